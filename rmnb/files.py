@@ -1,0 +1,64 @@
+"""The cache directory, atomic writes and content hashes."""
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from rmnb.errors import InputError
+
+
+def cache_dir() -> Path:
+    """The directory for converted weights and downloads: ``RMNB_CACHE``, or ``~/.cache/rmnb``."""
+    return Path(os.environ.get("RMNB_CACHE") or Path.home() / ".cache" / "rmnb")
+
+
+@contextlib.contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; on success sync it to disk and rename it, on failure remove it.
+
+    A reader sees the old file or the whole new one, never a part, even if the process is killed.
+
+    Raises
+    ------
+    InputError
+        The directory cannot be made or written to.
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)  # mkstemp makes files private
+        temporary.replace(path)
+        directory = os.open(path.parent, os.O_RDONLY)
+        os.fsync(directory)
+        os.close(directory)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def sha256(path: Path) -> str:
+    """Hexadecimal SHA-256 of a file's content."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def git_blob_id(path: Path) -> str:
+    """The id git gives the file's content: SHA-1 of ``"blob <size>\\0"`` and the content, hexadecimal."""
+    digest = hashlib.sha1(f"blob {Path(path).stat().st_size}\0".encode(), usedforsecurity=False)
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
