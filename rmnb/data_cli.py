@@ -1,6 +1,5 @@
 """`rmnb data`: list, fetch and check the external data."""
 
-import sys
 from typing import Annotated
 
 import typer
@@ -45,11 +44,9 @@ def pull(
 def verify(patterns: Patterns = None) -> None:
     """Check the files that are on this machine against their pinned hashes; exit code 2 if one is damaged."""
     found = sources.verify(_chosen(patterns))
-    for row in found.itertuples():
-        typer.echo(f"{row.status}\t{row.name}\t{row.path}")
-    counts = found["status"].value_counts()
-    typer.echo(
-        ", ".join(f"{counts.get(status, 0)} {status}" for status in ("ok", "damaged", "absent")), file=sys.stderr
-    )
-    if counts.get("damaged", 0):
+    for status, name, path in zip(found["status"], found["name"], found["path"], strict=True):
+        typer.echo(f"{status}\t{name}\t{path}")
+    counts = {status: list(found["status"]).count(status) for status in ("ok", "damaged", "absent")}
+    typer.echo(", ".join(f"{count} {status}" for status, count in counts.items()), err=True)
+    if counts["damaged"]:
         raise typer.Exit(2)

@@ -33,7 +33,7 @@ def elo_items() -> pd.DataFrame:
     InputError
         The file cannot be reached or is damaged.
     """
-    return elo_scores("elo_greatest")[_ELO_COLUMNS]
+    return elo_scores("elo_greatest").filter(_ELO_COLUMNS)
 
 
 def elo_scores(prompt: str) -> pd.DataFrame:
@@ -48,7 +48,7 @@ def elo_scores(prompt: str) -> pd.DataFrame:
         raise InputError(f"no Elo scores for prompt {prompt!r}: choose one of {', '.join(ELO_FILES)}")
     # keep_default_na: among the items are things called "Null" and "NaN"
     table = pd.read_csv(sources.locate(ELO_FILES[prompt]), keep_default_na=False)
-    return table[[*_ELO_COLUMNS, *(column for column in table if column not in _ELO_COLUMNS)]]
+    return table.reindex(columns=[*_ELO_COLUMNS, *(column for column in table if column not in _ELO_COLUMNS)])
 
 
 def preference_pairs(source: str) -> pd.DataFrame:
@@ -74,7 +74,7 @@ def preference_pairs(source: str) -> pd.DataFrame:
     """
     if source not in _READERS:
         raise InputError(f"no preference pairs called {source!r}: choose one of {', '.join(_READERS)}")
-    rows = [(_messages(prompt), chosen, rejected) for prompt, chosen, rejected in _READERS[source]()]
+    rows = [(_messages(prompt), chosen, rejected) for prompt, chosen, rejected in _READERS[source]() if chosen]
     return pd.DataFrame(rows, columns=["prompt", "chosen", "rejected"])
 
 
@@ -140,8 +140,10 @@ def _pandalm() -> Iterator[Pair]:
         votes = [entry[f"annotator{k}"] for k in (1, 2, 3)]
         prompt = entry["instruction"] + ("\n\n" + entry["input"] if entry["input"] else "")
         for winner, loser in ((1, 2), (2, 1)):
-            if votes.count(winner) >= 2 and entry["response1"] != entry["response2"]:
-                yield prompt, entry[f"response{winner}"], entry[f"response{loser}"]
+            # str: a response that reads True or 3 stands in the file as a truth value or a number
+            responses = {k: str(entry[f"response{k}"]) for k in (1, 2)}
+            if votes.count(winner) >= 2 and responses[1] != responses[2]:
+                yield prompt, responses[winner], responses[loser]
 
 
 def _llmbar() -> Iterator[Pair]:
