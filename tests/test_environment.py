@@ -1,11 +1,11 @@
 """The three lists of versions agree; otherwise a laptop and a GPU box would compute with different libraries."""
 
+import contextlib
 import importlib.metadata
 import re
 import tomllib
 from pathlib import Path
 
-import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[1]
 
 
 def pins(lines) -> dict[str, str]:
-    found = [Requirement(line) for line in lines if (line := line.strip()) and not line.startswith("#")]
+    written = [line.strip() for line in lines]
+    found = [Requirement(line) for line in written if line and not line.startswith("#")]
     loose = [str(requirement) for requirement in found if not re.fullmatch(r"==[^*,]+", str(requirement.specifier))]
     assert not loose, f"not pinned exactly: {loose}"
     return {canonicalize_name(requirement.name): str(requirement.specifier)[2:] for requirement in found}
@@ -38,9 +39,9 @@ def test_python_version_is_the_same_everywhere():
     assert f"python{minimum}" in (ROOT / "Makefile").read_text()
 
 
-@pytest.mark.parametrize("requirement", DIRECT, ids=str)
-def test_constraints_satisfy_what_pyproject_asks_for(requirement):
-    assert requirement.specifier.contains(CONSTRAINTS[canonicalize_name(requirement.name)])
+def test_constraints_satisfy_what_pyproject_asks_for():
+    unmet = [str(r) for r in DIRECT if not r.specifier.contains(CONSTRAINTS[canonicalize_name(r.name)])]
+    assert not unmet
 
 
 def test_torch_is_pinned_without_a_build_suffix():
@@ -48,10 +49,11 @@ def test_torch_is_pinned_without_a_build_suffix():
     assert "+" not in CONSTRAINTS["torch"]
 
 
-@pytest.mark.parametrize("name", sorted(CONSTRAINTS))
-def test_installed_version_is_the_pinned_one(name):
-    try:
-        installed = importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        pytest.skip("not installed here")
-    assert Version(installed).public == CONSTRAINTS[name]
+def test_installed_versions_are_the_pinned_ones():
+    different = {}
+    for name, pinned in CONSTRAINTS.items():
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # an extra left out, another platform
+            installed = Version(importlib.metadata.version(name)).public
+            if installed != pinned:
+                different[name] = (installed, pinned)
+    assert not different
