@@ -1,0 +1,103 @@
+"""A number with its uncertainty, and the checks that every estimator makes on its input."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rmnb.errors import InputError
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate with a confidence interval.
+
+    Attributes
+    ----------
+    value, ci_low, ci_high, standard_error : float
+        In the unit of the quantity estimated.
+    p_value : float
+        Two-sided, of the hypothesis that the quantity is zero; NaN where no test was made.
+    n : int
+        Observations.
+    n_clusters : int
+        Independent units: the number of clusters, or `n` where every observation stands for itself.
+    """
+
+    value: float
+    ci_low: float
+    ci_high: float
+    standard_error: float
+    p_value: float
+    n: int
+    n_clusters: int
+
+
+def estimate_from_error(
+    value: float, standard_error: float, n: int, n_clusters: int, *, df: float, confidence: float = 0.95
+) -> Estimate:
+    """Student-t interval and two-sided test from a value and its standard error; `df` degrees of freedom."""
+    from scipy.special import stdtr, stdtrit  # not scipy.stats, which takes most of a second to import
+
+    check_confidence(confidence)
+    reach = stdtrit(df, 0.5 + confidence / 2) * standard_error
+    p_value = 2 * stdtr(df, -abs(value) / standard_error) if standard_error > 0 else float("nan")
+    return Estimate(
+        float(value),
+        float(value - reach),
+        float(value + reach),
+        float(standard_error),
+        float(p_value),
+        int(n),
+        int(n_clusters),
+    )
+
+
+def check_confidence(confidence: float) -> None:
+    """Raise unless ``0 < confidence < 1``."""
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must lie between 0 and 1, got {confidence}: for 95 % give 0.95")
+
+
+def as_vector(values: ArrayLike, name: str, *, minimum: int = 1) -> NDArray[np.float64]:
+    """`values` as a finite float64 vector of at least `minimum` entries.
+
+    Raises
+    ------
+    InputError
+        Not one-dimensional, too short, not numeric, or a NaN or infinity (its position is named).
+    """
+    try:
+        vector = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers: {error}") from error
+    if vector.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional, got shape {vector.shape}")
+    if len(vector) < minimum:
+        raise InputError(f"{name} needs at least {minimum} values, got {len(vector)}")
+    bad = np.flatnonzero(~np.isfinite(vector))
+    if len(bad):
+        raise InputError(f"{name}[{bad[0]}] is {vector[bad[0]]} ({len(bad)} such values): drop or repair them first")
+    return vector
+
+
+def check_same_length(**arrays: np.ndarray) -> None:
+    """Raise, naming the lengths, unless all arrays have one length."""
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError("arrays differ in length: " + ", ".join(f"{name} {size}" for name, size in lengths.items()))
+
+
+def cluster_codes(clusters: ArrayLike | None, n: int) -> tuple[NDArray[np.intp], int]:
+    """Labels as codes 0..k-1 and their number k; without labels every row is its own cluster."""
+    if clusters is None:
+        return np.arange(n), n
+    labels = np.asarray(clusters)
+    if labels.shape != (n,):
+        raise InputError(f"clusters must be one label a row: expected shape ({n},), got {labels.shape}")
+    if labels.dtype == object:  # a Python dictionary is ten times faster here than sorting strings
+        seen: dict = {}
+        codes = np.fromiter((seen.setdefault(label, len(seen)) for label in labels), dtype=np.intp, count=n)
+        return codes, len(seen)
+    values, codes = np.unique(labels, return_inverse=True)
+    return codes, len(values)
