@@ -1,0 +1,122 @@
+"""Run a notebook through papermill with parameters whose names and types are checked before anything starts.
+
+Papermill itself only warns of a parameter that the notebook does not have, and passes any type on: a typing error would
+end in an hour of computing the wrong thing.
+"""
+
+import ast
+from collections.abc import Mapping
+from pathlib import Path
+
+from rmnb.errors import InputError
+from rmnb.files import atomic_path
+
+_TYPES = {kind.__name__: kind for kind in (str, int, float, bool)}
+_BOOLEANS = {"true": True, "false": False}
+
+
+def _kind(name: str, declared: dict) -> type:
+    annotated = _TYPES.get(declared["inferred_type_name"])
+    if annotated:
+        return annotated
+    try:
+        return type(ast.literal_eval(declared["default"]))
+    except (ValueError, SyntaxError):
+        raise InputError(
+            f"the notebook's parameter {name!r} has neither a plain default nor an annotation of {', '.join(_TYPES)}"
+        ) from None
+
+
+def _converted(value: object, kind: type) -> object:
+    """`value` as `kind`, where text (from a command line) is read as that type; ValueError if it is none."""
+    if isinstance(value, str) and kind is bool:
+        if value.lower() not in _BOOLEANS:
+            raise ValueError(value)
+        return _BOOLEANS[value.lower()]
+    if isinstance(value, str) and kind in (int, float):
+        return kind(value)
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:  # not isinstance: True is no number here
+        raise ValueError(value)
+    return value
+
+
+def check_parameters(notebook: Path, parameters: Mapping[str, object]) -> dict[str, object]:
+    """The parameters, each of the type that the notebook's ``parameters`` cell gives it.
+
+    Parameters
+    ----------
+    notebook
+        An ``.ipynb`` with a cell tagged ``parameters``.
+    parameters
+        Values by name. Text is read as the parameter's type, so that ``{"seed": "3"}`` from a command line is 3.
+
+    Raises
+    ------
+    InputError
+        No such notebook, not a notebook, an unknown name, a value of another type.
+    """
+    import papermill
+
+    notebook = Path(notebook)
+    if not notebook.is_file():
+        raise InputError(f"no notebook at {notebook}")
+    try:
+        declared = papermill.inspect_notebook(str(notebook))
+    except Exception as error:  # nbformat raises several kinds
+        raise InputError(f"{notebook} is not a readable notebook: {str(error).splitlines()[0]}") from error
+    checked = {}
+    for name, value in parameters.items():
+        if name not in declared:
+            takes = ", ".join(declared) or "none"
+            raise InputError(f"{notebook.name} has no parameter {name!r}; its parameters are: {takes}")
+        kind = _kind(name, declared[name])
+        try:
+            checked[name] = _converted(value, kind)
+        except ValueError:
+            raise InputError(
+                f"parameter {name!r} of {notebook.name} must be {kind.__name__} (such as {declared[name]['default']}), "
+                f"not {value!r}"
+            ) from None
+    return checked
+
+
+def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] | None = None) -> Path:
+    """Execute a notebook with the given parameters and write it, outputs included, to `output`.
+
+    The output appears when every cell has run; a failing notebook leaves nothing behind.
+
+    Parameters
+    ----------
+    notebook, output
+        Paths of the source and of the executed copy; the kernel runs in the current directory.
+    parameters
+        See `check_parameters`; what is not given keeps its default.
+
+    Returns
+    -------
+    Path
+        `output`.
+
+    Raises
+    ------
+    InputError
+        A wrong parameter, an output that cannot be written, or an InputError raised inside the notebook.
+    papermill.PapermillExecutionError
+        Any other error inside the notebook.
+    """
+    import nbformat
+    import papermill
+
+    checked = check_parameters(notebook, parameters or {})
+    output = Path(output)
+    with atomic_path(output) as temporary:
+        try:
+            executed = papermill.execute_notebook(str(notebook), None, parameters=checked, progress_bar=False)
+        except papermill.PapermillExecutionError as error:
+            if error.ename == InputError.__name__:
+                raise InputError(f"{Path(notebook).name}: {error.evalue}") from error
+            raise
+        nbformat.write(executed, temporary)
+    return output
