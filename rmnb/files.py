@@ -62,3 +62,8 @@ def git_blob_id(path: Path) -> str:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
+
+
+def data_dir() -> Path:
+    """The directory of what the project ships (adapters, scores): ``RMNB_DATA``, or ``data`` beside the package."""
+    return Path(os.environ.get("RMNB_DATA") or Path(__file__).parent.parent / "data")

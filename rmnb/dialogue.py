@@ -1,0 +1,116 @@
+"""From a prompt and a response to token ids: prefix | response | closing, the reward being read at the last closing id.
+
+Two protocols. `exact` keeps every id it is asked about: the prefix ends where the response begins, the response is the
+scanned token's own id, the closing ids are what the template puts behind the assistant's words. `published` does what the
+papers' code did: decode, fill the template, tokenise the whole string again, special tokens added a second time.
+"""
+
+import datetime
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from rmnb.errors import InputError
+
+Protocol = Literal["exact", "published"]
+Prompt = str | Sequence[dict[str, str]]
+
+# Llama 3 templates write today's date; a reward must not depend on the day.
+FROZEN_DATE = "26 Jul 2024"
+_RESPONSE = "\ue000response\ue000"  # private-use characters: no template writes or trims them
+
+
+def check_protocol(protocol: str) -> Protocol:
+    """`protocol` itself, or InputError naming the known ones."""
+    if protocol not in get_args(Protocol):
+        raise InputError(f"unknown protocol {protocol!r}: choose one of {', '.join(get_args(Protocol))}")
+    return protocol  # type: ignore[return-value]
+
+
+def as_messages(prompt: Prompt) -> list[dict[str, str]]:
+    """A prompt as chat messages: a string is one user turn, a list of messages stays."""
+    return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+
+
+@dataclass(frozen=True)
+class Dialogue:
+    """How one reward model's conversations are written.
+
+    Attributes
+    ----------
+    tokenizer
+        A Hugging Face tokenizer.
+    template
+        Jinja chat template, or None for an encoder that reads the pair (prompt, response) between its own separators.
+    """
+
+    tokenizer: object
+    template: str | None
+
+    def render(self, messages: Sequence[dict[str, str]], generation: bool = False) -> str:
+        """The conversation as text, dates frozen."""
+        return self.tokenizer.apply_chat_template(  # type: ignore[attr-defined]
+            list(messages),
+            chat_template=self.template,
+            tokenize=False,
+            add_generation_prompt=generation,
+            date_string=FROZEN_DATE,
+            strftime_now=_frozen_strftime,
+        )
+
+    def frame(self, prompt: Prompt) -> tuple[list[int], list[int]]:
+        """Prefix ids and closing ids of protocol `exact`.
+
+        The prefix is everything the template writes before the assistant's words. For most models that is the generation
+        prompt; where a template puts more there (an empty thinking block), the model was trained to read that too.
+
+        Raises
+        ------
+        InputError
+            The template drops or alters the assistant's words, or writes nothing after them.
+        """
+        if self.template is None:
+            return self._pair_frame(prompt)
+        messages = [*as_messages(prompt), {"role": "assistant", "content": _RESPONSE}]
+        before, found, after = self.render(messages).rpartition(_RESPONSE)
+        if not found:
+            raise InputError("the chat template does not contain the assistant's words; give the model its own template")
+        if not after:
+            raise InputError("the chat template writes nothing after the assistant's words: no closing id to read at")
+        return self._encode(before), self._encode(after)
+
+    def _pair_frame(self, prompt: Prompt) -> tuple[list[int], list[int]]:
+        if not isinstance(prompt, str):
+            raise InputError("a model without chat template takes one question as a string, not a list of messages")
+        marker = self._encode_plain("a")
+        whole = self.tokenizer(prompt, "a")["input_ids"]  # type: ignore[operator]
+        at = max(i for i in range(len(whole)) if whole[i : i + len(marker)] == marker)
+        return whole[:at], whole[at + len(marker) :]
+
+    def response_ids(self, text: str) -> list[int]:
+        """Ids of a response, markers such as ``<|im_end|>`` inside it encoded as plain text."""
+        return self._encode_plain(text)
+
+    def published_ids(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
+        """Whole conversations as the papers' code tokenises them, one id list a text.
+
+        The template writes BOS and the tokenizer, if it adds one, another; a template that trims loses the spaces around
+        the response; special markers inside the text become special tokens (METHODS.md section 3).
+        """
+        if self.template is None:
+            raise InputError("protocol 'published' needs a chat template, and this model has none")
+        messages = as_messages(prompt)
+        strings = [self.render([*messages, {"role": "assistant", "content": text}]) for text in texts]
+        return self.tokenizer(strings)["input_ids"] if strings else []  # type: ignore[operator]
+
+    def _encode(self, text: str) -> list[int]:
+        return self.tokenizer(text, add_special_tokens=False)["input_ids"]  # type: ignore[operator]
+
+    def _encode_plain(self, text: str) -> list[int]:
+        return self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]  # type: ignore[operator]
+
+
+@functools.lru_cache
+def _frozen_strftime(form: str) -> str:
+    return datetime.datetime.strptime(FROZEN_DATE, "%d %b %Y").strftime(form)

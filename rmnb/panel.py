@@ -1,0 +1,117 @@
+"""Panels: which reward models and which prompts, read from YAML and checked."""
+
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from rmnb.errors import InputError
+
+PANELS = Path(__file__).parent / "panels"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+
+class ModelSpec(_Strict):
+    """One reward model: where its weights are and how it is shown.
+
+    Either `base` (a key of `rmnb.bases.BASES`) with `adapter` (a directory, relative to the project's data), or `source`
+    (a hub id or a local directory, with an optional `revision`).
+    """
+
+    name: str
+    source: str | None = None
+    revision: str | None = None
+    base: str | None = None
+    adapter: str | None = None
+    template: str | None = None
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    family: str | None = None
+    developer: str | None = None
+    recipe: str | None = None
+    parameters: float | None = Field(default=None, gt=0, description="billions")
+    rank: int | None = Field(default=None, description="place in a leaderboard, 1 is best")
+    colour: str | None = Field(default=None, pattern="^#[0-9a-fA-F]{6}$")
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> "ModelSpec":
+        if (self.source is None) == (self.base is None):
+            raise ValueError("give either source or base, not both")
+        if (self.base is None) != (self.adapter is None):
+            raise ValueError("base and adapter go together")
+        return self
+
+
+class PromptSpec(_Strict):
+    """A question, its key, and whether it asks for something good (positive) or bad (negative)."""
+
+    key: str
+    text: str
+    framing: Literal["positive", "negative"]
+
+
+class Panel(_Strict):
+    """Models in the order in which every table and figure shows them, and the prompts they are scanned with."""
+
+    name: str
+    title: str
+    models: tuple[ModelSpec, ...] = Field(min_length=1)
+    prompts: tuple[PromptSpec, ...] = Field(min_length=1)
+    scores: str | None = Field(default=None, description="directory of shipped scores, relative to the project's data")
+
+    @model_validator(mode="after")
+    def _unique(self) -> "Panel":
+        for kind, names in (("model", self.model_names), ("prompt", [prompt.key for prompt in self.prompts])):
+            if len(set(names)) < len(names):
+                raise ValueError(f"two {kind}s share a name")
+        return self
+
+    @property
+    def model_names(self) -> list[str]:
+        return [model.name for model in self.models]
+
+    def model(self, name: str) -> ModelSpec:
+        """The model of that name; InputError lists the names if there is none."""
+        for model in self.models:
+            if model.name == name:
+                return model
+        raise InputError(f"panel {self.name!r} has no model {name!r}: choose one of {', '.join(self.model_names)}")
+
+    def prompt(self, key_or_text: str) -> PromptSpec:
+        """The prompt with that key or that text.
+
+        A single word that is no key is a misspelt key, not a question: InputError lists the keys. Any other text is a
+        prompt of its own, keyed ``custom``.
+        """
+        for prompt in self.prompts:
+            if key_or_text in (prompt.key, prompt.text):
+                return prompt
+        if " " not in key_or_text.strip():
+            keys = ", ".join(prompt.key for prompt in self.prompts)
+            raise InputError(f"unknown prompt {key_or_text!r}: give a key ({keys}) or a whole question in quotes")
+        return PromptSpec(key="custom", text=key_or_text, framing="positive")
+
+
+def load_panel(name: str | Path) -> Panel:
+    """Read a panel that ships with rmnb by name, or your own YAML by path.
+
+    Raises
+    ------
+    InputError
+        No such panel, not YAML, or a key that is missing, unknown or of the wrong kind (file, key, expectation named).
+    """
+    path = PANELS / f"{name}.yml" if not str(name).endswith((".yml", ".yaml")) else Path(name)
+    if not path.exists():
+        known = ", ".join(sorted(file.stem for file in PANELS.glob("*.yml")))
+        raise InputError(f"unknown panel {str(name)!r}: choose one of {known}, or give the path of a .yml file")
+    try:
+        return Panel.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "the panel"
+        raise InputError(f"{path}: {key}: {first['msg']}") from error
