@@ -1,0 +1,182 @@
+"""What the ids of a tokenizer are: text, kind and script of every token.
+
+Three families of tokenizers mark where words begin differently: byte-level BPE writes ``Ġlove`` (GPT-2, Llama 3,
+SmolLM2, Qwen), SentencePiece ``▁love`` (Gemma, Llama 2, Mistral); WordPiece marks what continues, ``##ing`` (BERT).
+"""
+
+import unicodedata
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import regex
+
+from rmnb.errors import InputError
+
+KINDS = (
+    "special",  # control tokens: beginning and end of text, turns, padding
+    "unused",  # reserved names, and ids beyond the tokenizer that the embedding has nevertheless
+    "byte",  # a part of a character that is not text by itself, or a control character
+    "whitespace",
+    "punctuation",  # punctuation and symbols, emoji among them
+    "number",
+    "word_start",  # letters, with the marker of a preceding space
+    "word_continuation",  # letters without it; all words of scripts written without spaces are here
+    "code",  # identifiers (camelCase, snake_case), markup, operators
+)
+SCRIPTS = (
+    *("Latin", "Cyrillic", "Greek", "Armenian", "Georgian", "Hebrew", "Arabic", "Devanagari", "Bengali", "Gurmukhi"),
+    *("Gujarati", "Tamil", "Telugu", "Kannada", "Malayalam", "Sinhala", "Thai", "Lao", "Khmer", "Myanmar", "Ethiopic"),
+    *("Han", "Hiragana", "Katakana", "Hangul"),
+)
+SCRIPT_NAMES = (*(name.lower() for name in SCRIPTS), "other", "mixed", "none")
+
+_SCRIPT = regex.compile("|".join(rf"(?P<{name.lower()}>\p{{{name}}})" for name in SCRIPTS) + r"|(?P<other>\p{L})")
+_UNUSED = regex.compile(
+    r"<unused_?\d+>|\[unused\d+\]|<\|reserved_special_token_\d+\|>|<\|?(extra|reserved|dummy)_?\d+\|?>"
+)
+_CONTROL = regex.compile(r"\[\w+\]|<\|.+\|>")  # names that some tokenizers add without saying that they are special
+_BYTE = regex.compile(r"<0x[0-9A-Fa-f]{2}>")
+_NUMBER = regex.compile(r"\p{N}+")
+_LETTER = regex.compile(r"\p{L}")
+_SYMBOLS = regex.compile(r"[\p{P}\p{S}\p{M}\p{Cf}\p{Co}\p{Cn}\s]+")
+_NAME = regex.compile(r"(Mc|Mac|Fitz|De|Di|La|Le|Van)\p{Lu}\p{Ll}+")
+# Letters: an inner capital, an underscore, a leading dot, dollar or at, anything of a programming language's brackets.
+_CODE_NAME = regex.compile(r"\p{Ll}\p{Lu}|\p{L}_|_\p{L}|^[.$@#\\/]\p{L}|[<>{}\[\]()=;\\/|&#@$*+^~%\"`:]")
+# No letters: several different symbols of which one belongs to a programming language, or a pair of empty brackets.
+_CODE_SYMBOLS = regex.compile(r"[<>{}\[\]=;\\/|&#@$*+^~%_`]|\(\)")
+
+
+def vocabulary(tokenizer: Any, size: int) -> pd.DataFrame:
+    """Every id of a model's embedding, none left out.
+
+    Parameters
+    ----------
+    tokenizer : transformers tokenizer
+    size : int
+        Rows of the embedding; may exceed the tokenizer's own length.
+
+    Returns
+    -------
+    DataFrame
+        `size` rows in the order of their id: token_id (int32), token (the decoded text, ``""`` for ids beyond the
+        tokenizer), piece (the tokenizer's own spelling, with its marker), kind (category, `KINDS`), script (category,
+        `SCRIPT_NAMES`: the script of the letters, ``none`` without letters, ``mixed`` for several).
+
+    Raises
+    ------
+    InputError
+        `size` is not positive.
+    """
+    if size < 1:
+        raise InputError(f"a vocabulary needs at least one id, not {size}")
+    by_id = {i: piece for piece, i in tokenizer.get_vocab().items()}
+    pieces = [by_id.get(i, "") for i in range(size)]
+    known = [i for i in range(size) if i in by_id]
+    # Cleaning up would turn the token " ." into ".", another token.
+    decoded = tokenizer.batch_decode([[i] for i in known], clean_up_tokenization_spaces=False)
+    tokens = [""] * size
+    for i, text in zip(known, decoded, strict=True):
+        tokens[i] = text
+    added = tokenizer.added_tokens_decoder
+    special = {
+        *tokenizer.all_special_ids,
+        *(i for i, token in added.items() if token.special or _CONTROL.fullmatch(token.content)),
+    }
+    family = _family(tokenizer, by_id)
+    kinds = [
+        "unused" if i not in by_id or _UNUSED.fullmatch(pieces[i]) else "special" if i in special else None
+        for i in range(size)
+    ]
+    for i in range(size):
+        if kinds[i] is None:
+            literal = i in added  # added tokens are spelled as they are, not in the tokenizer's alphabet
+            kinds[i] = _kind(pieces[i], tokens[i], "literal" if literal else family)
+    scripts = [_script(text) if kind != "byte" else "none" for text, kind in zip(tokens, kinds, strict=True)]
+    return pd.DataFrame(
+        {
+            "token_id": np.arange(size, dtype=np.int32),
+            "token": tokens,
+            "piece": pieces,
+            "kind": pd.Categorical(kinds, categories=KINDS),
+            "script": pd.Categorical(scripts, categories=SCRIPT_NAMES),
+        }
+    )
+
+
+def _family(tokenizer: Any, by_id: dict[int, str]) -> str:
+    """``bytes``, ``wordpiece`` or ``spaces`` (SentencePiece): read from the decoder, or from the pieces without one."""
+    decoder = repr(getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", ""))
+    if "ByteLevel" in decoder:
+        return "bytes"
+    if "WordPiece" in decoder:
+        return "wordpiece"
+    if "Replace" in decoder or "Metaspace" in decoder:
+        return "spaces"
+    firsts = [piece[:2] for piece in by_id.values()]
+    markers = {
+        "bytes": sum(first.startswith("Ġ") for first in firsts),
+        "wordpiece": firsts.count("##"),
+        "spaces": sum(first.startswith("▁") for first in firsts),
+    }
+    return max(markers, key=lambda family: markers[family])
+
+
+def _kind(piece: str, token: str, family: str) -> str:
+    if family == "bytes":
+        text = _from_bytes(piece)
+        if text is None:
+            return "byte"
+        starts = text[:1].isspace()
+    elif family == "wordpiece":
+        starts = not piece.startswith("##")
+        text = piece.removeprefix("##")
+    else:
+        if _BYTE.fullmatch(piece):
+            return "byte"
+        text = piece.replace("▁", " ") if family == "spaces" else token
+        starts = text[:1].isspace()
+    body = text.strip()
+    if not body:
+        return "whitespace"
+    if all(unicodedata.category(character) == "Cc" for character in body):
+        return "byte"
+    if all(unicodedata.category(character) == "Cf" for character in body):
+        return "whitespace"  # invisible: joiners, marks of direction
+    if _NUMBER.fullmatch(body):
+        return "number"
+    if _SYMBOLS.fullmatch(body):
+        several = len(set(body)) > 1
+        return "code" if several and _CODE_SYMBOLS.search(body) else "punctuation"
+    if _LETTER.search(body):
+        if _CODE_NAME.search(body) and not _NAME.fullmatch(body):
+            return "code"
+        return "word_start" if starts else "word_continuation"
+    return "code" if _CODE_SYMBOLS.search(body) else "number" if regex.search(r"\p{N}", body) else "punctuation"
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """The printable characters that stand for the 256 bytes in byte-level BPE (GPT-2's table), inverted."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + k): byte for k, byte in enumerate(others)}
+
+
+_BYTES = _byte_alphabet()
+
+
+def _from_bytes(piece: str) -> str | None:
+    """The text of a byte-level piece, None if its bytes are not whole characters."""
+    if any(character not in _BYTES for character in piece):
+        return piece  # not in the alphabet: a token that was added as it stands
+    try:
+        return bytes(_BYTES[character] for character in piece).decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _script(text: str) -> str:
+    if text.isascii():
+        return "latin" if any(map(str.isalpha, text)) else "none"
+    found = {match.lastgroup for match in _SCRIPT.finditer(text)}
+    return found.pop() or "none" if len(found) == 1 else "mixed" if found else "none"
