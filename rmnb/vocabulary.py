@@ -92,7 +92,7 @@ def vocabulary(tokenizer: Any, size: int) -> pd.DataFrame:
         if kinds[i] is None:
             literal = i in added  # added tokens are spelled as they are, not in the tokenizer's alphabet
             kinds[i] = _kind(pieces[i], tokens[i], "literal" if literal else family)
-    scripts = [_script(text) if kind != "byte" else "none" for text, kind in zip(tokens, kinds, strict=True)]
+    scripts = [script_of(text) if kind != "byte" else "none" for text, kind in zip(tokens, kinds, strict=True)]
     return pd.DataFrame(
         {
             "token_id": np.arange(size, dtype=np.int32),
@@ -175,7 +175,8 @@ def _from_bytes(piece: str) -> str | None:
         return None
 
 
-def _script(text: str) -> str:
+def script_of(text: str) -> str:
+    """The script of a text's letters, one of `SCRIPT_NAMES`: ``none`` without letters, ``mixed`` for several."""
     if text.isascii():
         return "latin" if any(map(str.isalpha, text)) else "none"
     found = {match.lastgroup for match in _SCRIPT.finditer(text)}
