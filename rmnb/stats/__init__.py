@@ -2,6 +2,9 @@
 
 from rmnb.stats.concordance import kendall_interval
 from rmnb.stats.estimate import Estimate
+from rmnb.stats.gaps import Gap, identity_gaps
+from rmnb.stats.geometry import Alignment, Embedding, align, embed
+from rmnb.stats.mixed import MixedModel, factorial, mean_over_models, mixed_model
 from rmnb.stats.moments import Moments, moments
 from rmnb.stats.multiplicity import benjamini_hochberg, holm
 from rmnb.stats.permutation import PermutationTest, sign_flip_test, two_group_test
@@ -16,28 +19,66 @@ from rmnb.stats.ranks import (
     spearman_matrix,
     stable_order,
 )
+from rmnb.stats.regression import (
+    Curvature,
+    Regression,
+    ValenceSlopes,
+    curvature,
+    frequency_slope,
+    indicators,
+    least_squares,
+    standardise,
+    valence_slopes,
+)
 from rmnb.stats.resampling import Bootstrap, bootstrap, bootstrap_tau
+from rmnb.stats.rsa import MantelTest, MatrixRegression, closeness, mantel, matrix_regression, partial_mantel, same
 
 __all__ = [
+    "Alignment",
     "Bootstrap",
+    "Curvature",
+    "Embedding",
     "Estimate",
+    "Gap",
+    "MantelTest",
+    "MatrixRegression",
+    "MixedModel",
     "Moments",
     "PermutationTest",
+    "Regression",
+    "ValenceSlopes",
+    "align",
     "benjamini_hochberg",
     "bootstrap",
     "bootstrap_tau",
+    "closeness",
+    "curvature",
     "dense_ranks",
+    "embed",
+    "factorial",
+    "frequency_slope",
     "holm",
+    "identity_gaps",
+    "indicators",
     "kendall_interval",
     "kendall_matrix",
     "kendall_tau",
+    "least_squares",
+    "mantel",
+    "matrix_regression",
+    "mean_over_models",
     "mid_ranks",
+    "mixed_model",
     "moments",
     "overlap_matrix",
+    "partial_mantel",
     "rank_biased_overlap",
+    "same",
     "sign_flip_test",
     "spearman",
     "spearman_matrix",
     "stable_order",
+    "standardise",
     "two_group_test",
+    "valence_slopes",
 ]

@@ -1,0 +1,165 @@
+"""Claims about many models: mixed models, factorial designs and the mean over models."""
+
+import itertools
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rmnb.errors import InputError
+from rmnb.stats.estimate import Estimate, as_vector, check_same_length, cluster_codes, estimate_from_error
+from rmnb.stats.regression import INTERCEPT
+
+
+@dataclass(frozen=True)
+class MixedModel:
+    """A linear mixed model fitted by REML; ``fit["name"]`` is the `Estimate` of one fixed effect.
+
+    Attributes
+    ----------
+    names : tuple of str
+    coefficients, standard_errors, df : (k,) float64
+        `df` as R's nlme counts it: by groups for what does not vary within them, by observations for the rest.
+    group_covariance : (r, r) float64, of the random intercept and slopes
+    residual_variance : float
+    log_likelihood : float, restricted
+    converged : bool
+    n, n_groups : int
+    confidence : float
+    """
+
+    names: tuple[str, ...]
+    coefficients: NDArray[np.float64]
+    standard_errors: NDArray[np.float64]
+    df: NDArray[np.float64]
+    group_covariance: NDArray[np.float64]
+    residual_variance: float
+    log_likelihood: float
+    converged: bool
+    n: int
+    n_groups: int
+    confidence: float
+
+    def __getitem__(self, name: str) -> Estimate:
+        if name not in self.names:
+            raise InputError(f"no coefficient {name!r}: there are {', '.join(self.names)}")
+        k = self.names.index(name)
+        return estimate_from_error(
+            self.coefficients[k],
+            self.standard_errors[k],
+            self.n,
+            self.n_groups,
+            df=self.df[k],
+            confidence=self.confidence,
+        )
+
+
+def factorial(**factors: ArrayLike) -> dict[str, NDArray[np.float64]]:
+    """Columns of a full factorial design in treatment coding: ``factorial(base=…, category=…, framing=…)``.
+
+    The first label to appear in each factor is its reference. A column of an interaction is named like
+    ``base[Llama] x category[communion]``. The coefficient of the highest interaction does not depend on the coding
+    except for its sign; lower ones are effects at the references.
+    """
+    main: list[dict[str, np.ndarray]] = []
+    for name, values in factors.items():
+        labels = np.asarray(values).astype(str)
+        levels = list(dict.fromkeys(labels.tolist()))
+        if len(levels) < 2:
+            raise InputError(f"factor {name} has one level only ({', '.join(levels)}): leave it out")
+        main.append({f"{name}[{level}]": (labels == level).astype(float) for level in levels[1:]})
+    check_same_length(**{name: np.asarray(values) for name, values in factors.items()})
+    columns: dict[str, np.ndarray] = {}
+    for order in range(1, len(main) + 1):
+        for chosen in itertools.combinations(main, order):
+            for names in itertools.product(*chosen):
+                parts = [columns_of[name] for columns_of, name in zip(chosen, names, strict=True)]
+                columns[" x ".join(names)] = np.prod(parts, axis=0)
+    return columns
+
+
+def mixed_model(
+    response: ArrayLike,
+    predictors: Mapping[str, ArrayLike],
+    groups: ArrayLike,
+    random_slopes: Sequence[str] = (),
+    confidence: float = 0.95,
+) -> MixedModel:
+    """Linear mixed model, REML: fixed effects of `predictors`, a random intercept and `random_slopes` a group.
+
+    ``mixed_model(median, factorial(base=…, category=…, framing=…), model)`` is the papers'
+    ``lme(median ~ base * category * framing, random = ~1 | model)``. Its random intercept cancels out of every contrast
+    within a model, so it takes prompts for independent evidence on how bases differ: compare with
+    `two_group_test` of one contrast a model, which does not.
+
+    Raises
+    ------
+    InputError
+        Different lengths, values that are not finite, predictors that determine one another, fewer than two groups.
+
+    References
+    ----------
+    Laird, Ware (1982), Random-effects models for longitudinal data. ICLR26 section on off-the-shelf models.
+    statsmodels MixedLM.
+    """
+    from statsmodels.regression.mixed_linear_model import MixedLM  # here, because statsmodels imports pandas
+
+    y = as_vector(response, "response", minimum=3)
+    columns = {INTERCEPT: np.ones(len(y)), **{name: as_vector(values, name) for name, values in predictors.items()}}
+    check_same_length(response=y, **columns)
+    codes, n_groups = cluster_codes(groups, len(y))
+    if n_groups < 2:
+        raise InputError("a mixed model needs two groups or more")
+    unknown = set(random_slopes) - set(columns)
+    if unknown:
+        raise InputError(f"random slopes {', '.join(sorted(unknown))} are not among the predictors")
+    names = tuple(columns)
+    design = np.column_stack(list(columns.values()))
+    if np.linalg.matrix_rank(design) < len(names):
+        raise InputError(f"predictors {', '.join(names[1:])} determine one another: drop one")
+    random = np.column_stack([columns[name] for name in (INTERCEPT, *random_slopes)])
+    # On the raw scale the optimiser stops early for rewards of 0.01 and for ranks of 1,000 alike.
+    unit = y.std() or 1.0
+    with warnings.catch_warnings(record=True):  # reported through `converged`
+        warnings.simplefilter("always")
+        fit = MixedLM(y / unit, design, codes, exog_re=random).fit(reml=True)
+    k = len(names)
+    return MixedModel(
+        names,
+        np.asarray(fit.fe_params) * unit,
+        np.asarray(fit.bse_fe)[:k] * unit,
+        _degrees_of_freedom(design, codes, n_groups),
+        np.atleast_2d(np.asarray(fit.cov_re)) * unit**2,
+        float(fit.scale) * unit**2,
+        float(fit.llf) - (len(y) - k) * np.log(unit),
+        bool(fit.converged),
+        len(y),
+        n_groups,
+        confidence,
+    )
+
+
+def _degrees_of_freedom(design: np.ndarray, codes: np.ndarray, n_groups: int) -> NDArray[np.float64]:
+    """nlme's rule (Pinheiro, Bates 2000, section 2.4.2); the intercept counts as varying within groups."""
+    first_row = np.full(n_groups, -1)
+    first_row[codes[::-1]] = np.arange(len(codes))[::-1]
+    within = (design != design[first_row[codes]]).any(axis=0)
+    between = ~within
+    between[0] = False
+    df_within = len(codes) - n_groups - within.sum()
+    df_between = n_groups - 1 - between.sum()
+    if min(df_within, df_between if between.any() else 1) < 1:
+        raise InputError(f"too few observations: {len(codes)} in {n_groups} groups for {design.shape[1]} coefficients")
+    return np.where(between, df_between, df_within).astype(float)
+
+
+def mean_over_models(values: ArrayLike, confidence: float = 0.95) -> Estimate:
+    """Mean of one number a model (a slope, a gap, a correlation) with its t interval over models.
+
+    The interval speaks of models like these, not of these models' words: models differ by far more than words scatter.
+    """
+    x = as_vector(values, "values", minimum=2)
+    error = x.std(ddof=1) / np.sqrt(len(x))
+    return estimate_from_error(x.mean(), error, len(x), len(x), df=len(x) - 1, confidence=confidence)
