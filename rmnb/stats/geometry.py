@@ -60,12 +60,12 @@ def embed(dissimilarities: ArrayLike, seed: int = 42, n_components: int = 2) -> 
         metric_mds=True,
         n_init=4,
         init="random",
-        normalized_stress=False,
+        normalized_stress="auto",  # raw for metric scaling
         random_state=seed,
     )
-    points = scaling.fit_transform(d)
+    points = np.asarray(scaling.fit_transform(d))
     total = np.sum(d**2) / 2
-    stress = float(scaling.stress_)
+    stress = float(np.asarray(scaling.stress_))
     return Embedding(points - points.mean(axis=0), stress, float(np.sqrt(stress / total)) if total > 0 else 0.0)
 
 

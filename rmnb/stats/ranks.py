@@ -52,14 +52,15 @@ def _tau_of_ranks(x: np.ndarray, y: np.ndarray) -> float:
     from scipy.stats import kendalltau  # here, because importing scipy.stats takes most of a second
 
     # The asymptotic method skips an exact p-value that nobody reads.
-    return float(kendalltau(x, y, method="asymptotic").statistic)
+    tau, _ = kendalltau(x, y, method="asymptotic")
+    return float(np.asarray(tau))
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float:
     """Spearman's rho: Pearson's correlation of the mid-ranks; NaN if either vector is constant."""
     x, y = as_vector(x, "x", minimum=2), as_vector(y, "y", minimum=2)
     check_same_length(x=x, y=y)
-    return float(_correlation(mid_ranks(x), mid_ranks(y)))
+    return _correlation(mid_ranks(x), mid_ranks(y))
 
 
 def mid_ranks(values: ArrayLike) -> NDArray[np.float64]:
@@ -72,7 +73,7 @@ def mid_ranks(values: ArrayLike) -> NDArray[np.float64]:
 def _correlation(x: np.ndarray, y: np.ndarray) -> float:
     x, y = x - x.mean(), y - y.mean()
     scale = np.sqrt((x @ x) * (y @ y))
-    return x @ y / scale if scale > 0 else float("nan")
+    return float(x @ y / scale) if scale > 0 else float("nan")
 
 
 def kendall_matrix(scores: ArrayLike) -> NDArray[np.float64]:

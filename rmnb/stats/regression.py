@@ -47,10 +47,8 @@ class Regression:
         if unknown:
             raise InputError(f"no coefficient {', '.join(sorted(unknown))}: there are {', '.join(self.names)}")
         w = np.array([weights.get(name, 0.0) for name in self.names])
-        error = np.sqrt(w @ self.covariance @ w)
-        return estimate_from_error(
-            w @ self.coefficients, error, self.n, self.n_clusters, df=self.df, confidence=self.confidence
-        )
+        value, error = float(w @ self.coefficients), float(np.sqrt(w @ self.covariance @ w))
+        return estimate_from_error(value, error, self.n, self.n_clusters, df=self.df, confidence=self.confidence)
 
 
 @dataclass(frozen=True)
@@ -212,12 +210,13 @@ def curvature(
     if len(knots) < 3:
         raise InputError("variable takes too few different values for a spline: use a line")
     bends = {f"bend {i + 1}": column for i, column in enumerate(_natural_spline(x, knots).T)}
-    centred = {name: as_vector(values, name) - np.mean(values) for name, values in (controls or {}).items()}
+    centred = {name: as_vector(values, name) for name, values in (controls or {}).items()}
+    centred = {name: values - values.mean() for name, values in centred.items()}
     fit = least_squares(score, {"line": x, **bends, **centred}, clusters, confidence)
     where = [fit.names.index(name) for name in bends]
     block = fit.covariance[np.ix_(where, where)]
     statistic = fit.coefficients[where] @ np.linalg.solve(block, fit.coefficients[where]) / len(where)
-    grid = np.linspace(*np.quantile(x, [0.01, 0.99]), 101)
+    grid = np.linspace(np.quantile(x, 0.01), np.quantile(x, 0.99), 101)
     shape = np.column_stack([np.ones_like(grid), grid, _natural_spline(grid, knots)])
     used = [fit.names.index(name) for name in (INTERCEPT, "line", *bends)]
     fitted = shape @ fit.coefficients[used]

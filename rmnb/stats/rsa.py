@@ -138,7 +138,7 @@ def matrix_regression(
     rows, width = columns.shape
     if rows <= width + 1 or np.linalg.matrix_rank(columns) < width:
         raise InputError(f"predictors {', '.join(names)} cannot be told apart over {n} models: drop one")
-    coefficients = np.linalg.lstsq(columns, y, rcond=None)[0]
+    coefficients = np.asarray(np.linalg.lstsq(columns, y, rcond=None)[0], dtype=np.float64)
     r_squared = 1 - np.sum((y - columns @ coefficients) ** 2) / np.sum(y**2)
     rng = np.random.default_rng(seed)
     p_values = np.empty(width)

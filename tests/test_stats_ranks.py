@@ -1,0 +1,160 @@
+"""Rank statistics against brute force, against the authors of the tie-aware overlap, and on vocabularies full of ties."""
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rmnb import stats
+from rmnb.errors import InputError
+
+few_levels = st.integers(3, 25).flatmap(
+    lambda n: st.tuples(*(st.lists(st.integers(-3, 3), min_size=n, max_size=n) for _ in range(2)))
+)
+
+
+def brute_force_tau(x, y):
+    """Kendall's tau-b from its definition, all pairs at once."""
+    signs_x, signs_y = (np.sign(np.subtract.outer(np.asarray(v, float), v)) for v in (x, y))
+    pairs = np.sqrt((signs_x**2).sum() * (signs_y**2).sum())
+    return (signs_x * signs_y).sum() / pairs if pairs else np.nan
+
+
+def overlap_of_orders(one, other, p):
+    """Rank-biased overlap, extrapolated, of two orders without ties: Webber et al. (2010), equation 30."""
+    n = len(one)
+    agreement = [len(set(one[:d]) & set(other[:d])) / d for d in range(1, n + 1)]
+    weights = [(1 - p) * p ** (d - 1) for d in range(1, n + 1)]
+    return sum(a * w for a, w in zip(agreement, weights, strict=True)) + agreement[-1] * p**n
+
+
+@given(few_levels)
+def test_tau_equals_all_pairs_with_ties(pair):
+    x, y = pair
+    assert stats.kendall_tau(x, y) == pytest.approx(brute_force_tau(x, y), abs=1e-12, nan_ok=True)
+
+
+@given(few_levels)
+def test_spearman_is_pearson_of_mid_ranks(pair):
+    x, y = (np.asarray(v, float) for v in pair)
+    ranks = [(v[:, None] > v).sum(1) + ((v[:, None] == v).sum(1) + 1) / 2 for v in (x, y)]
+    with np.errstate(all="ignore"):
+        expected = np.corrcoef(*ranks)[0, 1] if np.ptp(x) and np.ptp(y) else np.nan
+    assert stats.spearman(x, y) == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(2, 5).flatmap(
+        lambda n: st.tuples(*(st.lists(st.integers(0, 2), min_size=n, max_size=n) for _ in range(2)))
+    ),
+    st.floats(0.2, 0.98),
+)
+def test_overlap_averages_over_all_ways_to_break_ties(pair, p):
+    def orders(scores):
+        groups = [[i for i, s in enumerate(scores) if s == level] for level in sorted(set(scores), reverse=True)]
+        return [sum(map(list, ways), []) for ways in itertools.product(*(itertools.permutations(g) for g in groups))]
+
+    expected = np.mean([overlap_of_orders(a, b, p) for a in orders(pair[0]) for b in orders(pair[1])])
+    assert stats.rank_biased_overlap(*pair, p=p) == pytest.approx(expected, abs=1e-12)
+
+
+def test_overlap_equals_published_values():
+    # Values printed by Corsi and Urbano's own implementation (julian-urbano/sigir2024-rbo) for the rankings
+    # (a b) c (d e f) g and c (a d) (b g) f e.
+    one = [4, 4, 3, 2, 2, 2, 1]
+    other = [4, 3, 5, 4, 1, 2, 3]
+    expected = {
+        0.8: (0.5746986666666668, 0.5977515740807186, 0.6001415757575758),
+        0.9: (0.7569, 0.7727836367080889, 0.7713830454545455),
+        0.95: (0.8695216901041667, 0.8787688412960704, 0.8772117781723485),
+    }
+    for p, values in expected.items():
+        got = [stats.rank_biased_overlap(one, other, p, ties=ties) for ties in ("a", "b", "w")]
+        assert got == pytest.approx(values, abs=1e-12)
+    # A worked example without ties (b4ny4n/rankmeasures, after Webber et al.): 1 2 3 4 5 against 2 3 4 1 5.
+    assert stats.rank_biased_overlap([5, 4, 3, 2, 1], [2, 5, 4, 3, 1], 0.9) == pytest.approx(0.828, abs=5e-4)
+
+
+def test_truncated_overlap_stops_where_the_paper_stopped():
+    scores = np.arange(1000.0)
+    depths = np.arange(1, 133)  # 0.9^131 > 1e-6 > 0.9^132
+    assert 0.9**131 >= 1e-6 > 0.9**132
+    assert stats.rank_biased_overlap(scores, scores, form="truncated") == pytest.approx(
+        np.sum(0.1 * 0.9 ** (depths - 1))
+    )
+    assert stats.rank_biased_overlap(scores, -scores, form="truncated") == 0
+    assert stats.rank_biased_overlap(scores, scores) == pytest.approx(1, abs=1e-12)
+
+
+def test_ties_do_not_look_like_agreement():
+    rng = np.random.default_rng(0)
+    coarse = rng.integers(0, 5, size=(2, 20_000)).astype(np.float16)  # two unrelated models, rounded to five values
+    assert abs(stats.kendall_tau(*coarse)) < 0.03
+    # Ties broken by position would put the same tokens first in both.
+    assert stats.rank_biased_overlap(*coarse) < 0.05
+    assert (
+        stats.rank_biased_overlap(-stats.stable_order(coarse[0]).argsort(), -stats.stable_order(coarse[1]).argsort())
+        > 0.15
+    )
+
+
+def test_stable_order_keeps_ties_in_place():
+    assert stats.stable_order([1, 3, 1, 3, 2]).tolist() == [1, 3, 4, 0, 2]
+
+
+def test_matrices_hold_the_pairs():
+    scores = np.random.default_rng(1).normal(size=(4, 50)).round(1)
+    for matrix, statistic in (
+        (stats.kendall_matrix(scores), stats.kendall_tau),
+        (stats.spearman_matrix(scores), stats.spearman),
+        (stats.overlap_matrix(scores), stats.rank_biased_overlap),
+    ):
+        assert np.array_equal(matrix, matrix.T)
+        for i, j in itertools.combinations(range(4), 2):
+            assert matrix[i, j] == pytest.approx(statistic(scores[i], scores[j]), abs=1e-12)
+
+
+def test_moments_equal_their_definitions_and_tell_repeated_words():
+    x = np.random.default_rng(2).exponential(size=500)
+    got = stats.moments(x)
+    assert got.mean.value == pytest.approx(x.mean())
+    assert got.mean.standard_error == pytest.approx(x.std(ddof=1) / np.sqrt(500))
+    assert got.variance.value == pytest.approx(np.var(x))
+    assert got.skewness.value == pytest.approx(np.mean((x - x.mean()) ** 3) / np.var(x) ** 1.5)
+    # Every token four times over is no new information: same values, same errors.
+    words = np.tile(np.arange(500), 4)
+    again = stats.moments(np.tile(x, 4), clusters=words)
+    for name in ("mean", "variance", "skewness"):
+        assert getattr(again, name).value == pytest.approx(getattr(got, name).value)
+        assert getattr(again, name).standard_error == pytest.approx(getattr(got, name).standard_error)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: stats.kendall_tau([1, 2, 3], [1, 2]), "differ in length"),
+        (lambda: stats.kendall_tau([1, np.nan, 3], [1, 2, 3]), r"x\[1\] is nan"),
+        (lambda: stats.rank_biased_overlap([1, 2], [1, 2], p=1), "between 0 and 1"),
+        (lambda: stats.rank_biased_overlap([1, 2], [1, 2], form="cut"), "extrapolated"),
+        (lambda: stats.kendall_matrix([1, 2, 3]), "models × tokens"),
+        (lambda: stats.moments([1, 1, 1]), "all equal"),
+        (lambda: stats.spearman(["a", "b"], [1, 2]), "must be numbers"),
+    ],
+)
+def test_bad_input_is_named_in_one_line(call, message):
+    with pytest.raises(InputError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_import_is_light():
+    code = (
+        "import sys, rmnb.stats; print([m for m in ('torch', 'pandas', 'statsmodels', 'sklearn') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,127 @@
+"""Bootstrap, closed-form intervals, permutation tests and adjustments against independent computations."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import permutation_test
+from statsmodels.stats.multitest import multipletests
+
+from rmnb import stats
+from rmnb.errors import InputError
+from rmnb.stats.concordance import row_concordance
+
+P_VALUES = [0.001, 0.04, 0.03, 0.03, 0.2, 0.9, 0.011]
+
+
+@given(
+    st.integers(2, 40).flatmap(
+        lambda n: st.tuples(*(st.lists(st.integers(0, 7), min_size=n, max_size=n) for _ in range(2)))
+    )
+)
+def test_row_concordance_equals_all_pairs(pair):
+    x, y = (np.asarray(v) for v in pair)
+    expected = (np.sign(np.subtract.outer(x, x)) * np.sign(np.subtract.outer(y, y))).sum(axis=1)
+    assert np.array_equal(row_concordance(x, y), expected)
+
+
+def test_closed_form_error_of_tau_equals_the_jackknife():
+    rng = np.random.default_rng(0)
+    words = rng.integers(0, 80, size=200)
+    x = rng.normal(size=80)[words].round(1) + rng.normal(size=200).round(1)
+    y = x + rng.normal(size=200).round(1)
+    estimate = stats.kendall_interval(x, y, words)
+    assert estimate.value == pytest.approx(stats.kendall_tau(x, y), abs=1e-12)
+    labels = np.unique(words)
+    left_out = np.array([stats.kendall_tau(x[words != label], y[words != label]) for label in labels])
+    jackknife = np.sqrt((len(labels) - 1) / len(labels) * np.sum((left_out - left_out.mean()) ** 2))
+    assert estimate.standard_error == pytest.approx(jackknife, rel=0.08)
+
+
+def test_bootstrap_of_a_mean_by_word_equals_its_formula():
+    rng = np.random.default_rng(1)
+    words = np.repeat(np.arange(60), rng.integers(1, 9, size=60)).astype(str)
+    x = rng.normal(size=60)[words.astype(int)] * 2 + rng.normal(size=len(words))
+    by_word = stats.bootstrap(np.mean, x, clusters=words, n_draws=2000, seed=0)
+    formula = stats.moments(x, words).mean
+    assert by_word.standard_error == pytest.approx(formula.standard_error, rel=0.1)
+    assert by_word.n_clusters == 60
+    # Ignoring the words would promise half the true error.
+    assert stats.bootstrap(np.mean, x, n_draws=500).standard_error < 0.6 * formula.standard_error
+
+
+def test_bootstrap_keeps_rows_together_and_shapes_apart():
+    x = np.arange(30.0)
+    draw = stats.bootstrap(lambda a, b: [np.ptp(a - b), a.mean()], x, x - 1, clusters=np.arange(30) // 3, n_draws=50)
+    assert draw.draws.shape == (50, 2)
+    assert np.all(draw.draws[:, 0] == 0)  # a row of one array never meets another row of the other
+    assert draw.ci_low[1] < 14.5 < draw.ci_high[1]
+    again = stats.bootstrap(lambda a, b: [np.ptp(a - b), a.mean()], x, x - 1, clusters=np.arange(30) // 3, n_draws=50)
+    assert np.array_equal(draw.draws, again.draws)
+
+
+def test_bootstrap_of_tau_equals_the_plain_bootstrap():
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=300).round(1)
+    y = (x + rng.normal(size=300)).round(1)
+    words = rng.integers(0, 150, size=300)
+    fast = stats.bootstrap_tau(x, y, words, n_draws=60, seed=5)
+    plain = stats.bootstrap(stats.kendall_tau, x, y, clusters=words, n_draws=60, seed=5)
+    assert fast.draws == pytest.approx(plain.draws, abs=1e-12)
+    assert float(fast.value) == pytest.approx(stats.kendall_tau(x, y))
+
+
+def test_two_groups_of_models_are_compared_over_all_arrangements():
+    values = np.array([3.1, 2.0, 4.5, 3.3, 1.0, 0.2, 2.2, 1.7, 0.9, 1.1])
+    first = np.arange(10) < 4
+    got = stats.two_group_test(values, first)
+    means = []
+    for members in itertools.combinations(range(10), 4):
+        inside = np.isin(np.arange(10), members)
+        means.append(values[inside].mean() - values[~inside].mean())
+    assert (got.n_arrangements, got.exact) == (210, True)
+    assert got.p_value == np.mean(np.abs(means) >= abs(got.statistic) - 1e-12)
+    one_sided = stats.two_group_test(values, first, "greater").p_value
+    scipy = permutation_test(
+        (values[first], values[~first]), lambda a, b: a.mean() - b.mean(), alternative="greater", n_resamples=np.inf
+    )
+    assert one_sided == pytest.approx(scipy.pvalue)
+
+
+def test_many_models_are_sampled_and_never_give_zero():
+    values = np.r_[np.full(15, 5.0), np.zeros(15)] + np.random.default_rng(0).normal(size=30) * 0.01
+    got = stats.two_group_test(values, np.arange(30) < 15, n_permutations=999)
+    assert not got.exact
+    assert got.p_value == pytest.approx(1 / 1000)
+
+
+def test_sign_flips_of_five_models_go_no_lower_than_one_in_sixteen():
+    assert stats.sign_flip_test([1, 2, 3, 4, 5]).p_value == 2 / 32
+    assert stats.sign_flip_test([1, 2, 3, 4, 5], "greater").p_value == 1 / 32
+    assert stats.sign_flip_test([1, -1, 2, -2]).p_value == 1
+
+
+def test_adjustments_equal_statsmodels():
+    assert stats.holm(P_VALUES) == pytest.approx(multipletests(P_VALUES, method="holm")[1])
+    assert stats.benjamini_hochberg(P_VALUES) == pytest.approx(multipletests(P_VALUES, method="fdr_bh")[1])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: stats.bootstrap(np.mean), "at least one array"),
+        (lambda: stats.bootstrap(np.mean, [1.0, 2.0], clusters=["a", "a"]), "two clusters"),
+        (lambda: stats.bootstrap(np.mean, [1.0, 2.0], clusters=["a"]), "one label a row"),
+        (lambda: stats.bootstrap_tau([1, 2], [1, 2], n_draws=0), "n_draws"),
+        (lambda: stats.bootstrap(np.mean, [1.0, 2.0], confidence=95), "give 0.95"),
+        (lambda: stats.two_group_test([1, 2], [True, True]), "both groups"),
+        (lambda: stats.sign_flip_test([1, 2], "bigger"), "alternative"),
+        (lambda: stats.holm([0.2, 1.2]), "between 0 and 1"),
+    ],
+)
+def test_bad_input_is_named_in_one_line(call, message):
+    with pytest.raises(InputError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
