@@ -1,0 +1,34 @@
+"""Formulas as MathML, written when the book is built: no script, no network, and nothing on a page is taken for TeX."""
+
+import html
+
+from docutils import nodes
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.util import logging
+
+_logger = logging.getLogger(__name__)
+
+
+def _mathml(node: nodes.Element, as_block: bool) -> str:
+    try:
+        return tex2mathml(node.astext(), as_block=as_block)
+    except MathError as error:
+        _logger.warning("cannot write %r as MathML: %s", node.astext(), error, location=node)
+        return f"<code>{html.escape(node.astext())}</code>"
+
+
+def _inline(translator, node: nodes.Element) -> None:
+    translator.body.append(_mathml(node, as_block=False))
+    raise nodes.SkipNode
+
+
+def _block(translator, node: nodes.Element) -> None:
+    translator.body.append(translator.starttag(node, "div", CLASS="formula") + _mathml(node, as_block=True) + "</div>\n")
+    raise nodes.SkipNode
+
+
+def setup(app) -> dict:
+    """Register the renderer with Sphinx; ``html_math_renderer: mathml`` chooses it."""
+    app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
