@@ -74,7 +74,7 @@ def word_scores(scan: pd.DataFrame) -> pd.DataFrame:
         .reset_index()
     )
     whole = grouped["starts"] | grouped["word"].map(lambda word: script_of(word) in UNSPACED)
-    kept = grouped[whole].reset_index(drop=True)
+    kept = grouped.loc[whole].reset_index(drop=True)
     return pd.DataFrame(
         {
             "word": kept["word"],
@@ -85,8 +85,8 @@ def word_scores(scan: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_string(scan: pd.DataFrame) -> pd.Series:
-    tokens = scan[~((scan["kind"] == "unused") & (scan["token"] == ""))]  # ids beyond the tokenizer have no string
-    once = tokens[~tokens["token"].duplicated(keep=False)]
+    tokens = scan.loc[~((scan["kind"] == "unused") & (scan["token"] == ""))]  # ids beyond the tokenizer have no string
+    once = tokens.loc[~tokens["token"].duplicated(keep=False)]
     return pd.Series(once["score"].to_numpy(np.float32), index=pd.Index(once["token"], name="token"))
 
 
