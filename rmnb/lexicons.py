@@ -6,6 +6,7 @@ cannot be had (`rmnb.sources.locate_or_none` tells beforehand).
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from importlib import resources
 from typing import Literal
@@ -42,16 +43,21 @@ def zipf(words: Iterable[str]) -> np.ndarray:
 def bnc_frequency() -> pd.DataFrame:
     """Word forms of the British National Corpus (Leech, Rayson and Wilson, 2001).
 
-    Columns: word (str, unique, sorted), per_million (int64, occurrences in a million words). The published file gives a lemma's total and, below it, its forms; the forms are kept, the totals are not. A form that is
-    several parts of speech ("love") is given once, with the sum.
+    The published file gives a lemma's total and, below it, its forms; the forms are kept, the totals are not. A form that
+    is several parts of speech ("love") is given once, with the sum.
+
+    Returns
+    -------
+    DataFrame
+        word (str, unique, sorted), per_million (int64, occurrences in a million words).
     """
-    rows = []
-    for line in sources.locate(BNC).read_text(encoding="utf-8", errors="replace").splitlines()[1:]:
-        _, word, _, form, frequency, *_ = line.split("\t")
-        if form != "%":  # the total of the forms that follow
-            rows.append((form if word == "@" else word, int(frequency.rstrip("#"))))  # "#" marks a footnote
-    counts = pd.DataFrame(rows, columns=["word", "per_million"]).groupby("word", sort=True)["per_million"].sum()
-    return pd.DataFrame({"word": counts.index, "per_million": counts.to_numpy()})
+    counts: Counter[str] = Counter()
+    for line in sources.locate(BNC).read_text(encoding="latin-1").split("\n")[1:]:
+        fields = line.split("\t")
+        if len(fields) >= 5 and fields[3] != "%":  # "%": the total of the forms that follow
+            word = fields[3] if fields[1] == "@" else fields[1]
+            counts[word] += int(fields[4].rstrip("#"))  # "#" marks a footnote
+    return pd.DataFrame(sorted(counts.items()), columns=["word", "per_million"])
 
 
 def big_two(forms: Literal["nouns", "expanded"] = "nouns") -> pd.DataFrame:
