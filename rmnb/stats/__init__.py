@@ -4,7 +4,7 @@ from rmnb.stats.concordance import kendall_interval
 from rmnb.stats.estimate import Estimate
 from rmnb.stats.gaps import Gap, identity_gaps
 from rmnb.stats.geometry import Alignment, Embedding, align, embed
-from rmnb.stats.mixed import MixedModel, factorial, mean_over_models, mixed_model
+from rmnb.stats.mixed import MixedModel, difference_between_groups, factorial, mean_over_models, mixed_model
 from rmnb.stats.moments import Moments, moments
 from rmnb.stats.multiplicity import benjamini_hochberg, holm
 from rmnb.stats.permutation import PermutationTest, sign_flip_test, two_group_test
@@ -54,6 +54,7 @@ __all__ = [
     "closeness",
     "curvature",
     "dense_ranks",
+    "difference_between_groups",
     "embed",
     "factorial",
     "frequency_slope",
