@@ -43,8 +43,8 @@ def zipf(words: Iterable[str]) -> np.ndarray:
 def bnc_frequency() -> pd.DataFrame:
     """Word forms of the British National Corpus (Leech, Rayson and Wilson, 2001).
 
-    The published file gives a lemma's total and, below it, its forms; the forms are kept, the totals are not. A form that
-    is several parts of speech ("love") is given once, with the sum.
+    The published file gives a lemma's total and, below it, its forms; the forms are kept, the totals are not. A form
+    that is several parts of speech ("love") is given once, with the sum.
 
     Returns
     -------
@@ -53,10 +53,10 @@ def bnc_frequency() -> pd.DataFrame:
     """
     counts: Counter[str] = Counter()
     for line in sources.locate(BNC).read_text(encoding="latin-1").split("\n")[1:]:
-        fields = line.split("\t")
-        if len(fields) >= 5 and fields[3] != "%":  # "%": the total of the forms that follow
-            word = fields[3] if fields[1] == "@" else fields[1]
-            counts[word] += int(fields[4].rstrip("#"))  # "#" marks a footnote
+        fields = line.strip("\t").split("\t")  # some lines lack the leading tab
+        if len(fields) >= 4 and fields[2] != "%":  # "%": the total of the forms that follow
+            word = fields[2] if fields[0] == "@" else fields[0]
+            counts[word.rstrip("*")] += int(fields[3].rstrip("#"))  # marks of footnotes
     return pd.DataFrame(sorted(counts.items()), columns=["word", "per_million"])
 
 

@@ -86,6 +86,7 @@ def test_bnc_counts_forms_once(mirror):
     assert words.index.is_unique
     # love: 150 per million as a noun and 45 as the verb's base form; the verb's lemma total must not be added
     assert words["love"] < 250 and words["loved"] > 0 and words["the"] > 50_000
+    assert words["lain"] == 3 and "@" not in words  # a line without its leading tab
 
 
 def test_lists_of_others(mirror):
