@@ -7,7 +7,9 @@ token may be steered by it, and a reader must see that a token is `" love"` and 
 import functools
 import itertools
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
 
 #: Shown for the ordinary blank, which is invisible at the edges of a token and collapses in HTML.
 BLANK = "␣"
@@ -66,17 +68,41 @@ def behind_a_click(content: str, warning: str) -> str:
     return f'<details class="content-warning"><summary>{inline(warning)}</summary>{content}</details>'
 
 
-def table_html(columns: Sequence[str], rows: Iterable[Sequence[object]], tokens: Iterable[str] = ()) -> str:
-    """An HTML table with all text escaped; columns named in `tokens` hold token text, floats show three decimals."""
-    tokens = set(tokens)
+def table_html(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    tokens: Iterable[str] = (),
+    hidden: Collection[str] = (),
+    digits: int = 3,
+) -> str:
+    """An HTML table in which all text is escaped.
+
+    Parameters
+    ----------
+    columns
+        The heads; two columns may share one.
+    rows
+        One value a column. Floats are written with `digits` decimals, NaN and None as an empty cell.
+    tokens
+        The columns that hold token text.
+    hidden
+        Words, in lower case, that are shown only after a click, in columns of tokens.
+    """
+    token_columns = set(tokens)
 
     def cell(column: str, value: object) -> str:
-        if column in tokens:
-            return f"<td>{token_html(str(value))}</td>"
-        if isinstance(value, float):
-            return f'<td class="number">{value:.3f}</td>'
-        kind = ' class="number"' if isinstance(value, int) else ""
-        return f"<td{kind}>{inline(str(value))}</td>"
+        if column in token_columns:
+            shown = token_html(str(value))
+            if str(value).strip().casefold() in hidden:
+                shown = behind_a_click(shown, "offensive")
+            return f"<td>{shown}</td>"
+        if value is None or value != value:
+            return "<td></td>"
+        if isinstance(value, (float, np.floating)):
+            return f'<td class="number">{value:.{digits}f}</td>'
+        if isinstance(value, (int, np.integer)):
+            return f'<td class="number">{value:,}</td>'
+        return f"<td>{inline(str(value))}</td>"
 
     head = "".join(f"<th>{inline(column)}</th>" for column in columns)
     body = "".join(

@@ -29,7 +29,7 @@ PALETTE = (
     "#999933",
 )
 INK, FAINT = "#222222", "#8a8a8a"
-WIDTH = 5.2  # inches: the text stays legible when a telephone shrinks the figure to its screen
+WIDTH = 4.6  # inches: the text stays legible when a telephone shrinks the figure to its screen
 
 
 def use_style() -> None:
@@ -209,6 +209,6 @@ def by_kind(axes: Axes, scores: ArrayLike, kinds: Sequence[str], order: Sequence
             axes.plot([bottom, top], [place, place], color=colour, linewidth=1.2)
             axes.plot([low, high], [place, place], color=colour, linewidth=6, solid_capstyle="butt")
             axes.plot([median], [place], "o", color="white", markeredgecolor=INK, markersize=5)
-    axes.set_yticks(np.arange(len(order))[::-1], [figure_text(kind) for kind in order])
+    axes.set_yticks(np.arange(len(order))[::-1], [figure_text(kind).replace("_", " ") for kind in order])
     axes.tick_params(axis="y", length=0)
     return axes

@@ -127,6 +127,13 @@ def test_content_behind_a_click_is_closed_at_first_and_its_warning_escaped():
     assert html.unescape(shown.split("<summary>")[1].split("</summary>")[0]) == "offensive <terms>"
 
 
+def test_hidden_words_wait_for_a_click_in_every_spelling():
+    shown = display.table_html(["token"], [("Fine",), (" AWFUL",)], tokens=["token"], hidden={"awful"})
+    assert shown.count("<details") == 1
+    assert "Fine" not in shown[shown.index("<details") : shown.index("</details>")]
+    assert "AWFUL" in shown[shown.index("<details") : shown.index("</details>")]
+
+
 @given(tokens)
 def test_figures_parse_no_formula(token):
     assert not cbook.is_math_text(display.figure_text(token))

@@ -1,6 +1,7 @@
 """Formulas as MathML, written when the book is built: no script, no network, and nothing on a page is taken for TeX."""
 
 import html
+import re
 
 from docutils import nodes
 from docutils.utils.math import MathError
@@ -8,11 +9,13 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.util import logging
 
 _logger = logging.getLogger(__name__)
+_COMMAND = re.compile(r"\\[A-Za-z]+")
+_ALIASES = {r"\dots": r"\ldots", r"\tfrac": r"\frac", r"\dfrac": r"\frac"}  # commands that docutils does not know
 
 
 def _mathml(node: nodes.Element, as_block: bool) -> str:
     try:
-        return tex2mathml(node.astext(), as_block=as_block)
+        return tex2mathml(_COMMAND.sub(lambda command: _ALIASES.get(command[0], command[0]), node.astext()), as_block)
     except MathError as error:
         _logger.warning("cannot write %r as MathML: %s", node.astext(), error, location=node)
         return f"<code>{html.escape(node.astext())}</code>"
@@ -24,7 +27,9 @@ def _inline(translator, node: nodes.Element) -> None:
 
 
 def _block(translator, node: nodes.Element) -> None:
-    translator.body.append(translator.starttag(node, "div", CLASS="formula") + _mathml(node, as_block=True) + "</div>\n")
+    translator.body.append(
+        translator.starttag(node, "div", CLASS="formula") + _mathml(node, as_block=True) + "</div>\n"
+    )
     raise nodes.SkipNode
 
 
