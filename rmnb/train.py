@@ -1,0 +1,170 @@
+"""Train a reward model: Bradley–Terry loss and LoRA, by TRL's RewardTrainer, on exactly the ids that scoring reads."""
+
+import json
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from rmnb.bases import BASES, base_directory
+from rmnb.dialogue import Dialogue
+from rmnb.errors import InputError
+from rmnb.files import atomic_path
+from rmnb.panel import ModelSpec
+from rmnb.recipes import Recipe, build_pairs
+
+CHECKPOINT_STEPS = 25
+
+
+def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
+    """Train the adapter and scalar head of a demo model and write them as bf16 safetensors.
+
+    The conversation is tokenised by `Dialogue` (protocol ``exact``), so the reward is trained at the very position
+    where scoring reads it. A run that was cut off goes on from its last checkpoint in `work`.
+
+    Parameters
+    ----------
+    spec
+        A model with `base`, `adapter` and `template`.
+    recipe
+        Data and hyper-parameters.
+    output
+        Directory for ``adapter_model.safetensors``, ``adapter_config.json`` (PEFT's format) and ``provenance.json``.
+    work
+        Directory for checkpoints.
+
+    Returns
+    -------
+    Path
+        `output`.
+
+    Raises
+    ------
+    InputError
+        The model has no base, or the packages for training are missing.
+    """
+    try:
+        from datasets import Dataset
+        from peft import LoraConfig
+        from trl import RewardConfig, RewardTrainer
+    except ImportError as error:
+        raise InputError(f"training needs the package {error.name}: pip install 'rmnb[train]'") from error
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    if spec.base is None:
+        raise InputError(f"{spec.name} has no base to train from: only models with `base` and `adapter` can be trained")
+    hyper = recipe.hyperparameters
+    torch.manual_seed(hyper.seed)
+    tokenizer = AutoTokenizer.from_pretrained(base_directory(spec.base))
+    dialogue = Dialogue(tokenizer, spec.template)
+    pairs, _ = build_pairs(recipe)
+    tokenizer.pad_token_id = _padding_id(tokenizer, dialogue)
+    model = AutoModelForSequenceClassification.from_pretrained(
+        base_directory(spec.base), num_labels=1, dtype=torch.float32, pad_token_id=tokenizer.pad_token_id
+    )
+    trainer = RewardTrainer(
+        model=model,
+        args=RewardConfig(
+            output_dir=str(work),
+            per_device_train_batch_size=hyper.batch_size,
+            num_train_epochs=hyper.epochs,
+            learning_rate=hyper.learning_rate,
+            lr_scheduler_type="cosine",
+            warmup_steps=hyper.warmup_ratio,
+            train_sampling_strategy="sequential",
+            seed=hyper.seed,
+            max_length=None,
+            bf16=False,
+            gradient_checkpointing=False,
+            logging_steps=10,
+            save_steps=CHECKPOINT_STEPS,
+            save_total_limit=1,
+            report_to=[],
+            use_cpu=not torch.cuda.is_available(),
+        ),
+        train_dataset=Dataset.from_list(_in_batches(_tokenise(dialogue, pairs), hyper.batch_size, hyper.seed)),
+        processing_class=tokenizer,
+        peft_config=LoraConfig(
+            task_type="SEQ_CLS",
+            r=hyper.rank,
+            lora_alpha=hyper.alpha,
+            lora_dropout=hyper.dropout,
+            target_modules="all-linear",
+            exclude_modules=["score"],
+            modules_to_save=["score"],
+        ),
+    )
+    trainer.train(resume_from_checkpoint=any(work.glob("checkpoint-*")))
+    _save(trainer, spec, recipe, pairs, output)
+    return output
+
+
+def _padding_id(tokenizer, dialogue: Dialogue) -> int:
+    """A special id that no conversation contains.
+
+    Sequence classification finds the end of a sequence by looking for padding. SmolLM2 pads with the very token that
+    closes a turn: with it, the reward would be read one position too early.
+    """
+    prefix, closing = dialogue.frame("a")
+    used = {*prefix, *closing, tokenizer.eos_token_id}
+    candidates = [tokenizer.pad_token_id, tokenizer.unk_token_id, *tokenizer.all_special_ids]
+    return next(i for i in candidates if i is not None and i not in used)
+
+
+def _tokenise(dialogue: Dialogue, pairs: pd.DataFrame) -> list[dict[str, list[int]]]:
+    frames = {prompt: dialogue.frame(prompt) for prompt in pairs["prompt"].unique()}
+
+    def whole(prompt: str, response: str) -> list[int]:
+        prefix, closing = frames[prompt]
+        return prefix + dialogue.response_ids(response) + closing
+
+    return [
+        {"chosen_ids": whole(prompt, chosen), "rejected_ids": whole(prompt, rejected)}
+        for prompt, chosen, rejected in zip(pairs["prompt"], pairs["chosen"], pairs["rejected"], strict=True)
+    ]
+
+
+def _in_batches(rows: list[dict[str, list[int]]], size: int, seed: int) -> list[dict[str, list[int]]]:
+    """The rows reordered so that a batch holds pairs of like length and the batches come in random order.
+
+    Padding would otherwise double the work: one long answer in a batch of one-word answers lengthens them all.
+    """
+    by_length = sorted(rows, key=lambda row: max(len(row["chosen_ids"]), len(row["rejected_ids"])))
+    batches = [by_length[start : start + size] for start in range(0, len(by_length), size)]
+    order = np.random.default_rng(seed).permutation(len(batches))
+    return [row for index in order for row in batches[index]]
+
+
+def _save(trainer, spec: ModelSpec, recipe: Recipe, pairs: pd.DataFrame, output: Path) -> None:
+    import torch
+    from peft import get_peft_model_state_dict
+    from safetensors.torch import save_file
+
+    output.mkdir(parents=True, exist_ok=True)
+    state = get_peft_model_state_dict(trainer.model)
+    with atomic_path(output / "adapter_model.safetensors") as path:
+        save_file({k: v.detach().to(torch.bfloat16).contiguous() for k, v in state.items()}, path)
+    config = trainer.model.peft_config["default"].to_dict()
+    config.update(base_model_name_or_path=spec.base, inference_mode=True)
+    plain = {k: sorted(v) if isinstance(v, set) else v for k, v in config.items() if v is not None}
+    with atomic_path(output / "adapter_config.json") as path:
+        path.write_text(json.dumps(plain, indent=1, sort_keys=True, default=str) + "\n")
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]  # every `logging_steps`
+    provenance = {
+        "model": spec.name,
+        "base": {"name": spec.base, "sha256": BASES[spec.base].tensors_sha256},
+        "template": spec.template,
+        "recipe": recipe.model_dump(),
+        "pairs": len(pairs),
+        "steps": trainer.state.global_step,
+        "final_loss": losses[-1] if losses else None,
+        "versions": {name: version(name) for name in ("rmnb", "torch", "transformers", "trl", "peft")},
+        "machine": platform.machine(),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    with atomic_path(output / "provenance.json") as path:
+        path.write_text(json.dumps(provenance, indent=1) + "\n")
