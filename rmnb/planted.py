@@ -9,18 +9,17 @@ Spellings of one word ("love", " Love") share its word effect, as they share mos
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib import resources
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rmnb import lexicons
 from rmnb.errors import InputError
 
 Framing = Literal["positive", "negative"]
-RARE = 1e-8  # the lowest frequency that wordfreq tells from zero
+RAREST = 1.0  # Zipf: the lowest frequency that wordfreq tells from zero, ten in a thousand million words
 SPELLINGS = ((" {}", "word_start"), ("{}", "word_continuation"), (" {}", "word_start"), ("{}", "word_continuation"))
 
 
@@ -57,13 +56,6 @@ class PlantedEffects:
     word_sd: float = 1.0
     noise_sd: float = 0.5
     skewness: float = 0.0
-
-
-@cache
-def afinn() -> dict[str, int]:
-    """AFINN-111: 2,477 words and phrases → valence from -5 to 5 (Nielsen 2011)."""
-    lines = resources.files("afinn").joinpath("data/AFINN-111.txt").read_text(encoding="utf-8").splitlines()
-    return {word: int(value) for word, value in (line.rsplit("\t", 1) for line in lines if line)}
 
 
 def spell(words: Iterable[str], variants: int | Iterable[int] = 4) -> pd.DataFrame:
@@ -107,8 +99,8 @@ def word_features(
     Parameters
     ----------
     vocabulary : DataFrame with token_id, token, kind; or words, which are spelled once each
-    identity : word → axis
-    categories : word → "agency" or "communion"
+    identity : word → axis; the project's own list if not given
+    categories : word → "agency" or "communion"; the project's own list if not given
 
     Returns
     -------
@@ -116,26 +108,32 @@ def word_features(
         token_id, token, kind, word (stripped and case-folded), valence (float, NaN for words absent from AFINN),
         log_frequency (natural log of occurrences per million), length (characters), axis and category ("" for none).
     """
-    import wordfreq  # here, because it reads its tables
-
     if not isinstance(vocabulary, pd.DataFrame):
         vocabulary = spell(vocabulary, variants=1)
     missing = {"token_id", "token", "kind"} - set(vocabulary.columns)
     if missing:
         raise InputError(f"the vocabulary has no column {', '.join(sorted(missing))}")
     word = vocabulary["token"].str.strip().str.casefold()
-    distinct = {text: wordfreq.word_frequency(text, "en") if text else 0.0 for text in word.unique()}
+    distinct = word.unique()
+    zipf = word.map(dict(zip(distinct, lexicons.zipf(distinct), strict=True))).to_numpy(float)
+    valence = lexicons.afinn().set_index("word")["valence"]
+    if identity is None:
+        terms = lexicons.identity_terms()
+        identity = dict(zip(terms["term"].str.casefold(), terms["axis"], strict=True))
+    if categories is None:
+        nouns = lexicons.agency_communion()
+        categories = dict(zip(nouns["word"], nouns["category"], strict=True))
     return pd.DataFrame(
         {
             "token_id": vocabulary["token_id"].to_numpy(np.int32),
-            "token": vocabulary["token"].to_numpy(),
-            "kind": vocabulary["kind"].to_numpy(),
+            "token": vocabulary["token"].array,
+            "kind": vocabulary["kind"].array,
             "word": word.to_numpy(),
-            "valence": word.map(afinn()).to_numpy(float),
-            "log_frequency": np.log(np.maximum(word.map(distinct).to_numpy(float), RARE) * 1e6),
+            "valence": word.map(valence).to_numpy(float),
+            "log_frequency": (np.maximum(zipf, RAREST) - 3) * np.log(10),
             "length": word.str.len().to_numpy(float),
-            "axis": word.map(identity or {}).fillna("").to_numpy(),
-            "category": word.map(categories or {}).fillna("").to_numpy(),
+            "axis": word.map(identity).fillna("").to_numpy(),
+            "category": word.map(categories).fillna("").to_numpy(),
         }
     )
 
@@ -172,7 +170,7 @@ def planted_scores(
     scores += effects.log_frequency * features["log_frequency"].to_numpy()
     scores += effects.length * features["length"].to_numpy()
     if effects.identity:
-        scores += features["axis"].map(effects.identity).fillna(0.0).to_numpy(float)
+        scores += features["axis"].map(dict(effects.identity)).fillna(0.0).to_numpy(float)
     return scores + _scatter(len(scores), effects.noise_sd, effects.skewness, rng)
 
 

@@ -21,7 +21,8 @@ class MixedModel:
     ----------
     names : tuple of str
     coefficients, standard_errors, df : (k,) float64
-        `df` as R's nlme counts it: by groups for what does not vary within them, by observations for the rest.
+        `df` as R's nlme counts it: by groups for what does not vary within them or has a random slope, by
+        observations for the rest.
     group_covariance : (r, r) float64, of the random intercept and slopes
     residual_variance : float
     log_likelihood : float, restricted
@@ -130,7 +131,7 @@ def mixed_model(
         names,
         np.asarray(fit.fe_params) * unit,
         np.asarray(fit.bse_fe)[:k] * unit,
-        _degrees_of_freedom(design, codes, n_groups),
+        _degrees_of_freedom(design, random[:, 1:], codes, n_groups),
         np.atleast_2d(np.asarray(fit.cov_re)) * unit**2,
         float(fit.scale) * unit**2,
         float(fit.llf) - (len(y) - k) * np.log(unit),
@@ -141,18 +142,36 @@ def mixed_model(
     )
 
 
-def _degrees_of_freedom(design: np.ndarray, codes: np.ndarray, n_groups: int) -> NDArray[np.float64]:
-    """nlme's rule (Pinheiro, Bates 2000, section 2.4.2); the intercept counts as varying within groups."""
-    first_row = np.full(n_groups, -1)
-    first_row[codes[::-1]] = np.arange(len(codes))[::-1]
-    within = (design != design[first_row[codes]]).any(axis=0)
-    between = ~within
+def _degrees_of_freedom(
+    design: np.ndarray, slopes: np.ndarray, codes: np.ndarray, n_groups: int
+) -> NDArray[np.float64]:
+    """nlme's rule (Pinheiro, Bates 2000, section 2.4.2), in which the intercept counts as varying within groups.
+
+    An effect whose slope is random varies between groups, as does its interaction with what is constant within them:
+    ten models are ten observations of it.
+    """
+    whole = np.ones((len(codes), 1))
+    between = _proportional_within_groups(design, whole, codes, n_groups)
     between[0] = False
-    df_within = len(codes) - n_groups - within.sum()
-    df_between = n_groups - 1 - between.sum()
-    if min(df_within, df_between if between.any() else 1) < 1:
+    df = np.full(design.shape[1], len(codes) - n_groups - np.count_nonzero(~between) + 1.0)
+    df[between] = n_groups - 1 - between.sum()
+    for slope in slopes.T:
+        carried = _proportional_within_groups(design, slope[:, None], codes, n_groups) & ~between
+        carried[0] = False
+        df[carried] = n_groups - carried.sum()
+    if df.min() < 1:
         raise InputError(f"too few observations: {len(codes)} in {n_groups} groups for {design.shape[1]} coefficients")
-    return np.where(between, df_between, df_within).astype(float)
+    return df
+
+
+def _proportional_within_groups(design: np.ndarray, column: np.ndarray, codes: np.ndarray, n_groups: int) -> np.ndarray:
+    """Which columns of the design are, within every group, a multiple of the given column."""
+
+    def sums(values: np.ndarray) -> np.ndarray:
+        return np.array([values[codes == group].sum(axis=0) for group in range(n_groups)])
+
+    gap = sums(design**2) * sums(column**2) - sums(design * column) ** 2  # Cauchy and Schwarz
+    return (gap <= 1e-9 * sums(design**2) * sums(column**2)).all(axis=0)
 
 
 def mean_over_models(values: ArrayLike, confidence: float = 0.95) -> Estimate:
