@@ -67,3 +67,16 @@ def git_blob_id(path: Path) -> str:
 def data_dir() -> Path:
     """The directory of what the project ships (adapters, scores): ``RMNB_DATA``, or ``data`` beside the package."""
     return Path(os.environ.get("RMNB_DATA") or Path(__file__).parent.parent / "data")
+
+
+def check_writable(path: Path) -> None:
+    """Raise InputError now if `path` could not be written later."""
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"cannot write {path}: it is a directory")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error

@@ -23,7 +23,7 @@ from rmnb.dialogue import Dialogue, Prompt
 from rmnb.errors import InputError
 from rmnb.files import data_dir, sha256
 from rmnb.heads import LinearHead, linear_head, read_tensors
-from rmnb.panel import PANELS, ModelSpec, Panel, load_panel
+from rmnb.panel import ModelSpec, Panel, find_spec
 
 logger = logging.getLogger(__name__)
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -125,25 +125,6 @@ def load_reward_model(
     bias = loaded.head.bias
     head = LinearHead(loaded.head.weight.to(device), None if bias is None else bias.to(device))
     return RewardModel(**{**vars(loaded), "head": head})
-
-
-def find_spec(name: str | Path, panel: str | Path | Panel | None = None) -> ModelSpec:
-    """The ModelSpec that a name stands for: of the panel, of any shipped panel, a directory, or a hub id."""
-    text = str(name)
-    if panel is not None:
-        return (panel if isinstance(panel, Panel) else load_panel(panel)).model(text)
-    panels = [load_panel(file.stem) for file in sorted(PANELS.glob("*.yml"))]
-    for candidate in panels:
-        if text in candidate.model_names:
-            return candidate.model(text)
-    if Path(text).is_dir():
-        return ModelSpec(name=Path(text).resolve().name, source=text)
-    if text.count("/") == 1 and not text.startswith((".", "/", "~")):
-        return ModelSpec(name=text.split("/")[1], source=text)
-    names = ", ".join(known for candidate in panels for known in candidate.model_names)
-    raise InputError(
-        f"unknown model {text!r}: give a nickname ({names}), a hub id owner/name, or a checkpoint directory"
-    )
 
 
 def _fetch(spec: ModelSpec) -> Path:

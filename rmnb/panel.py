@@ -115,3 +115,22 @@ def load_panel(name: str | Path) -> Panel:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "the panel"
         raise InputError(f"{path}: {key}: {first['msg']}") from error
+
+
+def find_spec(name: str | Path, panel: str | Path | Panel | None = None) -> ModelSpec:
+    """The ModelSpec that a name stands for: of the panel, of any shipped panel, a directory, or a hub id."""
+    text = str(name)
+    if panel is not None:
+        return (panel if isinstance(panel, Panel) else load_panel(panel)).model(text)
+    panels = [load_panel(file.stem) for file in sorted(PANELS.glob("*.yml"))]
+    for candidate in panels:
+        if text in candidate.model_names:
+            return candidate.model(text)
+    if Path(text).is_dir():
+        return ModelSpec(name=Path(text).resolve().name, source=text)
+    if text.count("/") == 1 and not text.startswith((".", "/", "~")):
+        return ModelSpec(name=text.split("/")[1], source=text)
+    names = ", ".join(known for candidate in panels for known in candidate.model_names)
+    raise InputError(
+        f"unknown model {text!r}: give a nickname ({names}), a hub id owner/name, or a checkpoint directory"
+    )

@@ -78,7 +78,7 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
             train_sampling_strategy="sequential",
             seed=hyper.seed,
             max_length=None,
-            bf16=False,
+            bf16=True,  # autocast: weights, residual stream and optimiser stay fp32; two to three times as fast
             gradient_checkpointing=False,
             logging_steps=10,
             save_steps=CHECKPOINT_STEPS,
