@@ -170,7 +170,7 @@ def planted_scores(
     scores += effects.log_frequency * features["log_frequency"].to_numpy()
     scores += effects.length * features["length"].to_numpy()
     if effects.identity:
-        scores += features["axis"].map(dict(effects.identity)).fillna(0.0).to_numpy(float)
+        scores += np.array([effects.identity.get(axis, 0.0) for axis in features["axis"]])
     return scores + _scatter(len(scores), effects.noise_sd, effects.skewness, rng)
 
 

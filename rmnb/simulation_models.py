@@ -1,6 +1,8 @@
 """Cases about models: few of them, whatever the number of prompts and words."""
 
+from collections.abc import Callable
 from functools import cache
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -124,16 +126,17 @@ def _sign_flip(rng: np.random.Generator) -> Outcome:
     return Outcome(0.0, test.statistic, p_value=test.p_value)
 
 
-def _matrix(rng: np.random.Generator, cause: np.ndarray | None = None) -> np.ndarray:
-    """Similarities of models that stand at random places, and at the same place by their cause."""
+def _matrix(rng: np.random.Generator, cause: np.ndarray | None = None, aloof_sd: float = 0.0) -> np.ndarray:
+    """Similarities of models that stand at random places, shifted by their cause; the aloof agree with all less."""
     places = rng.normal(size=(len(MODELS), 3))
     if cause is not None:
         places += 1.5 * cause[:, None] * np.array([1.0, 0, 0])
-    return -np.linalg.norm(places[:, None] - places[None, :], axis=2)
+    aloof = aloof_sd * rng.normal(size=len(MODELS))
+    return -np.linalg.norm(places[:, None] - places[None, :], axis=2) - aloof[:, None] - aloof[None, :]
 
 
 def _mantel(rng: np.random.Generator) -> Outcome:
-    test = stats.mantel(_matrix(rng), _matrix(rng), n_permutations=999, seed=rng)
+    test = stats.mantel(_matrix(rng, aloof_sd=0.5), _matrix(rng, aloof_sd=0.5), n_permutations=999, seed=rng)
     return Outcome(0.0, test.correlation, p_value=test.p_value)
 
 
@@ -141,31 +144,53 @@ def _pairs_as_independent(rng: np.random.Generator) -> Outcome:
     from scipy.stats import spearmanr
 
     upper = np.triu_indices(len(MODELS), 1)
-    test = spearmanr(_matrix(rng)[upper], _matrix(rng)[upper], alternative="greater")
-    return Outcome(0.0, test.statistic, p_value=test.pvalue)
+    one, other = (_matrix(rng, aloof_sd=0.5)[upper] for _ in range(2))
+    correlation, p_value = spearmanr(one, other, alternative="greater")
+    return Outcome(0.0, float(np.asarray(correlation)), p_value=float(np.asarray(p_value)))
 
 
 def _shared_cause(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Two matrices that both follow the base of the models and nothing else, and the matrix of bases."""
+    """Two maps on which models stand by their base and by nothing else they share, and the matrix of bases."""
     cause = np.where(IS_GEMMA, 1.0, -1.0)
     return _matrix(rng, cause), _matrix(rng, cause), stats.same(IS_GEMMA)
+
+
+def _added_cause(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two matrices to which sharing a base adds, and the matrix of bases."""
+    base = stats.same(IS_GEMMA)
+    return _matrix(rng) + 1.5 * base, _matrix(rng) + 1.5 * base, base
 
 
 def _mantel_alone(rng: np.random.Generator) -> Outcome:
     a, b, _ = _shared_cause(rng)
     test = stats.mantel(a, b, n_permutations=999, seed=rng)
-    return Outcome(0.0, test.correlation, p_value=test.p_value)
+    return Outcome(float("nan"), test.correlation, p_value=test.p_value)
 
 
-def _partial_mantel(rng: np.random.Generator) -> Outcome:
-    test = stats.partial_mantel(*_shared_cause(rng), n_permutations=999, seed=rng)
-    return Outcome(0.0, test.correlation, p_value=test.p_value)
+Draw = Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
-def _matrix_regression(rng: np.random.Generator) -> Outcome:
-    a, b, base = _shared_cause(rng)
-    fit = stats.matrix_regression(a, {"other": b, "base": base}, n_permutations=999, seed=rng)
-    return Outcome(0.0, float(fit.coefficients[0]), p_value=float(fit.p_values[0]))
+def _mantel_in_strata(rng: np.random.Generator) -> Outcome:
+    a, b, _ = _shared_cause(rng)
+    test = stats.mantel(a, b, n_permutations=999, seed=rng, strata=IS_GEMMA)
+    return Outcome(float("nan"), test.correlation, p_value=test.p_value)
+
+
+def _partial_mantel(draw: Draw, method: Literal["spearman", "pearson"]):
+    def simulate(rng: np.random.Generator) -> Outcome:
+        test = stats.partial_mantel(*draw(rng), method, n_permutations=999, seed=rng)
+        return Outcome(0.0, test.correlation, p_value=test.p_value)
+
+    return simulate
+
+
+def _matrix_regression(draw: Draw, method: Literal["spearman", "pearson"]):
+    def simulate(rng: np.random.Generator) -> Outcome:
+        a, b, base = draw(rng)
+        fit = stats.matrix_regression(a, {"other": b, "base": base}, method, n_permutations=999, seed=rng)
+        return Outcome(0.0, float(fit.coefficients[0]), p_value=float(fit.p_values[0]))
+
+    return simulate
 
 
 CASES = (
@@ -185,12 +210,18 @@ CASES = (
     Case("Slope over models, one slope for all", "mixed_model without random slopes", "models", "coverage", False,
          "common practice", _fixed_slope),
     Case("Two matrices, Mantel", "mantel", "matrices", "rejection", True, "", _mantel),
-    Case("Two matrices with one cause, partial Mantel", "partial_mantel", "matrices", "rejection", True, "",
-         _partial_mantel),
-    Case("Two matrices with one cause, regression", "matrix_regression", "matrices", "rejection", True, "",
-         _matrix_regression),
+    Case("One cause on a map, Mantel within bases", "mantel with strata", "matrices", "rejection", True, "",
+         _mantel_in_strata),
+    Case("One cause that adds, partial Mantel", "partial_mantel", "matrices", "rejection", True, "",
+         _partial_mantel(_added_cause, "pearson")),
+    Case("One cause that adds, regression", "matrix_regression", "matrices", "rejection", True, "",
+         _matrix_regression(_added_cause, "pearson")),
+    Case("One cause on a map, partial Mantel", "partial_mantel", "matrices", "rejection", False, "common practice",
+         _partial_mantel(_shared_cause, "spearman")),
+    Case("One cause on a map, regression", "matrix_regression", "matrices", "rejection", False, "common practice",
+         _matrix_regression(_shared_cause, "spearman")),
     Case("Two matrices, 45 pairs as observations", "spearmanr of the pairs", "matrices", "rejection", False,
          "common practice", _pairs_as_independent),
-    Case("Two matrices with one cause, Mantel one at a time", "mantel", "matrices", "rejection", False,
+    Case("One cause on a map, Mantel one at a time", "mantel", "matrices", "rejection", False,
          "FAccT25", _mantel_alone),
 )  # fmt: skip

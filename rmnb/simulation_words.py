@@ -143,7 +143,7 @@ def _curvature(rng: np.random.Generator) -> Outcome:
     effects = PlantedEffects(log_frequency=0.1)
     scores = planted_scores(features, effects, rng)
     found = stats.curvature(scores, features["log_frequency"], None, word_codes(features)[0])
-    return Outcome(0.0, found.statistic, p_value=found.p_value)
+    return Outcome(float("nan"), found.statistic, p_value=found.p_value)
 
 
 def _framing(rng: np.random.Generator) -> Outcome:

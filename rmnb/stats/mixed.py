@@ -164,14 +164,16 @@ def _degrees_of_freedom(
     return df
 
 
-def _proportional_within_groups(design: np.ndarray, column: np.ndarray, codes: np.ndarray, n_groups: int) -> np.ndarray:
+def _proportional_within_groups(
+    design: np.ndarray, column: np.ndarray, codes: np.ndarray, n_groups: int
+) -> NDArray[np.bool_]:
     """Which columns of the design are, within every group, a multiple of the given column."""
 
     def sums(values: np.ndarray) -> np.ndarray:
         return np.array([values[codes == group].sum(axis=0) for group in range(n_groups)])
 
     gap = sums(design**2) * sums(column**2) - sums(design * column) ** 2  # Cauchy and Schwarz
-    return (gap <= 1e-9 * sums(design**2) * sums(column**2)).all(axis=0)
+    return np.all(gap <= 1e-9 * sums(design**2) * sums(column**2), axis=0)
 
 
 def mean_over_models(values: ArrayLike, confidence: float = 0.95) -> Estimate:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rmnb.errors import InputError
+from rmnb.stats.estimate import cluster_codes
 from rmnb.stats.permutation import Alternative, tail_probability
 from rmnb.stats.ranks import mid_ranks
 
@@ -59,6 +60,7 @@ def mantel(
     alternative: Alternative = "greater",
     n_permutations: int = 10_000,
     seed: Seed = 0,
+    strata: ArrayLike | None = None,
 ) -> MantelTest:
     """Mantel's test of two symmetric matrices over the same models, both similarities or both dissimilarities.
 
@@ -67,6 +69,9 @@ def mantel(
     a, b : (models, models) symmetric; diagonals are not read.
     method : {"spearman", "pearson"}
     alternative : {"greater", "less", "two-sided"}
+    strata : (models,) labels, optional
+        Permute only among models with one label. Then the test asks what `b` adds to the label (the base family): it
+        holds its level whatever shape the label's effect has, which `partial_mantel` does not.
 
     Raises
     ------
@@ -78,7 +83,7 @@ def mantel(
     Mantel (1967), The detection of disease clustering. FAccT25 section on representational similarity.
     """
     first, second = _pair_of_matrices(a, b, method)
-    return _permute(first, second, alternative, n_permutations, seed)
+    return _permute(first, second, alternative, n_permutations, seed, strata)
 
 
 def partial_mantel(
@@ -93,12 +98,14 @@ def partial_mantel(
     """Mantel's test of `a` and `b` with a third matrix held constant.
 
     Both are replaced by their residuals on `control` (of ranks, for Spearman) and the residuals of `a` are permuted
-    (method 3 of Legendre 2000, which holds its level where permuting `a` itself does not).
+    (method 3 of Legendre 2000, which holds its level where permuting `a` itself does not). It supposes that the control
+    adds to `a` and `b` linearly and leaves the scatter alike everywhere. Where it does not, as when models of one base
+    stand together on a map, too many true nulls are rejected (Guillot, Rousset 2013): use `mantel` with strata.
 
     References
     ----------
     Smouse, Long, Sokal (1986). Legendre (2000), Comparison of permutation methods for the partial correlation and
-    partial Mantel tests.
+    partial Mantel tests. Guillot, Rousset (2013), Dismantling the Mantel tests.
     """
     first, second = _pair_of_matrices(a, b, method)
     third, _ = _pair_of_matrices(control, b, method)
@@ -121,6 +128,7 @@ def matrix_regression(
 
     All matrices are standardised (their ranks, for Spearman), so coefficients compare. For each predictor the part not
     explained by the others is permuted over models and the response refitted; t statistics are compared, two-sided.
+    Supposes what `partial_mantel` supposes.
 
     Raises
     ------
@@ -160,23 +168,37 @@ def _t_statistics(predictors: np.ndarray, y: np.ndarray, basis: np.ndarray) -> N
     return r * np.sqrt((len(y) - basis.shape[1] - 1) / np.maximum(1 - r**2, 1e-300))
 
 
-def _permute(a: np.ndarray, b: np.ndarray, alternative: Alternative, n_permutations: int, seed: Seed) -> MantelTest:
+def _permute(
+    a: np.ndarray,
+    b: np.ndarray,
+    alternative: Alternative,
+    n_permutations: int,
+    seed: Seed,
+    strata: ArrayLike | None = None,
+) -> MantelTest:
     n = len(a)
     upper = np.triu_indices(n, 1)
     x, y = _standard(a[upper]), _standard(b[upper])
     observed = float(x @ y / len(x))
     # A permutation only reorders the pairs, so means, variances and ranks need computing once.
-    null = _shuffles(_to_matrix(x, n), n_permutations, np.random.default_rng(seed)) @ y / len(x)
+    null = _shuffles(_to_matrix(x, n), n_permutations, np.random.default_rng(seed), strata) @ y / len(x)
     p_value = tail_probability(observed, null, alternative, exact=False)
     return MantelTest(observed, p_value, n_permutations, n)
 
 
-def _shuffles(matrix: np.ndarray, n_permutations: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Upper triangles (permutations, pairs) of `matrix` with its models permuted."""
+def _shuffles(
+    matrix: np.ndarray, n_permutations: int, rng: np.random.Generator, strata: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    """Upper triangles (permutations, pairs) of `matrix` with its models permuted, within strata if given."""
     if n_permutations < 1:
         raise InputError(f"n_permutations must be 1 or more, got {n_permutations}")
     n = len(matrix)
-    order = np.argsort(rng.random((n_permutations, n)), axis=1)
+    codes, n_strata = cluster_codes(np.zeros(n) if strata is None else strata, n)
+    if n_strata == n:
+        raise InputError("every model is a stratum of its own: nothing can be permuted")
+    # Random keys sort models within their stratum; the strata's places are then given back to their members.
+    order = np.empty((n_permutations, n), dtype=np.intp)
+    order[:, np.argsort(codes, kind="stable")] = np.argsort(codes + rng.random((n_permutations, n)), axis=1)
     rows, columns = np.triu_indices(n, 1)
     return matrix[order[:, rows], order[:, columns]]
 
