@@ -1,11 +1,14 @@
 """Vocabularies of different tokenizers on one index, so that their scores can be compared."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from rmnb.errors import InputError
+from rmnb.panel import Panel, load_panel
+from rmnb.store import read_scores
 from rmnb.vocabulary import script_of
 
 UNSPACED = {"han", "hiragana", "katakana", "thai", "lao", "khmer", "myanmar"}  # scripts written without spaces
@@ -82,6 +85,23 @@ def word_scores(scan: pd.DataFrame) -> pd.DataFrame:
             "variants": kept["variants"].to_numpy(np.int32),
         }
     )
+
+
+def load_scans(panel: str | Path | Panel, prompt: str, protocol: str = "exact") -> dict[str, pd.DataFrame]:
+    """The scans of a panel's models for one prompt (its key), in the panel's order; see `rmnb.store.read_scores`.
+
+    Raises
+    ------
+    InputError
+        The panel or prompt is unknown, or a model has not been scanned.
+    """
+    panel = panel if isinstance(panel, Panel) else load_panel(panel)
+    return {model.name: read_scores(panel, model.name, prompt, protocol) for model in panel.models}
+
+
+def load_scores(panel: str | Path | Panel, prompt: str, protocol: str = "exact", how: str = "exact") -> pd.DataFrame:
+    """Scores of a panel's models on what their vocabularies share, one column a model; see `load_scans` and `align`."""
+    return align(load_scans(panel, prompt, protocol), how)
 
 
 def _by_string(scan: pd.DataFrame) -> pd.Series:

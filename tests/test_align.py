@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmnb.align import align, word_scores
+from rmnb.align import align, load_scores, word_scores
 from rmnb.errors import InputError
+from rmnb.panel import ModelSpec, Panel, PromptSpec
+from rmnb.store import write_scores
 
 
 def scan(rows) -> pd.DataFrame:
@@ -89,3 +91,17 @@ def test_mistakes_are_named():
         align({"a": A, "b": scan([("x", "word_start", 1.0)])})
     with pytest.raises(InputError, match="at least one scan"):
         align({})
+
+
+def test_a_panels_scores_are_read_in_its_order(tmp_path, monkeypatch):
+    monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
+    models = tuple(ModelSpec(name=name, source=f"someone/{name}") for name in ("b", "a"))
+    prompt = PromptSpec(key="greatest", text="What is greatest?", framing="positive")
+    panel = Panel(name="pair", title="Pair", models=models, prompts=(prompt,))
+    for name, table in (("a", A), ("b", B)):
+        provenance = {"model": name, "prompt": prompt.text, "prompt_key": prompt.key, "protocol": "exact"}
+        write_scores(panel, table, {**provenance, "tokenizer_sha256": name * 64})
+    pd.testing.assert_frame_equal(load_scores(panel, "greatest"), align({"b": B, "a": A}), check_dtype=False)
+    assert load_scores(panel, "greatest", how="word").loc["love"].tolist() == [-3.0, 2.0]
+    with pytest.raises(InputError, match=r"no scores of b for prompt greatest .published."):
+        load_scores(panel, "greatest", protocol="published")
