@@ -1,0 +1,213 @@
+"""Tokens a second of a vocabulary scan, three ways, on the same tokens in one run.
+
+(a) full: padded batches of whole conversations through AutoModelForSequenceClassification, as the papers' code does;
+(b) expanded: the prefix's keys and values computed once and expanded into each batch (transformers' cache, SDPA);
+(c) shared: this engine.
+
+Run as ``python benchmarks/scan.py``. The ways take turns, so that a noisy machine disturbs all of them alike; speeds are
+medians over the rounds. Memory is the peak of a process of its own for each way.
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import AutoModelForSequenceClassification, DynamicCache
+
+import rmnb
+from rmnb.models import RewardModel
+from rmnb.scoring import PrefixScorer, default_batch_size
+
+FULL_BATCH = 64  # conversations at once for (a); larger ones were not faster
+WAYS = ("full", "expanded", "shared")
+
+
+def prepare(rm: RewardModel, prompt: str) -> dict[str, Callable[[list[int]], np.ndarray]]:
+    """The three ways as functions from token ids to rewards, float32 [tokens]."""
+    prefix, closing = rm.dialogue.frame(prompt)
+    scorer = PrefixScorer(rm, prefix)
+    batch = default_batch_size(rm, len(prefix), 1 + len(closing))
+    classifier = as_classifier(rm)
+    return {
+        "full": lambda ids: score_full(rm, classifier, prompt, ids),
+        "expanded": lambda ids: score_expanded(rm, classifier, prefix, closing, ids, batch),
+        "shared": lambda ids: scorer([[i, *closing] for i in ids], batch),
+    }
+
+
+def as_classifier(rm: RewardModel) -> torch.nn.Module:
+    """The same weights as transformers' own sequence classifier with SDPA; nothing is copied."""
+    config = type(rm.network.config).from_dict({**rm.network.config.to_dict(), "num_labels": 1})
+    config._attn_implementation = "sdpa"
+    config.pad_token_id = rm.tokenizer.unk_token_id  # SmolLM2 pads with the closing id: see the traps
+    with torch.device("meta"):
+        classifier = AutoModelForSequenceClassification.from_config(config)
+    classifier.load_state_dict({f"model.{k}": v for k, v in rm.network.state_dict().items()}, strict=False, assign=True)
+    classifier.score.weight = torch.nn.Parameter(rm.head.weight[None], requires_grad=False)
+    # Tables that are not weights (rotary frequencies, embedding scales) have no place in a state dict.
+    ours = dict(rm.network.named_buffers())
+    for name, _ in list(classifier.model.named_buffers()):
+        owner, _, leaf = name.rpartition(".")
+        setattr(classifier.model.get_submodule(owner), leaf, ours[name])
+    return classifier.eval()
+
+
+@torch.inference_mode()
+def score_full(rm: RewardModel, classifier, prompt: str, ids: list[int]) -> np.ndarray:
+    """(a): decode, fill the template, tokenise, pad, run, read the logits."""
+    rewards = []
+    tokenizer = rm.tokenizer
+    tokenizer.pad_token_id, tokenizer.padding_side = classifier.config.pad_token_id, "right"
+    for start in range(0, len(ids), FULL_BATCH):
+        texts = [
+            rm.dialogue.render(
+                [{"role": "user", "content": prompt}, {"role": "assistant", "content": tokenizer.decode([i])}]
+            )
+            for i in ids[start : start + FULL_BATCH]
+        ]
+        inputs = tokenizer(texts, return_tensors="pt", padding=True)
+        rewards.append(classifier(**inputs).logits[:, 0])
+    return torch.cat(rewards).numpy()
+
+
+@torch.inference_mode()
+def score_expanded(rm: RewardModel, classifier, prefix, closing, ids: list[int], batch: int) -> np.ndarray:
+    """(b): the prefix's cache expanded to the batch, then the continuations."""
+    trunk = classifier.model
+    first = DynamicCache(config=trunk.config)
+    trunk(input_ids=torch.tensor([prefix]), past_key_values=first, use_cache=True)
+    rewards = []
+    for start in range(0, len(ids), batch):
+        rows = torch.tensor([[i, *closing] for i in ids[start : start + batch]])
+        cache = DynamicCache(config=trunk.config)
+        for layer, (keys, values) in enumerate((layer.keys, layer.values) for layer in first.layers):
+            cache.update(keys.expand(len(rows), -1, -1, -1), values.expand(len(rows), -1, -1, -1), layer)
+        position = len(prefix) + torch.arange(rows.shape[1])[None]
+        hidden = trunk(input_ids=rows, past_key_values=cache, position_ids=position, use_cache=True).last_hidden_state
+        rewards.append(rm.head(hidden[:, -1]))
+    return torch.cat(rewards).numpy()
+
+
+@torch.inference_mode()
+def unbatched(rm: RewardModel, classifier, prompt: str, ids: list[int]) -> np.ndarray:
+    """The reference: each conversation alone, unpadded."""
+    prefix, closing = rm.dialogue.frame(prompt)
+    rows = [torch.tensor([[*prefix, i, *closing]]) for i in ids]
+    return np.array([rm.head(classifier.model(input_ids=row).last_hidden_state[:, -1]).item() for row in rows])
+
+
+def matrix_peak(rm: RewardModel, rows: int) -> float:
+    """The best rate of fp32 products of the model's own largest shapes, in floating-point operations a second."""
+    config = rm.network.config.get_text_config()
+    best = 0.0
+    for inner, outer in (
+        (config.hidden_size, config.intermediate_size),
+        (config.intermediate_size, config.hidden_size),
+        (2048, 2048),
+    ):
+        left, right = torch.randn(rows, inner), torch.randn(outer, inner)
+        for _ in range(12):
+            start = time.perf_counter()
+            torch.nn.functional.linear(left, right)
+            best = max(best, 2 * rows * inner * outer / (time.perf_counter() - start))
+    return best
+
+
+def operations_a_token(rm: RewardModel, positions: int) -> int:
+    """Multiplications and additions of the linear layers for one token of the vocabulary."""
+    linear = sum(m.weight.numel() for m in rm.network.modules() if isinstance(m, torch.nn.Linear))
+    return 2 * linear * positions
+
+
+def measure(model: str, tokens: int, rounds: int) -> list[dict]:
+    """One row a way: tokens a second, share of the peak, largest difference from the reference."""
+    rm = rmnb.load_reward_model(model, device="cpu")
+    prompt = rmnb.load_panel("demo").prompt("greatest").text
+    ways = prepare(rm, prompt)
+    prefix, closing = rm.dialogue.frame(prompt)
+    rng = np.random.default_rng(0)
+    ids = np.sort(rng.choice(rm.vocabulary_size, tokens, replace=False)).tolist()
+    share = {"full": max(64, tokens // 16), "expanded": tokens, "shared": tokens}  # (a) is slow: fewer of the tokens
+    rates: dict[str, list[float]] = {way: [] for way in ways}
+    peaks = []
+    for number in range(rounds + 1):  # the first round warms up
+        peaks.append(matrix_peak(rm, default_batch_size(rm, len(prefix), 1 + len(closing)) * (1 + len(closing))))
+        for way, score in ways.items():
+            start = time.perf_counter()
+            score(ids[: share[way]])
+            if number:
+                rates[way].append(share[way] / (time.perf_counter() - start))
+    sample = ids[:: max(1, tokens // 48)]
+    reference = unbatched(rm, as_classifier(rm), prompt, sample)
+    work, peak = operations_a_token(rm, 1 + len(closing)), statistics.median(peaks)
+    return [
+        {
+            "model": model,
+            "way": way,
+            "rate": statistics.median(rates[way]),
+            "peak_share": statistics.median(rates[way]) * work / peak,
+            # (a) tokenises the decoded text again and so scores other ids: its difference is the protocol's, not rounding
+            "difference": float(np.abs(ways[way](sample) - reference).max()),
+            "peak_gflops": peak / 1e9,
+        }
+        for way in ways
+    ]
+
+
+def memory(model: str, way: str, tokens: int) -> dict:
+    """Peak resident memory of this process after scoring so many tokens one way, and the weights' size, in bytes."""
+    rm = rmnb.load_reward_model(model, device="cpu")
+    prompt = rmnb.load_panel("demo").prompt("greatest").text
+    score = prepare(rm, prompt)[way]
+    ids = np.arange(tokens) % rm.vocabulary_size
+    for start in range(0, tokens, 1024):
+        score(ids[start : start + 1024].tolist())
+    weights = sum(p.numel() * p.element_size() for p in rm.network.parameters())
+    return {"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, "weights": weights}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", default=["smollm2-values", "gemma3-values"])
+    parser.add_argument("--tokens", type=int, default=4096)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--memory", nargs=2, metavar=("WAY", "TOKENS"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.memory:
+        print(json.dumps(memory(options.models[0], options.memory[0], int(options.memory[1]))))
+        return
+    print(
+        f"{torch.get_num_threads()} threads, torch {torch.__version__}, {options.tokens} tokens, {options.rounds} rounds"
+    )
+    for model in options.models:
+        rows = {row["way"]: row for row in measure(model, options.tokens, options.rounds)}
+        print(f"\n{model}: matrix-product peak {rows['shared']['peak_gflops']:.0f} GFLOP/s")
+        print(
+            f"{'way':<10}{'tokens/s':>10}{'(c) is x times':>16}{'share of peak':>15}{'difference':>12}{'peak memory - weights':>24}"
+        )
+        for way, row in rows.items():
+            used = in_own_process(model, way, 256 if way == "full" else 2048)
+            print(
+                f"{way:<10}{row['rate']:>10.1f}{rows['shared']['rate'] / row['rate']:>16.2f}{row['peak_share']:>15.2f}"
+                f"{row['difference']:>12.1e}{(used['peak'] - used['weights']) / 1e9:>21.2f} GB"
+            )
+        longer = in_own_process(model, "shared", 16384)
+        print(f"shared, eight times as many tokens: {(longer['peak'] - longer['weights']) / 1e9:.2f} GB")
+
+
+def in_own_process(model: str, way: str, tokens: int) -> dict:
+    """`memory` in a process of its own."""
+    command = [sys.executable, str(Path(__file__)), "--models", model, "--memory", way, str(tokens)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Tiny reward models with random weights, written in the format of real checkpoints."""
+
+from pathlib import Path
+
+import torch
+import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerFast
+
+SPECIAL = ["<pad>", "<bos>", "<eos>", "<user>", "<model>", "<end>"]
+TEXT = "What, in one word, is the greatest thing ever? Love, peace and water are good; war and pain are bad. " * 3
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}{{ '<user>' if m['role'] == 'user' else '<model>' }}"
+    "{{ m['content'] | trim }}<end>{% endfor %}{% if add_generation_prompt %}<model>{% endif %}"
+)
+_SHAPE = dict(
+    hidden_size=32,
+    intermediate_size=64,
+    num_hidden_layers=4,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=512,
+    num_labels=1,
+    pad_token_id=0,
+    bos_token_id=1,
+    eos_token_id=2,
+)
+WINDOW = 6  # shorter than every prefix
+DECODERS = {
+    "llama": (transformers.LlamaConfig, {}),
+    "gemma2": (
+        transformers.Gemma2Config,
+        dict(head_dim=16, sliding_window=WINDOW, attn_logit_softcapping=2.0, query_pre_attn_scalar=16),
+    ),
+    "gemma3": (transformers.Gemma3TextConfig, dict(head_dim=16, sliding_window=WINDOW)),
+    "mistral": (transformers.MistralConfig, dict(sliding_window=WINDOW)),
+    "qwen2": (transformers.Qwen2Config, {}),
+    "qwen3": (transformers.Qwen3Config, dict(head_dim=16)),
+    "phi3": (transformers.Phi3Config, {}),
+    "olmo2": (transformers.Olmo2Config, {}),
+}
+
+
+def tokenizer(template: str | None = TEMPLATE) -> PreTrainedTokenizerFast:
+    """A byte-level BPE tokenizer that adds BOS by itself, as Llama 3's does."""
+    core = Tokenizer(models.BPE())
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    core.train_from_iterator(
+        [TEXT], trainers.BpeTrainer(vocab_size=320, special_tokens=SPECIAL, initial_alphabet=alphabet)
+    )
+    core.post_processor = processors.TemplateProcessing(single="<bos> $A", special_tokens=[("<bos>", 1)])
+    wrapped = PreTrainedTokenizerFast(
+        tokenizer_object=core,
+        bos_token="<bos>",
+        eos_token="<eos>",
+        pad_token="<pad>",
+        additional_special_tokens=SPECIAL[3:],
+    )
+    wrapped.chat_template = template
+    return wrapped
+
+
+def pair_tokenizer() -> PreTrainedTokenizerFast:
+    """The same words for an encoder: ``<bos> question <end> answer <end>``, segments 0 and 1, no chat template."""
+    wrapped = tokenizer(None)
+    wrapped.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="<bos> $A <end>", pair="<bos> $A <end> $B:1 <end>:1", special_tokens=[("<bos>", 1), ("<end>", 5)]
+    )
+    wrapped.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
+    return wrapped
+
+
+def randomise(model: torch.nn.Module, seed: int = 0) -> None:
+    """Weights large enough that rewards differ visibly from token to token."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.normal_(0, 0.3, generator=generator)
+
+
+def write_decoder(directory: Path, architecture: str = "llama", rows: int | None = None, seed: int = 0) -> Path:
+    """A tiny reward model on a causal trunk; `rows` of the embedding may exceed the tokenizer."""
+    words = tokenizer()
+    kind, special = DECODERS[architecture]
+    config = kind(**_SHAPE, **special, vocab_size=rows or len(words))
+    model = AutoModelForSequenceClassification.from_config(config)
+    randomise(model, seed)
+    model.save_pretrained(directory)
+    words.save_pretrained(directory)
+    return directory
+
+
+def write_encoder(directory: Path) -> Path:
+    """A tiny BERT reward model."""
+    words = pair_tokenizer()
+    config = transformers.BertConfig(
+        vocab_size=len(words),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_labels=1,
+    )
+    model = AutoModelForSequenceClassification.from_config(config)
+    randomise(model)
+    model.save_pretrained(directory)
+    words.save_pretrained(directory)
+    return directory
