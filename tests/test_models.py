@@ -65,9 +65,8 @@ def test_a_panel_of_ones_own_brings_a_template(directory, tmp_path):
     (directory / "chat_template.jinja").unlink()
     file = tmp_path / "mine.yml"
     prompts = '[{key: greatest, text: "What is the greatest thing?", framing: positive}]'
-    file.write_text(
-        f'name: mine\ntitle: Mine\nprompts: {prompts}\nmodels:\n  - name: mine\n    source: {directory}\n    template: "{TEMPLATE}"\n'
-    )
+    models = f'models:\n  - name: mine\n    source: {directory}\n    template: "{TEMPLATE}"\n'
+    file.write_text(f"name: mine\ntitle: Mine\nprompts: {prompts}\n{models}")
     assert len(rmnb.load_reward_model("mine", panel=file).score("Is it good?", ["yes", "no"])) == 2
 
 
