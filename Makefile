@@ -11,13 +11,13 @@ endif
 .DEFAULT_GOAL := book
 
 book: env ## Audit the shipped scores, run the notebooks, build the book: _build/html/index.html
-	$(BIN)/snakemake -s workflow/Snakefile --cores 2 book
+	$(BIN)/snakemake -s workflow/Snakefile book
 
 test: env ## Run the tests
 	$(BIN)/pytest
 
 scores: env ## Compute the demo panel's scores again from the weights (about ten minutes)
-	$(BIN)/snakemake -s workflow/Snakefile --cores 2 --config rescan=true -- scores
+	$(BIN)/snakemake -s workflow/Snakefile --forcerun scan -- scores
 
 bench: env ## Time a vocabulary scan against the obvious alternatives
 	$(BIN)/python benchmarks/scan.py

@@ -68,6 +68,11 @@ def behind_a_click(content: str, warning: str) -> str:
     return f'<details class="content-warning"><summary>{inline(warning)}</summary>{content}</details>'
 
 
+def notice(text: str) -> str:
+    """HTML of a note that stands out from the text, such as that some data could not be had."""
+    return f'<div class="admonition note"><p class="admonition-title">Note</p><p>{inline(text)}</p></div>'
+
+
 def table_html(
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],

@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, to_rgb
 from numpy.typing import ArrayLike
 
-from rmnb.display import figure_text
 from rmnb.panel import Panel
 from rmnb.stats import mid_ranks
 
@@ -88,7 +87,7 @@ def violins(
         axes.plot([z.min(), z.max()], [place, place], color=INK, linewidth=0.6)
         axes.plot([low, high], [place, place], color=INK, linewidth=4, solid_capstyle="butt")
         axes.plot([median, median], [place - 0.06, place + 0.06], color="white", linewidth=1.5)
-    axes.set_yticks(places, [figure_text(name) for name in names])
+    axes.set_yticks(places, [_label(name) for name in names])
     axes.set_xlabel(f"score, in {unit} from the mean")
     axes.tick_params(axis="y", length=0)
     return axes
@@ -112,13 +111,13 @@ def heat_map(
     labels
         One a model, written along both axes.
     meaning
-        What the numbers are, for the colour bar.
+        What the numbers are, for the title; the cells hold their values, so there is no colour bar.
     limits
         The values at the ends of the colour scale.
     """
     matrix = np.asarray(matrix, dtype=float)
     image = axes.imshow(matrix, cmap="cividis", vmin=limits[0], vmax=limits[1])
-    shown = [figure_text(label) for label in labels]
+    shown = [_label(label) for label in labels]
     axes.set_xticks(range(len(shown)), shown, rotation=40, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(shown)), shown)
     axes.spines[:].set_visible(False)
@@ -130,8 +129,12 @@ def heat_map(
         if low is not None and high is not None and row != column:
             text += f"\n{np.asarray(low)[row, column]:.3f} to {np.asarray(high)[row, column]:.3f}"
         axes.text(column, row, text, ha="center", va="center", size=size, color=_readable_on(image, value))
-    axes.figure.colorbar(image, ax=axes, shrink=0.8, label=meaning)
+    axes.set_title(meaning)
     return axes
+
+
+def _label(text: str) -> str:
+    return text.replace("$", r"\$")  # a dollar sign would begin a formula
 
 
 def _readable_on(image, value: float) -> str:
@@ -152,8 +155,8 @@ def joint_density(axes: Axes, x: ArrayLike, y: ArrayLike, names: tuple[str, str]
     across, up = (100 * mid_ranks(values) / np.size(values) for values in (x, y))
     hexagons = axes.hexbin(across, up, gridsize=28, cmap="cividis", norm=LogNorm(), mincnt=1, linewidths=0.1)
     axes.plot([0, 100], [0, 100], color="white", linewidth=1, linestyle=(0, (4, 4)))
-    axes.set_xlabel(f"percentile in {figure_text(names[0])}")
-    axes.set_ylabel(f"percentile in {figure_text(names[1])}")
+    axes.set_xlabel(f"percentile in {_label(names[0])}")
+    axes.set_ylabel(f"percentile in {_label(names[1])}")
     axes.set_aspect("equal")
     axes.figure.colorbar(hexagons, ax=axes, shrink=0.8, label="words in a hexagon")
     return axes
@@ -183,10 +186,11 @@ def intervals(
     for place, value, bottom, top, ink in zip(places, *map(np.asarray, (values, low, high)), colour, strict=True):
         axes.plot([bottom, top], [place, place], color=ink, linewidth=2)
         axes.plot([value], [place], "o", color=ink, markersize=6)
-    axes.set_yticks(places, [figure_text(label) for label in labels])
+    axes.set_yticks(places, [_label(label) for label in labels])
     axes.set_ylim(-0.7, len(places) - 0.3)
     axes.tick_params(axis="y", length=0)
     axes.axvline(0, color=FAINT, linewidth=0.8, zorder=0)
+    axes.margins(x=0.08)
     axes.set_xlabel(meaning)
     return axes
 
@@ -209,6 +213,6 @@ def by_kind(axes: Axes, scores: ArrayLike, kinds: Sequence[str], order: Sequence
             axes.plot([bottom, top], [place, place], color=colour, linewidth=1.2)
             axes.plot([low, high], [place, place], color=colour, linewidth=6, solid_capstyle="butt")
             axes.plot([median], [place], "o", color="white", markeredgecolor=INK, markersize=5)
-    axes.set_yticks(np.arange(len(order))[::-1], [figure_text(kind).replace("_", " ") for kind in order])
+    axes.set_yticks(np.arange(len(order))[::-1], [_label(kind).replace("_", " ") for kind in order])
     axes.tick_params(axis="y", length=0)
     return axes
