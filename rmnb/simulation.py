@@ -43,6 +43,7 @@ class Case:
     holds : bool, whether we stand by it; the failing ones are here to be seen failing
     origin : str, the paper that used it, if one did
     simulate : callable, generator → `Outcome`
+    slow : bool, takes a tenth of a second or so: a study tries it on fewer data sets
     """
 
     name: str
@@ -52,6 +53,7 @@ class Case:
     holds: bool
     origin: str
     simulate: Callable[[np.random.Generator], Outcome]
+    slow: bool = False
 
 
 @dataclass(frozen=True)

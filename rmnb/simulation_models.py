@@ -95,7 +95,7 @@ def _independent_prompts(rng: np.random.Generator) -> Outcome:
 
 def _slopes(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Scores (models, words), valence (words,) and word codes of ten models whose slopes differ."""
-    features = valence_words().drop_duplicates("word")
+    features = valence_words().drop_duplicates("word").head(200)
     effects = PlantedEffects(valence_positive=SLOPE, valence_negative=SLOPE, word_sd=0.7, noise_sd=0.3)
     scores = []
     for _ in MODELS:
@@ -201,14 +201,15 @@ CASES = (
     Case("Base by category by framing, prompts independent", "mixed_model", "bases", "coverage", True, "",
          _independent_prompts),
     Case("Base by category by framing, random intercept", "median ~ base * category * framing", "bases", "coverage",
-         False, "ICLR26", _papers_mixed_model),
+         False, "ICLR26", _papers_mixed_model, slow=True),
     Case("Bases compared, prompts as observations", "perm.t.test", "bases", "rejection", False, "ICLR26",
          _papers_permutation),
     Case("Mean slope over models", "mean_over_models", "models", "coverage", True, "", _mean_slope),
-    Case("Slope over models, random slopes", "mixed_model", "models", "coverage", True, "", _mixed_slope),
+    Case("Slope over models, random slopes", "mixed_model", "models", "coverage", True, "", _mixed_slope,
+         slow=True),
     Case("Signs of ten models", "sign_flip_test", "models", "rejection", True, "", _sign_flip),
     Case("Slope over models, one slope for all", "mixed_model without random slopes", "models", "coverage", False,
-         "common practice", _fixed_slope),
+         "common practice", _fixed_slope, slow=True),
     Case("Two matrices, Mantel", "mantel", "matrices", "rejection", True, "", _mantel),
     Case("One cause on a map, Mantel within bases", "mantel with strata", "matrices", "rejection", True, "",
          _mantel_in_strata),

@@ -100,13 +100,13 @@ def _tau_by_token(rng: np.random.Generator) -> Outcome:
 
 
 def _tau_bootstrap(rng: np.random.Generator) -> Outcome:
-    found = stats.bootstrap_tau(*_two_models(rng), n_draws=400, seed=rng)
+    found = stats.bootstrap_tau(*_two_models(rng), n_draws=300, seed=rng)
     return Outcome(_TAU, float(found.value), float(found.ci_low), float(found.ci_high))
 
 
 def _rho_bootstrap(rng: np.random.Generator) -> Outcome:
     x, y, codes = _two_models(rng)
-    found = stats.bootstrap(stats.spearman, x, y, clusters=codes, n_draws=400, seed=rng)
+    found = stats.bootstrap(stats.spearman, x, y, clusters=codes, n_draws=300, seed=rng)
     return Outcome(_RHO, float(found.value), float(found.ci_low), float(found.ci_high))
 
 
@@ -200,8 +200,10 @@ CASES = (
     Case("Mean, by token", "standard error of the mean", "moments", "coverage", False, "common practice",
          _moment("mean", SKEWED.intercept, clustered=False)),
     Case("Kendall's tau, closed form, by word", "kendall_interval", "ranks", "coverage", True, "", _tau),
-    Case("Kendall's tau, bootstrap by word", "bootstrap_tau", "ranks", "coverage", True, "", _tau_bootstrap),
-    Case("Spearman's rho, bootstrap by word", "bootstrap", "ranks", "coverage", True, "", _rho_bootstrap),
+    Case("Kendall's tau, bootstrap by word", "bootstrap_tau", "ranks", "coverage", True, "", _tau_bootstrap,
+         slow=True),
+    Case("Spearman's rho, bootstrap by word", "bootstrap", "ranks", "coverage", True, "", _rho_bootstrap,
+         slow=True),
     Case("Kendall's tau, by token", "kendall_interval without clusters", "ranks", "coverage", False, "common practice",
          _tau_by_token),
     Case("Slope, positive words, by word", "valence_slopes", "slopes", "coverage", True, "", _slope("positive", 0.4)),
