@@ -7,7 +7,7 @@ cannot be had (`rmnb.sources.locate_or_none` tells beforehand).
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import resources
 from typing import Literal
 
@@ -52,12 +52,31 @@ def bnc_frequency() -> pd.DataFrame:
         word (str, unique, sorted), per_million (int64, occurrences in a million words).
     """
     counts: Counter[str] = Counter()
+    for head, _, form, frequency in _bnc_entries():
+        if form != "%":  # "%": the total of the forms that follow
+            counts[form if head == "@" else head] += frequency
+    return pd.DataFrame(sorted(counts.items()), columns=["word", "per_million"])
+
+
+def bnc_lemmas() -> pd.DataFrame:
+    """The same file as Christian et al. (2025) joined it: dictionary forms alone, one row a part of speech.
+
+    Returns
+    -------
+    DataFrame
+        word (str, several rows for several parts of speech), part_of_speech (str), per_million (int64, all its forms).
+    """
+    rows = [(head, part, frequency) for head, part, _, frequency in _bnc_entries() if head != "@"]
+    return pd.DataFrame(rows, columns=["word", "part_of_speech", "per_million"])
+
+
+def _bnc_entries() -> Iterator[tuple[str, str, str, int]]:
+    """(headword or "@", part of speech, form or "%" or ":", occurrences in a million words) of each line."""
     for line in sources.locate(BNC).read_text(encoding="latin-1").split("\n")[1:]:
         fields = line.strip("\t").split("\t")  # some lines lack the leading tab
-        if len(fields) >= 4 and fields[2] != "%":  # "%": the total of the forms that follow
-            word = fields[2] if fields[0] == "@" else fields[0]
-            counts[word.rstrip("*")] += int(fields[3].rstrip("#"))  # marks of footnotes
-    return pd.DataFrame(sorted(counts.items()), columns=["word", "per_million"])
+        if len(fields) >= 4:
+            # "#" and "*" mark footnotes
+            yield fields[0].rstrip("*"), fields[1], fields[2].rstrip("*"), int(fields[3].rstrip("#"))
 
 
 def big_two(forms: Literal["nouns", "expanded"] = "nouns") -> pd.DataFrame:

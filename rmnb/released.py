@@ -12,7 +12,7 @@ import pandas as pd
 
 from rmnb import categories, lexicons, sources, stats
 from rmnb.errors import InputError
-from rmnb.preferences import ELO_FILES, elo_scores
+from rmnb.preferences import ELO_FILES, elo_items, elo_scores
 from rmnb.results import Results, published
 
 FACCT, ICLR = "facct2025", "iclr2026"
@@ -62,6 +62,29 @@ _RUNS = {  # training data -> (file, {base: the authors' name for the run}); the
 }
 _BASES = ("gemma-2-2b-it", "Llama-3.2-3B-Instruct", "Qwen2.5-3B-Instruct")
 _POSITIVE = ("best", "greatest", "good")
+
+
+def counts(finding: str) -> pd.DataFrame:
+    """Rows on how much there is: vocabulary_size, elo_items, dictionary_size, prompt_count and the like."""
+    results = Results(finding, ICLR if finding == "agency_communion" else FACCT)
+    found: list[tuple[str, str, int]] = []
+    if finding == "heterogeneity":
+        shared = pd.read_csv(sources.locate("iclr2026/data/corpora/token_intersection.csv"), keep_default_na=False)
+        found = [("vocabulary_size", "", len(shared))]
+    elif finding == "elo":
+        elo = elo_items()["elo_score"].to_numpy()
+        found = [("elo_items", "", len(elo)), ("elo_lowest", "", elo.min()), ("elo_highest", "", elo.max())]
+    elif finding == "agency_communion":
+        categories_of_nouns = lexicons.big_two("nouns")["category"].tolist()
+        sizes = {f"big_two_nouns_{name}": categories_of_nouns.count(name) for name in ("agency", "communion")}
+        sizes["big_two_nouns"] = len(categories_of_nouns)
+        sizes["big_two_expanded"] = len(lexicons.big_two("expanded"))
+        sizes["moral_foundations"] = len(lexicons.moral_foundations())
+        found = [("dictionary_size", name, size) for name, size in sizes.items()]
+        found.append(("prompt_count", "", len(_scores(MODELS[0], "dict_big2_nouns").columns)))
+    for statistic, other, value in found:
+        results.add("released", statistic, float(value), other=other, protocol="published")
+    return results.frame()
 
 
 def published_moments() -> pd.DataFrame:
@@ -173,14 +196,19 @@ def median_ranks(dictionary: str) -> pd.DataFrame:
         raise InputError(f"no released scores of {dictionary!r}: choose big_two or moral_foundations")
     tables = []
     for model in MODELS:
-        end = f"_{model.hub_id.replace('/', '_')}.csv"
-        name = next(name for name in sources.pins() if name.startswith(_SCORES + folder) and name.endswith(end))
-        scores = pd.read_csv(sources.locate(name), keep_default_na=False)
-        ranks = categories.median_ranks(scores.drop_duplicates("response").set_index("response"), words)
+        ranks = categories.median_ranks(_scores(model, folder), words)
         tables.append(ranks.assign(model=model.code, family=model.family))
     table = pd.concat(tables, ignore_index=True)
     framing = table["prompt"].map(lambda prompt: "positive" if prompt.split("_")[0] in _POSITIVE else "negative")
     return table.assign(framing=framing).reindex(columns=[*categories.COLUMNS, "n"])
+
+
+def _scores(model: ReleasedModel, folder: str) -> pd.DataFrame:
+    """A model's rewards of a dictionary's words: index response, one column a prompt."""
+    end = f"_{model.hub_id.replace('/', '_')}.csv"
+    name = next(name for name in sources.pins() if name.startswith(_SCORES + folder) and name.endswith(end))
+    scores = pd.read_csv(sources.locate(name), keep_default_na=False)
+    return scores.drop_duplicates("response").set_index("response")
 
 
 def base_comparison(dictionary: str) -> pd.DataFrame:
@@ -242,3 +270,26 @@ def geometry() -> pd.DataFrame:
     for name, value in zip(joint.names, joint.coefficients, strict=True):
         results.add("released", "rsa_coefficient", float(value), other=name, **about)
     return results.frame()
+
+
+def all_rows(finding: str) -> pd.DataFrame:
+    """Everything above on one finding, ready for its results table.
+
+    Parameters
+    ----------
+    finding : {"heterogeneity", "elo", "agency_communion", "moral_foundations"}
+
+    Returns
+    -------
+    DataFrame
+        Rows of the results table, source ``released`` (and ``published`` for the moments).
+    """
+    parts = {
+        "heterogeneity": [published_moments, geometry],
+        "elo": [elo_correlations, rank_gap_rows],
+        "agency_communion": [lambda: base_comparison("big_two"), training_medians],
+        "moral_foundations": [lambda: base_comparison("moral_foundations")],
+    }
+    if finding not in parts:
+        raise InputError(f"no released data on {finding!r}: choose one of {', '.join(parts)}")
+    return pd.concat([counts(finding), *(part() for part in parts[finding])], ignore_index=True)
