@@ -1,11 +1,11 @@
 """Tokens a second of a vocabulary scan, three ways, on the same tokens in one run.
 
-(a) full: padded batches of whole conversations through AutoModelForSequenceClassification, as the papers do;
+(a) full: padded batches of whole conversations, AutoModelForSequenceClassification, as in the papers;
 (b) expanded: the prefix's keys and values computed once and expanded into each batch (transformers' cache, SDPA);
 (c) shared: this engine.
 
-Run as ``python benchmarks/scan.py``. The ways take turns, so that a noisy machine disturbs all of them alike; speeds are
-medians over the rounds. Memory is the peak of a process of its own for each way.
+Run as ``python benchmarks/scan.py``. The ways take turns, so that a noisy machine disturbs all of them alike; speeds
+are medians over the rounds. Memory is the peak of a process of its own for each way.
 """
 
 import argparse
@@ -105,20 +105,22 @@ def unbatched(rm: RewardModel, classifier, prompt: str, ids: list[int]) -> np.nd
 
 
 def matrix_peak(rm: RewardModel, rows: int) -> float:
-    """The best rate of fp32 products of the model's own largest shapes, in floating-point operations a second."""
+    """The rate of fp32 matrix products in floating-point operations a second.
+
+    The best of three shapes, two of them the model's own largest, each the median of its repetitions.
+    """
     config = rm.network.config.get_text_config()
-    best = 0.0
-    for inner, outer in (
-        (config.hidden_size, config.intermediate_size),
-        (config.intermediate_size, config.hidden_size),
-        (2048, 2048),
-    ):
+    wide, narrow = config.intermediate_size, config.hidden_size
+    rates = []
+    for inner, outer in ((narrow, wide), (wide, narrow), (2048, 2048)):
         left, right = torch.randn(rows, inner), torch.randn(outer, inner)
+        times = []
         for _ in range(12):
             start = time.perf_counter()
             torch.nn.functional.linear(left, right)
-            best = max(best, 2 * rows * inner * outer / (time.perf_counter() - start))
-    return best
+            times.append(time.perf_counter() - start)
+        rates.append(2 * rows * inner * outer / statistics.median(times))
+    return max(rates)
 
 
 def operations_a_token(rm: RewardModel, positions: int) -> int:
