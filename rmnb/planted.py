@@ -132,8 +132,8 @@ def word_features(
             "valence": word.map(valence).to_numpy(float),
             "log_frequency": (np.maximum(zipf, RAREST) - 3) * np.log(10),
             "length": word.str.len().to_numpy(float),
-            "axis": word.map(identity).fillna("").to_numpy(),
-            "category": word.map(categories).fillna("").to_numpy(),
+            "axis": [identity.get(text, "") for text in word],
+            "category": [categories.get(text, "") for text in word],
         }
     )
 

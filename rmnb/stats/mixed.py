@@ -126,11 +126,12 @@ def mixed_model(
     with warnings.catch_warnings(record=True):  # reported through `converged`
         warnings.simplefilter("always")
         fit = MixedLM(y / unit, design, codes, exog_re=random).fit(reml=True)
+        errors = np.asarray(fit.bse_fe)  # warns of variances estimated as zero, which have no error
     k = len(names)
     return MixedModel(
         names,
         np.asarray(fit.fe_params) * unit,
-        np.asarray(fit.bse_fe)[:k] * unit,
+        errors[:k] * unit,
         _degrees_of_freedom(design, random[:, 1:], codes, n_groups),
         np.atleast_2d(np.asarray(fit.cov_re)) * unit**2,
         float(fit.scale) * unit**2,
