@@ -33,9 +33,11 @@ SCRIPT_NAMES = (*(name.lower() for name in SCRIPTS), "other", "mixed", "none")
 
 _SCRIPT = regex.compile("|".join(rf"(?P<{name.lower()}>\p{{{name}}})" for name in SCRIPTS) + r"|(?P<other>\p{L})")
 _UNUSED = regex.compile(
-    r"<unused_?\d+>|\[unused\d+\]|<\|reserved_special_token_\d+\|>|<\|?(extra|reserved|dummy)_?\d+\|?>"
+    r"<unused_?\d+>|\[unused\d+\]|<\|reserved_special_token_\d+\|>|<\|?(extra|reserved|dummy|placeholder)_?\d+\|?>|<SPECIAL_\d+>"
 )
-_CONTROL = regex.compile(r"\[\w+\]|<\|.+\|>")  # names that some tokenizers add without saying that they are special
+# Names that some tokenizers add without saying that they are special. SentencePiece ones add HTML tags too, as text.
+_CONTROL = regex.compile(r"\[\w+\]|<\|.+\|>")
+_CONTROL_OR_TAG = regex.compile(r"\[\w+\]|<\|.+\|>|</?\w+>")
 _BYTE = regex.compile(r"<0x[0-9A-Fa-f]{2}>")
 _NUMBER = regex.compile(r"\p{N}+")
 _LETTER = regex.compile(r"\p{L}")
@@ -79,11 +81,12 @@ def vocabulary(tokenizer: Any, size: int) -> pd.DataFrame:
     for i, text in zip(known, decoded, strict=True):
         tokens[i] = text
     added = tokenizer.added_tokens_decoder
+    family = _family(tokenizer, by_id)
+    control = _CONTROL_OR_TAG if family == "bytes" else _CONTROL
     special = {
         *tokenizer.all_special_ids,
-        *(i for i, token in added.items() if token.special or _CONTROL.fullmatch(token.content)),
+        *(i for i, token in added.items() if token.special or control.fullmatch(token.content)),
     }
-    family = _family(tokenizer, by_id)
     kinds = [
         "unused" if i not in by_id or _UNUSED.fullmatch(pieces[i]) else "special" if i in special else None
         for i in range(size)
