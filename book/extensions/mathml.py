@@ -9,13 +9,21 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.util import logging
 
 _logger = logging.getLogger(__name__)
-_COMMAND = re.compile(r"\\[A-Za-z]+")
-_ALIASES = {r"\dots": r"\ldots", r"\tfrac": r"\frac", r"\dfrac": r"\frac"}  # commands that docutils does not know
+# What docutils does not know, written as it knows it.
+_REWRITTEN = (
+    (re.compile(r"\\[bB]igg?[lrm]?(?![A-Za-z])"), ""),  # sizes of brackets
+    (re.compile(r"\\[td]frac(?![A-Za-z])"), r"\\frac"),
+    (re.compile(r"\\frac\s*(\d)\s*(\d)"), r"\\frac{\1}{\2}"),
+    (re.compile(r"\\dots(?![A-Za-z])"), r"\\ldots"),
+)
 
 
 def _mathml(node: nodes.Element, as_block: bool) -> str:
+    formula = node.astext()
+    for pattern, replacement in _REWRITTEN:
+        formula = pattern.sub(replacement, formula)
     try:
-        return tex2mathml(_COMMAND.sub(lambda command: _ALIASES.get(command[0], command[0]), node.astext()), as_block)
+        return tex2mathml(formula, as_block)
     except MathError as error:
         _logger.warning("cannot write %r as MathML: %s", node.astext(), error, location=node)
         return f"<code>{html.escape(node.astext())}</code>"
