@@ -188,9 +188,7 @@ def main() -> None:
     if options.memory:
         print(json.dumps(memory(options.models[0], options.memory[0], int(options.memory[1]))))
         return
-    print(
-        f"{torch.get_num_threads()} threads, {options.tokens} tokens, {options.rounds} rounds, torch {torch.__version__}"
-    )
+    print(f"{torch.get_num_threads()} threads, {options.tokens} tokens, {options.rounds} rounds")
     for model in options.models:
         rows = {row["way"]: row for row in measure(model, options.tokens, options.rounds)}
         print(f"\n{model}: matrix-product peak {rows['shared']['peak_gflops']:.0f} GFLOP/s")

@@ -120,7 +120,7 @@ def scan(
         store.write_scores(members, frame, provenance)
     else:
         store.write_scan(out, frame, provenance)
-    store.Shards(path, provenance, 0).remove()
+    store.Shards.discard(path)
     ranked = frame.sort_values("score", kind="stable")
     typer.echo(f"{len(frame):,} tokens in {path}")
     typer.echo("optimal:  " + " ".join(repr(token) for token in ranked["token"].iloc[:-6:-1]))

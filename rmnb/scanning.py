@@ -49,7 +49,7 @@ def scan_vocabulary(
         Only ids below this one.
     output
         Where the caller will write the scan. With it, scores are kept in shards beside that file as they are computed;
-        called again after an interruption, the scan goes on and ends bit-identical. `finish_scan` removes the shards.
+        called again after an interruption, the scan goes on and ends bit-identical. `Shards.discard` removes them.
     batch_size
         Tokens at once. Default: from free memory; a resumed scan takes what it began with.
     progress

@@ -21,7 +21,7 @@ from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir
 from rmnb.panel import Panel, load_panel
 
-SHARD = 4096  # continuations between two writes
+SHARD = 1024  # continuations between two writes
 _KEY = b"rmnb"
 _SCAN_COLUMNS = ["token_id", "token", "kind", "score"]
 _VOCABULARY_COLUMNS = ["token_id", "token", "kind"]
@@ -180,7 +180,7 @@ class Shards:
     """
 
     def __init__(self, output: Path, plan: Provenance, total: int):
-        self.directory = Path(output).with_name(Path(output).name + ".partial")
+        self.directory = _partial(output)
         self.plan, self.total = plan, total
         file = self.directory / "plan.json"
         if file.exists():
@@ -197,7 +197,7 @@ class Shards:
     @staticmethod
     def planned(output: Path) -> Provenance | None:
         """The plan of a scan that was cut off, or None."""
-        file = Path(output).with_name(Path(output).name + ".partial") / "plan.json"
+        file = _partial(output) / "plan.json"
         return json.loads(file.read_text()) if file.exists() else None
 
     def ranges(self) -> list[range]:
@@ -219,9 +219,14 @@ class Shards:
         with atomic_path(self.directory / f"{piece.start:09d}-{_short_sha256(content)}.f32") as temporary:
             temporary.write_bytes(content)
 
-    def remove(self) -> None:
-        """Delete the shards, once the scan is whole."""
-        shutil.rmtree(self.directory, ignore_errors=True)
+    @staticmethod
+    def discard(output: Path) -> None:
+        """Delete the shards of a scan, once it is written whole."""
+        shutil.rmtree(_partial(output), ignore_errors=True)
+
+
+def _partial(output: Path) -> Path:
+    return Path(output).with_name(Path(output).name + ".partial")
 
 
 def _short_sha256(content: bytes) -> str:
