@@ -201,13 +201,15 @@ def _download(pin: Pin) -> Path:
         lock.parent.mkdir(exist_ok=True)
         with FileLock(lock):
             if not target.is_file():  # another process may have been faster
-                _fetch(pin, RAW_URL, part)
-                _accept(pin, part, git_blob_id(part), pin.blob_id)
-                pointed = _pointed_sha256(part)
-                if pointed:
-                    part.replace(_lfs_pointer(target))
+                pointer = _lfs_pointer(target)
+                if not pointer.is_file():
+                    _fetch(pin, RAW_URL, part)
+                    _accept(pin, part, git_blob_id(part), pin.blob_id)
+                    if _pointed_sha256(part):
+                        part.replace(pointer)
+                if pointer.is_file():
                     _fetch(pin, LARGE_URL, part)
-                    _accept(pin, part, sha256(part), pointed)
+                    _accept(pin, part, sha256(part), _pointed_sha256(pointer) or "")
                 with open(part, "rb+") as file:
                     os.fsync(file.fileno())
                 part.replace(target)
