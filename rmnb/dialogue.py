@@ -7,6 +7,7 @@ the papers' code did: decode, fill the template, tokenise the whole string again
 
 import datetime
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -52,11 +53,10 @@ class Dialogue:
         """The conversation as text, dates frozen."""
         return self.tokenizer.apply_chat_template(  # type: ignore[attr-defined]
             list(messages),
-            chat_template=self.template,
+            chat_template=_freeze_date(self.template),
             tokenize=False,
             add_generation_prompt=generation,
             date_string=FROZEN_DATE,
-            strftime_now=_frozen_strftime,
         )
 
     def frame(self, prompt: Prompt) -> tuple[list[int], list[int]]:
@@ -115,5 +115,9 @@ class Dialogue:
 
 
 @functools.lru_cache
-def _frozen_strftime(form: str) -> str:
-    return datetime.datetime.strptime(FROZEN_DATE, "%d %b %Y").strftime(form)
+def _freeze_date(template: str | None) -> str | None:
+    """The template with each call of ``strftime_now`` replaced by the frozen date in the form it asks for."""
+    if template is None:
+        return None
+    day = datetime.datetime.strptime(FROZEN_DATE, "%d %b %Y")
+    return re.sub(r"strftime_now\((['\"])(.*?)\1\)", lambda call: repr(day.strftime(call[2])), template)

@@ -1,8 +1,10 @@
 """Load a reward model: trunk, head, tokenizer and dialogue, from a panel, the hub or a directory."""
 
+import contextlib
 import functools
 import hashlib
 import logging
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -263,14 +265,15 @@ def _cached_sha256(file: Path) -> str:
     return sha256(file)
 
 
-class _quiet:
+@contextlib.contextmanager
+def _quiet():
     """Keep transformers' progress bars and reports of unused tensors off the terminal: they are checked here."""
-
-    def __enter__(self):
-        self.level = transformers_logging.get_verbosity()
-        transformers_logging.set_verbosity_error()
-        transformers_logging.disable_progress_bar()
-
-    def __exit__(self, *_):
-        transformers_logging.set_verbosity(self.level)
+    level = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # between PEFT and transformers
+            yield
+    finally:
+        transformers_logging.set_verbosity(level)
         transformers_logging.enable_progress_bar()

@@ -101,27 +101,26 @@ def _score(
     plan: _Plan, scorer: PrefixScorer, batch_size: int, shards: Shards | None, words: pd.DataFrame, progress: bool
 ) -> np.ndarray:
     total = len(plan.continuations)
-    scores = np.empty(total, dtype=np.float32)
     pieces = shards.ranges() if shards else [range(i, min(i + batch_size, total)) for i in range(0, total, batch_size)]
-    with tqdm(total=total, unit=" tokens", disable=not progress, smoothing=0.05) as bar:
-        for piece in pieces:
-            known = shards.read(piece) if shards else None
-            if known is None:
-                try:
-                    known = scorer(plan.continuations[piece.start : piece.stop], batch_size)
-                except NonFiniteReward as error:
-                    token_id = int(np.flatnonzero(plan.which == piece.start + error.index)[0])
-                    token = words["token"][token_id]
-                    raise InputError(
-                        f"the reward of token {token_id} ({token!r}) is {error.reward}: scan with --dtype float32"
-                    ) from error
-                if shards:
-                    shards.write(piece, known)
-            else:
-                bar.initial += len(piece)  # resumed, not computed now: keeps the rate honest
-            scores[piece.start : piece.stop] = known
+    kept = [shards.read(piece) if shards else None for piece in pieces]
+    done = sum(len(scores) for scores in kept if scores is not None)
+    with tqdm(total=total, initial=done, unit=" tokens", disable=not progress, smoothing=0.05) as bar:
+        for number, piece in enumerate(pieces):
+            if kept[number] is not None:
+                continue
+            try:
+                scores = scorer(plan.continuations[piece.start : piece.stop], batch_size)
+            except NonFiniteReward as error:
+                token_id = int(np.flatnonzero(plan.which == piece.start + error.index)[0])
+                token = words["token"][token_id]
+                raise InputError(
+                    f"the reward of token {token_id} ({token!r}) is {error.reward}: scan with --dtype float32"
+                ) from error
+            if shards:
+                shards.write(piece, scores)
+            kept[number] = scores
             bar.update(len(piece))
-    return scores
+    return np.concatenate(kept)
 
 
 def _provenance(
@@ -136,11 +135,11 @@ def _provenance(
         "revision": rm.spec.revision,
         "weights_sha256": rm.weights_sha256,
         "tokenizer_sha256": rm.tokenizer_sha256,
-        "conversation": rendered,
-        "template_sha256": hashlib.sha256((rm.dialogue.template or "").encode()).hexdigest(),
         "prompt": prompt.text,
         "prompt_key": prompt.key,
         "protocol": protocol,
+        "conversation": rendered,
+        "template_sha256": hashlib.sha256((rm.dialogue.template or "").encode()).hexdigest(),
         "dtype": rm.spec.dtype,
         "device": rm.device.type,
         "attention": attention,

@@ -4,6 +4,7 @@ One forward pass over the prefix, then batches of continuations that share it. A
 the last id of its sequence, never by looking for padding; only that position goes through the head.
 """
 
+import contextlib
 import logging
 from collections.abc import Iterator, Sequence
 
@@ -229,15 +230,12 @@ def _out_of_memory(error: BaseException) -> bool:
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
 
 
-class _own_attention:
+@contextlib.contextmanager
+def _own_attention(network):
     """The network's own eager attention for a while, in place of the shared-prefix one."""
-
-    def __init__(self, network):
-        self.network = network
-
-    def __enter__(self):
-        self.before = self.network.config._attn_implementation
-        self.network.set_attn_implementation("eager")
-
-    def __exit__(self, *_):
-        self.network.set_attn_implementation(self.before)
+    before = network.config._attn_implementation
+    network.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        network.set_attn_implementation(before)

@@ -15,6 +15,7 @@ _REWRITTEN = (
     (re.compile(r"\\[td]frac(?![A-Za-z])"), r"\\frac"),
     (re.compile(r"\\frac\s*(\d)\s*(\d)"), r"\\frac{\1}{\2}"),
     (re.compile(r"\\dots(?![A-Za-z])"), r"\\ldots"),
+    (re.compile(r"(\\(?:log|ln|exp|arcsin))\s+(?=[\\A-Za-z])(?!\\left)"), r"\1\\,"),  # a gap before the argument
 )
 
 
