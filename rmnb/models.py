@@ -20,7 +20,8 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from rmnb import attention
-from rmnb.bases import BASES, base_directory
+from rmnb.adapters import merge_adapter
+from rmnb.bases import BASES, base_directory, base_tokenizer
 from rmnb.dialogue import Dialogue, Prompt
 from rmnb.errors import InputError
 from rmnb.files import data_dir, sha256
@@ -149,25 +150,20 @@ def _fetch(spec: ModelSpec) -> Path:
 
 
 def _load_demo(spec: ModelSpec) -> RewardModel:
-    from peft import PeftModel
-
     assert spec.base is not None and spec.adapter is not None
     adapter = data_dir() / spec.adapter
     weights = adapter / "adapter_model.safetensors"
     if not weights.exists():
-        raise InputError(
-            f"{spec.name}: no adapter at {adapter}: train it with `rmnb train {spec.name}`, or set RMNB_DATA"
-        )
+        raise InputError(f"{spec.name}: no adapter at {adapter}: run `rmnb train {spec.name}`, or set RMNB_DATA")
     directory = base_directory(spec.base)
-    model = AutoModelForSequenceClassification.from_pretrained(directory, num_labels=1, dtype=torch.float32)
-    merged = PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
-    trunk = getattr(merged, merged.base_model_prefix).to(DTYPES[spec.dtype])
-    tokenizer = AutoTokenizer.from_pretrained(directory)
+    trunk = AutoModel.from_pretrained(directory, dtype=torch.float32)
+    head = merge_adapter(trunk, adapter)
+    trunk.to(DTYPES[spec.dtype])
     return RewardModel(
         spec=spec,
         network=trunk,
-        head=LinearHead(merged.score.weight.detach()[0].float()),
-        dialogue=Dialogue(tokenizer, spec.template),
+        head=head,
+        dialogue=Dialogue(base_tokenizer(spec.base), spec.template),
         plain_because=_share_prefix(trunk),
         weights_sha256=_joint([BASES[spec.base].tensors_sha256, sha256(weights)]),
         tokenizer_sha256=_cached_sha256(directory / "tokenizer.json"),

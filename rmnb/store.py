@@ -30,7 +30,7 @@ Provenance = dict[str, Any]
 
 def versions() -> dict[str, str]:
     """Versions of the packages that a score depends on."""
-    return {name: version(name) for name in ("rmnb", "torch", "transformers", "tokenizers", "peft")}
+    return {name: version(name) for name in ("rmnb", "torch", "transformers", "tokenizers")}
 
 
 def write_table(path: Path, frame: pd.DataFrame, provenance: Provenance) -> Provenance:

