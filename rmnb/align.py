@@ -76,7 +76,7 @@ def word_scores(scan: pd.DataFrame) -> pd.DataFrame:
         .agg(score=("score", "mean"), variants=("score", "size"), starts=("starts", "any"))
         .reset_index()
     )
-    whole = grouped["starts"] | grouped["word"].map(lambda word: script_of(word) in UNSPACED)
+    whole = grouped["starts"] | grouped["word"].map(lambda word: script_of(str(word)) in UNSPACED)
     kept = grouped.loc[whole].reset_index(drop=True)
     return pd.DataFrame(
         {

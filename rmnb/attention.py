@@ -82,15 +82,15 @@ def shared_prefix_attention(
     batch, heads, length, size = query.shape
     kv_heads = key.shape[1]
     query = query.reshape(batch, kv_heads, heads // kv_heads, length, size)
-    scaling = size**-0.5 if scaling is None else scaling
-    own = _own_scores(query * scaling, key, softcap, sliding_window)
+    query = query * (size**-0.5 if scaling is None else scaling)
+    own = _own_scores(query, key, softcap, sliding_window)
     if shared_prefix.filling:
         shared_prefix.layers[module.layer_idx] = (key[0].clone(), value[0].clone())
         weights = own.softmax(-1, dtype=torch.float32).to(query.dtype)
         return _merge(torch.einsum("bkgij,bkjd->bigkd", weights, value)), None
     keys, values = shared_prefix.layers[module.layer_idx]
     # One product a key-value head: all rows, grouped heads and positions of the batch against the one copy of the keys.
-    rows = (query * scaling).transpose(0, 1).reshape(kv_heads, -1, size)
+    rows = query.transpose(0, 1).reshape(kv_heads, -1, size)
     over_prefix = _cap(rows @ keys.transpose(1, 2), softcap)
     over_prefix = over_prefix.view(kv_heads, batch, -1, length, keys.shape[1])
     if sliding_window is not None:

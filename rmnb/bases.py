@@ -147,7 +147,7 @@ def _write_checkpoint(work: Path) -> None:
     model = AutoModelForCausalLM.from_pretrained(work, gguf_file="weights.gguf", dtype=torch.float32)
     tokenizer.save_pretrained(work)
     config = model.config
-    del config.quantization_config
+    delattr(config, "quantization_config")
     config.architectures = [type(model).__name__]
     config.save_pretrained(work)
     # `save_pretrained` of the model refuses one that came from GGUF. A tied output layer is left out: it is no weight.

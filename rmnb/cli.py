@@ -40,7 +40,7 @@ def main() -> None:
 @app.command()
 def models(panel: PanelOption = "demo") -> None:
     """List a panel's models."""
-    rows = [("model", "base", "recipe", "pairs", "steps", "held-out accuracy")]
+    rows = [["model", "base", "recipe", "pairs", "steps", "held-out accuracy"]]
     for spec in load_panel(panel).models:
         row = [spec.name, spec.base or spec.source or "", spec.recipe or "", "", "", ""]
         described = data_dir() / (spec.adapter or "-") / "provenance.json"
@@ -50,7 +50,7 @@ def models(panel: PanelOption = "demo") -> None:
             if evaluation := provenance.get("evaluation"):
                 measured = evaluation["held_out"]["all"]
                 row[5] = f"{measured['value']:.3f} [{measured['low']:.3f}, {measured['high']:.3f}]"
-        rows.append(tuple(row))
+        rows.append(row)
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

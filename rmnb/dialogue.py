@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from transformers import PreTrainedTokenizerBase
+
 from rmnb.errors import InputError
 
 Protocol = Literal["exact", "published"]
@@ -46,18 +48,20 @@ class Dialogue:
         Jinja chat template, or None for an encoder that reads the pair (prompt, response) between its own separators.
     """
 
-    tokenizer: object
+    tokenizer: PreTrainedTokenizerBase
     template: str | None
 
     def render(self, messages: Sequence[dict[str, str]], generation: bool = False) -> str:
         """The conversation as text, dates frozen."""
-        return self.tokenizer.apply_chat_template(  # type: ignore[attr-defined]
+        text = self.tokenizer.apply_chat_template(
             list(messages),
             chat_template=_freeze_date(self.template),
             tokenize=False,
             add_generation_prompt=generation,
             date_string=FROZEN_DATE,
         )
+        assert isinstance(text, str)
+        return text
 
     def frame(self, prompt: Prompt) -> tuple[list[int], list[int]]:
         """Prefix ids and closing ids of protocol `exact`.
@@ -87,7 +91,7 @@ class Dialogue:
         if not isinstance(prompt, str):
             raise InputError("a model without chat template takes one question as a string, not a list of messages")
         marker = self._encode_plain("a")
-        whole = self.tokenizer(prompt, "a")["input_ids"]  # type: ignore[operator]
+        whole = self.tokenizer(prompt, "a")["input_ids"]
         at = max(i for i in range(len(whole)) if whole[i : i + len(marker)] == marker)
         return whole[:at], whole[at + len(marker) :]
 
@@ -105,13 +109,13 @@ class Dialogue:
             raise InputError("protocol 'published' needs a chat template, and this model has none")
         messages = as_messages(prompt)
         strings = [self.render([*messages, {"role": "assistant", "content": text}]) for text in texts]
-        return self.tokenizer(strings)["input_ids"] if strings else []  # type: ignore[operator]
+        return self.tokenizer(strings)["input_ids"] if strings else []
 
     def _encode(self, text: str) -> list[int]:
-        return self.tokenizer(text, add_special_tokens=False)["input_ids"]  # type: ignore[operator]
+        return self.tokenizer(text, add_special_tokens=False)["input_ids"]
 
     def _encode_plain(self, text: str) -> list[int]:
-        return self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]  # type: ignore[operator]
+        return self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
 
 
 @functools.lru_cache

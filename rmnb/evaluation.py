@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest, spearmanr
+from scipy.stats import binomtest
 
 from rmnb import preferences
 from rmnb.errors import InputError
 from rmnb.models import RewardModel
 from rmnb.panel import Panel
 from rmnb.recipes import Recipe, build_pairs, half, thing_pairs
+from rmnb.stats import spearman
 
 UNSEEN_PAIRS = 1000
 UNSEEN_GAP = 120
@@ -44,7 +45,8 @@ def accuracy(chosen: np.ndarray, rejected: np.ndarray) -> Accuracy:
 def pair_accuracy(rm: RewardModel, pairs: pd.DataFrame) -> Accuracy:
     """Accuracy on preference pairs: columns prompt, chosen, rejected."""
     chosen, rejected = np.empty(len(pairs)), np.empty(len(pairs))
-    for prompt, rows in pairs.groupby("prompt").indices.items():
+    for prompt in pairs["prompt"].unique():
+        rows = np.flatnonzero(pairs["prompt"] == prompt)
         texts = [*pairs["chosen"].iloc[rows], *pairs["rejected"].iloc[rows]]
         chosen[rows], rejected[rows] = np.split(rm.score(prompt, texts), 2)
     return accuracy(chosen, rejected)
@@ -77,5 +79,5 @@ def _unseen_items(rm: RewardModel, panel: Panel, key: str) -> dict:
     pairs = thing_pairs(items, UNSEEN_PAIRS, UNSEEN_GAP, np.random.default_rng(0))
     sides = rewards[pairs["higher"]].to_numpy(), rewards[pairs["lower"]].to_numpy()
     measured = accuracy(*(sides if prompt.framing == "positive" else sides[::-1]))
-    correlation = spearmanr(rewards.to_numpy(), items["elo_score"]).statistic
-    return {**vars(measured), "human_spearman": float(correlation), "items": len(items)}
+    correlation = spearman(rewards.to_numpy(), items["elo_score"].to_numpy())
+    return {**vars(measured), "human_spearman": correlation, "items": len(items)}

@@ -16,6 +16,7 @@ from transformers import (
     AutoModel,
     AutoModelForSequenceClassification,
     AutoTokenizer,
+    PreTrainedModel,
 )
 from transformers.utils import logging as transformers_logging
 
@@ -41,7 +42,7 @@ class RewardModel:
     ----------
     spec : ModelSpec
         Name, origin, dtype.
-    network : torch.nn.Module
+    network : PreTrainedModel
         The trunk without head; or, where `head` is None, a whole classifier (an encoder).
     head : LinearHead or None
         From the hidden state at the last closing id to the reward, in fp32.
@@ -54,7 +55,7 @@ class RewardModel:
     """
 
     spec: ModelSpec
-    network: torch.nn.Module
+    network: PreTrainedModel
     head: LinearHead | None
     dialogue: Dialogue
     plain_because: str | None
@@ -70,13 +71,19 @@ class RewardModel:
         return self.dialogue.tokenizer
 
     @property
+    def _embedding(self) -> torch.Tensor:
+        weight = self.network.get_input_embeddings().weight
+        assert isinstance(weight, torch.Tensor)
+        return weight
+
+    @property
     def device(self) -> torch.device:
-        return self.network.get_input_embeddings().weight.device
+        return self._embedding.device
 
     @property
     def vocabulary_size(self) -> int:
         """Rows of the embedding: every id that the model can read."""
-        return self.network.get_input_embeddings().weight.shape[0]
+        return self._embedding.shape[0]
 
     def score(self, prompt: Prompt, responses: Sequence[str], protocol: str = "exact") -> np.ndarray:
         """One reward for each response to the prompt, float32 [responses].
@@ -122,7 +129,7 @@ def load_reward_model(
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     with _quiet():
         loaded = _load_demo(spec) if spec.base else _load_directory(spec, _fetch(spec))
-    loaded.network.to(device).eval().requires_grad_(False)
+    torch.nn.Module.to(loaded.network, device).eval().requires_grad_(False)
     if loaded.head is None:
         return loaded
     bias = loaded.head.bias
@@ -217,10 +224,10 @@ def _is_decoder(config) -> bool:
         kind = AutoModelForSequenceClassification._model_mapping[type(config)]
     except KeyError as error:
         raise InputError(f"model type {config.model_type!r} has no sequence classification in transformers") from error
-    return issubclass(kind, GenericForSequenceClassification)
+    return isinstance(kind, type) and issubclass(kind, GenericForSequenceClassification)
 
 
-def _load_classifier(directory: Path, dtype: torch.dtype) -> torch.nn.Module:
+def _load_classifier(directory: Path, dtype: torch.dtype) -> PreTrainedModel:
     network, info = AutoModelForSequenceClassification.from_pretrained(
         directory, dtype=dtype, output_loading_info=True, trust_remote_code=False
     )

@@ -24,7 +24,7 @@ class Hyperparameters(_Strict):
     """LoRA on every linear layer of the trunk, Adam with a cosine schedule; `batch_size` in pairs."""
 
     rank: int = Field(gt=0)
-    alpha: float
+    alpha: int
     dropout: float
     learning_rate: float = Field(gt=0)
     warmup_ratio: float
@@ -149,7 +149,7 @@ def _mismatched(mismatched: Mismatched, rng: np.random.Generator) -> pd.DataFram
         ignore_index=True,
     )
     answers = answers[answers["prompt"].map(len) == 1]  # single questions only
-    answers["prompt"] = answers["prompt"].map(lambda messages: messages[0]["content"])
+    answers["prompt"] = [messages[0]["content"] for messages in answers["prompt"]]
     answers = answers.drop_duplicates("prompt").drop_duplicates("chosen")
     length = answers["prompt"].str.len() + answers["chosen"].str.len()
     answers = answers[length <= mismatched.longest].reset_index(drop=True)

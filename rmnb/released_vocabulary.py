@@ -4,6 +4,7 @@ One file a model, columns ``token_id, token_name, token_decoded, greatest, best,
 large; `published_tables` gives None where they cannot be reached.
 """
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -77,8 +78,8 @@ def heterogeneity(tables: Mapping[str, pd.DataFrame], panel: str = FACCT, source
         "rbo": stats.overlap_matrix(scores, form="truncated"),
     }
     for name, matrix in matrices.items():
-        for i, j in zip(*np.triu_indices(len(scores), 1), strict=True):
-            results.add(source, name, matrix[i, j], model=shared.columns[i], other=shared.columns[j], **about)
+        for (i, model), (j, other) in itertools.combinations(enumerate(shared.columns), 2):
+            results.add(source, name, matrix[i, j], model=model, other=other, **about)
     return results.frame()
 
 

@@ -102,11 +102,11 @@ def _score(
 ) -> np.ndarray:
     total = len(plan.continuations)
     pieces = shards.ranges() if shards else [range(i, min(i + batch_size, total)) for i in range(0, total, batch_size)]
-    kept = [shards.read(piece) if shards else None for piece in pieces]
-    done = sum(len(scores) for scores in kept if scores is not None)
+    kept = {piece.start: scores for piece in pieces if shards and (scores := shards.read(piece)) is not None}
+    done = sum(map(len, kept.values()))
     with tqdm(total=total, initial=done, unit=" tokens", disable=not progress, smoothing=0.05) as bar:
-        for number, piece in enumerate(pieces):
-            if kept[number] is not None:
+        for piece in pieces:
+            if piece.start in kept:
                 continue
             try:
                 scores = scorer(plan.continuations[piece.start : piece.stop], batch_size)
@@ -118,9 +118,9 @@ def _score(
                 ) from error
             if shards:
                 shards.write(piece, scores)
-            kept[number] = scores
+            kept[piece.start] = scores
             bar.update(len(piece))
-    return np.concatenate(kept)
+    return np.concatenate([kept[piece.start] for piece in pieces])
 
 
 def _provenance(

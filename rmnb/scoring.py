@@ -202,10 +202,10 @@ def score_sequences(rm: RewardModel, sequences: Sequence[Ids]) -> np.ndarray:
 
 def common_prefix(sequences: Sequence[Ids]) -> list[int]:
     """The ids that all sequences begin with, at least one id of each left over."""
-    first, last = min(sequences), max(sequences)
+    first, last = min(map(list, sequences)), max(map(list, sequences))
     longest = min(len(ids) for ids in sequences) - 1
     shared = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), longest)
-    return list(first[: min(shared, longest)])
+    return first[: min(shared, longest)]
 
 
 def default_batch_size(rm: RewardModel, prefix_length: int, length: int) -> int:

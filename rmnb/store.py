@@ -48,11 +48,16 @@ def write_table(path: Path, frame: pd.DataFrame, provenance: Provenance) -> Prov
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), _KEY: json.dumps(provenance).encode()})
     # Consecutive ids as differences, rewards byte by byte: half the size of the plain layout.
     layout = {"i": "DELTA_BINARY_PACKED", "f": "BYTE_STREAM_SPLIT"}
-    encoding = {name: layout[frame[name].dtype.kind] for name in frame if frame[name].dtype.kind in layout}
-    text = [name for name in frame if name not in encoding]
+    encoding = {name: layout[frame[name].dtype.kind] for name in map(str, frame) if frame[name].dtype.kind in layout}
+    text = [name for name in map(str, frame) if name not in encoding]
     with atomic_path(path) as temporary:
         pq.write_table(
-            table, temporary, compression="zstd", compression_level=19, use_dictionary=text, column_encoding=encoding
+            table,
+            temporary,
+            compression="zstd",
+            compression_level=19,
+            use_dictionary=text,  # pyright: ignore[reportArgumentType]
+            column_encoding=encoding,
         )
     return provenance
 

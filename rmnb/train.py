@@ -49,7 +49,8 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
     try:
         from datasets import Dataset
         from peft import LoraConfig
-        from trl import RewardConfig, RewardTrainer
+        from trl.trainer.reward_config import RewardConfig
+        from trl.trainer.reward_trainer import RewardTrainer
     except ImportError as error:
         raise InputError(f"training needs the package {error.name}: pip install 'rmnb[train]'") from error
     import torch
@@ -156,11 +157,12 @@ def _save(trainer, spec: ModelSpec, recipe: Recipe, pairs: pd.DataFrame, output:
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]  # every `logging_steps`
     provenance = {
         "model": spec.name,
-        "base": {"name": spec.base, "sha256": BASES[spec.base].tensors_sha256},
+        "base": {"name": spec.base, "sha256": BASES[str(spec.base)].tensors_sha256},
         "template": spec.template,
         "recipe": recipe.model_dump(),
         "pairs": len(pairs),
         "steps": trainer.state.global_step,
+        "precision": "bfloat16 autocast" if trainer.args.bf16 else "float32",
         "final_loss": losses[-1] if losses else None,
         "versions": {name: version(name) for name in ("rmnb", "torch", "transformers", "trl", "peft")},
         "machine": platform.machine(),
