@@ -9,7 +9,7 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from rmnb import preferences
+from rmnb import preferences, sources
 from rmnb.errors import InputError
 
 RECIPES = Path(__file__).parent / "panels" / "recipes" / "demo.yml"
@@ -125,6 +125,14 @@ def build_pairs(recipe: Recipe) -> tuple[pd.DataFrame, pd.DataFrame]:
     pairs = pairs.iloc[rng.permutation(len(pairs))].reset_index(drop=True)
     held_out = round(HELD_OUT * len(pairs))
     return pairs.iloc[held_out:].reset_index(drop=True), pairs.iloc[:held_out].reset_index(drop=True)
+
+
+def data_files(recipe: Recipe) -> dict[str, str]:
+    """The pinned files that a recipe's pairs come from: git blob id by name, for provenance."""
+    wanted = [f"{source}/" for source in recipe.mismatched.sources] if recipe.mismatched else []
+    if recipe.things:
+        wanted.append(preferences.ELO_FILES["elo_greatest"])
+    return {name: pin.blob_id for name, pin in sources.pins().items() if name.startswith(tuple(wanted))}
 
 
 def _thing_questions(things: Things, rng: np.random.Generator) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from rmnb.dialogue import Dialogue
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
 from rmnb.panel import ModelSpec
-from rmnb.recipes import Recipe, build_pairs
+from rmnb.recipes import Recipe, build_pairs, data_files
 
 CHECKPOINT_STEPS = 25
 
@@ -160,6 +160,7 @@ def _save(trainer, spec: ModelSpec, recipe: Recipe, pairs: pd.DataFrame, output:
         "base": {"name": spec.base, "sha256": BASES[str(spec.base)].tensors_sha256},
         "template": spec.template,
         "recipe": recipe.model_dump(),
+        "data": data_files(recipe),
         "pairs": len(pairs),
         "steps": trainer.state.global_step,
         "precision": "bfloat16 autocast" if trainer.args.bf16 else "float32",
