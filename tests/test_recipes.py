@@ -68,5 +68,5 @@ def test_accuracy_counts_ties_as_wrong_and_its_interval_contains_it(rewards):
 
 
 def test_an_unknown_recipe_lists_the_known_ones():
-    with pytest.raises(InputError, match="choose one of .*values"):
+    with pytest.raises(InputError, match=r"choose one of .*values"):
         load_recipe("virtues")
