@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from rmnb.dialogue import as_messages, check_protocol
 from rmnb.errors import InputError

@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 import requests
 from filelock import FileLock
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from rmnb.errors import InputError
 from rmnb.files import cache_dir, git_blob_id, sha256
