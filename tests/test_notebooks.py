@@ -17,6 +17,7 @@ from rmnb.planted import PlantedEffects, planted_panel, spell
 from rmnb.runs import run_notebook
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+RELEASED = next(path for path in NOTEBOOKS if path.stem == "released")
 CHAPTERS = [path for path in NOTEBOOKS if path.name[0].isdigit()]
 MODELS = {"one-a": "one", "one-b": "one", "other": "other"}
 HOSTILE = ["<script>alert(1)</script>", "$x$", "**b**", "\u202eevil", "\n\n", "漢", " " * 40, "</td>"]
@@ -109,6 +110,40 @@ def test_no_token_becomes_markup(path, executed):
             assert "<script" not in text and "\u202e" not in text
             if "remove-stderr" not in cell.metadata.get("tags", []):
                 assert output.get("name") != "stderr", output.text
+
+
+def shown(path):
+    """All that an executed notebook shows, as one text."""
+    outputs = [output for cell in nbformat.read(path, 4).cells for output in cell.get("outputs", [])]
+    assert not [output for output in outputs if output.get("name") == "stderr"], outputs
+    return "".join(output.get("text", "") or output["data"].get("text/html", "") for output in outputs)
+
+
+def test_released_data_stand_beside_the_published_numbers(mirror, executed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_notebook(RELEASED, tmp_path / "out.ipynb", {"n_boot": 20})
+    table = results.read_results(tmp_path / "book" / "_executed" / "results")
+    wide = results.side_by_side(table[table["finding"] == "elo"], "human_spearman").dropna(subset="published")
+    assert len(wide) == 10 and (wide["published"] - wide["released"]).abs().max() <= 0.03
+    correlations = table.query("statistic == 'human_spearman' and source == 'released'")
+    assert (correlations["ci_low"] < correlations["value"]).all() and len(correlations) == 30
+    assert ">differs<" not in shown(tmp_path / "out.ipynb").replace("<th>differs<", "")
+    # A finding has one file, so no other notebook may write it.
+    for path in CHAPTERS:
+        others = {file.name for file in executed(path)[1].glob("*.csv")}
+        assert not others & {file.name for file in (tmp_path / "book" / "_executed" / "results").glob("*.csv")}
+
+
+def test_the_page_on_released_data_goes_on_without_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RMNB_DATA_MIRROR", raising=False)
+    monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
+    for scheme in ("http_proxy", "https_proxy", "HTTPS_PROXY"):
+        monkeypatch.setenv(scheme, "http://127.0.0.1:9")  # nobody listens there
+    run_notebook(RELEASED, tmp_path / "out.ipynb")
+    text = shown(tmp_path / "out.ipynb")
+    assert "admonition note" in text and "No released numbers on elo" in text
+    assert set(results.read_results(tmp_path / "book" / "_executed" / "results")["source"]) == {"published"}
 
 
 def test_heterogeneity_prints_the_agreement_of_the_planted_scores(panel, executed):
