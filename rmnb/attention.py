@@ -82,8 +82,8 @@ def shared_prefix_attention(
     batch, heads, length, size = query.shape
     kv_heads = key.shape[1]
     query = query.reshape(batch, kv_heads, heads // kv_heads, length, size)
-    query = query * (size**-0.5 if scaling is None else scaling)
-    own = _own_scores(query, key, softcap, sliding_window)
+    scaling = size**-0.5 if scaling is None else scaling
+    own = _own_scores(query, key, scaling, softcap, sliding_window)
     if shared_prefix.filling:
         shared_prefix.layers[module.layer_idx] = (key[0].clone(), value[0].clone())
         weights = own.softmax(-1, dtype=torch.float32).to(query.dtype)
@@ -91,7 +91,7 @@ def shared_prefix_attention(
     keys, values = shared_prefix.layers[module.layer_idx]
     # One product a key-value head: all rows, grouped heads and positions of the batch against the one copy of the keys.
     rows = query.transpose(0, 1).reshape(kv_heads, -1, size)
-    over_prefix = _cap(rows @ keys.transpose(1, 2), softcap)
+    over_prefix = _cap((rows @ keys.transpose(1, 2)) * scaling, softcap)
     over_prefix = over_prefix.view(kv_heads, batch, -1, length, keys.shape[1])
     if sliding_window is not None:
         over_prefix = _hide_far(over_prefix, shared_prefix.length, sliding_window)
@@ -103,9 +103,9 @@ def shared_prefix_attention(
     return _merge((result + own_part).permute(1, 3, 2, 0, 4)), None
 
 
-def _own_scores(query: Tensor, key: Tensor, softcap: float | None, window: int | None) -> Tensor:
+def _own_scores(query: Tensor, key: Tensor, scaling: float, softcap: float | None, window: int | None) -> Tensor:
     """Scores within each row, [batch, kv_heads, group, length, length], later (and too distant) positions hidden."""
-    scores = _cap(torch.einsum("bkgid,bkjd->bkgij", query, key), softcap)
+    scores = _cap(torch.einsum("bkgid,bkjd->bkgij", query, key) * scaling, softcap)
     position = torch.arange(key.shape[2], device=key.device)
     distance = position[:, None] - position[None, :]
     hidden = distance < 0 if window is None else (distance < 0) | (distance >= window)

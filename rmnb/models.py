@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import hashlib
+import json
 import logging
 import warnings
 from collections.abc import Sequence
@@ -170,11 +171,16 @@ def _load_demo(spec: ModelSpec) -> RewardModel:
         spec=spec,
         network=trunk,
         head=head,
-        dialogue=Dialogue(base_tokenizer(spec.base), spec.template),
+        dialogue=Dialogue(base_tokenizer(spec.base), spec.template or _trained_template(adapter)),
         plain_because=_share_prefix(trunk),
         weights_sha256=_joint([BASES[spec.base].tensors_sha256, sha256(weights)]),
         tokenizer_sha256=_cached_sha256(directory / "tokenizer.json"),
     )
+
+
+def _trained_template(adapter: Path) -> str:
+    """The template that an adapter was trained with: any other would give other rewards without a word."""
+    return json.loads((adapter / "provenance.json").read_text(encoding="utf-8"))["template"]
 
 
 def _load_directory(spec: ModelSpec, directory: Path) -> RewardModel:

@@ -122,10 +122,12 @@ class PrefixScorer:
         ids = torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids in batch], device=rm.device)
         last = torch.tensor([len(ids) - 1 for ids in batch], device=rm.device)
         position = self.prefix.length + torch.arange(longest, device=rm.device)[None]
-        hidden = rm.network(
-            input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix
-        ).last_hidden_state
-        return rm.head(hidden[torch.arange(len(batch), device=rm.device), last])  # type: ignore[misc]
+        rows = torch.arange(len(batch), device=rm.device)
+        with _last_mlp_at(rm.network, rows, last):
+            hidden = rm.network(
+                input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix
+            ).last_hidden_state
+        return rm.head(hidden[rows, last])  # type: ignore[misc]
 
     def _plain_rewards(self, batch: list[Ids]) -> torch.Tensor:
         """Whole sequences of one length, without padding."""
@@ -228,6 +230,24 @@ def default_batch_size(rm: RewardModel, prefix_length: int, length: int) -> int:
 
 def _out_of_memory(error: BaseException) -> bool:
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
+
+
+@contextlib.contextmanager
+def _last_mlp_at(network, rows: torch.Tensor, last: torch.Tensor):
+    """For a while, let the last layer's MLP see only the positions that are read.
+
+    Its output, one position a row, is added to the residual stream by broadcasting: right where the reward is read, and
+    nobody looks elsewhere.
+    """
+    mlp = getattr(network.layers[-1], "mlp", None) if hasattr(network, "layers") else None
+    if mlp is None:
+        yield
+        return
+    hook = mlp.register_forward_pre_hook(lambda _, inputs: (inputs[0][rows, last][:, None], *inputs[1:]))
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 @contextlib.contextmanager

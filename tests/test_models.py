@@ -114,6 +114,13 @@ def test_the_adapter_is_merged_as_peft_merges_it():
     torch.testing.assert_close(ours.head.weight, merged.score.weight[0].float())
 
 
+def test_a_demo_model_named_without_its_template_scores_with_the_one_it_was_trained_with():
+    spec = load_panel("demo").model("smollm2-values")
+    bare = spec.model_copy(update={"template": None})
+    rewards = [rmnb.load_reward_model(each).score("What is good?", ["love"])[0] for each in (spec, bare)]
+    assert rewards[0] == rewards[1]
+
+
 def test_the_direct_tokenizer_of_a_base_is_the_one_that_transformers_would_load():
     from transformers import AutoTokenizer
 
