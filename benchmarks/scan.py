@@ -6,8 +6,9 @@
 (b) expanded: the prefix's keys and values computed once and expanded into each batch (transformers' cache, SDPA);
 (c) shared: this engine.
 
-Run as ``python benchmarks/scan.py``. The ways take turns, so that a noisy machine disturbs all of them alike; speeds
-are medians over the rounds. Memory is the peak of a process of its own for each way.
+Run as ``python benchmarks/scan.py``. Each way runs in a process of its own, because the engine tells the allocator of
+its process to keep memory; the ways take turns, so that a noisy machine disturbs all of them alike. Figures are medians
+over the rounds; the share of the peak is of the matrix-product rate measured in the same process.
 """
 
 import argparse
@@ -35,18 +36,18 @@ WAYS = ("papers", "padded", "expanded", "shared")
 WHOLE = WAYS[:2]  # the ways that run whole conversations
 
 
-def prepare(rm: RewardModel, prompt: str) -> dict[str, Callable[[list[int]], np.ndarray]]:
-    """The three ways as functions from token ids to rewards, float32 [tokens]."""
+def prepare(rm: RewardModel, way: str, prompt: str) -> Callable[[list[int]], np.ndarray]:
+    """One of the ways as a function from token ids to rewards, float32 [tokens]."""
     prefix, closing = rm.dialogue.frame(prompt)
-    scorer = PrefixScorer(rm, prefix)
     batch = default_batch_size(rm, len(prefix), 1 + len(closing))
+    if way == "shared":
+        scorer = PrefixScorer(rm, prefix)
+        return lambda ids: scorer([[i, *closing] for i in ids], batch)
     classifier = as_classifier(rm)
-    return {
-        "papers": lambda ids: score_whole(rm, classifier, prompt, ids, PAPERS_BATCH[rm.network.config.model_type]),
-        "padded": lambda ids: score_whole(rm, classifier, prompt, ids, PADDED_BATCH),
-        "expanded": lambda ids: score_expanded(rm, classifier, prefix, closing, ids, batch),
-        "shared": lambda ids: scorer([[i, *closing] for i in ids], batch),
-    }
+    if way == "expanded":
+        return lambda ids: score_expanded(rm, classifier, prefix, closing, ids, batch)
+    whole = PAPERS_BATCH[rm.network.config.model_type] if way == "papers" else PADDED_BATCH
+    return lambda ids: score_whole(rm, classifier, prompt, ids, whole)
 
 
 def as_classifier(rm: RewardModel) -> torch.nn.Module:
@@ -135,88 +136,72 @@ def operations_a_token(rm: RewardModel, positions: int) -> int:
     return 2 * linear * positions
 
 
-def measure(model: str, tokens: int, rounds: int) -> list[dict]:
-    """One row a way: tokens a second, share of the peak, largest difference from the reference."""
+def measure(model: str, way: str, tokens: int) -> dict[str, float]:
+    """One way in this process: tokens a second, share of the peak, largest difference from the reference, memory."""
     rm = rmnb.load_reward_model(model, device="cpu")
     prompt = rmnb.load_panel("demo").prompt("greatest").text
-    ways = prepare(rm, prompt)
     prefix, closing = rm.dialogue.frame(prompt)
+    score = prepare(rm, way, prompt)
     rng = np.random.default_rng(0)
     ids = np.sort(rng.choice(rm.vocabulary_size, tokens, replace=False)).tolist()
-    share = {
-        way: max(256, tokens // 8) if way in WHOLE else tokens for way in WAYS
-    }  # (a) is slow: fewer, evenly spread
-    rates: dict[str, list[float]] = {way: [] for way in ways}
-    peaks = []
-    for number in range(rounds + 1):  # the first round warms up
-        peaks.append(matrix_peak(rm, default_batch_size(rm, len(prefix), 1 + len(closing)) * (1 + len(closing))))
-        for way, score in ways.items():
-            start = time.perf_counter()
-            score(ids[:: tokens // share[way]][: share[way]])
-            if number:
-                rates[way].append(share[way] / (time.perf_counter() - start))
-    sample = ids[:: max(1, tokens // 48)]
+    sample = ids[:: max(1, tokens // 32)]
+    rewards = score(sample)  # the first batch also warms up
+    positions = 1 + len(closing)
+    before = matrix_peak(rm, default_batch_size(rm, len(prefix), positions) * positions)
+    start = time.perf_counter()
+    score(ids)
+    rate = tokens / (time.perf_counter() - start)
+    peak = (before + matrix_peak(rm, default_batch_size(rm, len(prefix), positions) * positions)) / 2
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     classifier = as_classifier(rm)
-    reference = dict.fromkeys(WAYS, unbatched(rm, classifier, prompt, sample))
     # (a) tokenises the decoded text again and so scores other ids: it is compared with itself, one at a time.
-    whole = score_whole(rm, classifier, prompt, sample, 1)
-    reference |= dict.fromkeys(WHOLE, whole)
-    work, peak = operations_a_token(rm, 1 + len(closing)), statistics.median(peaks)
-    return [
-        {
-            "model": model,
-            "way": way,
-            "rate": statistics.median(rates[way]),
-            "peak_share": statistics.median(rates[way]) * work / peak,
-            "difference": float(np.abs(ways[way](sample) - reference[way]).max()),
-            "peak_gflops": peak / 1e9,
-        }
-        for way in ways
-    ]
-
-
-def memory(model: str, way: str, tokens: int) -> dict:
-    """Peak resident memory of this process after scoring so many tokens one way, and the weights' size, in bytes."""
-    rm = rmnb.load_reward_model(model, device="cpu")
-    prompt = rmnb.load_panel("demo").prompt("greatest").text
-    score = prepare(rm, prompt)[way]
-    ids = np.arange(tokens) % rm.vocabulary_size
-    for start in range(0, tokens, 1024):
-        score(ids[start : start + 1024].tolist())
-    weights = sum(p.numel() * p.element_size() for p in rm.network.parameters())
-    return {"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, "weights": weights}
+    alone = (
+        score_whole(rm, classifier, prompt, sample, 1) if way in WHOLE else unbatched(rm, classifier, prompt, sample)
+    )
+    return {
+        "rate": rate,
+        "peak": peak,
+        "share": rate * operations_a_token(rm, positions) / peak,
+        "difference": float(np.abs(rewards - alone).max()),
+        "memory": memory - sum(p.numel() * p.element_size() for p in rm.network.parameters()),
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=["smollm2-values", "gemma3-values"])
-    parser.add_argument("--tokens", type=int, default=4096)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--memory", nargs=2, metavar=("WAY", "TOKENS"), help=argparse.SUPPRESS)
+    parser.add_argument("--tokens", type=int, default=2048, help="for (b) and (c); an eighth of them for (a)")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.memory:
-        print(json.dumps(memory(options.models[0], options.memory[0], int(options.memory[1]))))
+    if options.way:
+        print(json.dumps(measure(options.models[0], options.way, options.tokens)))
         return
     print(f"{torch.get_num_threads()} threads, {options.tokens} tokens, {options.rounds} rounds")
     for model in options.models:
-        rows = {row["way"]: row for row in measure(model, options.tokens, options.rounds)}
-        print(f"\n{model}: matrix-product peak {rows['shared']['peak_gflops']:.0f} GFLOP/s")
+        rounds = [
+            {way: in_own_process(model, way, options.tokens // 8 if way in WHOLE else options.tokens) for way in WAYS}
+            for _ in range(options.rounds)
+        ]
+        median = {
+            way: {key: statistics.median(turn[way][key] for turn in rounds) for key in rounds[0][way]} for way in WAYS
+        }
+        print(f"\n{model}: matrix-product peak {median['shared']['peak'] / 1e9:.0f} GFLOP/s")
         heads = ("tokens/s", "(c) is x times", "share of peak", "difference", "memory - weights")
         print(f"{'way':<10}" + "".join(f"{head:>18}" for head in heads))
-        for way, row in rows.items():
-            used = in_own_process(model, way, 512 if way in WHOLE else 2048)
-            ratio, extra = rows["shared"]["rate"] / row["rate"], (used["peak"] - used["weights"]) / 1e9
+        for way, row in median.items():
+            ratio = statistics.median(turn["shared"]["rate"] / turn[way]["rate"] for turn in rounds)
             print(
-                f"{way:<10}{row['rate']:>18.1f}{ratio:>18.2f}{row['peak_share']:>18.2f}"
-                f"{row['difference']:>18.1e}{extra:>15.2f} GB"
+                f"{way:<10}{row['rate']:>18.1f}{ratio:>18.2f}{row['share']:>18.2f}"
+                f"{row['difference']:>18.1e}{row['memory'] / 1e9:>15.2f} GB"
             )
-        longer = in_own_process(model, "shared", 16384)
-        print(f"shared, eight times as many tokens: {(longer['peak'] - longer['weights']) / 1e9:.2f} GB")
+        longer = in_own_process(model, "shared", 8 * options.tokens)
+        print(f"shared, eight times as many tokens: {longer['memory'] / 1e9:.2f} GB")
 
 
-def in_own_process(model: str, way: str, tokens: int) -> dict:
-    """`memory` in a process of its own."""
-    command = [sys.executable, str(Path(__file__)), "--models", model, "--memory", way, str(tokens)]
+def in_own_process(model: str, way: str, tokens: int) -> dict[str, float]:
+    """`measure` in a process of its own."""
+    command = [sys.executable, str(Path(__file__)), "--models", model, "--way", way, "--tokens", str(tokens)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
 
 

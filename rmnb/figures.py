@@ -32,7 +32,7 @@ WIDTH = 4.6  # inches: the text stays legible when a telephone shrinks the figur
 
 
 def use_style() -> None:
-    """Set the book's style for this session: small plain figures, and SVG in notebooks."""
+    """Set the book's style for this process: small plain figures, and SVG in notebooks."""
     mpl.rcParams.update(
         {
             "figure.figsize": (WIDTH, 3.2),

@@ -5,6 +5,8 @@ the last id of its sequence, never by looking for padding; only that position go
 """
 
 import contextlib
+import ctypes
+import functools
 import logging
 from collections.abc import Iterator, Sequence
 
@@ -21,6 +23,7 @@ logger = logging.getLogger(__name__)
 Ids = Sequence[int]
 # Beyond this many ids at once a processor gains nothing: the activations leave its cache.
 _IDS_AT_ONCE = {"cpu": 1024, "cuda": 65536}
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
 class NonFiniteReward(InputError):
@@ -45,6 +48,8 @@ class PrefixScorer:
     def __init__(self, rm: RewardModel, prefix_ids: Ids):
         self.rm = rm
         self.prefix_ids = list(prefix_ids)
+        if rm.device.type == "cpu":
+            _keep_freed_memory()
         self.prefix = None if rm.plain_because else self._run_prefix()
 
     @torch.inference_mode()
@@ -226,6 +231,19 @@ def default_batch_size(rm: RewardModel, prefix_length: int, length: int) -> int:
         length = width
     by_memory = int(0.25 * free) // per_sequence
     return max(1, min(by_memory, _IDS_AT_ONCE.get(device.type, 1024) // length))
+
+
+@functools.cache
+def _keep_freed_memory() -> None:
+    """Let this process keep what it frees, where the C library is glibc.
+
+    By default glibc gives large blocks back to the system at once. Every layer's activations are such blocks: each
+    batch would fault its memory in again, page by page, which costs 5 to 8 % of a scan's time.
+    """
+    with contextlib.suppress(OSError, AttributeError):  # another system or C library
+        mallopt = ctypes.CDLL("libc.so.6").mallopt
+        mallopt(_M_MMAP_THRESHOLD, 1 << 30)
+        mallopt(_M_TRIM_THRESHOLD, 1 << 30)
 
 
 def _out_of_memory(error: BaseException) -> bool:
