@@ -90,14 +90,13 @@ def base_tokenizer(name: str):
     Built from ``tokenizer.json`` directly: AutoTokenizer reads that file three times, which for the 262,144 tokens of
     Gemma takes longer than loading the weights.
     """
-    from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
     directory = base_directory(name)
     config = json.loads((directory / "tokenizer_config.json").read_text(encoding="utf-8"))
     special = {key: value for key, value in config.items() if key.endswith("_token")}
-    core = Tokenizer.from_file(str(directory / "tokenizer.json"))
-    return PreTrainedTokenizerFast(tokenizer_object=core, clean_up_tokenization_spaces=False, **special)
+    file = str(directory / "tokenizer.json")
+    return PreTrainedTokenizerFast(tokenizer_file=file, clean_up_tokenization_spaces=False, **special)
 
 
 def _convert(base: Base, directory: Path) -> None:
