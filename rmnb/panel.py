@@ -1,7 +1,8 @@
 """Panels: which reward models and which prompts, read from YAML and checked."""
 
+import itertools
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -9,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from rmnb.errors import InputError
 
 PANELS = Path(__file__).parent / "panels"
+Framing = Literal["positive", "negative"]
+Kind = TypeVar("Kind", bound=BaseModel)
 
 
 class _Strict(BaseModel):
@@ -50,21 +53,59 @@ class PromptSpec(_Strict):
 
     key: str
     text: str
-    framing: Literal["positive", "negative"]
+    framing: Framing
+
+
+class Adjective(_Strict):
+    """What a question asks for: the words in the question, and whether that is something good or bad."""
+
+    text: str
+    framing: Framing
+
+
+class PromptSet(_Strict):
+    """Questions made by a factorial design: each adjective with each scope in each style, in that order of nesting.
+
+    A style is the question with ``{adjective}`` and ``{scope}`` in it. Keys read ``adjective_scope_style``.
+    """
+
+    name: str
+    title: str
+    adjectives: dict[str, Adjective] = Field(min_length=1)
+    scopes: dict[str, str] = Field(min_length=1)
+    styles: dict[str, str] = Field(min_length=1)
+
+    @property
+    def prompts(self) -> tuple[PromptSpec, ...]:
+        return tuple(
+            PromptSpec(
+                key=f"{word}_{scope}_{style}",
+                text=question.replace("{adjective}", asked.text).replace("{scope}", where),
+                framing=asked.framing,
+            )
+            for (word, asked), (scope, where), (style, question) in itertools.product(
+                self.adjectives.items(), self.scopes.items(), self.styles.items()
+            )
+        )
 
 
 class Panel(_Strict):
-    """Models in the order in which every table and figure shows them, and the prompts they are scanned with."""
+    """Models in the order in which every table and figure shows them, and the prompts they are scanned with.
+
+    `prompt_sets` names further prompts (see `load_prompts`): known by their keys, scanned when asked for.
+    """
 
     name: str
     title: str
     models: tuple[ModelSpec, ...] = Field(min_length=1)
     prompts: tuple[PromptSpec, ...] = Field(min_length=1)
+    prompt_sets: tuple[str, ...] = ()
     scores: str | None = Field(default=None, description="directory of shipped scores, relative to the project's data")
+    training_runs: tuple[ModelSpec, ...] = Field(default=(), description="trained to be watched, never scanned")
 
     @model_validator(mode="after")
     def _unique(self) -> "Panel":
-        for kind, names in (("model", self.model_names), ("prompt", [prompt.key for prompt in self.prompts])):
+        for kind, names in (("model", self.model_names), ("prompt", [prompt.key for prompt in self.all_prompts])):
             if len(set(names)) < len(names):
                 raise ValueError(f"two {kind}s share a name")
         return self
@@ -72,6 +113,11 @@ class Panel(_Strict):
     @property
     def model_names(self) -> list[str]:
         return [model.name for model in self.models]
+
+    @property
+    def all_prompts(self) -> tuple[PromptSpec, ...]:
+        """The panel's own prompts, then those of its prompt sets."""
+        return self.prompts + tuple(prompt for name in self.prompt_sets for prompt in load_prompts(name))
 
     def model(self, name: str) -> ModelSpec:
         """The model of that name; InputError lists the names if there is none."""
@@ -86,11 +132,12 @@ class Panel(_Strict):
         A single word that is no key is a misspelt key, not a question: InputError lists the keys. Any other text is a
         prompt of its own, keyed ``custom``.
         """
-        for prompt in self.prompts:
+        for prompt in self.all_prompts:
             if key_or_text in (prompt.key, prompt.text):
                 return prompt
         if " " not in key_or_text.strip():
-            keys = ", ".join(prompt.key for prompt in self.prompts)
+            known = [*(prompt.key for prompt in self.prompts), *(f"one of the set {name}" for name in self.prompt_sets)]
+            keys = ", ".join(known)
             raise InputError(f"unknown prompt {key_or_text!r}: give a key ({keys}) or a whole question in quotes")
         return PromptSpec(key="custom", text=key_or_text, framing="positive")
 
@@ -103,17 +150,32 @@ def load_panel(name: str | Path) -> Panel:
     InputError
         No such panel, not YAML, or a key that is missing, unknown or of the wrong kind (file, key, expectation named).
     """
-    path = PANELS / f"{name}.yml" if not str(name).endswith((".yml", ".yaml")) else Path(name)
+    return _read(Panel, name, PANELS, "panel")
+
+
+def load_prompts(name: str | Path) -> tuple[PromptSpec, ...]:
+    """The prompts of a set that ships with rmnb, by name (``iclr2026``: 54), or of your own YAML, by path.
+
+    Raises
+    ------
+    InputError
+        No such set, not YAML, or a key that is missing, unknown or of the wrong kind (file, key, expectation named).
+    """
+    return _read(PromptSet, name, PANELS / "prompts", "prompt set").prompts
+
+
+def _read(kind: type[Kind], name: str | Path, directory: Path, what: str) -> Kind:
+    path = directory / f"{name}.yml" if not str(name).endswith((".yml", ".yaml")) else Path(name)
     if not path.exists():
-        known = ", ".join(sorted(file.stem for file in PANELS.glob("*.yml")))
-        raise InputError(f"unknown panel {str(name)!r}: choose one of {known}, or give the path of a .yml file")
+        known = ", ".join(sorted(file.stem for file in directory.glob("*.yml")))
+        raise InputError(f"unknown {what} {str(name)!r}: choose one of {known}, or give the path of a .yml file")
     try:
-        return Panel.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return kind.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except yaml.YAMLError as error:
         raise InputError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the panel"
+        key = ".".join(str(part) for part in first["loc"]) or f"the {what}"
         raise InputError(f"{path}: {key}: {first['msg']}") from error
 
 
