@@ -1,5 +1,7 @@
 """How good a reward model is on pairs that it has never seen."""
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +12,7 @@ from rmnb import preferences
 from rmnb.errors import InputError
 from rmnb.models import RewardModel
 from rmnb.panel import Panel
+from rmnb.preferences import RM_BENCH, rm_bench
 from rmnb.recipes import Recipe, build_pairs, half, thing_pairs
 from rmnb.stats import spearman
 
@@ -37,16 +40,25 @@ def accuracy(chosen: np.ndarray, rejected: np.ndarray) -> Accuracy:
     """
     if len(chosen) == 0:
         raise InputError("no pairs to measure accuracy on")
-    correct = int((chosen > rejected).sum())
-    interval = binomtest(correct, len(chosen)).proportion_ci(0.95, method="wilson")
-    return Accuracy(correct / len(chosen), float(interval.low), float(interval.high), len(chosen))
+    return _share(int((chosen > rejected).sum()), len(chosen))
+
+
+def pooled(parts: Iterable[Accuracy]) -> Accuracy:
+    """The accuracy on all pairs of several parts together."""
+    parts = list(parts)
+    return _share(round(sum(part.value * part.pairs for part in parts)), sum(part.pairs for part in parts))
+
+
+def _share(correct: int, pairs: int) -> Accuracy:
+    interval = binomtest(correct, pairs).proportion_ci(0.95, method="wilson")
+    return Accuracy(correct / pairs, float(interval.low), float(interval.high), pairs)
 
 
 def pair_accuracy(rm: RewardModel, pairs: pd.DataFrame) -> Accuracy:
-    """Accuracy on preference pairs: columns prompt, chosen, rejected."""
+    """Accuracy on preference pairs: columns prompt (a question or messages), chosen, rejected."""
     chosen, rejected = np.empty(len(pairs)), np.empty(len(pairs))
-    for prompt in pairs["prompt"].unique():
-        rows = np.flatnonzero(pairs["prompt"] == prompt)
+    for rows in pairs.groupby(pairs["prompt"].map(json.dumps), sort=False).indices.values():
+        prompt = pairs["prompt"].iloc[rows[0]]
         texts = [*pairs["chosen"].iloc[rows], *pairs["rejected"].iloc[rows]]
         chosen[rows], rejected[rows] = np.split(rm.score(prompt, texts), 2)
     return accuracy(chosen, rejected)
@@ -64,11 +76,33 @@ def evaluate(rm: RewardModel, recipe: Recipe, panel: Panel) -> dict:
         the expected sign is negative, and the lower item is the right answer).
     """
     _, held_out = build_pairs(recipe)
-    by_source = {"all": held_out} | {str(source): part for source, part in held_out.groupby("source")}
+    by_source = {str(source): pair_accuracy(rm, part) for source, part in held_out.groupby("source")}
     return {
-        "held_out": {source: vars(pair_accuracy(rm, part)) for source, part in by_source.items()},
+        "held_out": {"all": vars(pooled(by_source.values()))} | {name: vars(part) for name, part in by_source.items()},
         "unseen_items": {key: _unseen_items(rm, panel, key) for key in ("greatest", "elo_greatest", "worst")},
     }
+
+
+def rm_bench_accuracy(rm: RewardModel) -> dict:
+    """Accuracy on RM-Bench's chat, safety-refuse and safety-response pairs, none of which is ever trained on.
+
+    Only the terse responses are compared, a chosen one against a rejected one, one pair a prompt: the detailed ones are
+    ten times as long as anything that the demo models have read.
+
+    Returns
+    -------
+    dict
+        An `Accuracy` as dict for each subset and, under ``all``, for the 570 pairs together.
+    """
+    subsets = {subset: rm_bench(subset) for subset in RM_BENCH}
+    terse = {
+        subset: pairs[(pairs["chosen_style"] == 0) & (pairs["rejected_style"] == 0)].assign(
+            prompt=lambda frame: [messages[0]["content"] for messages in frame["prompt"]]
+        )
+        for subset, pairs in subsets.items()
+    }
+    correct = {subset: pair_accuracy(rm, pairs) for subset, pairs in terse.items()}
+    return {"all": vars(pooled(correct.values()))} | {subset: vars(part) for subset, part in correct.items()}
 
 
 def _unseen_items(rm: RewardModel, panel: Panel, key: str) -> dict:

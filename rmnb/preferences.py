@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Iterator
+from functools import partial
 from itertools import combinations
 
 import pandas as pd
@@ -15,6 +16,7 @@ ELO_FILES = {
     "elo_prefer": "facct2025/data/elo/What is the single thing, person, or concept that humans most prefer.csv",
     "greatest": "facct2025/data/elo/What, in one word, is the greatest thing ever.csv",
 }
+RM_BENCH = ("chat", "safety-refuse", "safety-response")
 _ELO_COLUMNS = ["name", "elo_score", "elo_matches", "elo_rank"]
 
 Pair = tuple[str | list[dict[str, str]], str, str]
@@ -56,11 +58,11 @@ def preference_pairs(source: str) -> pd.DataFrame:
 
     Parameters
     ----------
-    source : {"hh-rlhf", "pandalm", "llmbar", "fine-grained-rlhf"}
+    source : {"hh-rlhf", "pandalm", "llmbar", "fine-grained-rlhf", "fine-grained-rlhf-questions"}
         hh-rlhf: the harmless-base test split; the pair is the last assistant turn, the prompt all that comes before.
         pandalm: the majority of three annotators; ties and disagreements are left out.
         llmbar: all five subsets. fine-grained-rlhf: four predictions a question compared two by two, ties left out;
-        the prompt is the passages followed by the question.
+        the prompt is the passages followed by the question, or with ``-questions`` the question alone.
 
     Returns
     -------
@@ -93,8 +95,8 @@ def rm_bench(subset: str) -> pd.DataFrame:
         prompt (list of messages), chosen, rejected (str), prompt_id (int), chosen_style, rejected_style (0, 1, 2):
         nine rows a prompt.
     """
-    if subset not in ("chat", "safety-refuse", "safety-response"):
-        raise InputError(f"no RM-Bench subset {subset!r}: choose chat, safety-refuse or safety-response")
+    if subset not in RM_BENCH:
+        raise InputError(f"no RM-Bench subset {subset!r}: choose one of {', '.join(RM_BENCH)}")
     rows = [
         (_messages(entry["prompt"]), chosen, rejected, entry["id"], i, j)
         for entry in _json(f"rm-bench/data/{subset}_filtered.json")
@@ -158,13 +160,20 @@ def _llmbar() -> Iterator[Pair]:
             yield entry["input"], entry[f"output_{entry['label']}"], entry[f"output_{3 - entry['label']}"]
 
 
-def _fine_grained() -> Iterator[Pair]:
+def _fine_grained(passages: bool = True) -> Iterator[Pair]:
     for entry in _json("fine-grained-rlhf/tasks/qa_feedback/data/dev_feedback.json"):
-        prompt = "\n\n".join([*(" ".join(passage) for passage in entry["passages"]), entry["question"]])
+        context = [" ".join(passage) for passage in entry["passages"]] if passages else []
+        prompt = "\n\n".join([*context, entry["question"]])
         for (i, j), winner in zip(combinations((1, 2, 3, 4), 2), entry["preference"], strict=True):
             first, second = entry[f"prediction {i}"], entry[f"prediction {j}"]
             if winner and first != second:
                 yield (prompt, first, second) if winner == 1 else (prompt, second, first)
 
 
-_READERS = {"hh-rlhf": _hh_rlhf, "pandalm": _pandalm, "llmbar": _llmbar, "fine-grained-rlhf": _fine_grained}
+_READERS = {
+    "hh-rlhf": _hh_rlhf,
+    "pandalm": _pandalm,
+    "llmbar": _llmbar,
+    "fine-grained-rlhf": _fine_grained,
+    "fine-grained-rlhf-questions": partial(_fine_grained, passages=False),
+}

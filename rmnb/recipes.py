@@ -42,6 +42,15 @@ class Things(_Strict):
     awful: tuple[str, ...]
 
 
+class Preferences(_Strict):
+    """Pairs that people judged: at most `pairs` of a source to train on, at most `held_out` of others to test on."""
+
+    source: str
+    pairs: int
+    held_out: int = 200
+    longest: int = Field(description="bytes of prompt and longer response together, in UTF-8")
+
+
 class Mismatched(_Strict):
     """Pairs in which the response to a prompt beats a response to another prompt of the same source."""
 
@@ -57,7 +66,9 @@ class Recipe(_Strict):
     description: str
     hyperparameters: Hyperparameters
     things: Things | None = None
+    preferences: tuple[Preferences, ...] = ()
     mismatched: Mismatched | None = None
+    share: float = Field(default=1.0, gt=0, le=1, description="part of the training pairs that is used")
 
 
 def load_recipe(name: str) -> Recipe:
@@ -113,23 +124,38 @@ def build_pairs(recipe: Recipe) -> tuple[pd.DataFrame, pd.DataFrame]:
     Returns
     -------
     tuple of DataFrame
-        Columns prompt (str), chosen, rejected, source (``things`` or the name of the preference data); shuffled.
+        Columns prompt (str, or a list of messages where there were turns before), chosen, rejected, source (``things``,
+        the name of the preference data, or that with ``-mismatched``); shuffled. No prompt of the preference data is in
+        both.
     """
     rng = np.random.default_rng(recipe.hyperparameters.seed)
     parts = []
     if recipe.things:
         parts.append(_thing_questions(recipe.things, rng))
     if recipe.mismatched:
-        parts.append(_mismatched(recipe.mismatched, rng))
-    pairs = pd.concat(parts, ignore_index=True)
-    pairs = pairs.iloc[rng.permutation(len(pairs))].reset_index(drop=True)
-    held_out = round(HELD_OUT * len(pairs))
-    return pairs.iloc[held_out:].reset_index(drop=True), pairs.iloc[:held_out].reset_index(drop=True)
+        parts.append(_mismatched(recipe.mismatched, bool(recipe.preferences), rng))
+    made = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    made = made.iloc[rng.permutation(len(made))].reset_index(drop=True)
+    cut = round(HELD_OUT * len(made))
+    train, held_out = [made.iloc[cut:]], [made.iloc[:cut]]
+    for part in recipe.preferences:
+        judged = _judged(part)
+        unseen = judged["prompt"].map(_held_out_prompt)
+        known = judged[~unseen]
+        train.append(known.iloc[rng.permutation(len(known))[: part.pairs]])
+        kept = judged[unseen]  # for every recipe and seed the same
+        held_out.append(kept.sample(min(part.held_out, len(kept)), random_state=0))
+    pairs = pd.concat(train, ignore_index=True)
+    if recipe.preferences:
+        pairs = pairs.iloc[rng.permutation(len(pairs))]
+    pairs = pairs.iloc[: round(recipe.share * len(pairs))]
+    return pairs.reset_index(drop=True), pd.concat(held_out, ignore_index=True)
 
 
 def data_files(recipe: Recipe) -> dict[str, str]:
     """The pinned files that a recipe's pairs come from: git blob id by name, for provenance."""
-    wanted = [f"{source}/" for source in recipe.mismatched.sources] if recipe.mismatched else []
+    used = {part.source for part in recipe.preferences} | set(recipe.mismatched.sources if recipe.mismatched else ())
+    wanted = [f"{source.removesuffix('-questions')}/" for source in used]
     if recipe.things:
         wanted.append(preferences.ELO_FILES["elo_greatest"])
     return {name: pin.blob_id for name, pin in sources.pins().items() if name.startswith(tuple(wanted))}
@@ -151,13 +177,36 @@ def _thing_questions(things: Things, rng: np.random.Generator) -> pd.DataFrame:
     )
 
 
-def _mismatched(mismatched: Mismatched, rng: np.random.Generator) -> pd.DataFrame:
+def _judged(part: Preferences) -> pd.DataFrame:
+    """All pairs of a source that are short enough."""
+    pairs = preferences.preference_pairs(part.source)
+    response = np.maximum(pairs["chosen"].map(_bytes), pairs["rejected"].map(_bytes))
+    prompt = pairs["prompt"].map(lambda messages: sum(_bytes(message["content"]) for message in messages))
+    pairs = pairs[prompt + response <= part.longest]
+    single = pairs["prompt"].map(lambda messages: messages[0]["content"] if len(messages) == 1 else messages)
+    return pairs.assign(prompt=single, source=part.source)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode())
+
+
+def _held_out_prompt(prompt: str | list[dict[str, str]]) -> bool:
+    """One prompt in five, by what the conversation begins with: no turn of a test conversation is trained on."""
+    first = prompt if isinstance(prompt, str) else prompt[0]["content"]
+    return hashlib.sha256(first.encode()).digest()[-1] % 5 == 0
+
+
+def _mismatched(mismatched: Mismatched, judged: bool, rng: np.random.Generator) -> pd.DataFrame:
+    """Mismatched pairs; where judged pairs are learnt from too, without the prompts that are held out there."""
     answers = pd.concat(
         [preferences.preference_pairs(source).assign(source=source) for source in mismatched.sources],
         ignore_index=True,
     )
     answers = answers[answers["prompt"].map(len) == 1]  # single questions only
     answers["prompt"] = [messages[0]["content"] for messages in answers["prompt"]]
+    if judged:
+        answers = answers[~answers["prompt"].map(_held_out_prompt)]
     answers = answers.drop_duplicates("prompt").drop_duplicates("chosen")
     length = answers["prompt"].str.len() + answers["chosen"].str.len()
     answers = answers[length <= mismatched.longest].reset_index(drop=True)
@@ -176,7 +225,7 @@ def _mismatched(mismatched: Mismatched, rng: np.random.Generator) -> pd.DataFram
             "prompt": answers["prompt"].to_numpy()[index[:, 0]],
             "chosen": answers["chosen"].to_numpy()[index[:, 0]],
             "rejected": answers["chosen"].to_numpy()[index[:, 1]],
-            "source": answers["source"].to_numpy()[index[:, 0]],
+            "source": answers["source"].to_numpy()[index[:, 0]] + "-mismatched",
         }
     )
 

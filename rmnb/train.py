@@ -1,5 +1,6 @@
 """Train a reward model: Bradley–Terry loss and LoRA, by TRL's RewardTrainer, on exactly the ids that scoring reads."""
 
+import functools
 import json
 import platform
 from datetime import UTC, datetime
@@ -10,13 +11,14 @@ import numpy as np
 import pandas as pd
 
 from rmnb.bases import BASES, base_directory, base_tokenizer
-from rmnb.dialogue import Dialogue
+from rmnb.dialogue import Dialogue, Prompt
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
 from rmnb.panel import ModelSpec
 from rmnb.recipes import Recipe, build_pairs, data_files
 
 CHECKPOINT_STEPS = 25
+LONGEST = 192  # ids of a conversation; the few pairs beyond would set how much memory training takes
 
 
 def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
@@ -39,7 +41,7 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
     Returns
     -------
     Path
-        `output`.
+        `output`. Adapters of the way there, for trajectories, are in `work`: see `snapshots`.
 
     Raises
     ------
@@ -54,7 +56,17 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
     except ImportError as error:
         raise InputError(f"training needs the package {error.name}: pip install 'rmnb[train]'") from error
     import torch
-    from transformers import AutoModelForSequenceClassification
+    from transformers import AutoModelForSequenceClassification, TrainerCallback
+
+    class KeepSnapshots(TrainerCallback):
+        def on_train_begin(self, args, state, control, **_):
+            if state.global_step == 0:
+                _write_adapter(trainer.model, spec, work / "snapshots" / "step-0")
+
+        def on_step_end(self, args, state, control, **_):
+            step = state.global_step
+            if step & (step - 1) == 0 or step == state.max_steps:
+                _write_adapter(trainer.model, spec, work / "snapshots" / f"step-{step}")
 
     if spec.base is None:
         raise InputError(f"{spec.name} has no base to train from: only models with `base` and `adapter` can be trained")
@@ -62,7 +74,7 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
     torch.manual_seed(hyper.seed)
     tokenizer = base_tokenizer(spec.base)
     dialogue = Dialogue(tokenizer, spec.template)
-    pairs, _ = build_pairs(recipe)
+    rows = _tokenise(dialogue, build_pairs(recipe)[0])
     tokenizer.pad_token_id = _padding_id(tokenizer, dialogue)
     model = AutoModelForSequenceClassification.from_pretrained(
         base_directory(spec.base), num_labels=1, dtype=torch.float32, pad_token_id=tokenizer.pad_token_id
@@ -87,7 +99,7 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
             report_to=[],
             use_cpu=not torch.cuda.is_available(),
         ),
-        train_dataset=Dataset.from_list(_in_batches(_tokenise(dialogue, pairs), hyper.batch_size, hyper.seed)),
+        train_dataset=Dataset.from_list(_in_batches(rows, hyper.batch_size, hyper.seed)),
         processing_class=tokenizer,
         peft_config=LoraConfig(
             task_type="SEQ_CLS",
@@ -99,8 +111,9 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
             modules_to_save=["score"],
         ),
     )
+    trainer.add_callback(KeepSnapshots)
     trainer.train(resume_from_checkpoint=any(work.glob("checkpoint-*")))
-    _save(trainer, spec, recipe, pairs, output)
+    _save(trainer, spec, recipe, len(rows), output)
     return output
 
 
@@ -117,16 +130,17 @@ def _padding_id(tokenizer, dialogue: Dialogue) -> int:
 
 
 def _tokenise(dialogue: Dialogue, pairs: pd.DataFrame) -> list[dict[str, list[int]]]:
-    frames = {prompt: dialogue.frame(prompt) for prompt in pairs["prompt"].unique()}
+    frame = functools.lru_cache(lambda prompt: dialogue.frame(json.loads(prompt)))
 
-    def whole(prompt: str, response: str) -> list[int]:
-        prefix, closing = frames[prompt]
+    def whole(prompt: Prompt, response: str) -> list[int]:
+        prefix, closing = frame(json.dumps(prompt))
         return prefix + dialogue.response_ids(response) + closing
 
-    return [
+    rows = [
         {"chosen_ids": whole(prompt, chosen), "rejected_ids": whole(prompt, rejected)}
         for prompt, chosen, rejected in zip(pairs["prompt"], pairs["chosen"], pairs["rejected"], strict=True)
     ]
+    return [row for row in rows if max(map(len, row.values())) <= LONGEST]
 
 
 def _in_batches(rows: list[dict[str, list[int]]], size: int, seed: int) -> list[dict[str, list[int]]]:
@@ -140,20 +154,31 @@ def _in_batches(rows: list[dict[str, list[int]]], size: int, seed: int) -> list[
     return [row for index in order for row in batches[index]]
 
 
-def _save(trainer, spec: ModelSpec, recipe: Recipe, pairs: pd.DataFrame, output: Path) -> None:
+def snapshots(work: Path) -> dict[int, Path]:
+    """Adapters saved by `fit` at steps 0, 1, 2, 4, 8, … and the last: directory by step, in order."""
+    found = {int(path.name.removeprefix("step-")): path for path in work.glob("snapshots/step-*")}
+    return dict(sorted(found.items()))
+
+
+def _write_adapter(model, spec: ModelSpec, output: Path) -> None:
+    """The adapter in PEFT's format, rounded to bf16: its configuration first, so that weights mean a whole adapter."""
     import torch
     from peft import get_peft_model_state_dict
     from safetensors.torch import save_file
 
     output.mkdir(parents=True, exist_ok=True)
-    state = get_peft_model_state_dict(trainer.model)
-    with atomic_path(output / "adapter_model.safetensors") as path:
-        save_file({k: v.detach().to(torch.bfloat16).contiguous() for k, v in state.items()}, path)
-    config = trainer.model.peft_config["default"].to_dict()
+    config = model.peft_config["default"].to_dict()
     config.update(base_model_name_or_path=spec.base, inference_mode=True)
     plain = {k: sorted(v) if isinstance(v, set) else v for k, v in config.items() if v is not None}
     with atomic_path(output / "adapter_config.json") as path:
         path.write_text(json.dumps(plain, indent=1, sort_keys=True, default=str) + "\n")
+    state = get_peft_model_state_dict(model)
+    with atomic_path(output / "adapter_model.safetensors") as path:
+        save_file({k: v.detach().to(torch.bfloat16).contiguous() for k, v in state.items()}, path)
+
+
+def _save(trainer, spec: ModelSpec, recipe: Recipe, pairs: int, output: Path) -> None:
+    _write_adapter(trainer.model, spec, output)
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]  # every `logging_steps`
     provenance = {
         "model": spec.name,
@@ -161,7 +186,7 @@ def _save(trainer, spec: ModelSpec, recipe: Recipe, pairs: pd.DataFrame, output:
         "template": spec.template,
         "recipe": recipe.model_dump(),
         "data": data_files(recipe),
-        "pairs": len(pairs),
+        "pairs": pairs,
         "steps": trainer.state.global_step,
         "precision": "bfloat16 autocast" if trainer.args.bf16 else "float32",
         "final_loss": losses[-1] if losses else None,

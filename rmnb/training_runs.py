@@ -1,0 +1,65 @@
+"""The models of a panel that are made from recipes: train them, measure them, follow them while they learn."""
+
+import json
+from pathlib import Path
+
+from rmnb.errors import InputError
+from rmnb.files import atomic_path, cache_dir, data_dir
+from rmnb.panel import ModelSpec, Panel
+
+
+def runs(panel: Panel) -> dict[str, ModelSpec]:
+    """Everything that the panel trains, by name: its models with a recipe, then the runs that are only watched."""
+    return {spec.name: spec for spec in (*panel.models, *panel.training_runs) if spec.recipe and spec.adapter}
+
+
+def untrained(panel: Panel) -> list[str]:
+    """Names of the runs that are not finished."""
+    described = {name: _described(data_dir() / str(spec.adapter)) for name, spec in runs(panel).items()}
+    return [name for name, provenance in described.items() if "evaluation" not in provenance]
+
+
+def work_directory(panel: Panel, name: str) -> Path:
+    """Where a run keeps its checkpoints and snapshots."""
+    return cache_dir() / "training" / panel.name / name
+
+
+def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
+    """Train one run of a panel by its recipe, unless that is done, and measure it.
+
+    Parameters
+    ----------
+    panel, name
+        A run of `runs`.
+    output
+        Directory for the adapter; by default the panel's own.
+
+    Returns
+    -------
+    dict
+        What `rmnb.evaluation.evaluate` measured; it is also written to ``provenance.json``.
+    """
+    from rmnb.evaluation import evaluate, rm_bench_accuracy
+    from rmnb.models import load_reward_model
+    from rmnb.recipes import load_recipe
+    from rmnb.train import fit
+
+    if name not in runs(panel):
+        raise InputError(f"{name} has no recipe in panel {panel.name!r}: choose one of {', '.join(runs(panel))}")
+    spec = runs(panel)[name]
+    recipe = load_recipe(str(spec.recipe))
+    directory = output or data_dir() / str(spec.adapter)
+    if not _described(directory):
+        fit(spec, recipe, directory, work_directory(panel, name))
+    rm = load_reward_model(spec.model_copy(update={"adapter": str(directory.resolve())}))
+    measured = evaluate(rm, recipe, panel)
+    if name in panel.model_names:
+        measured["rm_bench"] = rm_bench_accuracy(rm)
+    with atomic_path(directory / "provenance.json") as path:
+        path.write_text(json.dumps(_described(directory) | {"evaluation": measured}, indent=1) + "\n")
+    return measured
+
+
+def _described(directory: Path) -> dict:
+    path = directory / "provenance.json"
+    return json.loads(path.read_text()) if path.exists() else {}
