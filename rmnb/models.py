@@ -6,9 +6,10 @@ import hashlib
 import json
 import logging
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,14 +25,15 @@ from transformers.utils import logging as transformers_logging
 from rmnb import attention
 from rmnb.adapters import merge_adapter
 from rmnb.bases import BASES, base_directory, base_tokenizer
+from rmnb.devices import DTYPES, Placement, input_device, placement
 from rmnb.dialogue import Dialogue, Prompt
 from rmnb.errors import InputError
 from rmnb.files import data_dir, sha256
 from rmnb.heads import LinearHead, linear_head, read_tensors
+from rmnb.hub import fetch
 from rmnb.panel import ModelSpec, Panel, find_spec
 
 logger = logging.getLogger(__name__)
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _CAUSAL_LM_TENSORS = {"lm_head.weight", "lm_head.bias"}
 
 
@@ -53,6 +55,8 @@ class RewardModel:
         Why the engine scores whole sequences instead of sharing the prefix, or None if it shares it.
     weights_sha256, tokenizer_sha256 : str
         Content hashes, for provenance.
+    placement : Placement
+        Devices, quantisation, compilation.
     """
 
     spec: ModelSpec
@@ -62,6 +66,7 @@ class RewardModel:
     plain_because: str | None
     weights_sha256: str
     tokenizer_sha256: str
+    placement: Placement = Placement()
 
     @property
     def name(self) -> str:
@@ -79,7 +84,8 @@ class RewardModel:
 
     @property
     def device(self) -> torch.device:
-        return self._embedding.device
+        """Where ids go in and rewards come out."""
+        return input_device(self.network)
 
     @property
     def vocabulary_size(self) -> int:
@@ -104,6 +110,9 @@ def load_reward_model(
     panel: str | Path | Panel | None = None,
     dtype: str | None = None,
     device: str | None = None,
+    device_map: str | Mapping[str, Any] | None = None,
+    quantise: str | None = None,
+    compile: str | None = None,
 ) -> RewardModel:
     """Load a reward model.
 
@@ -117,6 +126,12 @@ def load_reward_model(
         ``float32``, ``bfloat16`` or ``float16`` for the trunk; the head is always fp32. Default: the spec's own.
     device
         A torch device. Default: ``cuda`` if there is one, else ``cpu``.
+    device_map
+        Spread the trunk over several devices: ``auto``, or a device for each module, as accelerate takes it.
+    quantise
+        ``8bit`` or ``4bit``, by bitsandbytes, on a GPU.
+    compile
+        ``default`` (torch.compile) or ``graphs`` (with CUDA graphs).
 
     Raises
     ------
@@ -127,12 +142,17 @@ def load_reward_model(
     if dtype is not None and dtype not in DTYPES:
         raise InputError(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
     spec = spec.model_copy(update={"dtype": dtype}) if dtype else spec
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    place = placement(device, device_map, quantise, compile)
+    if spec.base and (device_map or quantise):
+        raise InputError(f"{spec.name} is an adapter, merged on loading: it takes neither device map nor quantisation")
     with _quiet():
-        loaded = _load_demo(spec) if spec.base else _load_directory(spec, _fetch(spec))
-    torch.nn.Module.to(loaded.network, device).eval().requires_grad_(False)
+        loaded = _load_demo(spec) if spec.base else _load_directory(spec, _fetch(spec), place)
+    loaded.network.eval().requires_grad_(False)
+    place.settle(loaded.network)
+    loaded = replace(loaded, placement=place)
     if loaded.head is None:
         return loaded
+    device = loaded.device
     bias = loaded.head.bias
     head = LinearHead(loaded.head.weight.to(device), None if bias is None else bias.to(device))
     return RewardModel(**{**vars(loaded), "head": head})
@@ -141,20 +161,7 @@ def load_reward_model(
 def _fetch(spec: ModelSpec) -> Path:
     """The checkpoint's directory, downloaded from the hub if it is not a local one."""
     assert spec.source is not None
-    if Path(spec.source).is_dir():
-        return Path(spec.source)
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import GatedRepoError, LocalEntryNotFoundError, RepositoryNotFoundError
-
-    try:  # neither pickles nor code: only what is read
-        patterns = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
-        return Path(snapshot_download(spec.source, revision=spec.revision, allow_patterns=patterns))
-    except GatedRepoError as error:
-        raise InputError(f"{spec.source} is gated: accept its terms on the hub and set HF_TOKEN") from error
-    except RepositoryNotFoundError as error:
-        raise InputError(f"{spec.source}: no such model on the hub (or a private one: set HF_TOKEN)") from error
-    except (LocalEntryNotFoundError, OSError) as error:
-        raise InputError(f"{spec.source}: not in the local hub cache, and the hub cannot be reached") from error
+    return fetch(spec.source, spec.revision)
 
 
 def _load_demo(spec: ModelSpec) -> RewardModel:
@@ -183,7 +190,7 @@ def _trained_template(adapter: Path) -> str:
     return json.loads((adapter / "provenance.json").read_text(encoding="utf-8"))["template"]
 
 
-def _load_directory(spec: ModelSpec, directory: Path) -> RewardModel:
+def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> RewardModel:
     if not (directory / "config.json").exists():
         raise InputError(f"{directory} is no checkpoint: it has no config.json")
     files = sorted(directory.glob("*.safetensors"))
@@ -206,12 +213,14 @@ def _load_directory(spec: ModelSpec, directory: Path) -> RewardModel:
     }
     template = spec.template or tokenizer.chat_template
     if not _is_decoder(config):
-        network = _load_classifier(directory, dtype)
+        network = _load_classifier(directory, dtype, place)
         why = "it is an encoder, or pools in a way of its own"
         return RewardModel(spec, network, None, Dialogue(tokenizer, template), why, **hashes)
     if template is None:
         raise InputError(f"{directory}: the tokenizer has no chat template: name one in a panel (key `template`)")
-    trunk, info = AutoModel.from_pretrained(directory, dtype=dtype, output_loading_info=True, trust_remote_code=False)
+    trunk, info = AutoModel.from_pretrained(
+        directory, dtype=dtype, output_loading_info=True, trust_remote_code=False, **place.load_options(dtype)
+    )
     if info["missing_keys"]:
         raise InputError(f"{directory}: the weights lack {_few(info['missing_keys'])}")
     if info["mismatched_keys"]:
@@ -233,9 +242,9 @@ def _is_decoder(config) -> bool:
     return isinstance(kind, type) and issubclass(kind, GenericForSequenceClassification)
 
 
-def _load_classifier(directory: Path, dtype: torch.dtype) -> PreTrainedModel:
+def _load_classifier(directory: Path, dtype: torch.dtype, place: Placement) -> PreTrainedModel:
     network, info = AutoModelForSequenceClassification.from_pretrained(
-        directory, dtype=dtype, output_loading_info=True, trust_remote_code=False
+        directory, dtype=dtype, output_loading_info=True, trust_remote_code=False, **place.load_options(dtype)
     )
     wrong = sorted({*info["missing_keys"], *info["unexpected_keys"]})
     if wrong:

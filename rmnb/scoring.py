@@ -11,10 +11,10 @@ import logging
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import psutil
 import torch
 
 from rmnb.attention import SharedPrefix, UnsupportedAttention
+from rmnb.devices import free_memory, plain_attention, upload
 from rmnb.dialogue import Prompt, check_protocol
 from rmnb.errors import InputError
 from rmnb.models import RewardModel
@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 Ids = Sequence[int]
 # Beyond this many ids at once a processor gains nothing: the activations leave its cache.
 _IDS_AT_ONCE = {"cpu": 1024, "cuda": 65536}
+_FIRST_TRY = 64  # sequences, when the batch is found by trying
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
@@ -48,6 +49,7 @@ class PrefixScorer:
     def __init__(self, rm: RewardModel, prefix_ids: Ids):
         self.rm = rm
         self.prefix_ids = list(prefix_ids)
+        self._most: int | None = None  # sequences that memory is known to hold, once it has run out
         if rm.device.type == "cpu":
             _keep_freed_memory()
         self.prefix = None if rm.plain_because else self._run_prefix()
@@ -82,9 +84,14 @@ class PrefixScorer:
         lengths = np.array([len(continuation) for continuation in continuations], dtype=int)
         if (lengths == 0).any():
             raise InputError(f"continuation {int(np.argmin(lengths))} is empty: there is no id to read the reward at")
-        rewards = np.empty(len(continuations), dtype=np.float32)
+        # Rewards stay on their device until the last batch: a copy in between would make host and GPU wait in turn.
+        batches, parts = [], []
         for batch in self._batches(lengths, batch_size):
-            rewards[batch] = self._with_less_memory([continuations[i] for i in batch])
+            batches.append(batch)
+            parts += self._with_less_memory([continuations[i] for i in batch])
+        rewards = np.empty(len(continuations), dtype=np.float32)
+        if batches:
+            rewards[np.concatenate(batches)] = torch.cat(parts).cpu().numpy()
         bad = np.flatnonzero(~np.isfinite(rewards))
         if len(bad):
             raise NonFiniteReward(int(bad[0]), float(rewards[bad[0]]))
@@ -100,14 +107,15 @@ class PrefixScorer:
         while len(order):
             longest = int(lengths[order[0]])
             size = batch_size or default_batch_size(self.rm, len(self.prefix_ids), longest)
+            size = min(size, self._most or size)
             fits = int((lengths[order[:size]] * slack >= longest).sum())
             yield order[:fits]
             order = order[fits:]
 
-    def _with_less_memory(self, batch: list[Ids]) -> np.ndarray:
-        """Rewards of a batch, in two halves if memory runs out."""
+    def _with_less_memory(self, batch: list[Ids]) -> list[torch.Tensor]:
+        """Rewards of a batch, in two halves if memory runs out, each half in two …; later batches are no larger."""
         try:
-            return self._rewards(batch).cpu().numpy()
+            return [self._rewards(batch)]
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
             if not _out_of_memory(error):
                 raise
@@ -115,8 +123,41 @@ class PrefixScorer:
                 raise InputError("not enough memory for a single sequence: use a smaller model or dtype") from error
         # Outside the handler, so that the failed batch's tensors are free.
         logger.warning("memory ran out with %d sequences at once: halving", len(batch))
-        half = len(batch) // 2
-        return np.concatenate([self._with_less_memory(batch[:half]), self._with_less_memory(batch[half:])])
+        self._most = half = len(batch) // 2
+        _release()
+        return [*self._with_less_memory(batch[:half]), *self._with_less_memory(batch[half:])]
+
+    @torch.inference_mode()
+    def fitting_batch_size(self, length: int, most: int) -> int:
+        """How many continuations of a length fit into memory at once, found by trying: doubled until memory runs out.
+
+        Parameters
+        ----------
+        length
+            Ids of the longest continuation.
+        most
+            The answer is no larger.
+
+        Raises
+        ------
+        InputError
+            Not even one fits.
+        """
+        size, fits = min(_FIRST_TRY, most), 0
+        while size != fits:
+            try:
+                self._rewards([[0] * length] * size).cpu()
+            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+                if not _out_of_memory(error):
+                    raise
+                if size == 1:
+                    raise InputError("not enough memory for a single sequence: use a smaller model or dtype") from error
+                most = size // 2  # known to be too much: no longer doubled into
+            else:
+                fits = size
+            _release()
+            size = min(2 * fits, most) if fits else most
+        return fits
 
     def _rewards(self, batch: list[Ids]) -> torch.Tensor:
         if self.prefix is None:
@@ -124,23 +165,25 @@ class PrefixScorer:
         rm = self.rm
         longest = max(len(ids) for ids in batch)
         # Padding follows what is read and is therefore never attended to: any id will do.
-        ids = torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids in batch], device=rm.device)
-        last = torch.tensor([len(ids) - 1 for ids in batch], device=rm.device)
+        ids = upload([[*ids, *[0] * (longest - len(ids))] for ids in batch], rm.device)
+        last = upload([len(ids) - 1 for ids in batch], rm.device)
         position = self.prefix.length + torch.arange(longest, device=rm.device)[None]
         rows = torch.arange(len(batch), device=rm.device)
-        with _last_mlp_at(rm.network, rows, last):
+        # Compiled code would be compiled again for each batch's hook.
+        with contextlib.nullcontext() if rm.placement.compile else _last_mlp_at(rm.network, rows, last):
             hidden = rm.network(
                 input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix
             ).last_hidden_state
-        return rm.head(hidden[rows, last])  # type: ignore[misc]
+        read = hidden[rows.to(hidden.device), last.to(hidden.device)]
+        return rm.head(read.to(rm.device))  # type: ignore[misc]
 
     def _plain_rewards(self, batch: list[Ids]) -> torch.Tensor:
         """Whole sequences of one length, without padding."""
         rm = self.rm
-        ids = torch.tensor([self.prefix_ids + list(ids) for ids in batch], device=rm.device)
+        ids = upload([self.prefix_ids + list(ids) for ids in batch], rm.device)
         if rm.head is not None:
             with _own_attention(rm.network):
-                return rm.head(rm.network(input_ids=ids, use_cache=False).last_hidden_state[:, -1])
+                return rm.head(rm.network(input_ids=ids, use_cache=False).last_hidden_state[:, -1].to(rm.device))
         inputs = {"input_ids": ids}
         if "token_type_ids" in rm.tokenizer.model_input_names:  # question 0, answer 1
             types = torch.ones_like(ids)
@@ -219,9 +262,7 @@ def default_batch_size(rm: RewardModel, prefix_length: int, length: int) -> int:
     """How many continuations of a length to run at once, from the memory that is free now."""
     device = rm.device
     config = rm.network.config.get_text_config()
-    free = psutil.virtual_memory().available
-    if device.type == "cuda":
-        free = torch.cuda.mem_get_info(device)[0]
+    free = free_memory(rm.network)
     # Of one layer: residual stream, projections and the MLP's inner states; fp32 scores and weights of attention.
     inner = 12 * config.hidden_size + 4 * getattr(config, "intermediate_size", 4 * config.hidden_size)
     width = prefix_length + length
@@ -246,6 +287,12 @@ def _keep_freed_memory() -> None:
         mallopt(_M_TRIM_THRESHOLD, 1 << 30)
 
 
+def _release() -> None:
+    """Give what a failed batch left behind back to the GPU."""
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
 def _out_of_memory(error: BaseException) -> bool:
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
 
@@ -261,7 +308,12 @@ def _last_mlp_at(network, rows: torch.Tensor, last: torch.Tensor):
     if mlp is None:
         yield
         return
-    hook = mlp.register_forward_pre_hook(lambda _, inputs: (inputs[0][rows, last][:, None], *inputs[1:]))
+
+    def only_read(_, inputs):
+        states = inputs[0]
+        return states[rows.to(states.device), last.to(states.device)][:, None], *inputs[1:]
+
+    hook = mlp.register_forward_pre_hook(only_read)
     try:
         yield
     finally:
@@ -270,9 +322,9 @@ def _last_mlp_at(network, rows: torch.Tensor, last: torch.Tensor):
 
 @contextlib.contextmanager
 def _own_attention(network):
-    """The network's own eager attention for a while, in place of the shared-prefix one."""
+    """The network's own attention for a while (`rmnb.devices.plain_attention`), in place of the shared-prefix one."""
     before = network.config._attn_implementation
-    network.set_attn_implementation("eager")
+    network.set_attn_implementation(plain_attention(network))
     try:
         yield
     finally:

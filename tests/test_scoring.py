@@ -128,5 +128,5 @@ def test_the_common_prefix_is_the_longest_that_leaves_something_to_score(sequenc
 
 def test_batches_fit_the_memory_that_is_free(llama, monkeypatch):
     roomy = scoring.default_batch_size(llama, 20, 2)
-    monkeypatch.setattr(scoring.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 5e6}))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 5e6}))
     assert 1 <= scoring.default_batch_size(llama, 20, 2) < roomy

@@ -1,0 +1,51 @@
+"""Fetch a checkpoint from the Hugging Face hub, with one clear line for each way in which that can fail."""
+
+from pathlib import Path
+
+from rmnb.errors import InputError
+
+# Neither pickles nor code: only what is read.
+_PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
+
+
+def fetch(source: str, revision: str | None = None) -> Path:
+    """The directory of a checkpoint: a local one as it is, or a hub id's snapshot, downloaded if it is not cached.
+
+    Parameters
+    ----------
+    source
+        A directory, or a hub id ``owner/name``.
+    revision
+        Branch, tag or commit. Default: the main branch.
+
+    Raises
+    ------
+    InputError
+        Gated or unknown model, unknown revision, no network, no space.
+    """
+    if Path(source).is_dir():
+        return Path(source)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    try:
+        return Path(snapshot_download(source, revision=revision, allow_patterns=_PATTERNS))
+    except GatedRepoError as error:
+        raise InputError(f"{source} is gated: accept its terms on the hub and set HF_TOKEN") from error
+    except RepositoryNotFoundError as error:
+        raise InputError(f"{source}: no such model on the hub (or a private one: set HF_TOKEN)") from error
+    except RevisionNotFoundError as error:
+        raise InputError(f"{source}: the hub has no revision {revision!r} of it") from error
+    except HFValidationError as error:
+        raise InputError(f"{source} is no hub id: write owner/name, or the path of a checkpoint directory") from error
+    except LocalEntryNotFoundError as error:
+        raise InputError(f"{source}: not in the local hub cache, and the hub cannot be reached") from error
+    except OSError as error:  # the hub's other answers are of this kind too, as is a full disk
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise InputError(f"{source}: the download failed ({reason}); the same command goes on where it stopped") from error
