@@ -11,11 +11,28 @@ from rmnb.errors import InputError
 
 PANELS = Path(__file__).parent / "panels"
 Framing = Literal["positive", "negative"]
+Wrapping = Literal["chat", "bare", "user_assistant"]
+HeadName = Literal["linear", "linear-normalised", "value-head", "inform", "armorm", "qrm", "urm", "urm-plain"]
 Kind = TypeVar("Kind", bound=BaseModel)
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+
+class Reference(_Strict):
+    """A score that a model's own card publishes: a known answer to test a loaded model with.
+
+    `protocol` says which ids the card's code fed to the model: ``exact`` if it let the template tokenise, so that BOS
+    is there once at most, ``published`` if it tokenised the filled template again.
+    """
+
+    prompt: str
+    response: str
+    score: float
+    tolerance: float = Field(gt=0)
+    protocol: Literal["exact", "published"] = "exact"
+    source: str = Field(description="where the score is printed")
 
 
 class ModelSpec(_Strict):
@@ -32,12 +49,15 @@ class ModelSpec(_Strict):
     adapter: str | None = None
     template: str | None = None
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    head: HeadName | None = Field(default=None, description="how the reward is read, where the tensors leave a choice")
     family: str | None = None
     developer: str | None = None
     recipe: str | None = None
     parameters: float | None = Field(default=None, gt=0, description="billions")
     rank: int | None = Field(default=None, description="place in a leaderboard, 1 is best")
     colour: str | None = Field(default=None, pattern="^#[0-9a-fA-F]{6}$")
+    softcap: bool = Field(default=True, description="attention soft-capping, where the architecture has it (Gemma 2)")
+    reference: tuple[Reference, ...] = ()
 
     @model_validator(mode="after")
     def _one_origin(self) -> "ModelSpec":
@@ -46,6 +66,58 @@ class ModelSpec(_Strict):
         if (self.base is None) != (self.adapter is None):
             raise ValueError("base and adapter go together")
         return self
+
+
+class BaseSpec(_Strict):
+    """A language model: what a reward model was trained from, and how a question is put to it.
+
+    `source` is a hub id, a local directory or a key of `rmnb.bases.BASES`. `wrapping` is ``chat`` (the chat template
+    with the generation prompt), ``bare`` (the question alone) or ``user_assistant`` (``User: …`` and ``Assistant:``).
+    """
+
+    name: str
+    source: str
+    revision: str | None = None
+    kind: Literal["instruct", "pretrained"]
+    wrapping: Wrapping
+    template: str | None = Field(default=None, description="chat template, in place of the tokenizer's own")
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    family: str | None = None
+    parameters: float | None = Field(default=None, gt=0, description="billions")
+    colour: str | None = Field(default=None, pattern="^#[0-9a-fA-F]{6}$")
+
+
+class Lora(_Strict):
+    """A low-rank adapter: rank, alpha, dropout and the layers that it is put on."""
+
+    rank: int = Field(gt=0)
+    alpha: int
+    dropout: float
+    layers: tuple[str, ...]
+
+
+class TrainingSpec(_Strict):
+    """How a paper trained its own reward models, as far as its code and data say.
+
+    `every` keeps every n-th pair of the data (after pairs of equal rating are dropped), `pairs` is the resulting number
+    in thousands; `batch_size` is in pairs, `max_length` in tokens, `checkpoint_every` in steps.
+    """
+
+    name: str
+    bases: tuple[str, ...] = Field(min_length=1, description="hub ids")
+    data: str = Field(description="hub id of the preference data")
+    every: int = Field(default=1, gt=0)
+    pairs: float = Field(gt=0, description="thousands")
+    objective: Literal["bradley_terry"]
+    lora: Lora
+    learning_rate: float = Field(gt=0)
+    schedule: Literal["cosine"]
+    warmup_ratio: float
+    batch_size: int = Field(gt=0)
+    epochs: float = Field(gt=0)
+    max_length: int = Field(gt=0)
+    dtype: Literal["float32", "bfloat16", "float16"]
+    checkpoint_every: int = Field(gt=0)
 
 
 class PromptSpec(_Strict):
@@ -97,16 +169,23 @@ class Panel(_Strict):
 
     name: str
     title: str
-    models: tuple[ModelSpec, ...] = Field(min_length=1)
-    prompts: tuple[PromptSpec, ...] = Field(min_length=1)
+    models: tuple[ModelSpec, ...] = ()
+    bases: tuple[BaseSpec, ...] = ()
+    training: tuple[TrainingSpec, ...] = ()
+    prompts: tuple[PromptSpec, ...] = ()
     prompt_sets: tuple[str, ...] = ()
     scores: str | None = Field(default=None, description="directory of shipped scores, relative to the project's data")
-    training_runs: tuple[ModelSpec, ...] = Field(default=(), description="trained to be watched, never scanned")
 
     @model_validator(mode="after")
-    def _unique(self) -> "Panel":
-        for kind, names in (("model", self.model_names), ("prompt", [prompt.key for prompt in self.all_prompts])):
-            if len(set(names)) < len(names):
+    def _whole(self) -> "Panel":
+        if not (self.models or self.bases):
+            raise ValueError("models: give at least 1 model, or at least 1 language model under bases")
+        if not (self.prompts or self.prompt_sets):
+            raise ValueError("prompts: give at least 1 prompt, or the name of a set under prompt_sets")
+        named = {"model": self.models, "base": self.bases, "training run": self.training}
+        names = {kind: [spec.name for spec in specs] for kind, specs in named.items()}
+        for kind, used in {**names, "prompt": [prompt.key for prompt in self.all_prompts]}.items():
+            if len(set(used)) < len(used):
                 raise ValueError(f"two {kind}s share a name")
         return self
 
@@ -124,7 +203,16 @@ class Panel(_Strict):
         for model in self.models:
             if model.name == name:
                 return model
-        raise InputError(f"panel {self.name!r} has no model {name!r}: choose one of {', '.join(self.model_names)}")
+        known = ", ".join(self.model_names) or "none: it has language models only"
+        raise InputError(f"panel {self.name!r} has no model {name!r}: choose one of {known}")
+
+    def base(self, name: str) -> BaseSpec:
+        """The language model of that name or source; InputError lists the names if there is none."""
+        for base in self.bases:
+            if name in (base.name, base.source):
+                return base
+        known = ", ".join(base.name for base in self.bases) or "none"
+        raise InputError(f"panel {self.name!r} has no base {name!r}: choose one of {known}")
 
     def prompt(self, key_or_text: str) -> PromptSpec:
         """The prompt with that key or that text.
