@@ -175,6 +175,7 @@ class Panel(_Strict):
     prompts: tuple[PromptSpec, ...] = ()
     prompt_sets: tuple[str, ...] = ()
     scores: str | None = Field(default=None, description="directory of shipped scores, relative to the project's data")
+    watched: tuple[ModelSpec, ...] = Field(default=(), description="trained for their trajectories, never scanned")
 
     @model_validator(mode="after")
     def _whole(self) -> "Panel":

@@ -1,16 +1,22 @@
 """The models of a panel that are made from recipes: train them, measure them, follow them while they learn."""
 
 import json
+from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from rmnb.errors import InputError
-from rmnb.files import atomic_path, cache_dir, data_dir
+from rmnb.files import atomic_path, cache_dir, data_dir, sha256
+from rmnb.list_scores import list_prompts, score_columns
 from rmnb.panel import ModelSpec, Panel
+from rmnb.store import store_directory
+from rmnb.text_lists import text_list
 
 
 def runs(panel: Panel) -> dict[str, ModelSpec]:
     """Everything that the panel trains, by name: its models with a recipe, then the runs that are only watched."""
-    return {spec.name: spec for spec in (*panel.models, *panel.training_runs) if spec.recipe and spec.adapter}
+    return {spec.name: spec for spec in (*panel.models, *panel.watched) if spec.recipe and spec.adapter}
 
 
 def untrained(panel: Panel) -> list[str]:
@@ -58,6 +64,49 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
     with atomic_path(directory / "provenance.json") as path:
         path.write_text(json.dumps(_described(directory) | {"evaluation": measured}, indent=1) + "\n")
     return measured
+
+
+def follow(panel: Panel, name: str, progress: bool = False) -> Path:
+    """Score the list ``training`` with every adapter that a run kept on its way, and write its trajectory.
+
+    Returns
+    -------
+    Path
+        A file for `rmnb.list_scores.read_list`: a column a step, named by its number.
+
+    Raises
+    ------
+    InputError
+        The run has not been trained on this machine: its snapshots are not shipped.
+    """
+    from rmnb.models import load_reward_model
+    from rmnb.train import snapshots
+
+    spec = runs(panel)[name]
+    found = snapshots(work_directory(panel, name))
+    if not found:
+        raise InputError(f"{name} has no snapshots here: run `rmnb train {name}` first")
+    texts = text_list("training")
+    (prompt,) = list_prompts(panel, texts)
+
+    def scorer(adapter: Path, words: list[str]) -> np.ndarray:
+        rm = load_reward_model(spec.model_copy(update={"adapter": str(adapter.resolve())}))
+        return rm.score(prompt.text, words)
+
+    provenance = {
+        "model": name,
+        "recipe": spec.recipe,
+        "prompts": {prompt.key: prompt.text},
+        "weights_sha256": {str(step): sha256(adapter / "adapter_model.safetensors") for step, adapter in found.items()},
+        "dtype": spec.dtype,
+    }
+    columns = {str(step): partial(scorer, adapter) for step, adapter in found.items()}
+    return score_columns(trajectory_path(panel, name), texts, columns, provenance, progress)
+
+
+def trajectory_path(panel: Panel, name: str) -> Path:
+    """The file of a run's trajectory, beside the panel's scores."""
+    return store_directory(panel).parent / "trajectories" / f"{name}.parquet"
 
 
 def _described(directory: Path) -> dict:
