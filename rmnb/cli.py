@@ -10,18 +10,28 @@ import typer
 
 from rmnb import data_cli
 from rmnb.errors import InputError
-from rmnb.files import cache_dir, check_writable, data_dir
-from rmnb.panel import Panel, find_spec, load_panel
+from rmnb.files import data_dir
+from rmnb.panel import find_spec, load_panel
+from rmnb.scan_cli import (
+    DeviceMapOption,
+    DeviceOption,
+    DtypeOption,
+    ModelArgument,
+    PanelOption,
+    PresetOption,
+    ProtocolOption,
+    QuantiseOption,
+    if_named,
+    load,
+    scan,
+)
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Look inside reward models one token at a time.")
 
 app.add_typer(data_cli.app, name="data")
+app.command()(scan)
 
-PanelOption = Annotated[str, typer.Option(help="Name of a panel, or path of your own YAML.")]
 PromptOption = Annotated[str, typer.Option(help="Key of a prompt of the panel, or a question in quotes.")]
-ProtocolOption = Annotated[str, typer.Option(help="exact: the token's own id. published: as the papers' code.")]
-DtypeOption = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16. Default: the model's own.")]
-ModelArgument = Annotated[str, typer.Argument(help="Nickname in a panel, hub id owner/name, or checkpoint directory.")]
 
 
 def main() -> None:
@@ -64,67 +74,17 @@ def score(
     protocol: ProtocolOption = "exact",
     panel: PanelOption = "demo",
     dtype: DtypeOption = None,
+    device: DeviceOption = None,
+    device_map: DeviceMapOption = None,
+    quantise: QuantiseOption = None,
+    preset: PresetOption = None,
 ) -> None:
     """Print the reward of each response."""
-    from rmnb.models import load_reward_model
-
-    question, spec = load_panel(panel).prompt(prompt), find_spec(model, _if_named(panel))
-    rewards = load_reward_model(spec, dtype=dtype).score(question.text, responses, protocol)
+    question, spec = load_panel(panel).prompt(prompt), find_spec(model, if_named(panel))
+    rm = load(spec, preset, dtype=dtype, device=device, device_map=device_map, quantise=quantise)
+    rewards = rm.score(question.text, responses, protocol)
     for response, reward in zip(responses, rewards, strict=True):
         typer.echo(f"{reward:12.6f}  {response!r}")
-
-
-@app.command()
-def scan(
-    model: ModelArgument,
-    prompt: PromptOption = "greatest",
-    out: Annotated[Path | None, typer.Option(help="Parquet file. Default: the panel's own store of scores.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only ids below this one.")] = None,
-    protocol: ProtocolOption = "exact",
-    panel: PanelOption = "demo",
-    dtype: DtypeOption = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Tokens at once. Default: from free memory.")] = None,
-) -> None:
-    """Score every token of a vocabulary. Interrupted, the same command goes on where it stopped."""
-    from rmnb import store
-
-    members = load_panel(panel)
-    question = members.prompt(prompt)
-    spec = find_spec(model, _if_named(panel))
-    if out is None and (question.key == "custom" or limit or spec.name not in members.model_names):
-        raise InputError("a scan with a limit, a question of your own or a model outside the panel needs --out FILE")
-    if out is not None and out.suffix != ".parquet":
-        raise InputError(f"--out {out}: scans are Parquet files, choose a name that ends with .parquet")
-    path = out or store.scores_path(members, spec.name, question.key, protocol)
-    check_writable(path)
-    from rmnb.models import load_reward_model  # only now: what is wrong so far is said without waiting for torch
-    from rmnb.scanning import scan_vocabulary
-
-    rm = load_reward_model(spec, dtype=dtype)
-    if path.exists():
-        _refuse_other(
-            path,
-            {
-                "weights_sha256": rm.weights_sha256,
-                "prompt": question.text,
-                "protocol": protocol,
-                "dtype": rm.spec.dtype,
-                "tokens": min(limit or rm.vocabulary_size, rm.vocabulary_size),
-            },
-        )
-        typer.echo(f"{path} is already complete")
-        return
-    frame = scan_vocabulary(rm, question, protocol, limit, path, batch_size, progress=True)
-    provenance = frame.attrs["provenance"]
-    if out is None:
-        store.write_scores(members, frame, provenance)
-    else:
-        store.write_scan(out, frame, provenance)
-    store.Shards.discard(path)
-    ranked = frame.sort_values("score", kind="stable")
-    typer.echo(f"{len(frame):,} tokens in {path}")
-    typer.echo("optimal:  " + " ".join(repr(token) for token in ranked["token"].iloc[:-6:-1]))
-    typer.echo("pessimal: " + " ".join(repr(token) for token in ranked["token"].iloc[:5]))
 
 
 @app.command()
@@ -171,44 +131,11 @@ def train(
     out: Annotated[Path | None, typer.Option(help="Directory for the adapter. Default: the panel's.")] = None,
 ) -> None:
     """Train reward models by their recipes; interrupted, the same command goes on from the last checkpoint."""
+    from rmnb.training_runs import follow, train_model, untrained
+
     members = load_panel(panel)
-    trainable = [spec for spec in members.models if spec.recipe and spec.adapter]
-    todo = [spec for spec in trainable if not (data_dir() / str(spec.adapter) / "provenance.json").exists()]
-    for spec in [members.model(model)] if model else todo:
-        _train(members, spec.name, out)
-
-
-def _train(panel: Panel, name: str, out: Path | None) -> None:
-    from rmnb.evaluation import evaluate
-    from rmnb.files import atomic_path
-    from rmnb.models import load_reward_model
-    from rmnb.recipes import load_recipe
-    from rmnb.train import fit
-
-    spec = panel.model(name)
-    if spec.recipe is None or spec.adapter is None:
-        raise InputError(f"{name} has no recipe: only the demo panel's models can be trained")
-    recipe = load_recipe(spec.recipe)
-    output = out or data_dir() / spec.adapter
-    described = output / "provenance.json"
-    if not described.exists():
-        fit(spec, recipe, output, cache_dir() / "training" / panel.name / name)
-    measured = evaluate(load_reward_model(spec.model_copy(update={"adapter": str(output.resolve())})), recipe, panel)
-    provenance = json.loads(described.read_text()) | {"evaluation": measured}
-    with atomic_path(described) as path:
-        path.write_text(json.dumps(provenance, indent=1) + "\n")
-    typer.echo(f"{name}: held-out accuracy {measured['held_out']['all']['value']:.3f}, written to {output}")
-
-
-def _if_named(panel: str) -> str | None:
-    """The panel to look a nickname up in; with the default panel, every shipped panel and other origins count too."""
-    return None if panel == "demo" else panel
-
-
-def _refuse_other(path: Path, asked: dict) -> None:
-    from rmnb.store import read_scan
-
-    _, provenance = read_scan(path)
-    for key, value in asked.items():
-        if provenance[key] != value:
-            raise InputError(f"{path} holds another scan (it differs in {key}): delete it, or choose another --out")
+    for name in [model] if model else untrained(members):
+        measured = train_model(members, name, out)
+        typer.echo(f"{name}: held-out accuracy {measured['held_out']['all']['value']:.3f}")
+        if out is None:
+            typer.echo(f"{name}: trajectory in {follow(members, name)}")
