@@ -10,7 +10,7 @@ import typer
 
 from rmnb import data_cli
 from rmnb.errors import InputError
-from rmnb.files import data_dir
+from rmnb.files import check_writable, data_dir
 from rmnb.panel import find_spec, load_panel
 from rmnb.scan_cli import (
     DeviceMapOption,
@@ -85,6 +85,23 @@ def score(
     rewards = rm.score(question.text, responses, protocol)
     for response, reward in zip(responses, rewards, strict=True):
         typer.echo(f"{reward:12.6f}  {response!r}")
+
+
+@app.command()
+def score_list(
+    model: ModelArgument,
+    texts: Annotated[str, typer.Argument(help="elo: rated things. words: words with meanings. training: to watch.")],
+    panel: PanelOption = "demo",
+) -> None:
+    """Score a list of texts with each of its prompts. Interrupted, the same command goes on where it stopped."""
+    from rmnb.list_scores import list_path, score_list
+
+    members = load_panel(panel)
+    spec = members.model(model)
+    check_writable(list_path(members, spec.name, texts))
+    from rmnb.models import load_reward_model
+
+    typer.echo(score_list(load_reward_model(spec), members, texts, progress=True))
 
 
 @app.command()
