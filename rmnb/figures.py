@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, to_rgb
 from numpy.typing import ArrayLike
@@ -216,3 +217,34 @@ def by_kind(axes: Axes, scores: ArrayLike, kinds: Sequence[str], order: Sequence
     axes.set_yticks(np.arange(len(order))[::-1], [_label(kind).replace("_", " ") for kind in order])
     axes.tick_params(axis="y", length=0)
     return axes
+
+
+def specification_curve(upper: Axes, lower: Axes, table: pd.DataFrame, meaning: str) -> tuple[Axes, Axes]:
+    """All estimates of `rmnb.specifications.specification_curve`, sorted, above a chart of the choices behind each.
+
+    Parameters
+    ----------
+    upper, lower
+        Axes one above the other that share x: ``plt.subplots(2, 1, sharex=True, height_ratios=…)``.
+    table
+        What `specification_curve` returned.
+    meaning
+        What the estimate is, for the upper axis.
+    """
+    places = np.arange(len(table))
+    ink = np.where(table["headline"], "#D55E00", INK)
+    upper.vlines(places, table["ci_low"], table["ci_high"], color=ink, linewidth=1, alpha=0.6)
+    upper.scatter(places, table["value"], color=ink, s=14, zorder=3)
+    upper.axhline(0, color=FAINT, linewidth=0.8, zorder=0)
+    upper.set_ylabel(meaning)
+    choices = list(table.columns[: table.columns.get_loc("value")])
+    rows = [(choice, option) for choice in choices for option in dict.fromkeys(table[choice])]
+    for height, (choice, option) in enumerate(reversed(rows)):
+        chosen = (table[choice] == option).to_numpy()
+        lower.scatter(places[chosen], np.full(chosen.sum(), height), color=ink[chosen], marker="|", s=30)
+    lower.set_yticks(range(len(rows)), [_label(f"{choice}: {option}") for choice, option in reversed(rows)], size=8)
+    lower.set_ylim(-0.6, len(rows) - 0.4)
+    lower.set_xticks([])
+    lower.tick_params(axis="y", length=0)
+    lower.spines[["left", "bottom"]].set_visible(False)
+    return upper, lower
