@@ -11,7 +11,8 @@ import torch
 from safetensors.torch import load_file
 
 from rmnb.errors import InputError
-from rmnb.heads import LinearHead, linear_head
+from rmnb.head_formats import linear_head
+from rmnb.heads import LinearHead
 
 _PREFIX = "base_model.model."  # of every tensor that PEFT writes
 _TRUNK = "model."  # the trunk's name in the classifiers that transformers derives for decoders

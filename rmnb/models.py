@@ -7,7 +7,7 @@ import json
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,15 @@ from rmnb.devices import DTYPES, Placement, input_device, placement
 from rmnb.dialogue import Dialogue, Prompt
 from rmnb.errors import InputError
 from rmnb.files import data_dir, sha256
-from rmnb.heads import LinearHead, linear_head, read_tensors
+from rmnb.head_formats import find_head
+from rmnb.heads import Checkpoint, Head, read_tensors
 from rmnb.hub import fetch
 from rmnb.panel import ModelSpec, Panel, find_spec
 
 logger = logging.getLogger(__name__)
-_CAUSAL_LM_TENSORS = {"lm_head.weight", "lm_head.bias"}
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
+# A language model's own head, and positions that old versions of transformers saved.
+_NOT_OF_A_HEAD = ("lm_head.weight", "lm_head.bias", "rotary_emb.inv_freq")
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class RewardModel:
         Name, origin, dtype.
     network : PreTrainedModel
         The trunk without head; or, where `head` is None, a whole classifier (an encoder).
-    head : LinearHead or None
+    head : Head or None
         From the hidden state at the last closing id to the reward, in fp32.
     dialogue : Dialogue
         Tokenizer and template.
@@ -61,12 +64,12 @@ class RewardModel:
 
     spec: ModelSpec
     network: PreTrainedModel
-    head: LinearHead | None
+    head: Head | None
     dialogue: Dialogue
     plain_because: str | None
     weights_sha256: str
     tokenizer_sha256: str
-    placement: Placement = Placement()
+    placement: Placement = field(default_factory=Placement)
 
     @property
     def name(self) -> str:
@@ -152,10 +155,7 @@ def load_reward_model(
     loaded = replace(loaded, placement=place)
     if loaded.head is None:
         return loaded
-    device = loaded.device
-    bias = loaded.head.bias
-    head = LinearHead(loaded.head.weight.to(device), None if bias is None else bias.to(device))
-    return RewardModel(**{**vars(loaded), "head": head})
+    return replace(loaded, head=loaded.head.to(loaded.device))
 
 
 def _fetch(spec: ModelSpec) -> Path:
@@ -195,7 +195,7 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
         raise InputError(f"{directory} is no checkpoint: it has no config.json")
     files = sorted(directory.glob("*.safetensors"))
     if not files:
-        pickles = sorted(file.name for pattern in ("*.bin", "*.pt", "*.pth") for file in directory.glob(pattern))
+        pickles = sorted(file.name for pattern in _PICKLES for file in directory.glob(pattern))
         if pickles:
             raise InputError(
                 f"{directory}: only pickled weights ({', '.join(pickles)}), which can run code: convert to safetensors"
@@ -227,8 +227,11 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
         raise InputError(
             f"{directory}: tensors of another shape than the configuration says: {_few(info['mismatched_keys'])}"
         )
-    head = linear_head(read_tensors(directory, set(info["unexpected_keys"]) - _CAUSAL_LM_TENSORS), str(directory))
-    return RewardModel(spec, trunk, head, Dialogue(tokenizer, template), _share_prefix(trunk), **hashes)
+    dialogue = Dialogue(tokenizer, template)
+    tensors = read_tensors(directory, {name for name in info["unexpected_keys"] if not name.endswith(_NOT_OF_A_HEAD)})
+    settings = json.loads((directory / "config.json").read_text(encoding="utf-8"))
+    head = find_head(Checkpoint(tensors, settings, str(directory), dialogue), spec.head)
+    return RewardModel(spec, trunk, head, dialogue, _share_prefix(trunk), **hashes)
 
 
 def _is_decoder(config) -> bool:

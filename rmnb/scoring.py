@@ -5,6 +5,7 @@ the last id of its sequence, never by looking for padding; only that position go
 """
 
 import contextlib
+import copy
 import ctypes
 import functools
 import logging
@@ -17,6 +18,7 @@ from rmnb.attention import SharedPrefix, UnsupportedAttention
 from rmnb.devices import free_memory, plain_attention, upload
 from rmnb.dialogue import Prompt, check_protocol
 from rmnb.errors import InputError
+from rmnb.gated_heads import GatedHead, PromptHead
 from rmnb.models import RewardModel
 
 logger = logging.getLogger(__name__)
@@ -52,6 +54,7 @@ class PrefixScorer:
         self._most: int | None = None  # sequences that memory is known to hold, once it has run out
         if rm.device.type == "cpu":
             _keep_freed_memory()
+        self.gated: PromptHead | None = None
         self.prefix = None if rm.plain_because else self._run_prefix()
 
     @torch.inference_mode()
@@ -62,7 +65,7 @@ class PrefixScorer:
         ids = torch.tensor([self.prefix_ids], device=self.rm.device)
         position = torch.arange(len(self.prefix_ids), device=self.rm.device)[None]
         try:
-            self.rm.network(input_ids=ids, position_ids=position, use_cache=False, shared_prefix=prefix)
+            output = self.rm.network(input_ids=ids, position_ids=position, use_cache=False, shared_prefix=prefix)
         except UnsupportedAttention as error:
             logger.warning("scoring whole sequences, which is slower: %s", error)
             return None
@@ -71,7 +74,23 @@ class PrefixScorer:
         if len(prefix.layers) != layers:
             logger.warning("scoring whole sequences, which is slower: some layers attend in a way of their own")
             return None
+        if isinstance(self.rm.head, GatedHead):
+            self.gated = PromptHead(self.rm.head, self.prefix_ids, output.last_hidden_state[0].to(self.rm.device))
         return prefix
+
+    def beginning(self, length: int) -> "PrefixScorer":
+        """The same for the first `length` ids of the prefix; nothing is run, keys and values are not copied."""
+        shorter = copy.copy(self)
+        shorter.prefix_ids = self.prefix_ids[:length]
+        if self.prefix is not None:
+            shorter.prefix = SharedPrefix(length)
+            shorter.prefix.filling = False
+            shorter.prefix.layers = {
+                layer: (keys[:, :length], values[:, :length]) for layer, (keys, values) in self.prefix.layers.items()
+            }
+        if self.gated is not None:
+            shorter.gated = self.gated.beginning(shorter.prefix_ids)
+        return shorter
 
     @property
     def attention(self) -> str:
@@ -162,6 +181,8 @@ class PrefixScorer:
     def _rewards(self, batch: list[Ids]) -> torch.Tensor:
         if self.prefix is None:
             return self._plain_rewards(batch)
+        if self.gated is not None and not all(map(self.gated.holds_for, batch)):
+            return torch.cat([self._plain_rewards([ids]) for ids in batch])
         rm = self.rm
         longest = max(len(ids) for ids in batch)
         # Padding follows what is read and is therefore never attended to: any id will do.
@@ -175,15 +196,21 @@ class PrefixScorer:
                 input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix
             ).last_hidden_state
         read = hidden[rows.to(hidden.device), last.to(hidden.device)]
-        return rm.head(read.to(rm.device))  # type: ignore[misc]
+        head = rm.head if self.gated is None else self.gated.linear
+        return head(read.to(rm.device))  # type: ignore[misc]
 
     def _plain_rewards(self, batch: list[Ids]) -> torch.Tensor:
         """Whole sequences of one length, without padding."""
         rm = self.rm
         ids = upload([self.prefix_ids + list(ids) for ids in batch], rm.device)
         if rm.head is not None:
-            with _own_attention(rm.network):
-                return rm.head(rm.network(input_ids=ids, use_cache=False).last_hidden_state[:, -1].to(rm.device))
+            with own_attention(rm.network):
+                hidden = rm.network(input_ids=ids, use_cache=False).last_hidden_state.to(rm.device)
+            if not isinstance(rm.head, GatedHead):
+                return rm.head(hidden[:, -1])
+            places = [rm.head.gate.place([*self.prefix_ids, *ids]) for ids in batch]
+            heads = [rm.head.given(row[at]) for row, at in zip(hidden, places, strict=True)]
+            return torch.cat([head(row[-1:]) for head, row in zip(heads, hidden, strict=True)])
         inputs = {"input_ids": ids}
         if "token_type_ids" in rm.tokenizer.model_input_names:  # question 0, answer 1
             types = torch.ones_like(ids)
@@ -321,7 +348,7 @@ def _last_mlp_at(network, rows: torch.Tensor, last: torch.Tensor):
 
 
 @contextlib.contextmanager
-def _own_attention(network):
+def own_attention(network):
     """The network's own attention for a while (`rmnb.devices.plain_attention`), in place of the shared-prefix one."""
     before = network.config._attn_implementation
     network.set_attn_implementation(plain_attention(network))

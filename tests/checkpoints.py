@@ -41,22 +41,22 @@ DECODERS = {
 }
 
 
-def tokenizer(template: str | None = TEMPLATE) -> PreTrainedTokenizerFast:
-    """A byte-level BPE tokenizer that adds BOS by itself, as Llama 3's does."""
+def tokenizer(template: str | None = TEMPLATE, special: list[str] = SPECIAL) -> PreTrainedTokenizerFast:
+    """A byte-level BPE tokenizer that adds BOS by itself, as Llama 3's does; `special` begins with pad, BOS, EOS."""
     core = Tokenizer(models.BPE())
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     core.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     core.train_from_iterator(
-        [TEXT], trainers.BpeTrainer(vocab_size=320, special_tokens=SPECIAL, initial_alphabet=alphabet)
+        [TEXT], trainers.BpeTrainer(vocab_size=320, special_tokens=special, initial_alphabet=alphabet)
     )
-    core.post_processor = processors.TemplateProcessing(single="<bos> $A", special_tokens=[("<bos>", 1)])
+    core.post_processor = processors.TemplateProcessing(single=f"{special[1]} $A", special_tokens=[(special[1], 1)])
     wrapped = PreTrainedTokenizerFast(
         tokenizer_object=core,
-        bos_token="<bos>",
-        eos_token="<eos>",
-        pad_token="<pad>",
-        additional_special_tokens=SPECIAL[3:],
+        bos_token=special[1],
+        eos_token=special[2],
+        pad_token=special[0],
+        additional_special_tokens=special[3:],
     )
     wrapped.chat_template = template
     return wrapped
