@@ -1,6 +1,6 @@
 """Does a finding survive? The same estimate under every combination of reasonable choices: a specification curve.
 
-After Simonsohn, Simmons and Nelson (2020): the choices that nobody is forced to make as we did are made in all ways, and
+After Simonsohn, Simmons and Nelson (2020): choices that nobody is forced to make as we did are made in all ways, and
 all results are shown, sorted, above a chart of what was chosen.
 """
 

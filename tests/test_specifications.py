@@ -16,7 +16,7 @@ VALUES = dict(zip(itertools.product(*CHOICES.values()), [0.5, 0.1, -0.2, 0.3, No
 
 def _estimate(unit, lexicon):
     value = VALUES[unit, lexicon]
-    return None if value is None else Estimate(value, value - 0.08, value + 0.08, 100)
+    return None if value is None else Estimate(value, value - 0.08, value + 0.08, 0.04, float("nan"), 100, 100)
 
 
 def test_every_combination_is_there_once_and_sorted():
