@@ -29,7 +29,7 @@ class Placement:
     device : str
         Where everything is, unless `device_map` spreads the trunk.
     device_map : str, dict or None
-        ``auto``, ``balanced``, ``sequential`` (accelerate decides), or a device for each module, as accelerate takes it.
+        ``auto``, ``balanced``, ``sequential`` (accelerate decides), or a device for each module.
     quantise : {"8bit", "4bit"} or None
         bitsandbytes' LLM.int8() (Dettmers et al. 2022) or NF4 (Dettmers et al. 2023) for the trunk's linear layers.
     compile : {"default", "graphs"} or None

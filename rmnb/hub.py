@@ -48,4 +48,6 @@ def fetch(source: str, revision: str | None = None) -> Path:
         raise InputError(f"{source}: not in the local hub cache, and the hub cannot be reached") from error
     except OSError as error:  # the hub's other answers are of this kind too, as is a full disk
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise InputError(f"{source}: the download failed ({reason}); the same command goes on where it stopped") from error
+        raise InputError(
+            f"{source}: the download failed ({reason}); the same command goes on where it stopped"
+        ) from error

@@ -13,7 +13,7 @@ from rmnb.errors import InputError
 from rmnb.models import RewardModel
 from rmnb.panel import PromptSpec
 from rmnb.scoring import NonFiniteReward, PrefixScorer, common_prefix, default_batch_size
-from rmnb.store import Provenance, Shards, versions
+from rmnb.store import SHARD, Provenance, Shards, versions
 from rmnb.vocabulary import vocabulary
 
 
@@ -66,6 +66,76 @@ def scan_vocabulary(
     InputError
         A reward is NaN or infinite (the token is named); shards of another scan lie at `output`.
     """
+    begun = _begin(rm, prompt, protocol, limit, output, batch_size)
+    scores = np.concatenate(_score(begun, begun.pieces(), progress))
+    scan = begun.words[["token_id", "token", "kind"]].assign(score=scores[begun.plan.which])
+    scan.attrs["provenance"] = {**begun.provenance, "sequences": len(begun.plan.continuations)}
+    return scan
+
+
+def scan_part(
+    rm: RewardModel,
+    prompt: str | PromptSpec,
+    output: Path,
+    part: int,
+    of: int,
+    protocol: str = "exact",
+    limit: int | None = None,
+    batch_size: int | None = None,
+    progress: bool = False,
+) -> int:
+    """Score one of several parts of a vocabulary and keep it beside `output`, as several processes may at once.
+
+    `scan_vocabulary` with the same `output` then puts the parts together, scores what is missing, and returns the scan
+    bit-identical to one that was never divided: batches never reach from one shard into the next.
+
+    Parameters
+    ----------
+    part, of
+        Which part, from 1, of how many.
+
+    Returns
+    -------
+    int
+        Number of sequences in this part.
+
+    Raises
+    ------
+    InputError
+        As `scan_vocabulary`.
+    """
+    begun = _begin(rm, prompt, protocol, limit, output, batch_size)
+    pieces = begun.pieces()
+    return sum(map(len, _score(begun, pieces[len(pieces) * (part - 1) // of : len(pieces) * part // of], progress)))
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """A scan that is about to run or to go on."""
+
+    words: pd.DataFrame
+    plan: _Plan
+    scorer: PrefixScorer
+    provenance: Provenance
+    shards: Shards | None
+
+    @property
+    def batch_size(self) -> int:
+        return self.provenance["batch_size"]
+
+    def pieces(self) -> list[range]:
+        total, step = len(self.plan.continuations), self.batch_size
+        return self.shards.ranges() if self.shards else [range(i, min(i + step, total)) for i in range(0, total, step)]
+
+
+def _begin(
+    rm: RewardModel,
+    prompt: str | PromptSpec,
+    protocol: str,
+    limit: int | None,
+    output: Path | None,
+    batch_size: int | None,
+) -> _Scan:
     spec = prompt if isinstance(prompt, PromptSpec) else PromptSpec(key="custom", text=prompt, framing="positive")
     size = min(limit or rm.vocabulary_size, rm.vocabulary_size)
     if size < 1:
@@ -73,16 +143,28 @@ def scan_vocabulary(
     words = vocabulary(rm.tokenizer, size)
     plan = _plan(rm, spec.text, check_protocol(protocol), words)
     scorer = PrefixScorer(rm, plan.prefix)
-    if batch_size is None and output is not None and (earlier := Shards.planned(output)):
-        batch_size = earlier["batch_size"]
+    total = len(plan.continuations)
+    planned = Shards.planned(output) if output is not None else None
+    chosen = batch_size or (planned["batch_size"] if planned else _batch_size(scorer, plan))
+    provenance = _provenance(rm, spec, protocol, size, chosen, scorer.attention)
+    if output is None:
+        return _Scan(words, plan, scorer, provenance, None)
+    try:
+        shards = Shards(output, provenance, total)
+    except InputError:
+        if planned or batch_size or not (planned := Shards.planned(output)):
+            raise
+        # Another process began the same scan meanwhile, perhaps with more memory free: its batch size counts for all.
+        provenance = provenance | {"batch_size": planned["batch_size"]}
+        shards = Shards(output, provenance, total)
+    return _Scan(words, plan, scorer, provenance, shards)
+
+
+def _batch_size(scorer: PrefixScorer, plan: _Plan) -> int:
     longest = max(len(ids) for ids in plan.continuations)
-    batch_size = batch_size or default_batch_size(rm, len(plan.prefix), longest)
-    provenance = _provenance(rm, spec, protocol, size, batch_size, scorer.attention)
-    shards = Shards(output, provenance, len(plan.continuations)) if output else None
-    scores = _score(plan, scorer, batch_size, shards, words, progress)
-    scan = words[["token_id", "token", "kind"]].assign(score=scores[plan.which])
-    scan.attrs["provenance"] = {**provenance, "sequences": len(plan.continuations)}
-    return scan
+    if scorer.rm.device.type == "cuda":
+        return scorer.fitting_batch_size(longest, min(SHARD, len(plan.continuations)))
+    return default_batch_size(scorer.rm, len(plan.prefix), longest)
 
 
 def _plan(rm: RewardModel, prompt: str, protocol: str, words: pd.DataFrame) -> _Plan:
@@ -97,22 +179,20 @@ def _plan(rm: RewardModel, prompt: str, protocol: str, words: pd.DataFrame) -> _
     return _Plan(prefix, list(place), np.array(which))
 
 
-def _score(
-    plan: _Plan, scorer: PrefixScorer, batch_size: int, shards: Shards | None, words: pd.DataFrame, progress: bool
-) -> np.ndarray:
-    total = len(plan.continuations)
-    pieces = shards.ranges() if shards else [range(i, min(i + batch_size, total)) for i in range(0, total, batch_size)]
+def _score(begun: _Scan, pieces: list[range], progress: bool) -> list[np.ndarray]:
+    """The scores of each piece, read where they are kept, else computed and kept."""
+    plan, shards = begun.plan, begun.shards
     kept = {piece.start: scores for piece in pieces if shards and (scores := shards.read(piece)) is not None}
     done = sum(map(len, kept.values()))
-    with tqdm(total=total, initial=done, unit=" tokens", disable=not progress, smoothing=0.05) as bar:
+    with tqdm(total=sum(map(len, pieces)), initial=done, unit=" tokens", disable=not progress, smoothing=0.05) as bar:
         for piece in pieces:
             if piece.start in kept:
                 continue
             try:
-                scores = scorer(plan.continuations[piece.start : piece.stop], batch_size)
+                scores = begun.scorer(plan.continuations[piece.start : piece.stop], begun.batch_size)
             except NonFiniteReward as error:
                 token_id = int(np.flatnonzero(plan.which == piece.start + error.index)[0])
-                token = words["token"][token_id]
+                token = begun.words["token"][token_id]
                 raise InputError(
                     f"the reward of token {token_id} ({token!r}) is {error.reward}: scan with --dtype float32"
                 ) from error
@@ -120,7 +200,7 @@ def _score(
                 shards.write(piece, scores)
             kept[piece.start] = scores
             bar.update(len(piece))
-    return np.concatenate([kept[piece.start] for piece in pieces])
+    return [kept[piece.start] for piece in pieces]
 
 
 def _provenance(
@@ -142,6 +222,9 @@ def _provenance(
         "template_sha256": hashlib.sha256((rm.dialogue.template or "").encode()).hexdigest(),
         "dtype": rm.spec.dtype,
         "device": rm.device.type,
+        "device_map": rm.placement.device_map,
+        "quantise": rm.placement.quantise,
+        "compile": rm.placement.compile,
         "attention": attention,
         "batch_size": batch_size,
         "tokens": size,

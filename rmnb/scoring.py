@@ -132,7 +132,7 @@ class PrefixScorer:
             order = order[fits:]
 
     def _with_less_memory(self, batch: list[Ids]) -> list[torch.Tensor]:
-        """Rewards of a batch, in two halves if memory runs out, each half in two …; later batches are no larger."""
+        """Rewards of a batch, in smaller ones if memory runs out, half as large each time; later ones are no larger."""
         try:
             return [self._rewards(batch)]
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
@@ -142,9 +142,15 @@ class PrefixScorer:
                 raise InputError("not enough memory for a single sequence: use a smaller model or dtype") from error
         # Outside the handler, so that the failed batch's tensors are free.
         logger.warning("memory ran out with %d sequences at once: halving", len(batch))
-        self._most = half = len(batch) // 2
+        self._most = len(batch) // 2
         _release()
-        return [*self._with_less_memory(batch[:half]), *self._with_less_memory(batch[half:])]
+        parts: list[torch.Tensor] = []
+        start = 0
+        while start < len(batch):
+            stop = start + self._most  # which may shrink further on the way
+            parts += self._with_less_memory(batch[start:stop])
+            start = stop
+        return parts
 
     @torch.inference_mode()
     def fitting_batch_size(self, length: int, most: int) -> int:

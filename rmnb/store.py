@@ -4,9 +4,12 @@ A scan in progress is a directory of shards beside its output; each shard's name
 is one Parquet file whose metadata hold its provenance and the checksum of its content.
 """
 
+import contextlib
 import hashlib
 import json
+import os
 import shutil
+import uuid
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -194,16 +197,14 @@ class Shards:
         self.directory = _partial(output)
         self.plan, self.total = plan, total
         file = self.directory / "plan.json"
-        if file.exists():
-            earlier = json.loads(file.read_text())
-            for key in plan:
-                if earlier.get(key) != plan[key]:
-                    raise InputError(
-                        f"{self.directory} holds a scan that differs in {key}: delete it, or choose another --out"
-                    )
-        else:
-            with atomic_path(file) as temporary:
-                temporary.write_text(json.dumps(plan, indent=1))
+        if not file.exists():
+            _write_first(file, json.dumps(plan, indent=1))
+        earlier = json.loads(file.read_text())
+        for key in plan:
+            if earlier.get(key) != plan[key]:
+                raise InputError(
+                    f"{self.directory} holds a scan that differs in {key}: delete it, or choose another --out"
+                )
 
     @staticmethod
     def planned(output: Path) -> Provenance | None:
@@ -234,6 +235,16 @@ class Shards:
     def discard(output: Path) -> None:
         """Delete the shards of a scan, once it is written whole."""
         shutil.rmtree(_partial(output), ignore_errors=True)
+
+
+def _write_first(path: Path, text: str) -> None:
+    """Write a file that several processes may write at once: one of them does, whole, and the others find it there."""
+    mine = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    with atomic_path(mine) as temporary:
+        temporary.write_text(text)
+    with contextlib.suppress(FileExistsError):
+        os.link(mine, path)
+    mine.unlink()
 
 
 def _partial(output: Path) -> Path:

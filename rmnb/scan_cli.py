@@ -1,0 +1,136 @@
+"""The command ``rmnb scan``, and the options that say on which devices a model is loaded."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rmnb.errors import InputError
+from rmnb.files import check_writable
+from rmnb.panel import ModelSpec, find_spec, load_panel
+
+PanelOption = Annotated[str, typer.Option(help="Name of a panel, or path of your own YAML.")]
+ProtocolOption = Annotated[str, typer.Option(help="exact: the token's own id. published: as the papers' code.")]
+DtypeOption = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16. Default: the model's own.")]
+ModelArgument = Annotated[str, typer.Argument(help="Nickname in a panel, hub id owner/name, or checkpoint directory.")]
+DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 … Default: a GPU if there is one.")]
+DeviceMapOption = Annotated[
+    str | None, typer.Option(help="Spread the model over several GPUs: auto, balanced, or a JSON mapping.")
+]
+QuantiseOption = Annotated[str | None, typer.Option(help="8bit or 4bit (needs a GPU and bitsandbytes).")]
+CompileOption = Annotated[str | None, typer.Option(help="default (torch.compile) or graphs (and CUDA graphs).")]
+PresetOption = Annotated[str | None, typer.Option(help="t4: what fits a GPU of 16 GB, as on Colab.")]
+
+
+def scan(
+    model: ModelArgument,
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option(help="Key of a prompt of the panel, or a question in quotes; repeatable. Default: greatest."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Parquet file. Default: the panel's own store of scores.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only ids below this one.")] = None,
+    protocol: ProtocolOption = "exact",
+    panel: PanelOption = "demo",
+    dtype: DtypeOption = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Tokens at once. Default: from free memory.")] = None,
+    part: Annotated[
+        str | None, typer.Option(help="2/4: only the second quarter; the scan without --part puts them together.")
+    ] = None,
+    device: DeviceOption = None,
+    device_map: DeviceMapOption = None,
+    quantise: QuantiseOption = None,
+    compile: CompileOption = None,
+    preset: PresetOption = None,
+) -> None:
+    """Score every token of a vocabulary. Interrupted, the same command goes on where it stopped."""
+    from rmnb import store
+
+    members, which = load_panel(panel), _part(part)
+    questions = [members.prompt(key) for key in dict.fromkeys(prompt or ["greatest"])]
+    spec = find_spec(model, if_named(panel))
+    own = any(question.key == "custom" for question in questions)
+    if out is None and (own or limit or spec.name not in members.model_names):
+        raise InputError("a scan with a limit, a question of your own or a model outside the panel needs --out FILE")
+    if out is not None and out.suffix != ".parquet":
+        raise InputError(f"--out {out}: scans are Parquet files, choose a name that ends with .parquet")
+    if out is not None and len(questions) > 1:
+        raise InputError("several prompts do not fit into one --out FILE: leave --out away, or scan one by one")
+    paths = [out or store.scores_path(members, spec.name, question.key, protocol) for question in questions]
+    for path in paths:
+        check_writable(path)
+    from rmnb.scanning import scan_part, scan_vocabulary  # only now: what is wrong so far is said without torch
+
+    rm = load(spec, preset, dtype=dtype, device=device, device_map=device_map, quantise=quantise, compile=compile)
+    for question, path in zip(questions, paths, strict=True):
+        if path.exists():
+            _refuse_other(path, rm, question.text, protocol, limit)
+            typer.echo(f"{path} is already complete")
+        elif which:
+            scored = scan_part(rm, question, path, *which, protocol, limit, batch_size, progress=True)
+            typer.echo(f"part {part} of {path}: {scored:,} tokens")
+        else:
+            frame = scan_vocabulary(rm, question, protocol, limit, path, batch_size, progress=True)
+            if out is None:
+                store.write_scores(members, frame, frame.attrs["provenance"])
+            else:
+                store.write_scan(out, frame, frame.attrs["provenance"])
+            _show(path, frame)
+    # Not before the last prompt is written: whoever runs several in one job deletes all that a failed job has written,
+    # and then they come back from the shards without being computed again.
+    for path in paths if which is None else []:
+        store.Shards.discard(path)
+
+
+def load(spec: ModelSpec, preset: str | None = None, **options: Any):
+    """The model, loaded with the options that are given, else the preset's, else the model's own."""
+    from rmnb import devices
+    from rmnb.models import load_reward_model
+
+    chosen = devices.preset(preset, spec.parameters) if preset else {}
+    chosen |= {name: value for name, value in options.items() if value is not None}
+    if str(chosen.get("device_map", "")).startswith("{"):
+        try:
+            chosen["device_map"] = json.loads(chosen["device_map"])
+        except ValueError as error:
+            raise InputError(f"--device-map is no JSON: {error}") from error
+    return load_reward_model(spec, **chosen)
+
+
+def if_named(panel: str) -> str | None:
+    """The panel to look a nickname up in; with the default panel, every shipped panel and other origins count too."""
+    return None if panel == "demo" else panel
+
+
+def _part(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    number, _, of = text.partition("/")
+    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+        raise InputError(f"--part {text}: write which part of how many, such as 2/4")
+    return int(number), int(of)
+
+
+def _refuse_other(path: Path, rm, prompt: str, protocol: str, limit: int | None) -> None:
+    from rmnb.store import read_scan
+
+    asked = {
+        "weights_sha256": rm.weights_sha256,
+        "prompt": prompt,
+        "protocol": protocol,
+        "dtype": rm.spec.dtype,
+        "quantise": rm.placement.quantise,
+        "tokens": min(limit or rm.vocabulary_size, rm.vocabulary_size),
+    }
+    _, provenance = read_scan(path)
+    for key, value in asked.items():
+        if provenance.get(key) != value:
+            raise InputError(f"{path} holds another scan (it differs in {key}): delete it, or choose another --out")
+
+
+def _show(path: Path, frame) -> None:
+    ranked = frame.sort_values("score", kind="stable")
+    typer.echo(f"{len(frame):,} tokens in {path}")
+    typer.echo("optimal:  " + " ".join(repr(token) for token in ranked["token"].iloc[:-6:-1]))
+    typer.echo("pessimal: " + " ".join(repr(token) for token in ranked["token"].iloc[:5]))

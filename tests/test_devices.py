@@ -1,0 +1,398 @@
+"""Where a model lies never changes what it says; what a machine cannot do is said in one line."""
+
+import contextlib
+import functools
+import http.server
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import torch
+from checkpoints import write_decoder, write_encoder
+
+import rmnb
+from rmnb import devices, store
+from rmnb.cli import main
+from rmnb.errors import InputError
+from rmnb.panel import find_spec
+from rmnb.scoring import PrefixScorer
+
+PROMPT = "What, in one word, is the greatest thing ever?"
+WORDS = ["love", "war", "peace and water", "a"]
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    return write_decoder(tmp_path_factory.mktemp("llama"), rows=400)
+
+
+@pytest.fixture(scope="module")
+def rm(directory):
+    return rmnb.load_reward_model(directory)
+
+
+SPREAD = {"embed_tokens": "cpu", "rotary_emb": "cpu", "norm": "cpu"}
+MAPS = {
+    "auto": "auto",
+    "explicit": {"": "cpu"},
+    # Half of the layers fetched from disk when they are due: every layer's inputs pass through accelerate's hooks.
+    "offloaded": SPREAD | {f"layers.{i}": "cpu" if i < 2 else "disk" for i in range(4)},
+}
+
+
+@pytest.mark.parametrize("device_map", MAPS.values(), ids=MAPS)
+def test_a_model_spread_over_devices_gives_the_same_rewards(directory, rm, device_map):
+    spread = rmnb.load_reward_model(directory, device_map=device_map)
+    if device_map == MAPS["offloaded"]:
+        assert any(parameter.device.type == "meta" for parameter in spread.network.parameters())
+    np.testing.assert_array_equal(spread.score(PROMPT, WORDS), rm.score(PROMPT, WORDS))
+    scan = rmnb.scan_vocabulary(spread, PROMPT, limit=50)
+    assert scan.attrs["provenance"]["device_map"] == device_map
+    np.testing.assert_array_equal(scan["score"], rmnb.scan_vocabulary(rm, PROMPT, limit=50)["score"])
+
+
+def test_an_encoder_can_be_spread_too(tmp_path):
+    write_encoder(tmp_path)
+    one, other = (rmnb.load_reward_model(tmp_path, device_map=each) for each in (None, "auto"))
+    np.testing.assert_array_equal(one.score(PROMPT, WORDS), other.score(PROMPT, WORDS))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_holds_the_trunk_and_not_the_head(directory, rm, dtype):
+    half = rmnb.load_reward_model(directory, dtype=dtype)
+    assert {str(parameter.dtype) for parameter in half.network.parameters()} == {f"torch.{dtype}"}
+    rewards = half.score(PROMPT, WORDS)
+    exact = rm.score(PROMPT, WORDS)
+    assert rewards.dtype == np.float32 and not np.array_equal(rewards, exact)
+    # The head's products are not rounded to half precision: such rewards would all be numbers of that format.
+    assert not np.array_equal(rewards, torch.tensor(rewards).to(devices.DTYPES[dtype]).float().numpy())
+    np.testing.assert_allclose(rewards, exact, atol=0.2 * np.ptp(exact))
+
+
+def test_compiled_code_gives_the_same_rewards_and_is_not_compiled_for_every_batch(directory, rm, monkeypatch):
+    monkeypatch.setitem(devices.COMPILED, "default", {"backend": "eager", "dynamic": True})
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    compiled = rmnb.load_reward_model(directory, compile="default")
+    prefix, closing = rm.dialogue.frame(PROMPT)
+    scorer = PrefixScorer(compiled, prefix)
+    continuations = [[i, *closing] for i in range(64)]
+    first = scorer(continuations, batch_size=16)
+    graphs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    again = scorer(continuations, batch_size=16)
+    assert graphs > 0 and torch._dynamo.utils.counters["stats"]["unique_graphs"] == graphs
+    assert not torch._dynamo.utils.counters["graph_break"]
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_allclose(first, PrefixScorer(rm, prefix)(continuations, batch_size=16), atol=1e-5)
+
+
+def memory_for(sequences: int, tried: list[int]):
+    """`PrefixScorer._rewards` on a machine that holds so many sequences; the sizes tried are kept in a list."""
+    computed = PrefixScorer._rewards
+
+    def rewards(self, batch):
+        tried.append(len(batch))
+        if len(batch) > sequences:
+            raise torch.OutOfMemoryError("no memory")
+        return computed(self, batch)
+
+    return rewards
+
+
+@pytest.mark.parametrize(("room", "found"), [(300, 256), (64, 64), (40, 32), (1, 1), (10_000, 1000)])
+def test_the_batch_is_doubled_until_memory_runs_out(rm, monkeypatch, room, found):
+    tried: list[int] = []
+    monkeypatch.setattr(PrefixScorer, "_rewards", memory_for(room, tried))
+    scorer = PrefixScorer(rm, rm.dialogue.frame(PROMPT)[0])
+    assert scorer.fitting_batch_size(2, most=1000) == found
+    assert max(tried) <= 2 * max(found, 64)
+
+
+def test_no_batch_is_found_where_nothing_fits(rm, monkeypatch):
+    monkeypatch.setattr(PrefixScorer, "_rewards", memory_for(0, []))
+    with pytest.raises(InputError, match="not enough memory for a single sequence"):
+        PrefixScorer(rm, rm.dialogue.frame(PROMPT)[0]).fitting_batch_size(2, most=1000)
+
+
+def test_memory_that_ran_out_once_is_not_asked_for_again(rm, monkeypatch):
+    tried: list[int] = []
+    prefix, closing = rm.dialogue.frame(PROMPT)
+    continuations = [[i, *closing] for i in range(100)]
+    expected = PrefixScorer(rm, prefix)(continuations)
+    monkeypatch.setattr(PrefixScorer, "_rewards", memory_for(10, tried))
+    np.testing.assert_allclose(PrefixScorer(rm, prefix)(continuations, 32), expected, atol=1e-5)
+    assert [size for size in tried if size > 10] == [32, 16]
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory(rm, monkeypatch):
+    def broken(self, batch):
+        raise RuntimeError("the kernel is wrong")
+
+    monkeypatch.setattr(PrefixScorer, "_rewards", broken)
+    with pytest.raises(RuntimeError, match="the kernel is wrong"):
+        PrefixScorer(rm, [1])([[7, 5]])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "gpu"}, "unknown device 'gpu'"),
+        ({"device": "cuda:99"}, "device cuda:99: this machine has"),
+        ({"device_map": "everywhere"}, "unknown device map 'everywhere'"),
+        ({"quantise": "2bit"}, "cannot quantise to '2bit'"),
+        ({"quantise": "8bit", "device": "cpu"}, "quantisation needs a CUDA GPU"),
+        ({"compile": "twice"}, "unknown way to compile 'twice'"),
+    ],
+)
+def test_what_the_machine_cannot_do_is_said_in_one_line(directory, options, message):
+    with pytest.raises(InputError, match=message) as raised:
+        rmnb.load_reward_model(directory, **options)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_missing_bitsandbytes_gives_the_pip_command(directory, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(devices, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match="pip install bitsandbytes"):
+        devices.placement(quantise="4bit")
+
+
+@pytest.mark.parametrize(("bits", "option"), [("8bit", "load_in_8bit"), ("4bit", "load_in_4bit")])
+def test_quantised_weights_are_put_on_the_gpu_as_they_are_read(bits, option):
+    options = devices.Placement("cuda", quantise=bits).load_options(torch.float16)
+    assert options["device_map"] == {"": "cuda"} and getattr(options["quantization_config"], option)
+    assert "score" in options["quantization_config"].llm_int8_skip_modules
+
+
+def test_the_demo_models_cannot_be_spread():
+    with pytest.raises(InputError, match="smollm2-values is an adapter"):
+        rmnb.load_reward_model("smollm2-values", device_map="auto")
+
+
+def test_a_model_too_large_for_its_device_is_told_what_may_help(directory, monkeypatch):
+    def full(self, *args, **kwargs):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(torch.nn.Module, "to", full)
+    with pytest.raises(InputError, match="the weights do not fit on cpu: try --device-map auto"):
+        devices.Placement().settle(torch.nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("billions", "quantise"), [(None, None), (2, None), (3, None), (8, "8bit"), (27, "4bit")], ids=str
+)
+def test_the_preset_for_a_t4_quantises_what_does_not_fit_in_half_precision(billions, quantise):
+    assert devices.preset("t4", billions) == {"dtype": "float16"} | ({"quantise": quantise} if quantise else {})
+
+
+@pytest.mark.parametrize(
+    ("architecture", "on_cpu", "on_gpu"), [("llama", "eager", "sdpa"), ("gemma2", "eager", "flex_attention")]
+)
+def test_attention_scores_are_capped_wherever_the_model_caps_them(architecture, on_cpu, on_gpu, tmp_path, monkeypatch):
+    network = rmnb.load_reward_model(write_decoder(tmp_path, architecture)).network
+    assert devices.plain_attention(network) == on_cpu
+    monkeypatch.setattr(devices, "input_device", lambda network: torch.device("cuda"))
+    assert devices.plain_attention(network) == on_gpu
+
+
+class Hub(http.server.BaseHTTPRequestHandler):
+    """A hub of three models: one gated, one of which nothing is known, one on a server that has broken down."""
+
+    def answer(self):
+        name = "/".join(self.path.removeprefix("/api/models").strip("/").split("/")[:2])
+        status, code = {"owner/gated": (403, "GatedRepo"), "owner/broken": (500, None)}.get(name, (401, "RepoNotFound"))
+        if name == "owner/gated" and self.path.startswith("/api/"):
+            status, code = 200, None  # what a gated model consists of is public, its files are not
+        if name == "owner/young":
+            status, code = 404, "RevisionNotFound"
+        tree = [
+            {"type": "file", "path": file, "size": 9, "oid": "0" * 40} for file in ("config.json", "tokenizer.json")
+        ]
+        siblings = [{"rfilename": entry["path"]} for entry in tree]
+        described = tree if "/tree/" in self.path else {"id": name, "sha": "0" * 40, "siblings": siblings}
+        body = json.dumps(described).encode() if status == 200 else b"{}"
+        self.send_response(status)
+        if code:
+            self.send_header("X-Error-Code", code)
+            self.send_header("X-Error-Message", "the hub says no")
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    do_GET = do_HEAD = answer
+
+    def log_message(self, *args):
+        pass
+
+
+@contextlib.contextmanager
+def hub():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+CASES = {
+    "owner/gated": "owner/gated is gated: accept its terms on the hub and set HF_TOKEN",
+    "owner/unknown": "owner/unknown: no such model on the hub (or a private one: set HF_TOKEN)",
+    "owner/young@v9": "owner/young: the hub has no revision 'v9' of it",
+    "owner/broken": "owner/broken: ",
+    "offline owner/model": "owner/model: not in the local hub cache, and the hub cannot be reached",
+}
+
+
+def test_each_refusal_of_the_hub_is_one_clear_line(tmp_path):
+    # In one process of its own: the hub's address is read when its library is imported.
+    code = """
+import sys, json
+from rmnb.errors import InputError
+from rmnb.hub import fetch
+for case in json.loads(sys.argv[1]):
+    source, _, revision = case.partition("@")
+    try:
+        print(fetch(source, revision or None))
+    except InputError as error:
+        print(json.dumps(str(error)))
+"""
+
+    def said(cases, endpoint):
+        environment = {key: value for key, value in os.environ.items() if "proxy" not in key.lower()}
+        environment |= {"HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path), "HF_HUB_DOWNLOAD_TIMEOUT": "5"}
+        command = [sys.executable, "-c", code, json.dumps(cases)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    online = [case for case in CASES if not case.startswith("offline")]
+    with hub() as endpoint:
+        lines = said(online, endpoint)
+    lines += said(["owner/model"], endpoint)  # nobody listens there any more
+    assert len(lines) == len(CASES)
+    for line, expected in zip(lines, CASES.values(), strict=True):
+        assert line.startswith(expected) and "\n" not in line
+
+
+def run(monkeypatch, *words) -> int:
+    monkeypatch.setattr(sys, "argv", ["rmnb", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--part", "3/2"], "write which part of how many"),
+        (["--preset", "abacus"], "unknown preset 'abacus'"),
+        (["--device-map", "{cpu"], "--device-map is no JSON"),
+        (["--prompt", "greatest", "--prompt", "worst"], "several prompts do not fit into one --out FILE"),
+    ],
+)
+def test_wrong_options_of_a_scan_are_one_line_and_code_2(directory, tmp_path, monkeypatch, capsys, words, message):
+    assert run(monkeypatch, "scan", directory, "--out", tmp_path / "x.parquet", *words) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+@pytest.fixture
+def panel(directory, tmp_path):
+    """The path of a panel of one tiny model and two prompts, with a store of its own."""
+    path = tmp_path / "tiny.yml"
+    prompts = [{"key": key, "text": f"What is the {key} thing?", "framing": "positive"} for key in ("best", "worst")]
+    models = [{"name": "tiny", "source": str(directory)}]
+    described = {"name": "tiny", "title": "Tiny", "scores": str(tmp_path / "scores")}
+    path.write_text(json.dumps(described | {"models": models, "prompts": prompts}))
+    return path
+
+
+def test_one_process_scans_several_prompts(panel, monkeypatch, tmp_path):
+    assert run(monkeypatch, "scan", "tiny", "--panel", panel, "--prompt", "best", "--prompt", "worst") == 0
+    best, worst = (store.read_scores(panel, "tiny", key) for key in ("best", "worst"))
+    assert len(best) == 400 and not best["score"].equals(worst["score"])
+    rm = rmnb.load_reward_model(find_spec("tiny", panel))
+    alone = rmnb.scan_vocabulary(rm, rmnb.load_panel(panel).prompt("worst"))
+    np.testing.assert_array_equal(worst["score"], alone["score"])
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_parts_that_were_scanned_apart_are_put_together_bit_for_bit(tmp_path, monkeypatch, capsys):
+    directory = write_decoder(tmp_path / "model", rows=4000)
+    whole, parts = tmp_path / "whole.parquet", tmp_path / "parts.parquet"
+    command = functools.partial(run, monkeypatch, "scan", directory, "--prompt", PROMPT, "--batch-size", 48)
+    assert command("--out", whole) == 0
+    for part in ("3/3", "1/3"):  # the second is never run: the last command finds that it is missing
+        assert command("--out", parts, "--part", part) == 0
+        assert not parts.exists()
+    kept = {file.name: file.stat().st_mtime_ns for file in tmp_path.glob("parts.parquet.partial/*.f32")}
+    assert len(kept) == 3  # of four: one in the first part, one in the second, two in the third
+    written = []
+    monkeypatch.setattr(store.Shards, "write", _noting(store.Shards.write, written))
+    assert command("--out", parts) == 0
+    assert written == [1024]
+    assert store.read_scan(parts)[1]["content_sha256"] == store.read_scan(whole)[1]["content_sha256"]
+
+
+def _noting(write, written):
+    def noted(self, piece, scores):
+        written.append(piece.start)
+        return write(self, piece, scores)
+
+    return noted
+
+
+def test_of_two_processes_that_begin_one_scan_the_first_sets_the_batch(rm, tmp_path, monkeypatch):
+    from rmnb import scanning
+
+    out = tmp_path / "scan.parquet"
+
+    def outrun(scorer, plan):
+        # While this process looks at its memory, another one begins the same scan with another batch size.
+        monkeypatch.setattr(scanning, "_batch_size", lambda scorer, plan: 16)
+        scanning.scan_part(rm, PROMPT, out, 2, 2)
+        return 32
+
+    monkeypatch.setattr(scanning, "_batch_size", outrun)
+    scan = scanning.scan_vocabulary(rm, PROMPT, output=out)
+    assert scan.attrs["provenance"]["batch_size"] == 16 == store.Shards.planned(out)["batch_size"]
+
+
+gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@gpu
+@pytest.mark.gpu
+def test_the_host_waits_for_the_gpu_once_a_shard(directory, rm):
+    on_gpu = rmnb.load_reward_model(directory, device="cuda")
+    prefix, closing = on_gpu.dialogue.frame(PROMPT)
+    scorer = PrefixScorer(on_gpu, prefix)
+    batch = [[i, *closing] for i in range(64)]
+    scorer(batch)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        with torch.inference_mode():
+            rewards = scorer._rewards(batch)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    np.testing.assert_allclose(rewards.cpu(), PrefixScorer(rm, prefix)(batch), atol=1e-3)
+
+
+@gpu
+@pytest.mark.gpu
+@pytest.mark.parametrize("options", [{"quantise": "8bit"}, {"quantise": "4bit"}, {"compile": "graphs"}], ids=str)
+def test_what_only_a_gpu_does_stays_close_to_the_cpu(directory, rm, options):
+    if "quantise" in options:
+        pytest.importorskip("bitsandbytes")
+    other = rmnb.load_reward_model(directory, device="cuda", dtype="float16", **options)
+    expected = rm.score(PROMPT, WORDS)
+    np.testing.assert_allclose(other.score(PROMPT, WORDS), expected, atol=0.5 * np.ptp(expected))
