@@ -63,7 +63,8 @@ def _audit(rm: RewardModel, file: Path, sample: int, rng: np.random.Generator) -
         prefix, closing = rm.dialogue.frame(provenance["prompt"])
         again = PrefixScorer(rm, prefix)([[i, *closing] for i in chosen["token_id"]])
     else:
-        again = score_sequences(rm, rm.dialogue.published_ids(provenance["prompt"], chosen["token"].tolist()))
+        texts = chosen["token"].map(rm.dialogue.published_token).tolist()
+        again = score_sequences(rm, rm.dialogue.published_ids(provenance["prompt"], texts))
     difference = float(np.abs(again - chosen["score"].to_numpy()).max())
     verdict = "ok" if difference <= TOLERANCE else "scores differ"
     if provenance["weights_sha256"] != rm.weights_sha256:

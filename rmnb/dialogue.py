@@ -22,6 +22,7 @@ Prompt = str | Sequence[dict[str, str]]
 # Llama 3 templates write today's date; a reward must not depend on the day.
 FROZEN_DATE = "26 Jul 2024"
 _RESPONSE = "\ue000response\ue000"  # private-use characters: no template writes or trims them
+_NO_LIMIT = 10**20  # a longer `model_max_length` is transformers' way of saying that there is none
 
 
 def check_protocol(protocol: str) -> Protocol:
@@ -100,7 +101,7 @@ class Dialogue:
         return self._encode_plain(text)
 
     def published_ids(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
-        """Whole conversations as the papers' code tokenises them, one id list a text.
+        """Whole conversations as the papers' code tokenises them, cut at the tokenizer's limit, one id list a text.
 
         The template writes BOS and the tokenizer, if it adds one, another; a template that trims loses the spaces
         around the response; special markers inside the text become special tokens (METHODS.md section 3).
@@ -109,7 +110,18 @@ class Dialogue:
             raise InputError("protocol 'published' needs a chat template, and this model has none")
         messages = as_messages(prompt)
         strings = [self.render([*messages, {"role": "assistant", "content": text}]) for text in texts]
-        return self.tokenizer(strings)["input_ids"] if strings else []
+        limited = self.tokenizer.model_max_length < _NO_LIMIT
+        return self.tokenizer(strings, truncation=limited)["input_ids"] if strings else []
+
+    def published_token(self, token: str) -> str:
+        """A token's decoded text as the papers' code had it.
+
+        Where a tokenizer's configuration asks for cleaning up, as Llama 3's does, their version of transformers (4.43)
+        took out the space before punctuation and contractions (" ." became "."); today's ignores that request. The
+        strings that the authors released show it.
+        """
+        asks = self.tokenizer.clean_up_tokenization_spaces
+        return self.tokenizer.clean_up_tokenization(token) if asks else token
 
     def _encode(self, text: str) -> list[int]:
         return self.tokenizer(text, add_special_tokens=False)["input_ids"]

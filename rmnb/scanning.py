@@ -171,7 +171,7 @@ def _plan(rm: RewardModel, prompt: str, protocol: str, words: pd.DataFrame) -> _
     if protocol == "exact":
         prefix, closing = rm.dialogue.frame(prompt)
         return _Plan(prefix, [(i, *closing) for i in range(len(words))], np.arange(len(words)))
-    sequences = rm.dialogue.published_ids(prompt, words["token"].tolist())
+    sequences = rm.dialogue.published_ids(prompt, words["token"].map(rm.dialogue.published_token).tolist())
     prefix = common_prefix(sequences)
     endings = [tuple(ids[len(prefix) :]) for ids in sequences]
     place: dict[tuple[int, ...], int] = {}
