@@ -1,6 +1,5 @@
 """The command line: ``rmnb models | score | scan | audit | train | data | run``."""
 
-import json
 import logging
 import sys
 from pathlib import Path
@@ -10,7 +9,8 @@ import typer
 
 from rmnb import data_cli
 from rmnb.errors import InputError
-from rmnb.files import check_writable, data_dir
+from rmnb.files import check_writable
+from rmnb.noise_cli import noise
 from rmnb.panel import find_spec, load_panel
 from rmnb.scan_cli import (
     DeviceMapOption,
@@ -25,11 +25,14 @@ from rmnb.scan_cli import (
     load,
     scan,
 )
+from rmnb.search_cli import search
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Look inside reward models one token at a time.")
 
 app.add_typer(data_cli.app, name="data")
 app.command()(scan)
+app.command()(noise)
+app.command()(search)
 
 PromptOption = Annotated[str, typer.Option(help="Key of a prompt of the panel, or a question in quotes.")]
 
@@ -49,21 +52,13 @@ def main() -> None:
 
 @app.command()
 def models(panel: PanelOption = "demo") -> None:
-    """List a panel's models."""
-    rows = [["model", "base", "recipe", "pairs", "steps", "held-out accuracy"]]
-    for spec in load_panel(panel).models:
-        row = [spec.name, spec.base or spec.source or "", spec.recipe or "", "", "", ""]
-        described = data_dir() / (spec.adapter or "-") / "provenance.json"
-        if described.exists():
-            provenance = json.loads(described.read_text())
-            row[3:5] = str(provenance["pairs"]), str(provenance["steps"])
-            if evaluation := provenance.get("evaluation"):
-                measured = evaluation["held_out"]["all"]
-                row[5] = f"{measured['value']:.3f} [{measured['low']:.3f}, {measured['high']:.3f}]"
-        rows.append(row)
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    """List a panel's models, what they were trained on, and how often they prefer what people preferred."""
+    from rmnb.training_runs import overview
+
+    table = overview(load_panel(panel))
+    typer.echo(table.to_string(index=False))
+    for note in table.attrs["notes"]:
+        typer.echo(note)
 
 
 @app.command()

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir, sha256
@@ -23,6 +24,62 @@ def untrained(panel: Panel) -> list[str]:
     """Names of the runs that are not finished."""
     described = {name: _described(data_dir() / str(spec.adapter)) for name, spec in runs(panel).items()}
     return [name for name, provenance in described.items() if "evaluation" not in provenance]
+
+
+def overview(panel: Panel) -> pd.DataFrame:
+    """A row for every model of a panel: what it was trained on and how good it is.
+
+    Returns
+    -------
+    DataFrame
+        Strings: model, base, recipe, pairs, steps; accuracy on the pairs held out by the recipe; on unseen_items (pairs
+        of things never trained on, prompt ``greatest``) and on rm_bench, each with its 95 % Wilson interval; rank (by
+        RM-Bench). Empty where there is no such number. ``attrs["notes"]`` names each recipe's source on which a model
+        is not clearly better than chance.
+    """
+    described = {spec.name: _described(data_dir() / (spec.adapter or "-")) for spec in panel.models}
+    ranks = leaderboard(panel)
+    rows, notes = [], []
+    for spec in panel.models:
+        provenance = described[spec.name]
+        measured = provenance.get("evaluation", {})
+        held_out = measured.get("held_out", {})
+        notes += [
+            f"{spec.name}: not clearly better than chance on {source}, {_with_interval(accuracy)}"
+            for source, accuracy in held_out.items()
+            if source != "all" and accuracy["low"] <= 0.5
+        ]
+        rows.append(
+            {
+                "model": spec.name,
+                "base": spec.base or spec.source or "",
+                "recipe": spec.recipe or "",
+                "pairs": str(provenance.get("pairs", "")),
+                "steps": str(provenance.get("steps", "")),
+                "held out": _with_interval(held_out.get("all")),
+                "unseen items": _with_interval(measured.get("unseen_items", {}).get("greatest")),
+                "RM-Bench": _with_interval(measured.get("rm_bench", {}).get("all")),
+                "rank": str(ranks.get(spec.name, "")),
+            }
+        )
+    table = pd.DataFrame(rows)
+    table.attrs["notes"] = notes
+    return table
+
+
+def leaderboard(panel: Panel) -> dict[str, int]:
+    """The place of each model by its accuracy on RM-Bench, 1 is best; equal models share the better place."""
+    measured = {
+        spec.name: _described(data_dir() / (spec.adapter or "-")).get("evaluation", {}) for spec in panel.models
+    }
+    correct = pd.Series(
+        {name: each["rm_bench"]["all"]["value"] for name, each in measured.items() if "rm_bench" in each}
+    )
+    return correct.rank(ascending=False, method="min").astype(int).to_dict()
+
+
+def _with_interval(accuracy: dict | None) -> str:
+    return f"{accuracy['value']:.3f} [{accuracy['low']:.3f}, {accuracy['high']:.3f}]" if accuracy else ""
 
 
 def work_directory(panel: Panel, name: str) -> Path:
