@@ -21,7 +21,10 @@ class _Strict(BaseModel):
 
 
 class Hyperparameters(_Strict):
-    """LoRA on every linear layer of the trunk, Adam with a cosine schedule; `batch_size` in pairs."""
+    """LoRA on every linear layer of the trunk, Adam with a cosine schedule; `batch_size` in pairs.
+
+    `micro_batch` pairs go through the model at once, gradients added up over a batch: long texts take less memory so.
+    """
 
     rank: int = Field(gt=0)
     alpha: int
@@ -29,6 +32,7 @@ class Hyperparameters(_Strict):
     learning_rate: float = Field(gt=0)
     warmup_ratio: float
     batch_size: int = Field(gt=0)
+    micro_batch: int | None = Field(default=None, gt=0)
     epochs: float = Field(gt=0)
     seed: int
 

@@ -83,7 +83,8 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
         model=model,
         args=RewardConfig(
             output_dir=str(work),
-            per_device_train_batch_size=hyper.batch_size,
+            per_device_train_batch_size=hyper.micro_batch or hyper.batch_size,
+            gradient_accumulation_steps=hyper.batch_size // (hyper.micro_batch or hyper.batch_size),
             num_train_epochs=hyper.epochs,
             learning_rate=hyper.learning_rate,
             lr_scheduler_type="cosine",
