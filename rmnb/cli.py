@@ -55,7 +55,10 @@ def models(panel: PanelOption = "demo") -> None:
     """List a panel's models, what they were trained on, and how often they prefer what people preferred."""
     from rmnb.training_runs import overview
 
-    table = overview(load_panel(panel))
+    members = load_panel(panel)
+    if not members.models:
+        raise InputError(f"panel {members.name!r} has no reward models, only language models under `bases`")
+    table = overview(members)
     typer.echo(table.to_string(index=False))
     for note in table.attrs["notes"]:
         typer.echo(note)

@@ -34,7 +34,7 @@ def overview(panel: Panel) -> pd.DataFrame:
     DataFrame
         Strings: model, base, recipe, pairs, steps; accuracy on the pairs held out by the recipe; on unseen_items (pairs
         of things never trained on, prompt ``greatest``) and on rm_bench, each with its 95 % Wilson interval; rank (by
-        RM-Bench). Empty where there is no such number. ``attrs["notes"]`` names each recipe's source on which a model
+        RM-Bench, or the panel's own). A column that would be empty is left out. ``attrs["notes"]`` names each recipe's source on which a model
         is not clearly better than chance.
     """
     described = {spec.name: _described(data_dir() / (spec.adapter or "-")) for spec in panel.models}
@@ -59,22 +59,19 @@ def overview(panel: Panel) -> pd.DataFrame:
                 "held out": _with_interval(held_out.get("all")),
                 "unseen items": _with_interval(measured.get("unseen_items", {}).get("greatest")),
                 "RM-Bench": _with_interval(measured.get("rm_bench", {}).get("all")),
-                "rank": str(ranks.get(spec.name, "")),
+                "rank": str(ranks.get(spec.name, spec.rank or "")),
             }
         )
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(rows).replace("", None).dropna(axis="columns", how="all").fillna("")
     table.attrs["notes"] = notes
     return table
 
 
 def leaderboard(panel: Panel) -> dict[str, int]:
     """The place of each model by its accuracy on RM-Bench, 1 is best; equal models share the better place."""
-    measured = {
-        spec.name: _described(data_dir() / (spec.adapter or "-")).get("evaluation", {}) for spec in panel.models
-    }
-    correct = pd.Series(
-        {name: each["rm_bench"]["all"]["value"] for name, each in measured.items() if "rm_bench" in each}
-    )
+    described = {spec.name: _described(data_dir() / (spec.adapter or "-")) for spec in panel.models}
+    measured = {name: provenance.get("evaluation", {}).get("rm_bench") for name, provenance in described.items()}
+    correct = pd.Series({name: benchmark["all"]["value"] for name, benchmark in measured.items() if benchmark})
     return correct.rank(ascending=False, method="min").astype(int).to_dict()
 
 
