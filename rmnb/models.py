@@ -116,6 +116,7 @@ def load_reward_model(
     device_map: str | Mapping[str, Any] | None = None,
     quantise: str | None = None,
     compile: str | None = None,
+    softcap: bool | None = None,
 ) -> RewardModel:
     """Load a reward model.
 
@@ -135,6 +136,10 @@ def load_reward_model(
         ``8bit`` or ``4bit``, by bitsandbytes, on a GPU.
     compile
         ``default`` (torch.compile) or ``graphs`` (with CUDA graphs).
+    softcap
+        False leaves out the soft-capping of attention scores that Gemma 2 was trained with. The papers' Gemma scores
+        were probably made so, since the attention kernel that their version of transformers chose by itself could not
+        cap; but that is inferred, not documented. Default: the spec's own, which is to cap.
 
     Raises
     ------
@@ -145,9 +150,12 @@ def load_reward_model(
     if dtype is not None and dtype not in DTYPES:
         raise InputError(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
     spec = spec.model_copy(update={"dtype": dtype}) if dtype else spec
+    spec = spec if softcap is None else spec.model_copy(update={"softcap": softcap})
     place = placement(device, device_map, quantise, compile)
     if spec.base and (device_map or quantise):
         raise InputError(f"{spec.name} is an adapter, merged on loading: it takes neither device map nor quantisation")
+    if spec.base and not spec.softcap:
+        raise InputError(f"{spec.name}: its attention has no soft-capping that could be switched off")
     with _quiet():
         loaded = _load_demo(spec) if spec.base else _load_directory(spec, _fetch(spec), place)
     loaded.network.eval().requires_grad_(False)
@@ -218,8 +226,11 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
         return RewardModel(spec, network, None, Dialogue(tokenizer, template), why, **hashes)
     if template is None:
         raise InputError(f"{directory}: the tokenizer has no chat template: name one in a panel (key `template`)")
+    if not spec.softcap:
+        _uncap(config, str(directory))
+    options = place.load_options(dtype)
     trunk, info = AutoModel.from_pretrained(
-        directory, dtype=dtype, output_loading_info=True, trust_remote_code=False, **place.load_options(dtype)
+        directory, config=config, dtype=dtype, output_loading_info=True, trust_remote_code=False, **options
     )
     if info["missing_keys"]:
         raise InputError(f"{directory}: the weights lack {_few(info['missing_keys'])}")
@@ -232,6 +243,14 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
     settings = json.loads((directory / "config.json").read_text(encoding="utf-8"))
     head = find_head(Checkpoint(tensors, settings, str(directory), dialogue), spec.head)
     return RewardModel(spec, trunk, head, dialogue, _share_prefix(trunk), **hashes)
+
+
+def _uncap(config, where: str) -> None:
+    """Switch attention soft-capping off in a configuration that has it."""
+    text = config.get_text_config()
+    if getattr(text, "attn_logit_softcapping", None) is None:
+        raise InputError(f"{where}: its attention has no soft-capping that could be switched off")
+    text.attn_logit_softcapping = None
 
 
 def _is_decoder(config) -> bool:

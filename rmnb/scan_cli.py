@@ -20,6 +20,13 @@ DeviceMapOption = Annotated[
 ]
 QuantiseOption = Annotated[str | None, typer.Option(help="8bit or 4bit (needs a GPU and bitsandbytes).")]
 CompileOption = Annotated[str | None, typer.Option(help="default (torch.compile) or graphs (and CUDA graphs).")]
+SoftcapOption = Annotated[
+    str | None,
+    typer.Option(
+        help="off: leave out the soft-capping of Gemma 2's attention, as the papers' Gemma scores probably did "
+        "(inferred from their version of transformers, not documented). Default: on.",
+    ),
+]
 PresetOption = Annotated[str | None, typer.Option(help="t4: what fits a GPU of 16 GB, as on Colab.")]
 
 
@@ -43,6 +50,7 @@ def scan(
     quantise: QuantiseOption = None,
     compile: CompileOption = None,
     preset: PresetOption = None,
+    softcap: SoftcapOption = None,
 ) -> None:
     """Score every token of a vocabulary. Interrupted, the same command goes on where it stopped."""
     from rmnb import store
@@ -53,6 +61,9 @@ def scan(
     own = any(question.key == "custom" for question in questions)
     if out is None and (own or limit or spec.name not in members.model_names):
         raise InputError("a scan with a limit, a question of your own or a model outside the panel needs --out FILE")
+    cap = _on_or_off(softcap)
+    if out is None and cap is not None and cap != spec.softcap:
+        raise InputError(f"a scan with soft-capping {softcap} is not the panel's: it needs --out FILE")
     if out is not None and out.suffix != ".parquet":
         raise InputError(f"--out {out}: scans are Parquet files, choose a name that ends with .parquet")
     if out is not None and len(questions) > 1:
@@ -62,7 +73,8 @@ def scan(
         check_writable(path)
     from rmnb.scanning import scan_part, scan_vocabulary  # only now: what is wrong so far is said without torch
 
-    rm = load(spec, preset, dtype=dtype, device=device, device_map=device_map, quantise=quantise, compile=compile)
+    placed = {"device": device, "device_map": device_map, "quantise": quantise, "compile": compile}
+    rm = load(spec, preset, dtype=dtype, softcap=cap, **placed)
     for question, path in zip(questions, paths, strict=True):
         if path.exists():
             _refuse_other(path, rm, question.text, protocol, limit)
@@ -103,6 +115,12 @@ def if_named(panel: str) -> str | None:
     return None if panel == "demo" else panel
 
 
+def _on_or_off(text: str | None) -> bool | None:
+    if text not in (None, "on", "off"):
+        raise InputError(f"--softcap {text}: write on or off")
+    return None if text is None else text == "on"
+
+
 def _part(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
@@ -124,6 +142,8 @@ def _refuse_other(path: Path, rm, prompt: str, protocol: str, limit: int | None)
         "tokens": min(limit or rm.vocabulary_size, rm.vocabulary_size),
     }
     _, provenance = read_scan(path)
+    if ("soft-capping off" in provenance["attention"]) == rm.spec.softcap:
+        raise InputError(f"{path} holds another scan (it differs in soft-capping): delete it, or choose another --out")
     for key, value in asked.items():
         if provenance.get(key) != value:
             raise InputError(f"{path} holds another scan (it differs in {key}): delete it, or choose another --out")

@@ -225,7 +225,7 @@ def _provenance(
         "device_map": rm.placement.device_map,
         "quantise": rm.placement.quantise,
         "compile": rm.placement.compile,
-        "attention": attention,
+        "attention": attention if rm.spec.softcap else f"{attention}, soft-capping off",
         "batch_size": batch_size,
         "tokens": size,
         "versions": versions(),
