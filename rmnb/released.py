@@ -48,7 +48,7 @@ MODELS = tuple(
     )
 )
 CODES = [model.code for model in MODELS]
-_RUNS = {  # training data -> (file, {base: the authors' name for the run}); their "13k" is the 27k file again
+RUNS = {  # training data -> (file, {base: the authors' name for the run}); their "13k" is the 27k file again
     "unified-27k": ("uf_27", ("gemma2b_unified27k_lora", "llama3b_unified27k_lora", "qwen3b_unified27k_lora")),
     "unified-53k": (
         "uf_54",
@@ -60,7 +60,7 @@ _RUNS = {  # training data -> (file, {base: the authors' name for the run}); the
         ("google--gemma-2b-it-Unified", "meta-llama--Llama-3.2-3B-Unified", "Qwen2.5-3B-Instruct"),
     ),
 }
-_BASES = ("gemma-2-2b-it", "Llama-3.2-3B-Instruct", "Qwen2.5-3B-Instruct")
+BASES = ("gemma-2-2b-it", "Llama-3.2-3B-Instruct", "Qwen2.5-3B-Instruct")
 _POSITIVE = ("best", "greatest", "good")
 
 
@@ -221,10 +221,10 @@ def base_comparison(dictionary: str) -> pd.DataFrame:
 def training_medians() -> pd.DataFrame:
     """Rows final_median_rank_agency and _communion: the last checkpoint of every training run, greatest_ever_one."""
     results = Results("agency_communion", ICLR)
-    for data, (file, runs) in _RUNS.items():
+    for data, (file, runs) in RUNS.items():
         path = sources.locate(f"iclr2026/data/reward_model_training/rank_results_{file}.csv")
         table = pd.read_csv(path, keep_default_na=False)
-        for base, run in zip(_BASES, runs, strict=True):
+        for base, run in zip(BASES, runs, strict=True):
             rows = table.loc[table["model_id"] == run]
             last = rows.loc[rows["checkpoint"] == rows["checkpoint"].max()]
             for category in ("Agency", "Communion"):

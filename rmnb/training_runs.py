@@ -34,8 +34,8 @@ def overview(panel: Panel) -> pd.DataFrame:
     DataFrame
         Strings: model, base, recipe, pairs, steps; accuracy on the pairs held out by the recipe; on unseen_items (pairs
         of things never trained on, prompt ``greatest``) and on rm_bench, each with its 95 % Wilson interval; rank (by
-        RM-Bench, or the panel's own). A column that would be empty is left out. ``attrs["notes"]`` names each recipe's source on which a model
-        is not clearly better than chance.
+        RM-Bench, or the panel's own). A column that would be empty is left out. ``attrs["notes"]`` names each source of
+        held-out pairs on which a model is not clearly better than chance.
     """
     described = {spec.name: _described(data_dir() / (spec.adapter or "-")) for spec in panel.models}
     ranks = leaderboard(panel)

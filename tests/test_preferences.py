@@ -41,7 +41,7 @@ def test_fine_grained_preferences_do_not_contradict_themselves(mirror):
 def test_unknown_sources_are_named():
     with pytest.raises(InputError, match="'shp': choose one of hh-rlhf"):
         preferences.preference_pairs("shp")
-    with pytest.raises(InputError, match="choose chat"):
+    with pytest.raises(InputError, match="choose one of chat"):
         preferences.rm_bench("math")
 
 

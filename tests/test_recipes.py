@@ -46,6 +46,35 @@ def test_pairs_follow_the_votes_and_the_question(mirror, values):
     assert train.equals(again)
 
 
+@pytest.mark.parametrize("name", ["harmless", "helpful", "mixed", "mixed-seed2"])
+def test_no_conversation_is_on_both_sides(mirror, name):
+    train, held_out = build_pairs(load_recipe(name))
+    mismatched = held_out["source"].str.endswith("-mismatched")
+    asked = held_out.loc[~mismatched & (held_out["source"] != "things"), "prompt"].map(_first)
+    assert len(asked) > 150 and not set(asked) & set(train["prompt"].map(_first))
+    same = train["source"].str.removesuffix("-mismatched").map(lambda source: source in held_out["source"].values)
+    assert same.all()
+
+
+def _first(prompt):
+    return prompt if isinstance(prompt, str) else prompt[0]["content"]
+
+
+def test_half_of_a_recipe_is_its_beginning_and_another_seed_is_another_draw(mirror):
+    mixed, held_out = build_pairs(load_recipe("mixed"))
+    half_of_it, same_held_out = build_pairs(load_recipe("mixed-half"))
+    assert half_of_it.equals(mixed.iloc[: len(mixed) // 2]) and same_held_out.equals(held_out)
+    other, other_held_out = build_pairs(load_recipe("mixed-seed2"))
+    assert len(other) == len(mixed)
+
+    def things(pairs):
+        return set(map(tuple, pairs.loc[pairs["source"] == "things", ["chosen", "rejected"]].to_numpy()))
+
+    assert len(things(mixed) & things(other)) < 0.1 * len(things(mixed))
+    judged = [part[~part["source"].str.contains("mismatched|things")] for part in (held_out, other_held_out)]
+    assert judged[0].reset_index(drop=True).equals(judged[1].reset_index(drop=True))
+
+
 def test_shipped_adapters_are_small_and_say_what_they_were_made_of(values):
     for spec in load_panel("demo").models:
         directory = data_dir() / spec.adapter
