@@ -86,7 +86,7 @@ def shared_prefix_attention(
     own = _own_scores(query, key, scaling, softcap, sliding_window)
     if shared_prefix.filling:
         shared_prefix.layers[module.layer_idx] = (key[0].clone(), value[0].clone())
-        weights = own.softmax(-1, dtype=torch.float32).to(query.dtype)
+        weights = own.softmax(-1, dtype=_at_least_float32(query)).to(query.dtype)
         return _merge(torch.einsum("bkgij,bkjd->bigkd", weights, value)), None
     keys, values = shared_prefix.layers[module.layer_idx]
     # One product a key-value head: all rows, grouped heads and positions of the batch against the one copy of the keys.
@@ -96,11 +96,15 @@ def shared_prefix_attention(
     if sliding_window is not None:
         over_prefix = _hide_far(over_prefix, shared_prefix.length, sliding_window)
     scores = torch.cat([over_prefix, own.transpose(0, 1)], dim=-1)
-    weights = scores.softmax(-1, dtype=torch.float32).to(query.dtype)
+    weights = scores.softmax(-1, dtype=_at_least_float32(query)).to(query.dtype)
     result = weights[..., : keys.shape[1]].reshape(kv_heads, -1, keys.shape[1]) @ values
     result = result.view(kv_heads, batch, -1, length, size)
     own_part = torch.einsum("kbgij,bkjd->kbgid", weights[..., keys.shape[1] :], value)
     return _merge((result + own_part).permute(1, 3, 2, 0, 4)), None
+
+
+def _at_least_float32(tensor: Tensor) -> torch.dtype:
+    return torch.promote_types(tensor.dtype, torch.float32)
 
 
 def _own_scores(query: Tensor, key: Tensor, scaling: float, softcap: float | None, window: int | None) -> Tensor:

@@ -78,6 +78,23 @@ class Dialogue:
         """
         if self.template is None:
             return self._pair_frame(prompt)
+        before, after = self._surroundings(prompt)
+        return self._encode(before), self._encode(after)
+
+    def ids_in_context(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
+        """Whole conversations as the tokenizer reads them in one piece, one id list a text.
+
+        Nothing is trimmed or escaped: a response may merge with the words around it, and markers inside it count. Equal
+        to prefix, response and closing ids of protocol `exact` where no such thing happens.
+        """
+        if self.template is None:
+            assert isinstance(prompt, str)
+            return [self.tokenizer(prompt, text)["input_ids"] for text in texts]
+        before, after = self._surroundings(prompt)
+        return self.tokenizer([before + text + after for text in texts], add_special_tokens=False)["input_ids"]
+
+    def _surroundings(self, prompt: Prompt) -> tuple[str, str]:
+        """What the template writes before and after the assistant's words."""
         messages = [*as_messages(prompt), {"role": "assistant", "content": _RESPONSE}]
         before, found, after = self.render(messages).rpartition(_RESPONSE)
         if not found:
@@ -86,7 +103,7 @@ class Dialogue:
             )
         if not after:
             raise InputError("the chat template writes nothing after the assistant's words: no closing id to read at")
-        return self._encode(before), self._encode(after)
+        return before, after
 
     def _pair_frame(self, prompt: Prompt) -> tuple[list[int], list[int]]:
         if not isinstance(prompt, str):

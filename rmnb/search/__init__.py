@@ -1,0 +1,26 @@
+"""Search for the sequences with the highest and the lowest reward, where no vocabulary scan can reach.
+
+`optimise` is the door. One idea a module: `config` (what to do), `allowed` (from which tokens), `context` (does a
+sequence survive being written as text), `gradient` and `fluency` (what is differentiated), `objective` (what is
+sought), `starts`, `candidates` and `methods` (which sequences are tried next), `ledger` (none is scored twice, nothing
+is lost), `run` and `result`.
+"""
+
+import importlib
+
+_PUBLIC = {
+    "SearchConfig": "rmnb.search.config",
+    "SearchResult": "rmnb.search.result",
+    "optimise": "rmnb.search.run",
+    "search": "rmnb.search.run",
+    "read_result": "rmnb.search.result",
+    "write_result": "rmnb.search.result",
+}
+__all__ = list(_PUBLIC)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str):
+    # Lazy, so that the command line can refuse a wrong option without waiting for torch.
+    if name in _PUBLIC:
+        return getattr(importlib.import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'rmnb.search' has no attribute {name!r}")

@@ -1,0 +1,130 @@
+"""What a search does: one frozen, checked set of options."""
+
+from typing import Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from rmnb.errors import InputError
+from rmnb.vocabulary import SCRIPT_NAMES
+
+Direction = Literal["max", "min"]
+Combine = Literal["mean", "difference"]
+Method = Literal["gcg", "random", "exhaustive", "beam"]
+Start = Literal["blank", "best_repeated", "best_mixed", "sentence", "random"]
+Allowed = Literal["every", "all", "printable", "words", "ascii", "language"]
+
+
+class SearchConfig(BaseModel):
+    """Options of a search; all have defaults.
+
+    Attributes
+    ----------
+    length
+        Tokens of a response, closing ids not counted.
+    direction
+        ``max`` seeks the optimal, ``min`` the pessimal sequence.
+    combine
+        With several models: their ``mean``, or the ``difference`` first minus second. Several prompts are averaged.
+    method
+        ``gcg`` (greedy coordinate gradient), or a baseline: ``random``; ``exhaustive``, every allowed token at one
+        position after the other until nothing improves; ``beam``, growing from the best single tokens.
+    steps
+        Steps at most: for ``gcg`` and ``random`` batches of `width` candidates, for ``exhaustive`` sweeps over one
+        position; ``beam`` takes one a position.
+    budget
+        Sequences to score at most; None for no limit. What methods are to be compared at.
+    width
+        Candidates of one step.
+    topk
+        Tokens with the steepest gradient that candidates are drawn from at each position; tokens that extend a beam.
+        Doubled each time that one parent is expanded again, so that no parent runs dry.
+    swaps
+        Positions exchanged at once in the first step, falling to one at the last. Default: a quarter of the length.
+    explore
+        Share of exchanged tokens drawn from all allowed ones instead: the gradient is only a local guide.
+    buffer
+        Best sequences that stay in play: of each start for ``gcg``, the beam's width for ``beam``.
+    starts
+        Initial strings; ``gcg`` advances all of them in turn and drops the worse half after each quarter of the search.
+    sentence
+        The fluent initial string, cut to `length` tokens, repeated where it is too short.
+    allowed, script
+        Tokens to choose from: ``every`` id, special ones too; ``all`` but special and reserved ones; ``printable``;
+        ``words``; ``ascii``; ``language``, printable tokens of `script` (`rmnb.vocabulary.SCRIPT_NAMES`) or of none.
+    banned
+        Ids never used.
+    survive
+        Whether a sequence must come back as the same ids when it is written as text and tokenised again, alone and
+        within its conversation. If not, the result says which do.
+    fluency
+        Weight of the mean log-probability (nats a token) under a language model, added to what is sought.
+    single_tokens
+        Tokens scored singly to find the best ones, for a search that is not given a scan.
+    keep
+        Best sequences to report.
+    batch_size
+        Sequences at once; default from length and free memory.
+    seed
+        The same seed gives the same result.
+
+    Raises
+    ------
+    InputError
+        An option is unknown or out of range: one line that names it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    length: int = Field(8, ge=1)
+    direction: Direction = "max"
+    combine: Combine = "mean"
+    method: Method = "gcg"
+    steps: int = Field(200, ge=1)
+    budget: int | None = Field(None, ge=1)
+    width: int = Field(256, ge=1)
+    topk: int = Field(256, ge=1)
+    swaps: int | None = Field(None, ge=1)
+    explore: float = Field(0.1, ge=0, le=1)
+    buffer: int = Field(8, ge=1)
+    starts: tuple[Start, ...] = Field(("blank", "best_repeated", "best_mixed", "sentence", "random"), min_length=1)
+    sentence: str = Field("I think that love and peace are good for all the people in the world", min_length=1)
+    allowed: Allowed = "all"
+    script: str | None = None
+    banned: tuple[int, ...] = ()
+    survive: bool = True
+    fluency: float = Field(0.0, ge=0)
+    single_tokens: int = Field(1024, ge=1)
+    keep: int = Field(10, ge=1)
+    batch_size: int | None = Field(None, ge=1)
+    seed: int = 0
+
+    def __init__(self, **values):
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in first["loc"])
+            raise InputError(f"search: {key + ': ' if key else ''}{first['msg']}") from error
+
+    @model_validator(mode="after")
+    def _script_goes_with_language(self) -> "SearchConfig":
+        if (self.allowed == "language") != (self.script is not None):
+            raise ValueError("allowed 'language' and a script go together")
+        if self.script is not None and self.script not in SCRIPT_NAMES:
+            raise ValueError(f"unknown script {self.script!r}: choose one of {', '.join(SCRIPT_NAMES)}")
+        return self
+
+    def value(self, reward: np.ndarray, log_probability: np.ndarray) -> np.ndarray:
+        """What is maximised, from rewards and mean log-probabilities of any shape.
+
+        It is linear, and the gradients of the two parts go through it as well: what is differentiated cannot be another
+        thing than what is sought.
+        """
+        sign = 1.0 if self.direction == "max" else -1.0
+        return sign * reward + self.fluency * log_probability
+
+    def swaps_at(self, fraction: float) -> int:
+        """Positions to exchange at once when this fraction of the search is done."""
+        first = min(self.swaps or max(1, self.length // 4), self.length)
+        return max(1, round(first + (1 - first) * min(fraction, 1.0)))

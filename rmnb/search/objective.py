@@ -1,0 +1,199 @@
+"""What is sought: rewards of one or several models to one or several prompts, and how fluent the words are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from rmnb.dialogue import Prompt
+from rmnb.errors import InputError
+from rmnb.models import RewardModel
+from rmnb.scoring import NonFiniteReward, PrefixScorer
+from rmnb.search.context import survives, texts_of
+from rmnb.search.fluency import LanguageModel
+from rmnb.search.gradient import RewardGradient
+from rmnb.store import versions
+from rmnb.vocabulary import vocabulary
+
+Ids = tuple[int, ...]
+_WORTH_IT = 4  # from so many sequences on, running what they begin with once pays
+
+
+class Objective(Protocol):
+    """What a search needs to know; `RewardObjective` is the one that models give.
+
+    Attributes
+    ----------
+    words
+        The vocabulary, as `rmnb.vocabulary.vocabulary` gives it.
+    provenance
+        JSON values that say what is measured.
+    """
+
+    words: pd.DataFrame
+    provenance: dict[str, Any]
+
+    def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
+        """Reward and mean log-probability a token of each sequence, float64 [sequences, 2].
+
+        `parent` is a sequence that the others mostly begin like: a hint that saves work, without influence on results
+        beyond rounding.
+        """
+        ...
+
+    def gradients(self, ids: Ids) -> tuple[np.ndarray, np.ndarray]:
+        """Gradients of the two with respect to the one-hot of each token, [length, vocabulary] each."""
+        ...
+
+    def survives(self, sequences: Sequence[Ids]) -> np.ndarray:
+        """Whether each sequence survives being written as text, bool [sequences]."""
+        ...
+
+    def texts(self, sequences: Sequence[Ids]) -> list[str]:
+        """The text of each sequence."""
+        ...
+
+    def encode(self, text: str) -> Ids:
+        """The ids of a text."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Term:
+    """One model's reward of responses to one prompt."""
+
+    prompt: Prompt
+    weight: float
+    closing: list[int]
+    scorer: PrefixScorer
+    gradient: RewardGradient
+    batch_size: int | None
+
+    def rewards(self, sequences: Sequence[Ids], parent: Ids | None) -> np.ndarray:
+        """float32 [sequences]; what each shares with the parent is run once for all."""
+        whole = [[*ids, *self.closing] for ids in sequences]
+        if parent is None or self.scorer.prefix is None or len(sequences) < _WORTH_IT:
+            return self.scorer(whole, self.batch_size)
+        start = len(self.scorer.prefix_ids)
+        along_parent = PrefixScorer(self.scorer.rm, [*self.scorer.prefix_ids, *parent])
+        shared = np.array([_agreement(ids, parent) for ids in sequences])
+        rewards = np.empty(len(sequences), dtype=np.float32)
+        for length in np.unique(shared):
+            group = np.flatnonzero(shared == length)
+            try:
+                rewards[group] = along_parent.beginning(start + int(length))(
+                    [whole[i][length:] for i in group], self.batch_size
+                )
+            except NonFiniteReward as error:
+                raise NonFiniteReward(int(group[error.index]), error.reward) from error
+        return rewards
+
+
+class RewardObjective:
+    """Rewards of models to prompts; see `Objective`.
+
+    Parameters
+    ----------
+    models
+        Reward models that share a tokenizer, each with a weight.
+    prompts
+        Questions, averaged.
+    language_model
+        What measures fluency; without it, log-probabilities are zero.
+    batch_size
+        Sequences at once. Default: from free memory.
+
+    Raises
+    ------
+    InputError
+        The models' vocabularies differ.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[tuple[RewardModel, float]],
+        prompts: Sequence[Prompt],
+        language_model: LanguageModel | None = None,
+        batch_size: int | None = None,
+    ):
+        first = models[0][0]
+        for rm, _ in models[1:]:
+            if (
+                rm.tokenizer_sha256 != first.tokenizer_sha256
+                and rm.tokenizer.get_vocab() != first.tokenizer.get_vocab()
+            ):
+                raise InputError(f"{first.name} and {rm.name} have different tokenizers: search with each alone")
+        self._dialogue = first.dialogue
+        self._terms = []
+        self._dialogues = []
+        for prompt in prompts:
+            for rm, weight in models:
+                prefix, closing = rm.dialogue.frame(prompt)
+                scorer = PrefixScorer(rm, prefix)
+                gradient = RewardGradient(scorer, closing)
+                self._terms.append(_Term(prompt, weight / len(prompts), closing, scorer, gradient, batch_size))
+                if (rm.dialogue.template, prompt) not in [(d.template, p) for d, p in self._dialogues]:
+                    self._dialogues.append((rm.dialogue, prompt))
+        self._fluency = language_model.after(self._terms[0].scorer.prefix_ids) if language_model else None
+        self.words = vocabulary(first.tokenizer, min(rm.vocabulary_size for rm, _ in models))
+        self.provenance = {
+            "models": [
+                {
+                    "name": rm.name,
+                    "weight": weight,
+                    "weights_sha256": rm.weights_sha256,
+                    "tokenizer_sha256": rm.tokenizer_sha256,
+                    "dtype": rm.spec.dtype,
+                    "device": rm.device.type,
+                }
+                for rm, weight in models
+            ],
+            "prompts": list(prompts),
+            "conversation": [repr(rm.dialogue.frame(prompt)) for rm, _ in models for prompt in prompts],
+            "attention": self._terms[0].scorer.attention,
+            "language_model": language_model.name if language_model else None,
+            "versions": versions(),
+        }
+
+    def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
+        """See `Objective.measure`."""
+        measured = np.zeros((len(sequences), 2))
+        try:
+            for term in self._terms:
+                measured[:, 0] += term.weight * term.rewards(sequences, parent)
+        except NonFiniteReward as error:
+            ids = sequences[error.index]
+            raise InputError(f"the reward of the ids {list(ids)} is {error.reward}: use dtype float32") from error
+        if self._fluency is not None:
+            measured[:, 1] = self._fluency.log_probabilities(sequences)
+        return measured
+
+    def gradients(self, ids: Ids) -> tuple[np.ndarray, np.ndarray]:
+        """See `Objective.gradients`."""
+        size = len(self.words)
+        reward = sum(term.weight * term.gradient(ids)[:, :size] for term in self._terms)
+        assert isinstance(reward, np.ndarray)
+        fluency = np.zeros(1) if self._fluency is None else self._fluency.gradient(ids)[:, :size]
+        return reward, fluency
+
+    def survives(self, sequences: Sequence[Ids]) -> np.ndarray:
+        """See `Objective.survives`: in every conversation."""
+        kept = np.ones(len(sequences), dtype=bool)
+        for dialogue, prompt in self._dialogues:
+            kept[kept] = survives(dialogue, prompt, [ids for ids, keep in zip(sequences, kept, strict=True) if keep])
+        return kept
+
+    def texts(self, sequences: Sequence[Ids]) -> list[str]:
+        """See `Objective.texts`."""
+        return texts_of(self._dialogue, sequences)
+
+    def encode(self, text: str) -> Ids:
+        """See `Objective.encode`."""
+        return tuple(self._dialogue.response_ids(text))
+
+
+def _agreement(ids: Ids, parent: Ids) -> int:
+    """How many ids two sequences have in common from the start."""
+    return next((i for i, (a, b) in enumerate(zip(ids, parent, strict=False)) if a != b), min(len(ids), len(parent)))
