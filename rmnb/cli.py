@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from rmnb import data_cli
+from rmnb.check_cli import check
 from rmnb.errors import InputError
 from rmnb.files import check_writable
+from rmnb.logprobs_cli import logprobs
 from rmnb.noise_cli import noise
 from rmnb.panel import find_spec, load_panel
 from rmnb.scan_cli import (
@@ -31,6 +33,8 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Look inside 
 
 app.add_typer(data_cli.app, name="data")
 app.command()(scan)
+app.command()(check)
+app.command()(logprobs)
 app.command()(noise)
 app.command()(search)
 

@@ -268,6 +268,12 @@ def _read(kind: type[Kind], name: str | Path, directory: Path, what: str) -> Kin
         raise InputError(f"{path}: {key}: {first['msg']}") from error
 
 
+def find_base(panel: Panel, name: str) -> BaseSpec | str:
+    """The panel's language model of that name or source, else the name itself: a hub id, a directory or a demo base."""
+    known = any(name in (base.name, base.source) for base in panel.bases)
+    return panel.base(name) if known else name
+
+
 def find_spec(name: str | Path, panel: str | Path | Panel | None = None) -> ModelSpec:
     """The ModelSpec that a name stands for: of the panel, of any shipped panel, a directory, or a hub id."""
     text = str(name)
