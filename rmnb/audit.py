@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rmnb.list_scores import read_list
 from rmnb.models import RewardModel, load_reward_model
 from rmnb.panel import Panel, load_panel
 from rmnb.scoring import PrefixScorer, score_sequences
-from rmnb.store import read_scan, store_directory
+from rmnb.store import Provenance, read_scan, store_directory
 
 # Largest difference between this engine and the plain pass of another machine that is rounding and not disagreement.
 TOLERANCE = 1e-3
@@ -25,7 +26,7 @@ def audit_panel(
     panel
         A panel with shipped scores.
     sample
-        Tokens of each scan to score again.
+        Tokens of each scan to score again; of each list of texts, half as many.
     seed
         Of the random sample.
     models
@@ -48,10 +49,12 @@ def audit_panel(
     for name in models or panel.model_names:
         spec = panel.model(name)
         files = sorted((store_directory(panel) / name).glob("*.parquet"))
-        if files:
+        lists = sorted((store_directory(panel) / name / "lists").glob("*.parquet"))
+        if files or lists:
             # The plain path shares nothing with the engine that made the scores.
             rm = dataclasses.replace(load_reward_model(spec), plain_because="audited by whole sequences")
             rows += [_audit(rm, file, sample, rng) for file in files]
+            rows += [_audit_list(rm, file, sample // 2, rng) for file in lists if not read_list(file)[0].empty]
     columns = ["model", "prompt", "protocol", "tokens", "largest_difference", "verdict"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -65,8 +68,22 @@ def _audit(rm: RewardModel, file: Path, sample: int, rng: np.random.Generator) -
     else:
         texts = chosen["token"].map(rm.dialogue.published_token).tolist()
         again = score_sequences(rm, rm.dialogue.published_ids(provenance["prompt"], texts))
-    difference = float(np.abs(again - chosen["score"].to_numpy()).max())
-    verdict = "ok" if difference <= TOLERANCE else "scores differ"
+    verdict = _verdict(rm, provenance, again, chosen["score"].to_numpy())
+    return rm.name, provenance["prompt_key"], provenance["protocol"], len(chosen), *verdict
+
+
+def _audit_list(rm: RewardModel, file: Path, sample: int, rng: np.random.Generator) -> tuple:
+    """A list of texts: some of them under two of its prompts."""
+    table, provenance = read_list(file)
+    prompts = rng.choice(list(provenance["prompts"]), min(2, len(provenance["prompts"])), replace=False)
+    chosen = table.iloc[np.sort(rng.choice(len(table), min(sample // len(prompts), len(table)), replace=False))]
+    again = np.concatenate([rm.score(provenance["prompts"][key], chosen["text"].tolist()) for key in prompts])
+    verdict = _verdict(rm, provenance, again, np.concatenate([chosen[key].to_numpy() for key in prompts]))
+    return rm.name, f"{file.stem} (list)", provenance["protocol"], len(again), *verdict
+
+
+def _verdict(rm: RewardModel, provenance: Provenance, again: np.ndarray, shipped: np.ndarray) -> tuple[float, str]:
+    difference = float(np.abs(again - shipped).max())
     if provenance["weights_sha256"] != rm.weights_sha256:
-        verdict = "weights differ"
-    return rm.name, provenance["prompt_key"], provenance["protocol"], len(chosen), difference, verdict
+        return difference, "weights differ"
+    return difference, "ok" if difference <= TOLERANCE else "scores differ"

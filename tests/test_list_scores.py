@@ -1,0 +1,62 @@
+"""Lists of texts: scored under many prompts, kept without their texts, and audited like scans."""
+
+import numpy as np
+import pytest
+from checkpoints import write_decoder
+
+import rmnb
+from rmnb import lexicons, list_scores, store, text_lists
+from rmnb.audit import audit_panel
+from rmnb.errors import InputError
+from rmnb.panel import Panel
+from rmnb.text_lists import TextList
+
+
+@pytest.fixture
+def panel(tmp_path, monkeypatch):
+    monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
+    monkeypatch.setitem(text_lists.LISTS, "words", TextList("words", ("agency_communion",), ("greatest", "iclr2026")))
+    return Panel.model_validate(
+        {
+            "name": "tiny",
+            "title": "Tiny",
+            "models": [{"name": "tiny", "source": str(write_decoder(tmp_path / "model", rows=5000))}],
+            "prompts": [{"key": "greatest", "text": "What is greatest?", "framing": "positive"}],
+            "prompt_sets": ["iclr2026"],
+        }
+    )
+
+
+def test_every_text_gets_the_reward_of_every_prompt(panel):
+    rm = rmnb.load_reward_model(panel.model("tiny"))
+    path = list_scores.score_list(rm, panel, "words")
+    words = lexicons.agency_communion()["word"].tolist()
+    table, provenance = list_scores.read_list(path)
+    assert table["text"].tolist() == words and len(provenance["prompts"]) == 55
+    for key in ("greatest", table.columns[30]):
+        expected = rm.score(panel.prompt(key).text, words[:5])
+        np.testing.assert_allclose(table[key].iloc[:5], expected, atol=1e-4)
+    assert b"achievement" not in path.read_bytes()
+    wide = list_scores.load_list_scores(panel, "words", "greatest")
+    assert wide.columns.tolist() == ["part", "text", "tiny"] and wide["tiny"].equals(table["greatest"].rename("tiny"))
+    with pytest.raises(InputError, match="not scored with prompt 'worst'"):
+        list_scores.load_list_scores(panel, "words", "worst")
+
+
+def test_the_audit_finds_a_wrong_score_in_a_list(panel):
+    rm = rmnb.load_reward_model(panel.model("tiny"))
+    path = list_scores.score_list(rm, panel, "words")
+    assert set(audit_panel(panel, sample=40)["verdict"]) == {"ok"}
+    frame, provenance = store.read_table(path)
+    numbers = frame.columns[2:]
+    frame[numbers] += np.float32(0.01)
+    store.write_table(path, frame, provenance)
+    report = audit_panel(panel, sample=40).set_index("prompt")["verdict"]
+    assert report["words (list)"] == "scores differ"
+
+
+def test_an_unknown_list_is_named(panel):
+    with pytest.raises(InputError, match="choose one of elo, words, training"):
+        list_scores.load_list_scores(panel, "verbs", "greatest")
+    with pytest.raises(InputError, match="no model of panel tiny has scored the list elo"):
+        list_scores.load_list_scores(panel, "elo", "greatest")
