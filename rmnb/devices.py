@@ -13,7 +13,8 @@ import torch
 
 from rmnb.errors import InputError
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+MIXED = "bfloat16-mixed"  # loaded in fp32, then `rmnb.precision`
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, MIXED: torch.float32}
 QUANTISED = ("8bit", "4bit")
 COMPILED: dict[str, dict[str, Any]] = {"default": {}, "graphs": {"mode": "reduce-overhead"}}
 _MAPS = ("auto", "balanced", "sequential")

@@ -25,7 +25,7 @@ from transformers.utils import logging as transformers_logging
 from rmnb import attention
 from rmnb.adapters import merge_adapter
 from rmnb.bases import BASES, base_directory, base_tokenizer
-from rmnb.devices import DTYPES, Placement, input_device, placement
+from rmnb.devices import DTYPES, MIXED, Placement, input_device, placement
 from rmnb.dialogue import Dialogue, Prompt
 from rmnb.errors import InputError
 from rmnb.files import data_dir, sha256
@@ -33,6 +33,7 @@ from rmnb.head_formats import find_head
 from rmnb.heads import Checkpoint, Head, read_tensors
 from rmnb.hub import fetch
 from rmnb.panel import ModelSpec, Panel, find_spec
+from rmnb.precision import use_mixed_precision
 
 logger = logging.getLogger(__name__)
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
@@ -127,7 +128,8 @@ def load_reward_model(
     panel
         Where to look a nickname up; without it, the panels that ship with rmnb.
     dtype
-        ``float32``, ``bfloat16`` or ``float16`` for the trunk; the head is always fp32. Default: the spec's own.
+        ``float32``, ``bfloat16`` or ``float16`` for the trunk, or ``bfloat16-mixed``: only its matrix products in
+        bfloat16 (`rmnb.precision`). The head is always fp32. Default: the spec's own.
     device
         A torch device. Default: ``cuda`` if there is one, else ``cpu``.
     device_map
@@ -154,11 +156,15 @@ def load_reward_model(
     place = placement(device, device_map, quantise, compile)
     if spec.base and (device_map or quantise):
         raise InputError(f"{spec.name} is an adapter, merged on loading: it takes neither device map nor quantisation")
+    if spec.dtype == MIXED and (device_map or quantise):
+        raise InputError(f"{MIXED} goes with neither device map nor quantisation: use bfloat16")
     if spec.base and not spec.softcap:
         raise InputError(f"{spec.name}: its attention has no soft-capping that could be switched off")
     with _quiet():
         loaded = _load_demo(spec) if spec.base else _load_directory(spec, _fetch(spec), place)
     loaded.network.eval().requires_grad_(False)
+    if spec.dtype == MIXED:
+        use_mixed_precision(loaded.network)
     place.settle(loaded.network)
     loaded = replace(loaded, placement=place)
     if loaded.head is None:

@@ -48,7 +48,7 @@ class ModelSpec(_Strict):
     base: str | None = None
     adapter: str | None = None
     template: str | None = None
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    dtype: Literal["float32", "bfloat16", "float16", "bfloat16-mixed"] = "float32"
     head: HeadName | None = Field(default=None, description="how the reward is read, where the tensors leave a choice")
     family: str | None = None
     developer: str | None = None

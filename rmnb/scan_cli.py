@@ -12,7 +12,9 @@ from rmnb.panel import ModelSpec, find_spec, load_panel
 
 PanelOption = Annotated[str, typer.Option(help="Name of a panel, or path of your own YAML.")]
 ProtocolOption = Annotated[str, typer.Option(help="exact: the token's own id. published: as the papers' code.")]
-DtypeOption = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16. Default: the model's own.")]
+DtypeOption = Annotated[
+    str | None, typer.Option(help="float32, bfloat16, float16 or bfloat16-mixed. Default: the model's own.")
+]
 ModelArgument = Annotated[str, typer.Argument(help="Nickname in a panel, hub id owner/name, or checkpoint directory.")]
 DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 … Default: a GPU if there is one.")]
 DeviceMapOption = Annotated[
