@@ -159,3 +159,30 @@ def test_import_is_light():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("levels", [None, 4])
+def test_the_interval_of_spearman_is_that_of_the_jackknife(levels):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400)
+    y = x + rng.normal(size=400)
+    if levels:  # scores in half precision tie by the thousand
+        x, y = np.round(x * levels / 4), np.round(y)
+    found = stats.spearman_interval(x, y)
+    assert found.value == pytest.approx(stats.spearman(x, y), abs=1e-12)
+    left_out = np.array([stats.spearman(np.delete(x, i), np.delete(y, i)) for i in range(len(x))])
+    jackknife = np.sqrt((len(x) - 1) * np.var(left_out))
+    assert found.standard_error == pytest.approx(jackknife, rel=0.02)
+    # Every row twice, as its own cluster of two, is the same evidence, not twice as much.
+    twice = stats.spearman_interval(np.repeat(x, 2), np.repeat(y, 2), np.repeat(np.arange(400), 2))
+    assert twice.standard_error == pytest.approx(found.standard_error, rel=0.02)
+
+
+def test_the_interval_of_spearman_covers_the_truth():
+    rng = np.random.default_rng(1)
+    truth, inside = 6 / np.pi * np.arcsin(0.6 / 2), 0
+    for _ in range(300):
+        x = rng.normal(size=200)
+        found = stats.spearman_interval(x, 0.6 * x + 0.8 * rng.normal(size=200))
+        inside += found.ci_low < truth < found.ci_high
+    assert 0.91 <= inside / 300 <= 0.98

@@ -1,6 +1,6 @@
 """Estimators and tests: arrays in, frozen dataclasses or arrays out. Imports neither torch nor pandas."""
 
-from rmnb.stats.concordance import kendall_interval
+from rmnb.stats.concordance import kendall_interval, spearman_interval
 from rmnb.stats.estimate import Estimate
 from rmnb.stats.gaps import Gap, identity_gaps
 from rmnb.stats.geometry import Alignment, Embedding, align, embed
@@ -77,6 +77,7 @@ __all__ = [
     "same",
     "sign_flip_test",
     "spearman",
+    "spearman_interval",
     "spearman_matrix",
     "stable_order",
     "standardise",

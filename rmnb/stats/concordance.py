@@ -1,4 +1,4 @@
-"""Kendall's tau-b with an interval in closed form, from each row's concordance with all other rows."""
+"""Rank correlations with intervals in closed form: how much each row moves them, clusters summed."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 from rmnb.errors import InputError
 from rmnb.stats.estimate import Estimate, as_vector, check_same_length, cluster_codes
 from rmnb.stats.moments import influence_interval
-from rmnb.stats.ranks import dense_ranks
+from rmnb.stats.ranks import dense_ranks, mid_ranks
 
 
 def kendall_interval(
@@ -35,6 +35,46 @@ def kendall_interval(
     relative = untied_x / untied_x.mean() + untied_y / untied_y.mean() - 2
     influence = 2 * (concordance / scale - tau) - tau * relative
     return influence_interval(tau, influence, codes, n_clusters, confidence)
+
+
+def spearman_interval(
+    x: ArrayLike, y: ArrayLike, clusters: ArrayLike | None = None, confidence: float = 0.95
+) -> Estimate:
+    """Spearman's rho with an interval in closed form: its jackknife to first order, clusters summed; O(n log n).
+
+    A row moves rho by its own product of ranks and by moving the ranks of all rows above it; ties share ranks.
+
+    References
+    ----------
+    Borkowf (2002), Computing the nonnull asymptotic variance and the asymptotic relative efficiency of Spearman's rank
+    correlation.
+    """
+    x, y = as_vector(x, "x", minimum=3), as_vector(y, "y", minimum=3)
+    check_same_length(x=x, y=y)
+    codes, n_clusters = cluster_codes(clusters, len(x))
+    if n_clusters < 2:
+        raise InputError(f"an interval needs two clusters or more, got {n_clusters}")
+    a, b = ((mid_ranks(values) - 0.5) / len(x) - 0.5 for values in (x, y))
+    ranks = {"a": (a, dense_ranks(x)), "b": (b, dense_ranks(y))}
+    covariance, moved = {}, {}
+    for one, other in ("ab", "aa", "bb"):
+        (u, u_levels), (v, v_levels) = ranks[one], ranks[other]
+        product = u * v
+        covariance[one + other] = product.mean()
+        above = _mean_above(u_levels, v) + _mean_above(v_levels, u)
+        moved[one + other] = product + above - 3 * product.mean()
+    scale = np.sqrt(covariance["aa"] * covariance["bb"])
+    if scale == 0:
+        raise InputError("x or y is constant: Spearman's rho is not defined")
+    rho = covariance["ab"] / scale
+    spread = moved["aa"] / covariance["aa"] + moved["bb"] / covariance["bb"]
+    return influence_interval(rho, moved["ab"] / scale - rho / 2 * spread, codes, n_clusters, confidence)
+
+
+def _mean_above(levels: NDArray[np.integer], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """For each row the mean over all rows of `values` where the row is of a higher level, of half where of the same."""
+    sums = np.bincount(levels, values)
+    return (sums.sum() - np.cumsum(sums) + sums / 2)[levels] / len(values)
 
 
 def row_concordance(x: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.int64]:
