@@ -60,7 +60,7 @@ class Placement:
         InputError
             The device has not enough memory.
         """
-        if not self.load_options(torch.float32):
+        if self.device_map is None and not self.quantise:
             try:
                 network.to(self.device)
             except torch.OutOfMemoryError as error:
