@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from rmnb import preferences
+from rmnb import lexicons, preferences
 from rmnb.errors import InputError
 from rmnb.models import RewardModel
 from rmnb.panel import Panel
 from rmnb.preferences import RM_BENCH, rm_bench
 from rmnb.recipes import Recipe, build_pairs, half, thing_pairs
-from rmnb.stats import spearman
+from rmnb.stats import kendall_tau, spearman
 
 UNSEEN_PAIRS = 1000
 UNSEEN_GAP = 120
@@ -64,22 +64,43 @@ def pair_accuracy(rm: RewardModel, pairs: pd.DataFrame) -> Accuracy:
     return accuracy(chosen, rejected)
 
 
-def evaluate(rm: RewardModel, recipe: Recipe, panel: Panel) -> dict:
-    """Held-out measures of a demo model.
+def held_out_accuracy(rm: RewardModel, recipe: Recipe) -> dict:
+    """Accuracy on a recipe's held-out pairs: an `Accuracy` as dict for each source and, under ``all``, together."""
+    _, held_out = build_pairs(recipe)
+    by_source = {str(source): pair_accuracy(rm, part) for source, part in held_out.groupby("source")}
+    return {"all": vars(pooled(by_source.values()))} | {name: vars(part) for name, part in by_source.items()}
+
+
+def unseen_items(rm: RewardModel, panel: Panel) -> dict:
+    """How well a model ranks things that no model was trained on, under each of the panel's scanned prompts.
 
     Returns
     -------
     dict
-        ``held_out``: accuracy on the recipe's held-out pairs, by source. ``unseen_items``: for each of the panel's
-        prompts greatest, elo_greatest and worst, accuracy on pairs of EloEverything items of the held-out half at least
-        120 points apart, and Spearman's correlation of the reward with human Elo over all items of that half (for worst
-        the expected sign is negative, and the lower item is the right answer).
+        For each of the prompts greatest, elo_greatest and worst: accuracy on pairs of EloEverything items of the
+        held-out half at least 120 points apart, and human_spearman, Spearman's correlation of the reward with human Elo
+        over all items of that half (for worst the expected sign is negative, and the lower item is the right answer).
     """
-    _, held_out = build_pairs(recipe)
-    by_source = {str(source): pair_accuracy(rm, part) for source, part in held_out.groupby("source")}
+    return {key: _unseen_items(rm, panel, key) for key in ("greatest", "elo_greatest", "worst")}
+
+
+def framing(rm: RewardModel, panel: Panel) -> dict:
+    """Does the model read the question? Its rewards for AFINN's words as the greatest and as the worst thing.
+
+    Returns
+    -------
+    dict
+        greatest_valence, worst_valence: Spearman's correlation of each with valence. spearman, kendall_tau: of one with
+        the other; near 1 for a model that ranks words whatever it is asked, negative for one that turns them round.
+    """
+    rated = lexicons.afinn()
+    greatest, worst = (rm.score(panel.prompt(key).text, rated["word"].tolist()) for key in ("greatest", "worst"))
     return {
-        "held_out": {"all": vars(pooled(by_source.values()))} | {name: vars(part) for name, part in by_source.items()},
-        "unseen_items": {key: _unseen_items(rm, panel, key) for key in ("greatest", "elo_greatest", "worst")},
+        "greatest_valence": spearman(greatest, rated["valence"]),
+        "worst_valence": spearman(worst, rated["valence"]),
+        "spearman": spearman(greatest, worst),
+        "kendall_tau": kendall_tau(greatest, worst),
+        "words": len(rated),
     }
 
 

@@ -51,7 +51,7 @@ class Preferences(_Strict):
 
     source: str
     pairs: int
-    held_out: int = 200
+    held_out: int = 120
     longest: int = Field(description="bytes of prompt and longer response together, in UTF-8")
 
 

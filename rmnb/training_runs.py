@@ -97,9 +97,10 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
     Returns
     -------
     dict
-        What `rmnb.evaluation.evaluate` measured; it is also written to ``provenance.json``.
+        held_out, framing and, for a model of the panel, unseen_items and rm_bench: see the functions of
+        `rmnb.evaluation`. It is also written to ``provenance.json``.
     """
-    from rmnb.evaluation import evaluate, rm_bench_accuracy
+    from rmnb.evaluation import framing, held_out_accuracy, rm_bench_accuracy, unseen_items
     from rmnb.models import load_reward_model
     from rmnb.recipes import load_recipe
     from rmnb.train import fit
@@ -112,9 +113,9 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
     if not _described(directory):
         fit(spec, recipe, directory, work_directory(panel, name))
     rm = load_reward_model(spec.model_copy(update={"adapter": str(directory.resolve())}))
-    measured = evaluate(rm, recipe, panel)
+    measured = {"held_out": held_out_accuracy(rm, recipe), "framing": framing(rm, panel)}
     if name in panel.model_names:
-        measured["rm_bench"] = rm_bench_accuracy(rm)
+        measured |= {"unseen_items": unseen_items(rm, panel), "rm_bench": rm_bench_accuracy(rm)}
     with atomic_path(directory / "provenance.json") as path:
         path.write_text(json.dumps(_described(directory) | {"evaluation": measured}, indent=1) + "\n")
     return measured
