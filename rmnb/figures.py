@@ -248,3 +248,26 @@ def specification_curve(upper: Axes, lower: Axes, table: pd.DataFrame, meaning: 
     lower.tick_params(axis="y", length=0)
     lower.spines[["left", "bottom"]].set_visible(False)
     return upper, lower
+
+
+def courses(axes: Axes, lines: Mapping[str, pd.DataFrame], colour: Mapping[str, str], log: bool = True) -> Axes:
+    """How a measure goes on through training, one line and band for each run.
+
+    Parameters
+    ----------
+    lines
+        For each name a table with step, value, ci_low and ci_high, in the order of the steps.
+    colour
+        For each name its colour.
+    log
+        Steps on a logarithmic axis that begins at 0.
+    """
+    for name, line in lines.items():
+        axes.fill_between(line["step"], line["ci_low"], line["ci_high"], color=colour[name], alpha=0.2, linewidth=0)
+        axes.plot(line["step"], line["value"], color=colour[name], marker="o", markersize=3, label=_label(name))
+    axes.axhline(0, color=FAINT, linewidth=0.8, zorder=0)
+    if log:
+        axes.set_xscale("symlog", linthresh=1, linscale=0.5)
+        axes.set_xticks([0, 1, 4, 16, 64, 256], ["0", "1", "4", "16", "64", "256"])
+        axes.minorticks_off()
+    return axes

@@ -96,20 +96,23 @@ def slopes(trajectory: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        step, statistic (slope_valence: of the score over valence; slope_log_frequency: over Zipf frequency, valence
-        held fixed), value, ci_low, ci_high: standard deviations a point of valence, or a factor of ten in frequency.
+        step, statistic (slope_valence_standardised: over valence; slope_log_frequency_standardised: over the natural
+        logarithm of frequency, valence held fixed), value, ci_low, ci_high: standard deviations of the score a unit.
     """
     rated = lexicons.afinn().set_index("word")["valence"]
     words = trajectory[trajectory["part"] == "afinn"]
     valence = rated.loc[words["text"]].to_numpy(dtype=float)
-    frequency = lexicons.zipf(words["text"])
+    frequency = np.log(10) * lexicons.zipf(words["text"])
     known = frequency > 0  # wordfreq gives 0 to what it has never seen
     rows = []
     for step in steps(trajectory):
         score = stats.standardise(words[step])
         over_valence = stats.least_squares(score, {"valence": valence})["valence"]
         over_frequency = stats.frequency_slope(score[known], frequency[known], {"valence": valence[known]})
-        for statistic, estimate in (("slope_valence", over_valence), ("slope_log_frequency", over_frequency)):
+        for statistic, estimate in (
+            ("slope_valence_standardised", over_valence),
+            ("slope_log_frequency_standardised", over_frequency),
+        ):
             rows.append((step, statistic, *_interval(estimate)))
     return pd.DataFrame(rows, columns=["step", "statistic", "value", "ci_low", "ci_high"])
 

@@ -60,9 +60,11 @@ def test_measures_follow_what_was_planted(planted):
     slopes = trajectories.slopes(planted).set_index(["statistic", "step"])
     sd = {step: planted.loc[planted["part"] == "afinn", step].std(ddof=0) for step in STEPS}
     for step in STEPS:
-        valence, frequency = (slopes.loc[(name, step)] for name in ("slope_valence", "slope_log_frequency"))
+        valence, frequency = (
+            slopes.loc[(name, step)] for name in ("slope_valence_standardised", "slope_log_frequency_standardised")
+        )
         assert valence["ci_low"] < valence["value"] < valence["ci_high"]
-        assert frequency["ci_low"] - 0.02 < 0.2 / sd[step] < frequency["ci_high"] + 0.02
+        assert frequency["ci_low"] - 0.02 < 0.2 / np.log(10) / sd[step] < frequency["ci_high"] + 0.02
         if step:
             assert valence["value"] == pytest.approx(step * 0.2 / sd[step], rel=0.1)
     words = lexicons.agency_communion()
