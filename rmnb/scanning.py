@@ -215,6 +215,7 @@ def _provenance(
         "revision": rm.spec.revision,
         "weights_sha256": rm.weights_sha256,
         "tokenizer_sha256": rm.tokenizer_sha256,
+        "head": "classifier" if rm.head is None else rm.head.name,
         "prompt": prompt.text,
         "prompt_key": prompt.key,
         "protocol": protocol,
