@@ -114,7 +114,7 @@ def test_the_command_ends_with_1_on_a_model_that_fails(directory, tmp_path, monk
     panel = tmp_path / "mine.yml"
     panel.write_text(
         f"name: mine\ntitle: Mine\nmodels: [{{name: mine, source: {directory}, template: '<user><end>'}}]\n"
-        "prompts: [{key: greatest, text: What is the greatest thing?, framing: positive}]\n"
+        "prompts: [{key: greatest, text: 'What is the greatest thing?', framing: positive}]\n"
     )
     assert run(monkeypatch, str(directory)) == 0
     assert run(monkeypatch, "mine", "--panel", str(panel)) == 1
