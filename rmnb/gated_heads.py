@@ -110,7 +110,9 @@ class PromptHead:
     def __init__(self, head: GatedHead, prefix_ids: Sequence[int], hidden: Float[Tensor, "length hidden"]):
         self._gate = head.gate
         self._at = head.gate.find(prefix_ids)
-        self.linear = None if self._at is None else head.given(hidden[self._at])
+        # What inference mode computes, autograd cannot keep; a search takes gradients through this head.
+        with torch.inference_mode(False), torch.no_grad():
+            self.linear = None if self._at is None else head.given(hidden[self._at])
         self._tail = self._end(prefix_ids)
 
     def beginning(self, prefix_ids: Sequence[int]) -> "PromptHead":

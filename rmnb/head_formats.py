@@ -6,7 +6,8 @@ besides its trunk is taken; whatever then is missing or left over is an error th
 Not confirmed, because the published checkpoints could not be opened: QRM's configuration files (the temperature is the
 configuration's; the value assumed where it has none is given at `_temperature`), the values of ``vhead_*`` in GRM's
 -sftreg checkpoints, and URM's names beyond those that SGLang loads. The order of the modules in QRM-Gemma-2-27B's gate
-comes from its tensor names.
+comes from its tensor names; its own code is said to drop a doubled BOS when it scores one sequence alone, which is not
+done here. ArmoRM's own code computes its head in the trunk's half precision, the authors of QRM in fp32, as here.
 """
 
 import dataclasses

@@ -151,6 +151,14 @@ def test_the_gate_is_computed_once_for_a_scan(written, monkeypatch):
     assert calls == [1]
 
 
+def test_gradients_pass_through_the_head_of_a_prompt(written):
+    rm = load(written("armorm"), "armorm")
+    scorer = PrefixScorer(rm, rm.dialogue.frame(PROMPT)[0])
+    hidden = torch.ones(2, 16, requires_grad=True)
+    (slope,) = torch.autograd.grad(scorer.gated.linear(hidden).sum(), hidden)
+    torch.testing.assert_close(slope, scorer.gated.linear.weight.expand(2, -1))
+
+
 def test_the_gates_pattern_is_what_opens_the_assistants_turn():
     for trunk, text in (
         ("llama", "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"),
