@@ -189,12 +189,12 @@ def _ways(rm, prompt: str) -> Iterator[tuple[str, str, bool, Callable[[np.ndarra
         return lambda ids: _shared(model, prompt, ids, size, threads)
 
     yield REFERENCE, REFERENCE, False, in_batches(rm, BATCH)
-    yield "2 threads", REFERENCE, False, in_batches(rm, BATCH, threads=2)
     yield "batch 1", REFERENCE, True, in_batches(rm, 1)
     for size in BATCHES:
         yield f"batch {size}", REFERENCE, False, in_batches(rm, size)
     for name in ("eager", "sdpa"):
         yield f"attention {name}", REFERENCE, True, lambda ids, name=name: _whole(rm, prompt, ids, name)
+    yield "2 threads", REFERENCE, False, in_batches(rm, BATCH, threads=2)
     for dtype in DTYPES:
         other = load_reward_model(rm.spec, dtype=dtype, device="cpu")
         yield dtype, REFERENCE, dtype == "float16", in_batches(other, BATCH)
