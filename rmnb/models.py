@@ -206,6 +206,10 @@ def _trained_template(adapter: Path) -> str:
 
 def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> RewardModel:
     if not (directory / "config.json").exists():
+        if (directory / "adapter_config.json").exists():
+            raise InputError(
+                f"{directory} is an adapter: merge it into its base (PEFT's merge_and_unload), save and load that"
+            )
         raise InputError(f"{directory} is no checkpoint: it has no config.json")
     files = sorted(directory.glob("*.safetensors"))
     if not files:
