@@ -119,9 +119,9 @@ def test_the_whole_graph_of_the_papers_models_can_be_planned(clone, tmp_path, mo
 
 def test_a_killed_worker_repeats_only_its_own_shard(tmp_path, clone):
     names = ["one", "two"]
-    panel = write_panel(tmp_path, {n: str(write_decoder(tmp_path / n, rows=5000, seed=i)) for i, n in enumerate(names)})
+    panel = write_panel(tmp_path, {n: str(write_decoder(tmp_path / n, rows=3000, seed=i)) for i, n in enumerate(names)})
     # Small batches make a scan long enough to be killed in its middle.
-    run = command("scores", panel, "--cores", "2", "--keep-going", config="options=--batch-size 2")
+    run = command("scores", panel, "--cores", "2", "--keep-going", config="options=--batch-size 8")
     workflow = subprocess.Popen(run, cwd=clone, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     victim = store.scores_path(load_panel(panel), "one", "best")
     _kill_once_a_shard_is_written(workflow, Path(f"{victim}.partial"), "scan one")
@@ -143,9 +143,8 @@ def test_a_killed_worker_repeats_only_its_own_shard(tmp_path, clone):
 
 
 def _kill_once_a_shard_is_written(workflow, directory: Path, words: str) -> None:
-    deadline = time.monotonic() + 300
     while not list(directory.glob("*.f32")):
-        assert workflow.poll() is None and time.monotonic() < deadline, workflow.stdout.read()
+        assert workflow.poll() is None, workflow.stdout.read()
         time.sleep(0.05)
     for process in psutil.Process(workflow.pid).children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -159,7 +158,7 @@ def _same_as_in_one_process(panel: Path, names: list[str], tmp_path: Path) -> No
     path.write_text(yaml.safe_dump(alone))
     code = "from rmnb.cli import main; main()"
     for name in names:
-        words = ["scan", name, "--panel", str(path), "--prompt", "best", "--prompt", "worst", "--batch-size", "2"]
+        words = ["scan", name, "--panel", str(path), "--prompt", "best", "--prompt", "worst", "--batch-size", "8"]
         subprocess.run([sys.executable, "-c", code, *words], check=True, capture_output=True)
         for prompt in ("best", "worst"):
             files = [store.scores_path(load_panel(each), name, prompt) for each in (panel, path)]
