@@ -8,10 +8,11 @@ import typer
 from rmnb.errors import InputError
 from rmnb.files import check_writable
 from rmnb.panel import Panel, find_spec, load_panel
+from rmnb.scan_cli import DeviceOption, DtypeOption, ModelArgument, PanelOption, PresetOption, if_named, load
 
 
 def search(
-    model: Annotated[str, typer.Argument(help="Nickname in a panel, hub id owner/name, or checkpoint directory.")],
+    model: ModelArgument,
     out: Annotated[Path, typer.Option(help="JSON file for the result.")],
     prompt: Annotated[
         list[str] | None, typer.Option(help="Key of a prompt or a question; repeated: averaged. Default: greatest.")
@@ -34,8 +35,10 @@ def search(
     minus: Annotated[str | None, typer.Option(help="Search where the model differs most from this one.")] = None,
     also: Annotated[list[str] | None, typer.Option(help="Search the mean with these models; repeatable.")] = None,
     seed: int = 0,
-    panel: Annotated[str, typer.Option(help="Name of a panel, or path of your own YAML.")] = "demo",
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16. Default: the model's own.")] = None,
+    panel: PanelOption = "demo",
+    dtype: DtypeOption = None,
+    device: DeviceOption = None,
+    preset: PresetOption = None,
 ) -> None:
     """Search for the response with the highest or lowest reward. Interrupted, the same command goes on."""
     from rmnb.search.config import SearchConfig
@@ -51,19 +54,18 @@ def search(
     members = load_panel(panel)
     questions = [members.prompt(text) for text in prompt or ["greatest"]]
     names = [model, *([minus] if minus else []), *(also or [])]
-    specs = [find_spec(name, None if panel == "demo" else panel) for name in names]
+    specs = [find_spec(name, if_named(panel)) for name in names]
     if out.suffix != ".json":
         raise InputError(f"--out {out}: results are JSON files, choose a name that ends with .json")
     check_writable(out)
     if out.exists():
         raise InputError(f"{out} exists: delete it, or choose another --out")
     from rmnb.display import visible
-    from rmnb.models import load_reward_model
     from rmnb.search.ledger import Log
     from rmnb.search.result import write_result
     from rmnb.search.run import optimise
 
-    models = [load_reward_model(spec, dtype=dtype) for spec in specs]
+    models = [load(spec, preset, dtype=dtype, device=device) for spec in specs]
     scan = _scan(members, model, questions[0].key) if len(models) == len(questions) == 1 else None
     result = optimise(models, questions, config, scan=scan, output=out, progress=True)
     write_result(out, result)

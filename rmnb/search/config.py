@@ -40,7 +40,7 @@ class SearchConfig(BaseModel):
         Tokens with the steepest gradient that candidates are drawn from at each position; tokens that extend a beam.
         Doubled each time that one parent is expanded again, so that no parent runs dry.
     swaps
-        Positions exchanged at once in the first step, falling to one at the last. Default: a quarter of the length.
+        Positions exchanged at once in the first step, falling to one at the last. Default: half the length.
     explore
         Share of exchanged tokens drawn from all allowed ones instead: the gradient is only a local guide.
     buffer
@@ -126,5 +126,5 @@ class SearchConfig(BaseModel):
 
     def swaps_at(self, fraction: float) -> int:
         """Positions to exchange at once when this fraction of the search is done."""
-        first = min(self.swaps or max(1, self.length // 4), self.length)
+        first = min(self.swaps or max(1, self.length // 2), self.length)
         return max(1, round(first + (1 - first) * min(fraction, 1.0)))

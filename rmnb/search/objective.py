@@ -146,6 +146,8 @@ class RewardObjective:
                     "weights_sha256": rm.weights_sha256,
                     "tokenizer_sha256": rm.tokenizer_sha256,
                     "dtype": rm.spec.dtype,
+                    "softcap": rm.spec.softcap,
+                    "quantise": rm.placement.quantise,
                     "device": rm.device.type,
                 }
                 for rm, weight in models
