@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from rmnb import categories, lexicons, sources, stats
+from rmnb import categories, elo, lexicons, sources, stats
 from rmnb.errors import InputError
 from rmnb.preferences import ELO_FILES, elo_items, elo_scores
 from rmnb.results import Results, published
@@ -72,8 +72,8 @@ def counts(finding: str) -> pd.DataFrame:
         shared = pd.read_csv(sources.locate("iclr2026/data/corpora/token_intersection.csv"), keep_default_na=False)
         found = [("vocabulary_size", "", len(shared))]
     elif finding == "elo":
-        elo = elo_items()["elo_score"].to_numpy()
-        found = [("elo_items", "", len(elo)), ("elo_lowest", "", elo.min()), ("elo_highest", "", elo.max())]
+        human = elo_items()["elo_score"].to_numpy()
+        found = [("elo_items", "", len(human)), ("elo_lowest", "", human.min()), ("elo_highest", "", human.max())]
     elif finding == "agency_communion":
         categories_of_nouns = lexicons.big_two("nouns")["category"].tolist()
         sizes = {f"big_two_nouns_{name}": categories_of_nouns.count(name) for name in ("agency", "communion")}
@@ -140,22 +140,10 @@ def rank_gaps(prompt: str = "elo_greatest") -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        name, human_rank, and the median over models of the rank of the thing less the human rank: rank_gap from the
-        ten models, rank_gap_with_human as published, where the human rank is an eleventh column of the median
-        (all float64; ranks start at 1 for the best, ties share their mean rank). Positive: people value it more.
+        As `rmnb.elo.rank_gaps` gives it: rank_gap from the ten models, rank_gap_with_human as published.
     """
     table = elo_scores(prompt)
-    human = stats.mid_ranks(-table["elo_score"].to_numpy())
-    models = np.column_stack([stats.mid_ranks(-table[model.hub_id].to_numpy()) for model in MODELS])
-    with_human = np.median(np.column_stack([human, models]), axis=1)
-    return pd.DataFrame(
-        {
-            "name": table["name"],
-            "human_rank": human,
-            "rank_gap": np.median(models, axis=1) - human,
-            "rank_gap_with_human": with_human - human,
-        }
-    )
+    return elo.rank_gaps(table["name"], table["elo_score"], table[[model.hub_id for model in MODELS]])
 
 
 def rank_gap_rows(prompt: str = "elo_greatest", count: int = 10) -> pd.DataFrame:
