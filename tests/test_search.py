@@ -86,7 +86,7 @@ def test_one_token_of_a_shipped_model_tried_exhaustively_is_that_of_its_shipped_
 
 @pytest.mark.parametrize("direction", ["max", "min"])
 def test_the_gradient_leads_into_the_top_thousandth_from_nine_of_ten_seeds(big, direction):
-    """In 50 steps of 16 candidates; random search of the same size gets there with two of three seeds."""
+    """In 50 steps of 16 candidates; random search of the same size gets there from six."""
     rm, scan = big
     ranks = scan["score"].rank(ascending=direction == "min")
     found = 0
@@ -102,7 +102,7 @@ def test_the_gradient_leads_into_the_top_thousandth_from_nine_of_ten_seeds(big, 
 
 
 class Planted:
-    """Rewards of tokens and of neighbouring pairs, all random: dynamic programming gives the best of 10^10 sequences."""
+    """Rewards of tokens and of neighbouring pairs, all random; dynamic programming gives the best sequence."""
 
     def __init__(self, seed: int = 0):
         self.provenance = {"planted": "pairs"}

@@ -18,7 +18,9 @@ def neighbours(
     tried: Container[Ids],
     rng: np.random.Generator,
 ) -> list[Ids]:
-    """Up to `width` sequences that differ from `ids` at `swaps` positions, not tried before, surviving as text.
+    """Up to `width` sequences, none of them tried before, all surviving as text.
+
+    They differ from `ids` at `swaps` positions or, where most of those have been tried, at more.
 
     At each position a token is drawn from the `topk` whose one-hot gradient is highest, or (a share `explore` of them)
     from all allowed ones.
@@ -40,6 +42,8 @@ def neighbours(
         found.update(dict.fromkeys(problem.surviving(fresh)))
         if len(found) >= config.width:
             break
+        if len(fresh) < config.width:  # the neighbourhood is running dry: a wider one
+            swaps = min(swaps + 1, len(ids))
     return list(found)[: config.width]
 
 
