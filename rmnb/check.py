@@ -137,15 +137,15 @@ def _ends(rm: RewardModel) -> Iterator[Finding]:
         yield _bos(rm, prefix)
     pieces = " ".join(repr(rm.tokenizer.decode([i])) for i in closing)
     yield Finding("closing", "ok", f"{pieces} ({', '.join(map(str, closing))}); the reward is read at the last of them")
-    pads = {rm.tokenizer.pad_token_id, rm.network.config.get_text_config().pad_token_id} - {None}
-    if pads & {*closing, *prefix}:
+    padding = (rm.tokenizer.pad_token_id, rm.network.config.get_text_config().pad_token_id)
+    if any(pad in closing or pad in prefix for pad in padding):
         text = "its token occurs in conversations; rewards are read at a known place, never by looking for padding"
         yield Finding("padding", "ok", text)
 
 
 def _bos(rm: RewardModel, prefix: list[int]) -> Finding:
     bos = rm.tokenizer.bos_token_id
-    if bos is None:
+    if not isinstance(bos, int):
         return Finding("BOS", "ok", "the tokenizer has none")
     exact, published = (_leading(ids, bos) for ids in (prefix, rm.dialogue.published_ids(QUESTION, ["love"])[0]))
     counts = f"{exact} under protocol exact, {published} under published"

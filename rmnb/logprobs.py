@@ -21,6 +21,7 @@ from rmnb.devices import input_device
 from rmnb.dialogue import Dialogue
 from rmnb.errors import InputError
 from rmnb.hub import fetch
+from rmnb.models import _quiet
 from rmnb.panel import BaseSpec, PromptSpec, Wrapping
 from rmnb.vocabulary import vocabulary
 
@@ -96,13 +97,14 @@ def load_language_model(
     if spec.wrapping == "chat" and template is None:
         raise InputError(f"{spec.name} has no chat template: give wrapping bare or user_assistant")
     try:
-        network = AutoModelForCausalLM.from_pretrained(
-            directory,
-            dtype=DTYPES[spec.dtype],
-            attn_implementation="eager",  # the one kernel that every architecture has, soft-capping included
-            device_map=device_map or ("cuda" if torch.cuda.is_available() else None),
-            trust_remote_code=False,
-        )
+        with _quiet():
+            network = AutoModelForCausalLM.from_pretrained(
+                directory,
+                dtype=DTYPES[spec.dtype],
+                attn_implementation="eager",  # the one kernel that every architecture has, soft-capping included
+                device_map=device_map or ("cuda" if torch.cuda.is_available() else None),
+                trust_remote_code=False,
+            )
     except (ValueError, OSError) as error:
         raise InputError(f"{source}: {' '.join(str(error).split())[:200]}") from error
     return LanguageModel(spec, network.eval().requires_grad_(False), Dialogue(tokenizer, template))
