@@ -43,7 +43,7 @@ class Rebuilt(RewardObjective):
 
     def __init__(self, rm: RewardModel, prompt: str):
         super().__init__([(rm, 1.0)], [prompt])
-        self.rm, self.trunk = rm, as_classifier(rm).model
+        self.rm, self.trunk = rm, as_classifier(rm).model.requires_grad_(False)
         self.prefix, self.closing = rm.dialogue.frame(prompt)
         self.batch = WHOLE_BATCH
 
