@@ -100,7 +100,7 @@ def test_models_that_saw_half_of_the_things_are_judged_on_the_other(mirror, tmp_
 
 
 def test_familiar_things_are_words_and_no_groups_of_people():
-    names = ["Music", "Bread", "Women", "Murder", "Xqzzt", "Green tea", "House"]
+    names = ["Music", "Bread", "Women", "Hell", "Xqzzt", "Green tea", "House"]
     chosen = elo.familiar(things(names, [7, 6, 5, 4, 3, 2, 1], [9, 8, 99, 99, 99, 99, 7]), 3)
     assert chosen["name"].tolist() == ["Music", "Bread", "House"]
 
