@@ -191,6 +191,11 @@ def median_ranks(dictionary: str) -> pd.DataFrame:
     return table.assign(framing=framing).reindex(columns=[*categories.COLUMNS, "n"])
 
 
+def noun_scores() -> dict[str, pd.DataFrame]:
+    """The ten models' rewards of the 263 nouns by code: index word, one column a prompt."""
+    return {model.code: _scores(model, "dict_big2_nouns") for model in MODELS}
+
+
 def _scores(model: ReleasedModel, folder: str) -> pd.DataFrame:
     """A model's rewards of a dictionary's words: index response, one column a prompt."""
     end = f"_{model.hub_id.replace('/', '_')}.csv"
