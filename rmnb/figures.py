@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, to_rgb
+from matplotlib.patches import Ellipse
 from numpy.typing import ArrayLike
 
 from rmnb.panel import Panel
@@ -163,6 +164,76 @@ def joint_density(axes: Axes, x: ArrayLike, y: ArrayLike, names: tuple[str, str]
     return axes
 
 
+def model_map(
+    axes: Axes, points: ArrayLike, clouds: ArrayLike, names: Sequence[str], colour: Mapping[str, str]
+) -> Axes:
+    """Models on a map, each with the ellipse that holds 95 % of its bootstrap points if they are normal.
+
+    Parameters
+    ----------
+    points
+        (models, 2).
+    clouds
+        (draws, models, 2), aligned with `points`.
+    """
+    points, clouds = np.asarray(points, dtype=float), np.asarray(clouds, dtype=float)
+    for place, (name, point) in enumerate(zip(names, points, strict=True)):
+        variances, directions = np.linalg.eigh(np.cov(clouds[:, place].T))
+        width, height = 2 * np.sqrt(5.991 * np.maximum(variances[::-1], 0))  # 95 % quantile of chi-squared, df 2
+        angle = np.degrees(np.arctan2(*directions[::-1, 1]))
+        axes.add_patch(Ellipse(point, width, height, angle=angle, facecolor=colour[name], alpha=0.35, linewidth=0))
+        axes.plot(*point, "o", color=colour[name], markersize=6)
+    low, high = points.min(axis=0), points.max(axis=0)
+    for name, point in zip(names, points, strict=True):
+        left = point[0] < (low[0] + high[0]) / 2  # labels point inwards, so that none runs out of the figure
+        axes.annotate(
+            _label(name),
+            point,
+            xytext=(7 if left else -7, 5),
+            textcoords="offset points",
+            size=8,
+            ha="left" if left else "right",
+        )
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.margins(0.15)
+    axes.set_xlabel("distance: 1 − tau")
+    return axes
+
+
+def grouped_dots(
+    axes: Axes,
+    groups: Sequence[str],
+    values: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    order: Sequence[str],
+    meaning: str,
+) -> Axes:
+    """Estimates with intervals, one row a group from top to bottom, side by side within it; the bar is its median.
+
+    Parameters
+    ----------
+    groups
+        (n,) the group of each estimate.
+    order
+        The groups from top to bottom; one without estimates is left out.
+    """
+    groups, (values, low, high) = np.asarray(groups), map(np.asarray, (values, low, high))
+    present = [group for group in order if (groups == group).any()]
+    for place, group in zip(np.arange(len(present))[::-1], present, strict=True):
+        chosen = np.flatnonzero(groups == group)
+        offset = np.linspace(-0.3, 0.3, len(chosen)) if len(chosen) > 1 else np.zeros(1)
+        heights = place + offset[np.argsort(np.argsort(values[chosen], kind="stable"))]
+        axes.hlines(heights, low[chosen], high[chosen], color=INK, linewidth=1)
+        axes.plot(values[chosen], heights, "o", color=PALETTE[0], markersize=4)
+        axes.plot([np.median(values[chosen])] * 2, [place - 0.38, place + 0.38], color="#D55E00", linewidth=1.5)
+    axes.set_yticks(np.arange(len(present))[::-1], [_label(group) for group in present])
+    axes.set_ylim(-0.6, len(present) - 0.4)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(meaning)
+    return axes
+
+
 def intervals(
     axes: Axes,
     labels: Sequence[str],
@@ -270,4 +341,43 @@ def courses(axes: Axes, lines: Mapping[str, pd.DataFrame], colour: Mapping[str, 
         axes.set_xscale("symlog", linthresh=1, linscale=0.5)
         axes.set_xticks([0, 1, 4, 16, 64, 256], ["0", "1", "4", "16", "64", "256"])
         axes.minorticks_off()
+    return axes
+
+
+def by_model(
+    axes: Axes,
+    table: pd.DataFrame,
+    models: Sequence[str],
+    groups: Sequence[str],
+    colour: Mapping[str, str],
+    meaning: str,
+) -> Axes:
+    """Estimates with their intervals, a line a model, the first on top; a marker tells the groups of a model apart.
+
+    The markers are labelled for ``figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left")``.
+
+    Parameters
+    ----------
+    table
+        Columns model, group, value, ci_low, ci_high.
+    models, groups
+        In the order of lines, and of the markers within a line; groups share an axis, so keep to six.
+    colour
+        For each model its colour.
+    meaning
+        What the numbers are, for the axis.
+    """
+    step = 0.6 / max(len(groups), 2)
+    for mark, (place, group) in zip("osD^vP", enumerate(groups), strict=False):
+        rows = table[table["group"] == group].set_index("model")
+        for line, model in enumerate(reversed(list(models))):
+            if model in rows.index:
+                height = line + step * ((len(groups) - 1) / 2 - place)
+                axes.plot(rows.loc[model, ["ci_low", "ci_high"]], [height] * 2, color=colour[model], linewidth=1.5)
+                axes.plot(rows.loc[model, "value"], height, mark, color=colour[model], markersize=5, mec=INK, mew=0.5)
+        axes.plot([], [], mark, color=FAINT, label=_label(group), markersize=5)
+    axes.set_yticks(range(len(models)), [_label(model) for model in reversed(list(models))])
+    axes.tick_params(axis="y", length=0)
+    axes.axvline(0, color=FAINT, linewidth=0.8, zorder=0)
+    axes.set_xlabel(meaning)
     return axes

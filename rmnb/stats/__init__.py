@@ -32,6 +32,7 @@ from rmnb.stats.regression import (
 )
 from rmnb.stats.resampling import Bootstrap, bootstrap, bootstrap_tau
 from rmnb.stats.rsa import MantelTest, MatrixRegression, closeness, mantel, matrix_regression, partial_mantel, same
+from rmnb.stats.spread import mean_difference, place_entropy, tail_ratio
 
 __all__ = [
     "Alignment",
@@ -67,12 +68,14 @@ __all__ = [
     "least_squares",
     "mantel",
     "matrix_regression",
+    "mean_difference",
     "mean_over_models",
     "mid_ranks",
     "mixed_model",
     "moments",
     "overlap_matrix",
     "partial_mantel",
+    "place_entropy",
     "rank_biased_overlap",
     "same",
     "sign_flip_test",
@@ -81,6 +84,7 @@ __all__ = [
     "spearman_matrix",
     "stable_order",
     "standardise",
+    "tail_ratio",
     "two_group_test",
     "valence_slopes",
 ]
