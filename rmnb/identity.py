@@ -230,4 +230,7 @@ def main(name: str) -> None:
 if __name__ == "__main__":
     import sys
 
-    main(sys.argv[1])
+    try:
+        main(sys.argv[1] if len(sys.argv) > 1 else "demo")
+    except InputError as error:
+        sys.exit(f"error: {error}")
