@@ -34,13 +34,18 @@ class Alignment:
     disparity: float
 
 
-def embed(dissimilarities: ArrayLike, seed: int = 42, n_components: int = 2) -> Embedding:
+def embed(
+    dissimilarities: ArrayLike, seed: int = 42, n_components: int = 2, start: ArrayLike | None = None
+) -> Embedding:
     """Metric multidimensional scaling (SMACOF) of a dissimilarity matrix, for instance 1 − Kendall's tau.
 
     As the paper ran it: two dimensions, precomputed dissimilarities, ``random_state=42``, the best of four random
     starts. scikit-learn 1.9 would make one start and 1.10 begin from classical scaling, so both are set here. The
     stopping tolerance is today's 1e-6: since 1.7 the criterion is another one, and the old 1e-3 would stop early.
     Points agree with the paper's up to rotation and reflection, which `align` removes.
+
+    With `start`, (models, dimensions), it begins there, once: for resampled dissimilarities, whose map should differ
+    from the first by what was resampled and not by the optimum it happens to fall into.
 
     Raises
     ------
@@ -58,12 +63,12 @@ def embed(dissimilarities: ArrayLike, seed: int = 42, n_components: int = 2) -> 
         n_components=n_components,
         metric="precomputed",
         metric_mds=True,
-        n_init=4,
+        n_init=4 if start is None else 1,
         init="random",
         normalized_stress="auto",  # raw for metric scaling
         random_state=seed,
     )
-    points = np.asarray(scaling.fit_transform(d))
+    points = np.asarray(scaling.fit_transform(d, init=None if start is None else np.array(start, dtype=float)))
     total = np.sum(d**2) / 2
     stress = float(np.asarray(scaling.stress_))
     return Embedding(points - points.mean(axis=0), stress, float(np.sqrt(stress / total)) if total > 0 else 0.0)
