@@ -5,6 +5,7 @@ the bases of the demo panel.
 """
 
 import functools
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +22,7 @@ from rmnb.results import Results
 from rmnb.text_lists import part_sha256, part_texts, reachable_parts
 
 PARTS = ("agency_communion", "big_two")
+_RANK_SPREAD = 100 / math.sqrt(12)
 SPELLINGS = ("{}", " {}", "{C}", " {C}")  # of "love": love, ␣love, Love, ␣Love
 
 
@@ -181,16 +183,16 @@ def noun_gap(table: pd.DataFrame, words: pd.DataFrame, keys: list[str]) -> stats
 def contrast(
     tables: Mapping[str, pd.DataFrame], family: Mapping[str, str], words: pd.DataFrame, keys: list[str], summary: str
 ) -> dict[str, float]:
-    """For each model, agency less communion by one summary: "median rank", "mean rank" (percent) or "score" (sd).
+    """For each model, agency less communion by one summary: "median rank", "mean rank" (percent) or "score".
 
-    Negative, by all three: agency stands higher.
+    Negative, by all three: agency stands higher. Scores are given the standard deviation that ranks have, 28.9 percent.
     """
     found = {}
     for model, table in tables.items():
         known = words[words["word"].isin(table.index)]
         values = table.loc[known["word"], keys].to_numpy(float)
         if summary == "score":
-            values = (values.mean(axis=0) - values) / values.std(axis=0)  # as for ranks, small is good
+            values = _RANK_SPREAD * (values.mean(axis=0) - values) / values.std(axis=0)  # as for ranks, small is good
         else:
             values = np.column_stack([100 * stats.mid_ranks(-column) / len(column) for column in values.T])
         middle = np.median if summary == "median rank" else np.mean

@@ -11,7 +11,7 @@ import yaml
 
 from rmnb import results, stats, store
 from rmnb.errors import InputError
-from rmnb.lexicons import afinn, identity_terms
+from rmnb.lexicons import afinn, agency_communion, identity_terms
 from rmnb.panel import load_panel
 from rmnb.planted import PlantedEffects, planted_panel, spell
 from rmnb.runs import run_notebook
@@ -39,7 +39,7 @@ def panel(tmp_path_factory):
     path.write_text(yaml.safe_dump(description))
     pairs = identity_terms().query("axis == 'religion' and term.str.isalpha() and control.str.isalpha()")
     words = [*afinn()["word"].iloc[::8], *pairs["term"].str.casefold(), *pairs["control"].str.casefold()]
-    vocabulary = spell(dict.fromkeys(words))
+    vocabulary = spell(dict.fromkeys([*words, *agency_communion()["word"]]))
     strange = pd.DataFrame({"token": HOSTILE, "kind": "punctuation"})
     vocabulary = pd.concat([vocabulary.astype({"kind": str}), strange], ignore_index=True)
     vocabulary["token_id"] = np.arange(len(vocabulary), dtype=np.int32)
