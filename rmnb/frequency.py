@@ -22,25 +22,10 @@ WORD_KINDS = ("word_start", "word_continuation")
 
 @functools.cache
 def frequency_list(source: str) -> pd.DataFrame:
-    """How often English words occur.
+    """How often English words occur: word (str, unique, a to z), log_frequency (float64, natural log per million).
 
-    Parameters
-    ----------
-    source : {"wordfreq", "BNC"}
-        wordfreq: many kinds of modern text (Speer, 2022). BNC: word forms of the British National Corpus, all parts of
-        speech together (Leech, Rayson and Wilson, 2001).
-
-    Returns
-    -------
-    DataFrame
-        word (str, unique, lower case, a to z), log_frequency (float64, natural log of occurrences per million).
-
-    Raises
-    ------
-    UnreachableError
-        The list of the BNC cannot be had here.
-    InputError
-        Unknown source.
+    wordfreq: many kinds of modern text (Speer, 2022). BNC: word forms of the British National Corpus, all parts of
+    speech together (Leech, Rayson and Wilson, 2001); UnreachableError where it cannot be had.
     """
     if source == "wordfreq":
         from wordfreq import get_frequency_dict
@@ -60,15 +45,8 @@ def frequency_list(source: str) -> pd.DataFrame:
 def word_tokens(scan: pd.DataFrame, sources: Sequence[str] = SOURCES[:1]) -> pd.DataFrame:
     """The tokens of a scan that spell an English word, with what their reward may depend on.
 
-    A string of letters counts as a word if a frequency list has it and a token of this vocabulary begins a word with
-    it; most fragments of words fail the second.
-
-    Parameters
-    ----------
-    scan : DataFrame
-        token_id, token, kind, score; one row an id.
-    sources
-        Frequency lists, of `SOURCES`.
+    A string of letters counts as a word if a frequency list (`sources`) has it and a token of this vocabulary begins a
+    word with it; most fragments of words fail the second.
 
     Returns
     -------
@@ -161,18 +139,22 @@ def _spellings(rows: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
     return {f"spelling[{level}]": (rows["spelling"] == level).to_numpy(float) for level in counts.index[1:]}
 
 
+def _carried(rows: pd.DataFrame, step: str) -> dict[str, NDArray[np.float64]] | None:
+    """The controls of a step, None where there are too few words to carry them."""
+    columns = controls(rows, step)
+    return columns if rows["word"].nunique() > 3 * (len(columns) + 2) else None
+
+
 def slope(rows: pd.DataFrame, step: str = STEPS[-1], score: str = "z") -> stats.Estimate | None:
     """Slope of a column of scores over log frequency, errors by word; None where too few words are left."""
-    columns = controls(rows, step)
-    if rows["word"].nunique() <= 3 * (len(columns) + 2):
+    if (columns := _carried(rows, step)) is None:
         return None
     return stats.frequency_slope(rows[score], rows["log_frequency"], columns, rows["word"].to_numpy(object))
 
 
 def slope_value(rows: pd.DataFrame, step: str = STEPS[-1], score: str = "z") -> float:
     """`slope` without its interval, ten times faster; NaN where too few words are left."""
-    columns = controls(rows, step)
-    if rows["word"].nunique() <= 3 * (len(columns) + 2):
+    if (columns := _carried(rows, step)) is None:
         return float("nan")
     design = np.column_stack([rows["log_frequency"], np.ones(len(rows)), *columns.values()])
     return float(np.linalg.lstsq(design, rows[score].to_numpy(float), rcond=None)[0][0])
@@ -180,8 +162,7 @@ def slope_value(rows: pd.DataFrame, step: str = STEPS[-1], score: str = "z") -> 
 
 def lost(rows: pd.DataFrame, before: str = "valence", n_boot: int = 200, seed: int = 0) -> stats.Bootstrap | None:
     """How much smaller the slope becomes when everything after `before` is held constant too; bootstrap by word."""
-    columns = controls(rows)
-    if rows["word"].nunique() <= 3 * (len(columns) + 2):
+    if (columns := _carried(rows, STEPS[-1])) is None:
         return None
     few = [name for name in columns if name in controls(rows, before)]
     first = [rows["log_frequency"].to_numpy(float), np.ones(len(rows)), *(columns[name] for name in few)]
@@ -243,17 +224,7 @@ class Framed:
 
 
 def framed(tokens: Mapping[str, pd.DataFrame], positive: str, negative: str, **chosen: str) -> Framed | None:
-    """Split the frequency slope of one model by framing.
-
-    Parameters
-    ----------
-    tokens
-        By prompt, the same tokens of one model (`word_tokens`, `with_scores`).
-    positive, negative
-        Which prompts.
-    chosen
-        Options of `choose`.
-    """
+    """Split the frequency slope of one model by framing; `tokens` by prompt, `chosen` as `choose` takes it."""
     one, other = tokens[positive]["z"], tokens[negative]["z"]
     half_sum = slope(choose(tokens[positive].assign(z=(one + other) / 2), **chosen))
     half_difference = slope(choose(tokens[positive].assign(z=(one - other) / 2), **chosen))
