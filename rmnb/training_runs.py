@@ -106,7 +106,7 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
     from rmnb.train import fit
 
     if name not in runs(panel):
-        raise InputError(f"{name} has no recipe in panel {panel.name!r}: choose one of {', '.join(runs(panel))}")
+        raise InputError(f"panel {panel.name!r} has no model {name!r} with a recipe: choose one of {', '.join(runs(panel))}")
     spec = runs(panel)[name]
     recipe = load_recipe(str(spec.recipe))
     directory = output or data_dir() / str(spec.adapter)
