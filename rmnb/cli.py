@@ -1,4 +1,4 @@
-"""The command line: ``rmnb models | score | scan | audit | train | data | run``."""
+"""The command line: ``rmnb --help`` lists its commands; those with many options are in modules of their own."""
 
 import logging
 import sys

@@ -106,7 +106,8 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
     from rmnb.train import fit
 
     if name not in runs(panel):
-        raise InputError(f"panel {panel.name!r} has no model {name!r} with a recipe: choose one of {', '.join(runs(panel))}")
+        known = ", ".join(runs(panel)) or "none"
+        raise InputError(f"panel {panel.name!r} has no model {name!r} with a recipe: choose one of {known}")
     spec = runs(panel)[name]
     recipe = load_recipe(str(spec.recipe))
     directory = output or data_dir() / str(spec.adapter)
