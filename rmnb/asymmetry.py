@@ -153,10 +153,10 @@ def agreement(words: pd.DataFrame) -> stats.ValenceSlopes:
         stats.kendall_interval(half["score"], half["valence"], half["word"].to_numpy())
         for half in (words[good], words[~good])
     ]
-    error = float(np.hypot(*(part.standard_error for part in parts)))
+    error = float(np.hypot(parts[0].standard_error, parts[1].standard_error))
     clusters = parts[0].n_clusters + parts[1].n_clusters
     gap = estimate_from_error(parts[0].value - parts[1].value, error, len(words), clusters, df=clusters - 2)
-    return stats.ValenceSlopes(*parts, gap)
+    return stats.ValenceSlopes(parts[0], parts[1], gap)
 
 
 def by_level(words: pd.DataFrame) -> pd.DataFrame:

@@ -369,14 +369,18 @@ def by_model(
     """
     step = 0.6 / max(len(groups), 2)
     for mark, (place, group) in zip("osD^vP", enumerate(groups), strict=False):
-        rows = table[table["group"] == group].set_index("model")
+        of_group = table[table["group"] == group]
+        numbers = of_group[["value", "ci_low", "ci_high"]].to_numpy(float)
+        found = dict(zip(of_group["model"], numbers, strict=True))
         for line, model in enumerate(reversed(list(models))):
-            if model in rows.index:
+            if model in found:
+                value, low, high = found[model]
                 height = line + step * ((len(groups) - 1) / 2 - place)
-                axes.plot(rows.loc[model, ["ci_low", "ci_high"]], [height] * 2, color=colour[model], linewidth=1.5)
-                axes.plot(rows.loc[model, "value"], height, mark, color=colour[model], markersize=5, mec=INK, mew=0.5)
+                axes.plot([low, high], [height] * 2, color=colour[model], linewidth=1.5)
+                axes.plot([value], [height], mark, color=colour[model], markersize=5, mec=INK, mew=0.5)
         axes.plot([], [], mark, color=FAINT, label=_label(group), markersize=5)
     axes.set_yticks(range(len(models)), [_label(model) for model in reversed(list(models))])
+    axes.set_ylim(-0.6, len(models) - 0.4)
     axes.tick_params(axis="y", length=0)
     axes.axvline(0, color=FAINT, linewidth=0.8, zorder=0)
     axes.set_xlabel(meaning)
