@@ -169,6 +169,25 @@ def ranks_by_prompt(
     return ranks.assign(framing=ranks["prompt"].map(framing))
 
 
+def add_ranks(results: Results, ranks: pd.DataFrame, seed: int = 0) -> str:
+    """Add the comparison of a panel's bases (`rmnb.categories.add_base_comparison`) to `results`, if it can be made.
+
+    Returns
+    -------
+    str
+        Why it cannot be made (then there are the models' median ranks alone), or "".
+    """
+    families = ranks.groupby("family")["model"].nunique()
+    if len(families) == 2 and families.min() >= 2 and ranks["framing"].nunique() == 2:
+        categories.add_base_comparison(results, "panel", ranks, protocol="exact", seed=seed)
+        return ""
+    for row in categories.by_model(ranks).to_dict("records"):
+        about = {"model": row["model"], "prompt": row["framing"], "protocol": "exact"}
+        results.add("panel", f"median_rank_{row['category']}", row["median_rank"], **about)
+    counted = ", ".join(f"{count} of {base}" for base, count in families.items())
+    return f"two bases with two models each, and both framings, are needed; here: {counted}"
+
+
 def noun_gap(table: pd.DataFrame, words: pd.DataFrame, keys: list[str]) -> stats.Estimate:
     """Mean rank of agency nouns less that of communion nouns, in percent of the nouns, with an interval over nouns.
 

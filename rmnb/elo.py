@@ -33,7 +33,7 @@ def add_agreement(results: Results, source: str, human: ArrayLike, scores: pd.Da
     ----------
     FAccT25 figures 5C and A5. Intervals are in closed form (`rmnb.stats.spearman_interval`, `kendall_interval`).
     """
-    for model in scores:
+    for model in map(str, scores.columns):
         pair = np.asarray(human, dtype=float), scores[model].to_numpy(float)
         results.add(source, "human_spearman", stats.spearman_interval(*pair), model=model, **about)
         results.add(source, "human_kendall", stats.kendall_interval(*pair), model=model, **about)
@@ -81,12 +81,12 @@ def add_panel(
     judged : model → (things,) bool, as `judged_on` gives it
     """
     for prompt, table in tables.items():
-        for model in table:
+        for model in map(str, table.columns):
             rows = judged[model]
             about: dict = {"prompt": prompt, "protocol": "exact"}
             add_agreement(results, "panel", items.loc[rows, "elo_score"], table.loc[rows, [model]], **about)
             if not rows.all():
-                seen = stats.spearman_interval(items.loc[~rows, "elo_score"], table.loc[~rows, model])
+                seen = stats.spearman_interval(items.loc[~rows, "elo_score"], table[model][~rows])
                 results.add("panel", "human_spearman_seen", seen, model=model, **about)
 
 
@@ -230,10 +230,10 @@ def mean_agreement(
     if statistic != "Spearman" and ratings != "as voted":
         return None
     found = []
-    for model in table:
+    for model in map(str, table.columns):
         rows = items[judged[model] & kept]
         function = stats.spearman_interval if statistic == "Spearman" else stats.kendall_interval
-        estimate = function(rows["elo_score"], table.loc[rows.index, model])
+        estimate = function(rows["elo_score"], table[model].loc[rows.index])
         ends = np.array([estimate.value, estimate.ci_low, estimate.ci_high])
         if ratings != "as voted":
             ends = corrected(ends, reliability(rows["elo_score"], rows["elo_matches"]))

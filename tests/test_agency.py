@@ -131,3 +131,16 @@ def test_log_ratios_change_sign_when_the_two_models_change_places(pairs):
     weighted = agency.word_log_ratio(one, other, ["q"])
     assert np.allclose(weighted, -agency.word_log_ratio(other, one.iloc[::-1], ["q"]).loc[weighted.index])
     assert np.allclose(weighted, (np.exp(one["q"]) + np.exp(other["q"])) / 2 * plain)
+
+
+def test_a_base_with_one_model_gives_ranks_and_a_reason():
+    rng = np.random.default_rng(3)
+    tables = {name: rewards(1.0, rng) for name in ("a1", "a2", "b1", "b2")}
+    family = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
+    ranks = agency.ranks_by_prompt(tables, family, FRAMING, NOUNS)
+    results = Results("agency_communion", "p")
+    assert "2 of a, 1 of b" in agency.add_ranks(results, ranks[ranks["model"] != "b2"])
+    assert set(results.frame()["statistic"]) == {"median_rank_agency", "median_rank_communion"}
+    results = Results("agency_communion", "p")
+    assert agency.add_ranks(results, ranks) == ""
+    assert "base_difference_p" in set(results.frame()["statistic"])
