@@ -10,7 +10,7 @@ from rmnb.errors import InputError
 from rmnb.list_scores import read_list
 from rmnb.panel import Panel, load_panel
 from rmnb.stats import Estimate
-from rmnb.training_runs import runs, trajectory_path
+from rmnb.training_runs import trajectory_path
 
 PROMPT = "greatest_ever_one"
 _TEXT_COLUMNS = ["part", "text"]
@@ -32,13 +32,13 @@ def load_trajectories(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
     """
     panel = panel if isinstance(panel, Panel) else load_panel(panel)
     found = {}
-    for name, spec in runs(panel).items():
-        path = trajectory_path(panel, name)
+    for spec in (*panel.models, *panel.watched):
+        path = trajectory_path(panel, spec.name)
         if path.exists():
             frame, _ = read_list(path)
             frame.columns = [column if column in _TEXT_COLUMNS else int(column) for column in frame]
             frame.attrs = {"recipe": spec.recipe, "family": spec.family}
-            found[name] = frame
+            found[spec.name] = frame
     return found
 
 
