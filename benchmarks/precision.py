@@ -22,8 +22,9 @@ import torch
 from torch.nn import functional
 
 import rmnb
+from rmnb.memory import default_batch_size
 from rmnb.precision import use_mixed_precision
-from rmnb.scoring import PrefixScorer, default_batch_size
+from rmnb.scoring import PrefixScorer
 from rmnb.stats import kendall_tau
 
 

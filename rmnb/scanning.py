@@ -10,9 +10,10 @@ from tqdm import tqdm
 
 from rmnb.dialogue import as_messages, check_protocol
 from rmnb.errors import InputError
+from rmnb.memory import default_batch_size
 from rmnb.models import RewardModel
 from rmnb.panel import PromptSpec
-from rmnb.scoring import NonFiniteReward, PrefixScorer, common_prefix, default_batch_size
+from rmnb.scoring import NonFiniteReward, PrefixScorer, common_prefix
 from rmnb.store import SHARD, Provenance, Shards, versions
 from rmnb.vocabulary import vocabulary
 

@@ -6,8 +6,6 @@ the last id of its sequence, never by looking for padding; only that position go
 
 import contextlib
 import copy
-import ctypes
-import functools
 import logging
 from collections.abc import Iterator, Sequence
 
@@ -15,18 +13,16 @@ import numpy as np
 import torch
 
 from rmnb.attention import SharedPrefix, UnsupportedAttention
-from rmnb.devices import free_memory, plain_attention, upload
+from rmnb.devices import plain_attention, upload
 from rmnb.dialogue import Prompt, check_protocol
 from rmnb.errors import InputError
 from rmnb.gated_heads import GatedHead, PromptHead
+from rmnb.memory import default_batch_size, is_out_of_memory, keep_freed_memory, release
 from rmnb.models import RewardModel
 
 logger = logging.getLogger(__name__)
 Ids = Sequence[int]
-# Beyond this many ids at once a processor gains nothing: the activations leave its cache.
-_IDS_AT_ONCE = {"cpu": 1024, "cuda": 65536}
 _FIRST_TRY = 64  # sequences, when the batch is found by trying
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
 class NonFiniteReward(InputError):
@@ -53,7 +49,7 @@ class PrefixScorer:
         self.prefix_ids = list(prefix_ids)
         self._most: int | None = None  # sequences that memory is known to hold, once it has run out
         if rm.device.type == "cpu":
-            _keep_freed_memory()
+            keep_freed_memory()
         self.gated: PromptHead | None = None
         self.prefix = None if rm.plain_because else self._run_prefix()
 
@@ -136,14 +132,14 @@ class PrefixScorer:
         try:
             return [self._rewards(batch)]
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-            if not _out_of_memory(error):
+            if not is_out_of_memory(error):
                 raise
             if len(batch) == 1:
                 raise InputError("not enough memory for a single sequence: use a smaller model or dtype") from error
         # Outside the handler, so that the failed batch's tensors are free.
         logger.warning("memory ran out with %d sequences at once: halving", len(batch))
         self._most = len(batch) // 2
-        _release()
+        release()
         parts: list[torch.Tensor] = []
         start = 0
         while start < len(batch):
@@ -173,14 +169,14 @@ class PrefixScorer:
             try:
                 self._rewards([[0] * length] * size).cpu()
             except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-                if not _out_of_memory(error):
+                if not is_out_of_memory(error):
                     raise
                 if size == 1:
                     raise InputError("not enough memory for a single sequence: use a smaller model or dtype") from error
                 most = size // 2  # known to be too much: no longer doubled into
             else:
                 fits = size
-            _release()
+            release()
             size = min(2 * fits, most) if fits else most
         return fits
 
@@ -289,45 +285,6 @@ def common_prefix(sequences: Sequence[Ids]) -> list[int]:
     longest = min(len(ids) for ids in sequences) - 1
     shared = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), longest)
     return first[: min(shared, longest)]
-
-
-def default_batch_size(rm: RewardModel, prefix_length: int, length: int) -> int:
-    """How many continuations of a length to run at once, from the memory that is free now."""
-    device = rm.device
-    config = rm.network.config.get_text_config()
-    free = free_memory(rm.network)
-    # Of one layer: residual stream, projections and the MLP's inner states; fp32 scores and weights of attention.
-    inner = 12 * config.hidden_size + 4 * getattr(config, "intermediate_size", 4 * config.hidden_size)
-    width = prefix_length + length
-    per_sequence = 4 * length * (inner + 4 * config.num_attention_heads * width)
-    if rm.plain_because:
-        per_sequence = 4 * width * (inner + 4 * config.num_attention_heads * width)
-        length = width
-    by_memory = int(0.25 * free) // per_sequence
-    return max(1, min(by_memory, _IDS_AT_ONCE.get(device.type, 1024) // length))
-
-
-@functools.cache
-def _keep_freed_memory() -> None:
-    """Let this process keep what it frees, where the C library is glibc.
-
-    By default glibc gives large blocks back to the system at once. Every layer's activations are such blocks: each
-    batch would fault its memory in again, page by page, which costs 5 to 8 % of a scan's time.
-    """
-    with contextlib.suppress(OSError, AttributeError):  # another system or C library
-        mallopt = ctypes.CDLL("libc.so.6").mallopt
-        mallopt(_M_MMAP_THRESHOLD, 1 << 30)
-        mallopt(_M_TRIM_THRESHOLD, 1 << 30)
-
-
-def _release() -> None:
-    """Give what a failed batch left behind back to the GPU."""
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
 
 
 @contextlib.contextmanager

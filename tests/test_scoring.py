@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import rmnb
-from rmnb import scoring
+from rmnb import memory
 from rmnb.errors import InputError
 from rmnb.heads import LinearHead
 from rmnb.scoring import NonFiniteReward, PrefixScorer, common_prefix, score_continuations
@@ -127,6 +127,6 @@ def test_the_common_prefix_is_the_longest_that_leaves_something_to_score(sequenc
 
 
 def test_batches_fit_the_memory_that_is_free(llama, monkeypatch):
-    roomy = scoring.default_batch_size(llama, 20, 2)
+    roomy = memory.default_batch_size(llama, 20, 2)
     monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 5e6}))
-    assert 1 <= scoring.default_batch_size(llama, 20, 2) < roomy
+    assert 1 <= memory.default_batch_size(llama, 20, 2) < roomy

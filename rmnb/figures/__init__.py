@@ -1,0 +1,24 @@
+"""The figures of the chapters: each function draws on a matplotlib axes that it is given, and returns it."""
+
+from rmnb.figures.estimates import by_model, courses, grouped_dots, intervals, specification_curve
+from rmnb.figures.rankings import by_kind, heat_map, joint_density, model_map, violins
+from rmnb.figures.style import FAINT, INK, PALETTE, WIDTH, colours, use_style
+
+__all__ = [
+    "FAINT",
+    "INK",
+    "PALETTE",
+    "WIDTH",
+    "by_kind",
+    "by_model",
+    "colours",
+    "courses",
+    "grouped_dots",
+    "heat_map",
+    "intervals",
+    "joint_density",
+    "model_map",
+    "specification_curve",
+    "use_style",
+    "violins",
+]
