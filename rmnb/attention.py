@@ -82,8 +82,8 @@ def shared_prefix_attention(
     batch, heads, length, size = query.shape
     kv_heads = key.shape[1]
     query = query.reshape(batch, kv_heads, heads // kv_heads, length, size)
-    scaling = size**-0.5 if scaling is None else scaling
-    own = _own_scores(query, key, scaling, softcap, sliding_window)
+    scale = float(size**-0.5 if scaling is None else scaling)
+    own = _own_scores(query, key, scale, softcap, sliding_window)
     if shared_prefix.filling:
         shared_prefix.layers[module.layer_idx] = (key[0].clone(), value[0].clone())
         weights = own.softmax(-1, dtype=_at_least_float32(query)).to(query.dtype)
@@ -91,7 +91,7 @@ def shared_prefix_attention(
     keys, values = shared_prefix.layers[module.layer_idx]
     # One product a key-value head: all rows, grouped heads and positions of the batch against the one copy of the keys.
     rows = query.transpose(0, 1).reshape(kv_heads, -1, size)
-    over_prefix = _cap((rows @ keys.transpose(1, 2)) * scaling, softcap)
+    over_prefix = _cap((rows @ keys.transpose(1, 2)) * scale, softcap)
     over_prefix = over_prefix.view(kv_heads, batch, -1, length, keys.shape[1])
     if sliding_window is not None:
         over_prefix = _hide_far(over_prefix, shared_prefix.length, sliding_window)

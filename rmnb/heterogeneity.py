@@ -79,9 +79,9 @@ def model_map(tau: NDArray, draws: NDArray) -> tuple[NDArray, NDArray]:
     return points, np.array([stats.align(moved, points).points for moved in again])
 
 
-def recipe_of(spec: ModelSpec) -> str | None:
-    """A model's recipe, whatever its seed."""
-    return _SEED.sub("", spec.recipe) if spec.recipe else None
+def recipe_of(spec: ModelSpec) -> str:
+    """A model's recipe, whatever its seed; empty if it has none."""
+    return _SEED.sub("", spec.recipe or "")
 
 
 def relations(panel: Panel) -> dict[str, NDArray]:
@@ -91,15 +91,15 @@ def relations(panel: Panel) -> dict[str, NDArray]:
     A property that is unknown for a model, or the same or different for all pairs, is left out.
     """
     found = {
-        "base": [model.family for model in panel.models],
+        "base": [model.family or "" for model in panel.models],
         "recipe": [recipe_of(model) for model in panel.models],
-        "developer": [model.developer for model in panel.models],
+        "developer": [model.developer or "" for model in panel.models],
     }
     numbers = {
         "parameters": [model.parameters for model in panel.models],
         "rank": [model.rank for model in panel.models],
     }
-    matrices = {name: stats.same(labels) for name, labels in found.items() if None not in labels}
+    matrices = {name: stats.same(labels) for name, labels in found.items() if all(labels)}
     matrices |= {name: stats.closeness(values) for name, values in numbers.items() if None not in values}
     upper = np.triu_indices(len(panel.models), 1)
     return {name: matrix for name, matrix in matrices.items() if len(upper[0]) and np.ptp(matrix[upper]) > 1e-12}
@@ -142,7 +142,8 @@ def kinds_of_pairs(pairs: pd.DataFrame, panel: Panel) -> pd.DataFrame:
     """`pairs` with a column kind, what the two models share (`KINDS`), sorted by it; needs families and recipes."""
 
     def kind(one: ModelSpec, other: ModelSpec) -> str:
-        base, recipe = one.family == other.family, recipe_of(one) == recipe_of(other)
+        base = bool(one.family) and one.family == other.family
+        recipe = bool(recipe_of(one)) and recipe_of(one) == recipe_of(other)
         return KINDS[(0 if recipe else 1) if base else (2 if recipe else 3)]
 
     named = [
@@ -160,7 +161,7 @@ def seeds_agree_most(kinds: pd.DataFrame, panel: Panel) -> pd.DataFrame:
     DataFrame
         base, seeds (tau of the two seeds; the lowest of several), recipes (the highest tau of two recipes), holds.
     """
-    base = [panel.model(model).family for model in kinds["model"]]
+    base = [panel.model(model).family or "" for model in kinds["model"]]
     rows = []
     for family, part in kinds.assign(base=base).groupby("base", sort=False):
         seeds, recipes = (part.loc[part["kind"] == kind, "value"] for kind in KINDS[:2])

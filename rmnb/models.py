@@ -225,15 +225,15 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
     except (ValueError, OSError) as error:
         raise InputError(f"{directory}: {_first_line(error)}") from error
     dtype = DTYPES[spec.dtype]
-    hashes = {
-        "weights_sha256": _joint([_cached_sha256(file) for file in files]),
-        "tokenizer_sha256": _joint([_cached_sha256(file) for file in sorted(directory.glob("tokenizer*"))]),
-    }
+    hashes = (
+        _joint([_cached_sha256(file) for file in files]),
+        _joint([_cached_sha256(file) for file in sorted(directory.glob("tokenizer*"))]),
+    )
     template = spec.template or tokenizer.chat_template
     if not _is_decoder(config):
         network = _load_classifier(directory, dtype, place)
         why = "it is an encoder, or pools in a way of its own"
-        return RewardModel(spec, network, None, Dialogue(tokenizer, template), why, **hashes)
+        return RewardModel(spec, network, None, Dialogue(tokenizer, template), why, *hashes)
     if template is None:
         raise InputError(f"{directory}: the tokenizer has no chat template: name one in a panel (key `template`)")
     if not spec.softcap:
@@ -252,7 +252,7 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
     tensors = read_tensors(directory, {name for name in info["unexpected_keys"] if not name.endswith(_NOT_OF_A_HEAD)})
     settings = json.loads((directory / "config.json").read_text(encoding="utf-8"))
     head = find_head(Checkpoint(tensors, settings, str(directory), dialogue), spec.head)
-    return RewardModel(spec, trunk, head, dialogue, _share_prefix(trunk), **hashes)
+    return RewardModel(spec, trunk, head, dialogue, _share_prefix(trunk), *hashes)
 
 
 def _uncap(config, where: str) -> None:

@@ -209,7 +209,7 @@ class PrefixScorer:
             with own_attention(rm.network):
                 hidden = rm.network(input_ids=ids, use_cache=False).last_hidden_state.to(rm.device)
             if not isinstance(rm.head, GatedHead):
-                return rm.head(hidden[:, -1])
+                return rm.head(hidden[:, -1])  # type: ignore[operator]
             places = [rm.head.gate.place([*self.prefix_ids, *ids]) for ids in batch]
             heads = [rm.head.given(row[at]) for row, at in zip(hidden, places, strict=True)]
             return torch.cat([head(row[-1:]) for head, row in zip(heads, hidden, strict=True)])

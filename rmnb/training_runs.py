@@ -72,7 +72,8 @@ def leaderboard(panel: Panel) -> dict[str, int]:
     described = {spec.name: _described(data_dir() / (spec.adapter or "-")) for spec in panel.models}
     measured = {name: provenance.get("evaluation", {}).get("rm_bench") for name, provenance in described.items()}
     correct = pd.Series({name: benchmark["all"]["value"] for name, benchmark in measured.items() if benchmark})
-    return correct.rank(ascending=False, method="min").astype(int).to_dict()
+    ranks = correct.rank(ascending=False, method="min").astype(int)
+    return {str(name): int(rank) for name, rank in ranks.items()}
 
 
 def _with_interval(accuracy: dict | None) -> str:

@@ -36,7 +36,7 @@ def load_trajectories(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
         path = trajectory_path(panel, spec.name)
         if path.exists():
             frame, _ = read_list(path)
-            frame.columns = [column if column in _TEXT_COLUMNS else int(column) for column in frame]
+            frame.columns = [column if column in _TEXT_COLUMNS else int(column) for column in map(str, frame)]
             frame.attrs = {"recipe": spec.recipe, "family": spec.family}
             found[spec.name] = frame
     return found
@@ -44,7 +44,7 @@ def load_trajectories(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
 
 def steps(trajectory: pd.DataFrame) -> list[int]:
     """The steps of a trajectory, in order."""
-    return [column for column in trajectory if column not in _TEXT_COLUMNS]
+    return [column for column in trajectory if isinstance(column, int)]
 
 
 def category_ranks(trajectory: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:

@@ -104,10 +104,10 @@ def grouped_dots(
     order
         The groups from top to bottom; one without estimates is left out.
     """
-    groups, (values, low, high) = np.asarray(groups), map(np.asarray, (values, low, high))
-    present = [group for group in order if (groups == group).any()]
+    values, low, high = map(np.asarray, (values, low, high))
+    present = [group for group in order if group in groups]
     for place, group in zip(np.arange(len(present))[::-1], present, strict=True):
-        chosen = np.flatnonzero(groups == group)
+        chosen = np.flatnonzero(np.asarray(groups) == group)
         offset = np.linspace(-0.3, 0.3, len(chosen)) if len(chosen) > 1 else np.zeros(1)
         heights = place + offset[np.argsort(np.argsort(values[chosen], kind="stable"))]
         axes.hlines(heights, low[chosen], high[chosen], color=INK, linewidth=1)
