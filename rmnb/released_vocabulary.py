@@ -32,7 +32,9 @@ def read_table(path: Path | str) -> pd.DataFrame:
         The file is not there or lacks a column.
     """
     try:
-        table = pd.read_csv(path, keep_default_na=False, na_values={prompt: ["", "NA", "nan"] for prompt in PROMPTS})
+        # A bare carriage return is a token, no end of line: pandas writes it without quotes.
+        gaps = {prompt: ["", "NA", "nan"] for prompt in PROMPTS}
+        table = pd.read_csv(path, keep_default_na=False, na_values=gaps, lineterminator="\n")
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {path} as a table of scores: {error}") from error
     missing = [column for column in _COLUMNS if column not in table]

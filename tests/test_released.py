@@ -143,7 +143,7 @@ def tables(tmp_path, monkeypatch) -> dict[str, pd.DataFrame]:
         table = pd.concat(spelled, ignore_index=True)
         slope = np.where(table["valence"] > 0, positive, negative)
         score = slope * table["valence"] + log_frequency * np.log(table["per_million"])
-        fillers = [" spaced", "NA", "null", "nan", "twice", "twice", "ÃŁ", '"', "\n", f"only{code}"]
+        fillers = [" spaced", "NA", "null", "nan", "twice", "twice", "ÃŁ", '"', "\n", "\r", f"only{code}"]
         text = [*table["text"], *fillers]
         score = np.append(score + rng.normal(0, 0.01, len(table)), np.arange(len(fillers), dtype=float))
         csv = pd.DataFrame({"token_id": np.arange(len(text)), "token_name": "t", "token_decoded": text})
@@ -157,7 +157,7 @@ def tables(tmp_path, monkeypatch) -> dict[str, pd.DataFrame]:
 
 def test_full_tables_keep_every_token_and_drop_what_has_no_score(tables):
     tokens = tables["A"]["token"].tolist()
-    assert {"NA", "null", "nan", " spaced", "\n", '"'} <= set(tokens) and "unscored" not in tokens
+    assert {"NA", "null", "nan", " spaced", "\n", "\r", '"'} <= set(tokens) and "unscored" not in tokens
     shared = released_vocabulary.shared_vocabulary(tables, "greatest")
     assert "twice" not in shared.index and "onlyA" not in shared.index and "NA" in shared.index
 
