@@ -66,7 +66,7 @@ def measure_noise(
     -------
     scores : DataFrame
         change, reference, token_id (int32), score (float32), one row a way and a token. `change` and `reference` name
-        ways; the reference of `REFERENCE` is itself.
+        ways; the reference of `REFERENCE` is itself. NaN for a way that gave rewards which are not finite.
     provenance : dict
         Model, weights, prompt, sample, processor, versions.
 
@@ -79,6 +79,7 @@ def measure_noise(
         raise InputError("a noise floor needs a sample of at least two tokens")
     from rmnb.heads import LinearHead
     from rmnb.models import load_reward_model
+    from rmnb.scoring import NonFiniteReward
 
     rm = load_reward_model(spec, dtype=REFERENCE, device="cpu")
     if rm.plain_because or not isinstance(rm.head, LinearHead):
@@ -90,7 +91,11 @@ def measure_noise(
     # One way after the other, so that no more than two models are in memory.
     for change, reference, slow, score in tqdm(_ways(rm, prompt.text), disable=not progress, desc=spec.name):
         sample = few if slow else ids
-        part = {"change": change, "reference": reference, "token_id": sample.astype(np.int32), "score": score(sample)}
+        try:
+            rewards = score(sample)
+        except NonFiniteReward:  # float16 overflows in some models: that, too, is a result
+            rewards = np.full(len(sample), np.nan, dtype=np.float32)
+        part = {"change": change, "reference": reference, "token_id": sample.astype(np.int32), "score": rewards}
         parts.append(pd.DataFrame(part))
     provenance = {
         "model": spec.name,
@@ -120,7 +125,8 @@ def noise_table(scores: pd.DataFrame, model: str) -> pd.DataFrame:
     -------
     DataFrame
         `COLUMNS`, one row a change: the tokens that both ways scored, Kendall's tau-b and Spearman's rho between them,
-        largest and median absolute difference, and the standard deviation of the reference's scores.
+        largest and median absolute difference, and the standard deviation of the reference's scores. NaN where the
+        change gave rewards that are not finite.
     """
     by_way = {way: part.set_index("token_id")["score"] for way, part in scores.groupby("change", sort=False)}
     pairs = scores[["change", "reference"]].drop_duplicates()
@@ -129,8 +135,11 @@ def noise_table(scores: pd.DataFrame, model: str) -> pd.DataFrame:
         both = pd.concat([by_way[change], by_way[reference]], axis=1, join="inner").to_numpy(float)
         changed, kept = both.T
         difference = np.abs(changed - kept)
-        row = (model, change, reference, len(both), kendall_tau(changed, kept), spearman(changed, kept))
-        rows.append((*row, difference.max(), np.median(difference), kept.std(ddof=1)))
+        correlations = (np.nan, np.nan)
+        if np.isfinite(both).all():
+            correlations = kendall_tau(changed, kept), spearman(changed, kept)
+        row = (model, change, reference, len(both), *correlations, difference.max(), np.median(difference))
+        rows.append((*row, kept.std(ddof=1)))
     return pd.DataFrame(rows, columns=pd.Index(COLUMNS))
 
 

@@ -11,6 +11,7 @@ from rmnb import noise
 from rmnb.errors import InputError
 from rmnb.panel import ModelSpec, PromptSpec
 from rmnb.precision import CentredLinear
+from rmnb.scoring import NonFiniteReward
 
 PROMPT = PromptSpec(key="greatest", text="What, in one word, is the greatest thing ever?", framing="positive")
 
@@ -113,6 +114,25 @@ def test_the_noise_of_a_model_is_measured_written_and_read(llama, tmp_path):
     assert table.loc["bfloat16", "largest_difference"] > 10 * rounding["largest_difference"].max()
     assert table.loc["float16", "tokens"] == 20 and table.loc["bfloat16", "tokens"] == 120
     assert table.loc["bfloat16, batch 64", "reference"] == "bfloat16"
+
+
+def test_a_number_format_that_overflows_is_a_row_of_gaps(llama, monkeypatch):
+    spec = ModelSpec(name="tiny", source=str(llama))
+    whole = noise._ways
+
+    def ways(rm, prompt):
+        for change, reference, slow, score in whole(rm, prompt):
+            yield change, reference, slow, _overflow if change == "float16" else score
+
+    monkeypatch.setattr(noise, "_ways", ways)
+    scores, _ = noise.measure_noise(spec, PROMPT, tokens=30, slow_tokens=10)
+    table = noise.noise_table(scores, "tiny").set_index("change")
+    assert table.loc["float16", ["kendall_tau", "largest_difference"]].isna().all()
+    assert table.loc["bfloat16", "kendall_tau"] > 0.5
+
+
+def _overflow(_):
+    raise NonFiniteReward(0, float("inf"))
 
 
 def test_a_noise_floor_needs_a_sample_and_a_table():
