@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -37,6 +38,17 @@ def test_python_version_is_the_same_everywhere():
     minimum = PROJECT["requires-python"].removeprefix(">=")
     assert f"python={minimum}" in CONDA
     assert f"python{minimum}" in (ROOT / "Makefile").read_text()
+
+
+def test_every_pin_runs_on_the_first_release_of_the_python_that_is_asked_for():
+    oldest = PROJECT["requires-python"].removeprefix(">=") + ".0"
+    too_new = {}
+    for name in CONSTRAINTS:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            wanted = importlib.metadata.metadata(name)["Requires-Python"]
+            if wanted and not SpecifierSet(wanted).contains(oldest):
+                too_new[name] = wanted
+    assert not too_new
 
 
 def test_constraints_satisfy_what_pyproject_asks_for():
