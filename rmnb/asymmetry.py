@@ -4,7 +4,7 @@ Scans of one model under several prompts are one *table*: token_id, token, kind,
 Source of the question: Christian et al. (2025), section 4 and figure 3.
 """
 
-import re
+import itertools
 from collections.abc import Mapping, Sequence
 from importlib import resources
 
@@ -184,13 +184,14 @@ def by_level(words: pd.DataFrame) -> pd.DataFrame:
 
 def seed_pairs(panel: Panel) -> list[tuple[str, str]]:
     """Models of one base trained by one recipe from two seeds: (``mixed``, ``mixed-seed2``) by their recipes' names."""
-    pairs = []
-    for one in panel.models:
-        for other in panel.models:
-            alike = (one.family, one.base) == (other.family, other.base) and one.recipe and other.recipe
-            if alike and re.fullmatch(re.escape(str(one.recipe)) + r"-seed\d+", str(other.recipe)):
-                pairs.append((one.name, other.name))
-    return pairs
+    return [
+        (one.name, other.name)
+        for one, other in itertools.combinations(panel.models, 2)
+        if (one.family, one.base) == (other.family, other.base)
+        and one.recipe_family
+        and one.recipe_family == other.recipe_family
+        and one.recipe != other.recipe
+    ]
 
 
 def seed_reliability(one: pd.Series, other: pd.Series, words: np.ndarray, share: float = 0.2) -> dict[str, Estimate]:
@@ -229,7 +230,7 @@ def released_slopes() -> pd.DataFrame:
     """
     results = Results("asymmetry", released.ICLR)
     lexicon = afinn().set_index("word")["valence"]
-    scores = {model.code: released._scores(model, "dict_MFD_20") for model in released.MODELS}
+    scores = {model.code: released.word_scores(model, "dict_MFD_20") for model in released.MODELS}
     for prompt, key in _ASKED_ALIKE.items():
         for suffix in ("", "_standardised"):
             found = []

@@ -144,16 +144,16 @@ def run(
 @app.command()
 def train(
     model: Annotated[
-        str | None, typer.Argument(help="Model to train. Default: those of the panel without adapter.")
+        str | None, typer.Argument(help="Model to train. Default: all of the panel that are not finished.")
     ] = None,
     panel: PanelOption = "demo",
     out: Annotated[Path | None, typer.Option(help="Directory for the adapter. Default: the panel's.")] = None,
 ) -> None:
     """Train reward models by their recipes; interrupted, the same command goes on from the last checkpoint."""
-    from rmnb.training_runs import follow, train_model, untrained
+    from rmnb.training_runs import follow, train_model, unfinished
 
     members = load_panel(panel)
-    for name in [model] if model else untrained(members):
+    for name in [model] if model else unfinished(members):
         measured = train_model(members, name, out)
         typer.echo(f"{name}: held-out accuracy {measured['held_out']['all']['value']:.3f}")
         if out is None:

@@ -1,4 +1,6 @@
-"""The one exception that a user's mistake raises."""
+"""The one exception that a user's mistake raises, and what its one line is made of."""
+
+from collections.abc import Iterable
 
 
 class InputError(ValueError):
@@ -6,3 +8,14 @@ class InputError(ValueError):
 
     The message is one line that names what was wrong and what to do. The command line prints it and exits with 2.
     """
+
+
+def few(names: Iterable[object]) -> str:
+    """Some names in one line: the first five in order, and how many more there are."""
+    listed = sorted(str(name) for name in names)
+    return ", ".join(listed[:5]) + (f" and {len(listed) - 5} more" if len(listed) > 5 else "")
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text that says anything, or the error's kind."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

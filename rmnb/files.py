@@ -1,6 +1,7 @@
 """The cache directory, atomic writes and content hashes."""
 
 import contextlib
+import functools
 import hashlib
 import os
 import tempfile
@@ -53,6 +54,17 @@ def sha256(path: Path) -> str:
     """Hexadecimal SHA-256 of a file's content."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@functools.lru_cache
+def cached_sha256(path: Path) -> str:
+    """As `sha256`, computed once in a process: for files that do not change while it runs."""
+    return sha256(path)
+
+
+def joint_sha256(hashes: list[str]) -> str:
+    """One hash for several files: of one file its own, else that of their hashes in order."""
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 def git_blob_id(path: Path) -> str:

@@ -190,16 +190,11 @@ def add_changes(results: Results, source: str, tables: Mapping[str, pd.DataFrame
             results.add(source, "wording_spearman", values.median(), ci_low=low, ci_high=high, **about)
 
 
-def released_tables() -> dict[str, pd.DataFrame]:
-    """The published models' scores of 263 nouns under the 54 wordings; UnreachableError where they cannot be had."""
-    return {model.code: released._scores(model, "dict_big2_nouns") for model in released.MODELS}
-
-
 def released_contrasts() -> dict[str, Contrasts]:
     """The contrasts of the ten published models on the dictionary words that AFINN rates, standardised over these."""
     lexicon, found = asymmetry.afinn(), {}
     for model in released.MODELS:
-        scores = released._scores(model, "dict_MFD_20")
+        scores = released.word_scores(model, "dict_MFD_20")
         known = lexicon[lexicon["word"].isin(scores.index)]
         halves = [
             known.assign(score=stats.standardise(scores.loc[known["word"], key].to_numpy()))

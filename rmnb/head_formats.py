@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rmnb.errors import InputError
+from rmnb.errors import InputError, few
 from rmnb.gated_heads import Gate, GatedHead, gate_pattern
 from rmnb.heads import Checkpoint, Head, Layer, LinearHead, Mlp, MlpHead, UrmHead
 
@@ -73,11 +73,11 @@ def find_head(checkpoint: Checkpoint, name: str | None = None) -> Head:
     if missing:
         plural = "s" if len(missing) > 1 else ""
         raise InputError(
-            f"{checkpoint.where}: no head: expected the tensor{plural} {_few(missing)}, "
-            f"found besides the trunk: {_few(left or sorted(found)) or 'none'}"
+            f"{checkpoint.where}: no head: expected the tensor{plural} {few(missing)}, "
+            f"found besides the trunk: {few(left or sorted(found)) or 'none'}"
         )
     if left:
-        raise InputError(f"{checkpoint.where}: tensors that belong to no known head: {_few(left)}")
+        raise InputError(f"{checkpoint.where}: tensors that belong to no known head: {few(left)}")
     return kind.build(checkpoint)
 
 
@@ -86,10 +86,6 @@ def linear_head(tensors: dict[str, Tensor], where: str) -> LinearHead:
     head = find_head(Checkpoint(tensors, {}, where), "linear")
     assert isinstance(head, LinearHead)
     return head
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _parts(*prefixes: str, ends: Iterable[str] = ("weight", "bias")) -> frozenset[str]:

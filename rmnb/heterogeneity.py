@@ -1,6 +1,5 @@
 """How far the models of a panel agree, what agreement goes with, and how much of the rest is noise."""
 
-import re
 from itertools import combinations
 
 import numpy as np
@@ -13,7 +12,6 @@ from rmnb import stats
 from rmnb.errors import InputError
 from rmnb.panel import ModelSpec, Panel
 
-_SEED = re.compile(r"-seed\d+$")
 KINDS = ("same base and recipe, other seed", "same base, other recipe", "same recipe, other base", "neither")
 
 
@@ -79,11 +77,6 @@ def model_map(tau: NDArray, draws: NDArray) -> tuple[NDArray, NDArray]:
     return points, np.array([stats.align(moved, points).points for moved in again])
 
 
-def recipe_of(spec: ModelSpec) -> str:
-    """A model's recipe, whatever its seed; empty if it has none."""
-    return _SEED.sub("", spec.recipe or "")
-
-
 def relations(panel: Panel) -> dict[str, NDArray]:
     """What models can be alike in: a similarity matrix (models, models) for each property the panel tells apart.
 
@@ -92,7 +85,7 @@ def relations(panel: Panel) -> dict[str, NDArray]:
     """
     found = {
         "base": [model.family or "" for model in panel.models],
-        "recipe": [recipe_of(model) for model in panel.models],
+        "recipe": [model.recipe_family for model in panel.models],
         "developer": [model.developer or "" for model in panel.models],
     }
     numbers = {
@@ -143,7 +136,7 @@ def kinds_of_pairs(pairs: pd.DataFrame, panel: Panel) -> pd.DataFrame:
 
     def kind(one: ModelSpec, other: ModelSpec) -> str:
         base = bool(one.family) and one.family == other.family
-        recipe = bool(recipe_of(one)) and recipe_of(one) == recipe_of(other)
+        recipe = bool(one.recipe_family) and one.recipe_family == other.recipe_family
         return KINDS[(0 if recipe else 1) if base else (2 if recipe else 3)]
 
     named = [

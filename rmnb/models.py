@@ -1,8 +1,6 @@
 """Load a reward model: trunk, head, tokenizer and dialogue, from a panel, the hub or a directory."""
 
 import contextlib
-import functools
-import hashlib
 import json
 import logging
 import warnings
@@ -27,8 +25,8 @@ from rmnb.adapters import merge_adapter
 from rmnb.bases import BASES, base_directory, base_tokenizer
 from rmnb.devices import DTYPES, MIXED, Placement, input_device, placement
 from rmnb.dialogue import Dialogue, Prompt
-from rmnb.errors import InputError
-from rmnb.files import data_dir, sha256
+from rmnb.errors import InputError, few, first_line
+from rmnb.files import cached_sha256, data_dir, joint_sha256, sha256
 from rmnb.head_formats import find_head
 from rmnb.heads import Checkpoint, Head, read_tensors
 from rmnb.hub import fetch
@@ -194,8 +192,8 @@ def _load_demo(spec: ModelSpec) -> RewardModel:
         head=head,
         dialogue=Dialogue(base_tokenizer(spec.base), spec.template or _trained_template(adapter)),
         plain_because=_share_prefix(trunk),
-        weights_sha256=_joint([BASES[spec.base].tensors_sha256, sha256(weights)]),
-        tokenizer_sha256=_cached_sha256(directory / "tokenizer.json"),
+        weights_sha256=joint_sha256([BASES[spec.base].tensors_sha256, sha256(weights)]),
+        tokenizer_sha256=cached_sha256(directory / "tokenizer.json"),
     )
 
 
@@ -223,11 +221,11 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
         config = AutoConfig.from_pretrained(directory, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
     except (ValueError, OSError) as error:
-        raise InputError(f"{directory}: {_first_line(error)}") from error
+        raise InputError(f"{directory}: {first_line(error)}") from error
     dtype = DTYPES[spec.dtype]
     hashes = (
-        _joint([_cached_sha256(file) for file in files]),
-        _joint([_cached_sha256(file) for file in sorted(directory.glob("tokenizer*"))]),
+        joint_sha256([cached_sha256(file) for file in files]),
+        joint_sha256([cached_sha256(file) for file in sorted(directory.glob("tokenizer*"))]),
     )
     template = spec.template or tokenizer.chat_template
     if not _is_decoder(config):
@@ -243,10 +241,10 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
         directory, config=config, dtype=dtype, output_loading_info=True, trust_remote_code=False, **options
     )
     if info["missing_keys"]:
-        raise InputError(f"{directory}: the weights lack {_few(info['missing_keys'])}")
+        raise InputError(f"{directory}: the weights lack {few(info['missing_keys'])}")
     if info["mismatched_keys"]:
         raise InputError(
-            f"{directory}: tensors of another shape than the configuration says: {_few(info['mismatched_keys'])}"
+            f"{directory}: tensors of another shape than the configuration says: {few(info['mismatched_keys'])}"
         )
     dialogue = Dialogue(tokenizer, template)
     tensors = read_tensors(directory, {name for name in info["unexpected_keys"] if not name.endswith(_NOT_OF_A_HEAD)})
@@ -280,7 +278,7 @@ def _load_classifier(directory: Path, dtype: torch.dtype, place: Placement) -> P
     )
     wrong = sorted({*info["missing_keys"], *info["unexpected_keys"]})
     if wrong:
-        raise InputError(f"{directory}: the weights do not match the head: {_few(wrong)}")
+        raise InputError(f"{directory}: the weights do not match the head: {few(wrong)}")
     if network.config.num_labels != 1:
         raise InputError(f"{directory}: the head has {network.config.num_labels} outputs; a reward model has one")
     network.config.pad_token_id = -1  # pooled at the last id, whichever it is; sequences are never padded
@@ -295,24 +293,6 @@ def _share_prefix(trunk) -> str | None:
     else:
         logger.warning("scoring whole sequences, which is slower: %s", reason)
     return reason
-
-
-def _few(names) -> str:
-    names = sorted(str(name) for name in names)
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-
-
-def _joint(hashes: list[str]) -> str:
-    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
-
-
-@functools.lru_cache
-def _cached_sha256(file: Path) -> str:
-    return sha256(file)
 
 
 @contextlib.contextmanager

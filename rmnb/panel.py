@@ -1,6 +1,7 @@
 """Panels: which reward models and which prompts, read from YAML and checked."""
 
 import itertools
+import re
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -66,6 +67,11 @@ class ModelSpec(_Strict):
         if (self.base is None) != (self.adapter is None):
             raise ValueError("base and adapter go together")
         return self
+
+    @property
+    def recipe_family(self) -> str:
+        """The recipe, whatever the seed: ``mixed`` for ``mixed-seed2``; empty if there is none."""
+        return re.sub(r"-seed\d+$", "", self.recipe or "")
 
 
 class BaseSpec(_Strict):

@@ -81,7 +81,7 @@ def counts(finding: str) -> pd.DataFrame:
         sizes["big_two_expanded"] = len(lexicons.big_two("expanded"))
         sizes["moral_foundations"] = len(lexicons.moral_foundations())
         found = [("dictionary_size", name, size) for name, size in sizes.items()]
-        found.append(("prompt_count", "", len(_scores(MODELS[0], "dict_big2_nouns").columns)))
+        found.append(("prompt_count", "", len(word_scores(MODELS[0], "dict_big2_nouns").columns)))
     for statistic, other, value in found:
         results.add("released", statistic, float(value), other=other, protocol="published")
     return results.frame()
@@ -184,7 +184,7 @@ def median_ranks(dictionary: str) -> pd.DataFrame:
         raise InputError(f"no released scores of {dictionary!r}: choose big_two or moral_foundations")
     tables = []
     for model in MODELS:
-        ranks = categories.median_ranks(_scores(model, folder), words)
+        ranks = categories.median_ranks(word_scores(model, folder), words)
         tables.append(ranks.assign(model=model.code, family=model.family))
     table = pd.concat(tables, ignore_index=True)
     framing = table["prompt"].map(lambda prompt: "positive" if prompt.split("_")[0] in _POSITIVE else "negative")
@@ -193,10 +193,10 @@ def median_ranks(dictionary: str) -> pd.DataFrame:
 
 def noun_scores() -> dict[str, pd.DataFrame]:
     """The ten models' rewards of the 263 nouns by code: index word, one column a prompt."""
-    return {model.code: _scores(model, "dict_big2_nouns") for model in MODELS}
+    return {model.code: word_scores(model, "dict_big2_nouns") for model in MODELS}
 
 
-def _scores(model: ReleasedModel, folder: str) -> pd.DataFrame:
+def word_scores(model: ReleasedModel, folder: str) -> pd.DataFrame:
     """A model's rewards of a dictionary's words: index response, one column a prompt."""
     end = f"_{model.hub_id.replace('/', '_')}.csv"
     name = next(name for name in sources.pins() if name.startswith(_SCORES + folder) and name.endswith(end))

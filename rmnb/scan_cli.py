@@ -146,8 +146,9 @@ def _refuse_other(path: Path, rm, prompt: str, protocol: str, limit: int | None)
     _, provenance = read_scan(path)
     if ("soft-capping off" in provenance["attention"]) == rm.spec.softcap:
         raise InputError(f"{path} holds another scan (it differs in soft-capping): delete it, or choose another --out")
+    asked["head"] = "classifier" if rm.head is None else rm.head.name
     for key, value in asked.items():
-        if provenance.get(key) != value:
+        if provenance.get(key, value if key == "head" else None) != value:  # the first scans do not tell their head
             raise InputError(f"{path} holds another scan (it differs in {key}): delete it, or choose another --out")
 
 

@@ -4,12 +4,9 @@ A scan in progress is a directory of shards beside its output; each shard's name
 is one Parquet file whose metadata hold its provenance and the checksum of its content.
 """
 
-import contextlib
 import hashlib
 import json
-import os
 import shutil
-import uuid
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +20,7 @@ import pyarrow.parquet as pq
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir
 from rmnb.panel import Panel, load_panel
+from rmnb.plans import claim, partial_directory
 
 SHARD = 1024  # continuations between two writes
 _KEY = b"rmnb"
@@ -168,9 +166,12 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
             f"run `rmnb scan {model} --panel {panel.name} --prompt {asked.key} --protocol {protocol}`"
         )
     scan, provenance = read_scan(path)
-    for key, expected in {"model": spec.name, "prompt": asked.text, "protocol": protocol}.items():
-        if provenance[key] != expected:
-            raise InputError(f"{path}: its {key} is {provenance[key]!r}, the panel's is {expected!r}: scan again")
+    expected = {"model": spec.name, "prompt": asked.text, "protocol": protocol}
+    if spec.head:  # one checkpoint can be read in two ways: weights and prompt do not tell them apart
+        expected["head"] = spec.head
+    for key, value in expected.items():
+        if provenance.get(key) != value:
+            raise InputError(f"{path}: its {key} is {provenance.get(key)!r}, the panel's is {value!r}: scan again")
     return scan
 
 
@@ -194,22 +195,14 @@ class Shards:
     """
 
     def __init__(self, output: Path, plan: Provenance, total: int):
-        self.directory = _partial(output)
+        self.directory = partial_directory(output)
         self.plan, self.total = plan, total
-        file = self.directory / "plan.json"
-        if not file.exists():
-            _write_first(file, json.dumps(plan, indent=1))
-        earlier = json.loads(file.read_text())
-        for key in plan:
-            if earlier.get(key) != plan[key]:
-                raise InputError(
-                    f"{self.directory} holds a scan that differs in {key}: delete it, or choose another --out"
-                )
+        claim(self.directory, plan, "scan")
 
     @staticmethod
     def planned(output: Path) -> Provenance | None:
         """The plan of a scan that was cut off, or None."""
-        file = _partial(output) / "plan.json"
+        file = partial_directory(output) / "plan.json"
         return json.loads(file.read_text()) if file.exists() else None
 
     def ranges(self) -> list[range]:
@@ -234,21 +227,7 @@ class Shards:
     @staticmethod
     def discard(output: Path) -> None:
         """Delete the shards of a scan, once it is written whole."""
-        shutil.rmtree(_partial(output), ignore_errors=True)
-
-
-def _write_first(path: Path, text: str) -> None:
-    """Write a file that several processes may write at once: one of them does, whole, and the others find it there."""
-    mine = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    with atomic_path(mine) as temporary:
-        temporary.write_text(text)
-    with contextlib.suppress(FileExistsError):
-        os.link(mine, path)
-    mine.unlink()
-
-
-def _partial(output: Path) -> Path:
-    return Path(output).with_name(Path(output).name + ".partial")
+        shutil.rmtree(partial_directory(output), ignore_errors=True)
 
 
 def _short_sha256(content: bytes) -> str:

@@ -20,10 +20,17 @@ def runs(panel: Panel) -> dict[str, ModelSpec]:
     return {spec.name: spec for spec in (*panel.models, *panel.watched) if spec.recipe and spec.adapter}
 
 
-def untrained(panel: Panel) -> list[str]:
-    """Names of the runs that are not finished."""
-    described = {name: _described(data_dir() / str(spec.adapter)) for name, spec in runs(panel).items()}
-    return [name for name, provenance in described.items() if "evaluation" not in provenance]
+def unfinished(panel: Panel) -> list[str]:
+    """Names of the runs that are not trained and measured, or were trained here and have no trajectory."""
+    from rmnb.train import snapshots
+
+    names = []
+    for name, spec in runs(panel).items():
+        measured = "evaluation" in _described(data_dir() / str(spec.adapter))
+        followed = trajectory_path(panel, name).exists() or not snapshots(work_directory(panel, name))
+        if not (measured and followed):
+            names.append(name)
+    return names
 
 
 def overview(panel: Panel) -> pd.DataFrame:
@@ -86,7 +93,7 @@ def work_directory(panel: Panel, name: str) -> Path:
 
 
 def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
-    """Train one run of a panel by its recipe, unless that is done, and measure it.
+    """Train one run of a panel by its recipe and measure it, as far as that is not done.
 
     Parameters
     ----------
@@ -112,8 +119,11 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
     spec = runs(panel)[name]
     recipe = load_recipe(str(spec.recipe))
     directory = output or data_dir() / str(spec.adapter)
-    if not _described(directory):
+    described = _described(directory)
+    if not described:
         fit(spec, recipe, directory, work_directory(panel, name))
+    elif "evaluation" in described:
+        return described["evaluation"]
     rm = load_reward_model(spec.model_copy(update={"adapter": str(directory.resolve())}))
     measured = {"held_out": held_out_accuracy(rm, recipe), "framing": framing(rm, panel)}
     if name in panel.model_names:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rmnb import asymmetry, framing, planted, results, stats
+from rmnb import asymmetry, framing, planted, released, results, stats
 from rmnb.panel import load_prompts
 from rmnb.results import Results
 
@@ -77,7 +77,7 @@ def test_wordings_are_sorted_by_the_one_thing_that_changes():
 
 def test_the_released_nouns_keep_their_order_when_only_the_wording_changes(mirror):
     numbers = Results("framing", "iclr2026")
-    framing.add_changes(numbers, "released", {"R-Gem-2B": framing.released_tables()["R-Gem-2B"]}, "published")
+    framing.add_changes(numbers, "released", {"R-Gem-2B": released.noun_scores()["R-Gem-2B"]}, "published")
     median = numbers.frame().set_index("other")["value"]
     assert median["style"] > median["framing"] + 0.5
 

@@ -29,9 +29,7 @@ def _scores(panel, n=1500, seed=0):
     recipe = {name: rng.normal(size=n) for name in ("values", "helpful", "mixed")}
     return pd.DataFrame(
         {
-            model.name: 1.0 * base[model.family]
-            + 1.0 * recipe[heterogeneity.recipe_of(model)]
-            + 0.4 * rng.normal(size=n)
+            model.name: 1.0 * base[model.family] + 1.0 * recipe[model.recipe_family] + 0.4 * rng.normal(size=n)
             for model in panel.models
         },
         index=[f"w{i}" for i in range(n)],

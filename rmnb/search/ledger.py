@@ -5,7 +5,6 @@ so an interrupted search is taken up by running it again from the start with the
 """
 
 import hashlib
-import json
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
+from rmnb.plans import claim, partial_directory
 from rmnb.search.config import SearchConfig
 from rmnb.search.objective import Ids, Objective
 
@@ -36,21 +36,10 @@ class Log:
     """
 
     def __init__(self, output: Path, plan: dict[str, Any], seconds: float = _SECONDS):
-        self.directory = _partial(output)
+        self.directory = partial_directory(output)
         self._waiting: list[tuple[Ids, np.ndarray]] = []
         self._written, self._seconds = time.monotonic(), seconds
-        file = self.directory / "plan.json"
-        plan = json.loads(json.dumps(plan))
-        if file.exists():
-            earlier = json.loads(file.read_text(encoding="utf-8"))
-            for key in plan:
-                if earlier.get(key) != plan[key]:
-                    raise InputError(
-                        f"{self.directory} holds a search that differs in {key}: delete it, or choose another --out"
-                    )
-        else:
-            with atomic_path(file) as temporary:
-                temporary.write_text(json.dumps(plan, indent=1), encoding="utf-8")
+        claim(self.directory, plan, "search")
         self._files = len(list(self.directory.glob("*.npz")))
 
     def read(self) -> Iterator[tuple[Ids, np.ndarray]]:
@@ -87,7 +76,7 @@ class Log:
     @staticmethod
     def discard(output: Path) -> None:
         """Delete the log of a search, once its result is written."""
-        shutil.rmtree(_partial(output), ignore_errors=True)
+        shutil.rmtree(partial_directory(output), ignore_errors=True)
 
 
 class Ledger:
@@ -147,10 +136,6 @@ class Ledger:
                 self._log.append(rest, measured)
             logged += zip(rest, measured, strict=True)
         return np.array([measured for _, measured in logged])
-
-
-def _partial(output: Path) -> Path:
-    return Path(output).with_name(Path(output).name + ".partial")
 
 
 def _short_sha256(file: Path) -> str:
