@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 import torch
 from torch.nn import functional
 
@@ -76,8 +77,9 @@ def scorer(rm: rmnb.RewardModel, prompt: str) -> Callable[[np.ndarray], np.ndarr
     return lambda ids: score([[int(i), *closing] for i in ids], batch)
 
 
-def agreement(model: str, prompt: str, tokens: int, exact_weights: bool) -> None:
-    """Print how far each rounding moves the scores of a random sample."""
+def agreement(model: str, prompt: str, tokens: int, exact_weights: bool) -> list[dict]:
+    """Print, and return, how far each rounding moves the scores of a random sample."""
+    rows = []
     rng = np.random.default_rng(0)
     ids, reference = np.empty(0), np.empty(0)
     for way in ("float32", *ROUNDINGS, "bfloat16-mixed"):
@@ -92,13 +94,15 @@ def agreement(model: str, prompt: str, tokens: int, exact_weights: bool) -> None
             continue
         change = scorer(rm, prompt)(ids) - reference
         tau, noise = kendall_tau(reference + change, reference), change.std() / reference.std()
-        print(
-            f"{way:<20}{tau:>10.4f}{abs(change).max():>10.4f}{np.median(abs(change)):>10.4f}{noise:>10.4f}", flush=True
-        )
+        largest, median = abs(change).max(), np.median(abs(change))
+        print(f"{way:<20}{tau:>10.4f}{largest:>10.4f}{median:>10.4f}{noise:>10.4f}", flush=True)
+        row = {"model": model, "rounded": way, "weights exact": "yes" if exact_weights else "no", "tokens": tokens}
+        rows.append(row | {"tau with fp32": tau, "largest difference": largest, "noise over sd": noise})
+    return rows
 
 
-def speed(model: str, prompt: str, tokens: int, rounds: int) -> None:
-    """Print tokens a second of each way that is meant to be fast."""
+def speed(model: str, prompt: str, tokens: int, rounds: int) -> dict[str, float]:
+    """Print tokens a second of each way that is meant to be fast; return how many times fp32, median of the rounds."""
     ways = {way: scorer(load(model, way, False), prompt) for way in ("float32", "bfloat16 products", "bfloat16-mixed")}
     ids = np.arange(tokens)
     wall, processor = {way: [] for way in ways}, {way: [] for way in ways}
@@ -111,6 +115,7 @@ def speed(model: str, prompt: str, tokens: int, rounds: int) -> None:
                 processor[way].append(time.process_time() - before[1])
     print(f"\n{model}, {rounds} rounds of {tokens} tokens, {torch.get_num_threads()} threads; times fp32:")
     print(f"{'way':<20}{'tokens/s':>10}{'fastest':>10}{'median':>10}{'processor':>10}")
+    found = {}
     for way in ways:
         ratios = [
             [base / own for base, own in zip(times["float32"], times[way], strict=True)] for times in (wall, processor)
@@ -120,21 +125,29 @@ def speed(model: str, prompt: str, tokens: int, rounds: int) -> None:
             f"{way:<20}{tokens / best:>10.0f}{min(wall['float32']) / best:>10.2f}"
             f"{statistics.median(ratios[0]):>10.2f}{statistics.median(ratios[1]):>10.2f}"
         )
+        found[way] = statistics.median(ratios[0])
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=["smollm2-values", "gemma3-values"])
     parser.add_argument("--tokens", type=int, default=4096, help="sample for the agreement; 0 leaves it out")
-    parser.add_argument("--exact-weights", action="store_true", help="round the weights to bfloat16 first")
+    parser.add_argument("--exact-weights", action="store_true", help="also with weights rounded to bfloat16 first")
     parser.add_argument("--rounds", type=int, default=12, help="of 1024 tokens for the speed; 0 leaves it out")
+    parser.add_argument("--out", help="CSV file for the table in the book: agreement, and speed where it was measured")
     options = parser.parse_args()
+    rows = []
     prompt = rmnb.load_panel("demo").prompt("greatest").text
     for model in options.models:
-        if options.tokens:
-            agreement(model, prompt, options.tokens, options.exact_weights)
-        if options.rounds:
-            speed(model, prompt, 1024, options.rounds)
+        exact = (False, True) if options.exact_weights else (False,)
+        found = []
+        for which in exact if options.tokens else ():
+            found += agreement(model, prompt, options.tokens, which)
+        times = speed(model, prompt, 1024, options.rounds) if options.rounds else {}
+        rows += [row | {"times fp32": times.get(row["rounded"], np.nan)} for row in found]
+    if options.out:
+        pd.DataFrame(rows).to_csv(options.out, index=False, float_format="%.4g")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}{{ '<user>' if m['role'] == 'user' else '<model>' }}"
     "{{ m['content'] | trim }}<end>{% endfor %}{% if add_generation_prompt %}<model>{% endif %}"
 )
-_SHAPE = dict(
+SHAPE = dict(
     hidden_size=32,
     intermediate_size=64,
     num_hidden_layers=4,
@@ -85,7 +85,7 @@ def write_decoder(directory: Path, architecture: str = "llama", rows: int | None
     """A tiny reward model on a causal trunk; `rows` of the embedding may exceed the tokenizer."""
     words = tokenizer()
     kind, special = DECODERS[architecture]
-    config = kind(**_SHAPE, **special, vocab_size=rows or len(words))
+    config = kind(**SHAPE, **special, vocab_size=rows or len(words))
     model = AutoModelForSequenceClassification.from_config(config)
     randomise(model, seed)
     model.save_pretrained(directory)

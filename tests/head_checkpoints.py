@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from checkpoints import _SHAPE, DECODERS, randomise, tokenizer
+from checkpoints import DECODERS, SHAPE, randomise, tokenizer
 from safetensors.torch import save_file
 from transformers import AutoModel, PreTrainedTokenizerFast
 
@@ -272,7 +272,7 @@ def write_head(directory: Path, key: str) -> Path:
     case = CASES[key]
     words = head_tokenizer(case.trunk)
     kind, special = DECODERS[case.trunk]
-    shape = _SHAPE | {"hidden_size": HIDDEN, "intermediate_size": 32, "num_hidden_layers": 2} | special
+    shape = SHAPE | {"hidden_size": HIDDEN, "intermediate_size": 32, "num_hidden_layers": 2} | special
     config = kind(**shape, vocab_size=len(words))
     trunk = AutoModel.from_config(config)
     randomise(trunk)

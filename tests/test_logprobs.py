@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 import transformers
-from checkpoints import TEMPLATE, randomise, tokenizer
+from checkpoints import SHAPE, TEMPLATE, randomise, tokenizer
 
 from rmnb import logprobs
 from rmnb.errors import InputError
@@ -13,16 +13,7 @@ from rmnb.panel import BaseSpec
 from rmnb.released_logprobs import read_released, released_file
 
 PROMPT = "What, in one word, is the greatest thing ever?"
-_SHAPE = dict(
-    hidden_size=32,
-    intermediate_size=64,
-    num_hidden_layers=2,
-    num_attention_heads=4,
-    num_key_value_heads=2,
-    pad_token_id=0,
-    bos_token_id=1,
-    eos_token_id=2,
-)
+_SHAPE = SHAPE | {"num_hidden_layers": 2}
 
 
 def write_language_model(directory, architecture: str = "llama", template: str | None = TEMPLATE, seed: int = 0):
