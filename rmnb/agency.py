@@ -17,9 +17,9 @@ import typer
 from rmnb import align, categories, lexicons, stats, store
 from rmnb.errors import InputError
 from rmnb.list_scores import list_path, read_list
-from rmnb.panel import BaseSpec, Panel, find_base, load_panel, load_prompts
+from rmnb.panel import Panel, find_base, load_panel, load_prompts
 from rmnb.results import Results
-from rmnb.text_lists import part_sha256, part_texts, reachable_parts
+from rmnb.text_lists import described_parts, part_texts
 
 PARTS = ("agency_communion", "big_two")
 _RANK_SPREAD = 100 / math.sqrt(12)
@@ -67,15 +67,8 @@ def read_logprobs(path: Path) -> tuple[pd.DataFrame, dict]:
     InputError
         Missing or damaged, or the nouns are others now.
     """
-    frame, provenance = store.read_table(path)
-    texts = reachable_parts(tuple(provenance["parts"]))
-    for part, words in texts.items():
-        if part_sha256(words) != provenance["parts"][part]:
-            raise InputError(f"{path}: the words of {part} have changed: run `python -m rmnb.agency` again")
-    frame = frame[frame["part"].isin(texts)].reset_index(drop=True)
-    words = [texts[part][item] for part, item in zip(frame["part"], frame.pop("item"), strict=True)]
-    frame.insert(1, "word", words)
-    return frame, provenance
+    frame, provenance = read_list(path)
+    return frame.rename(columns={"text": "word"}), provenance
 
 
 def noun_logprobs(table: pd.DataFrame, part: str = "agency_communion", capitals: bool = True) -> pd.DataFrame:
@@ -271,9 +264,6 @@ def main(
     chosen = base or sorted({model.base for model in members.models if model.base})
     for one in chosen:
         spec = find_base(members, one)
-        template = next((model.template for model in members.models if model.base == one), None)
-        if isinstance(spec, str) and template:
-            spec = BaseSpec(name=one, source=one, kind="pretrained", wrapping="chat", template=template)
         lm = load_language_model(spec, wrapping)
         frame = score_nouns(lm, asked)
         told = {
@@ -282,7 +272,7 @@ def main(
             "wrapping": wrapping,
             "dtype": lm.spec.dtype,
             "prompts": {prompt.key: prompt.text for prompt in asked},
-            "parts": {part: part_sha256(part_texts(part)) for part in PARTS},
+            "parts": described_parts({part: part_texts(part) for part in PARTS}),
             "spellings": list(SPELLINGS),
             "unit": "natural log",
             "command": f"python -m rmnb.agency --base {one} --wrapping {wrapping}",

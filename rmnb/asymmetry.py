@@ -138,11 +138,6 @@ def _columns(words: pd.DataFrame, hold_frequency: bool) -> dict[str, np.ndarray]
     return columns
 
 
-def over_models(estimates: Sequence[Estimate]) -> Estimate:
-    """Mean over models with its interval over models; of one model, that model's own estimate, over its words."""
-    return stats.mean_over_models([one.value for one in estimates]) if len(estimates) > 1 else estimates[0]
-
-
 def agreement(words: pd.DataFrame) -> stats.ValenceSlopes:
     """Kendall's tau-b of score and valence among good and among bad words, and their difference: ranks alone count.
 
@@ -239,7 +234,7 @@ def released_slopes() -> pd.DataFrame:
                 values = stats.standardise(known) if suffix else known
                 found.append(stats.valence_slopes(values, lexicon[known.index]))
                 _add(results, "released", found[-1], suffix, model=code, other="moral_foundations", prompt=prompt)
-            means = (over_models([getattr(one, part) for one in found]) for part in _PARTS)
+            means = (stats.over_models([getattr(one, part) for one in found]) for part in _PARTS)
             mean = stats.ValenceSlopes(*means)
             _add(results, "released", mean, suffix, other="moral_foundations", prompt=prompt)
     return results.frame()
@@ -263,7 +258,9 @@ def add_slopes(
         found = {model: slopes(rated(table, prompt, lexicon)) for model, table in tables.items()}
         for model, one in found.items():
             _add(results, source, one, suffix, model=model, prompt=prompt)
-        mean = stats.ValenceSlopes(*(over_models([getattr(one, part) for one in found.values()]) for part in _PARTS))
+        mean = stats.ValenceSlopes(
+            *(stats.over_models([getattr(one, part) for one in found.values()]) for part in _PARTS)
+        )
         _add(results, source, mean, suffix, prompt=prompt)
 
 

@@ -135,7 +135,7 @@ def add_contrasts(
         single = [getattr(one, name) for one in found.values()]
         for model, estimate in zip(found, single, strict=True):
             results.add(source, f"framing_{name}", estimate, model=model, **about)
-        results.add(source, f"framing_{name}", asymmetry.over_models(single), **about)
+        results.add(source, f"framing_{name}", stats.over_models(single), **about)
         if len(single) > 1:
             test = stats.sign_flip_test([one.value for one in single])
             results.add(source, f"framing_{name}_p", test.p_value, n=len(single), **about)

@@ -290,8 +290,3 @@ def panel_words(panel: Panel, sources: Sequence[str], protocol: str = "exact") -
             if "BNC" in sources and (raw := published_slope(scan)) and (standard := published_slope(scan, True)):
                 found.published.setdefault(prompt.key, {})[model] = raw, standard
     return found
-
-
-def over_models(estimates: Sequence[stats.Estimate]) -> stats.Estimate | None:
-    """The mean over models with an interval over models; one model's own estimate where there is but one."""
-    return stats.mean_over_models([e.value for e in estimates]) if len(estimates) > 1 else next(iter(estimates), None)

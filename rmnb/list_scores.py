@@ -11,7 +11,7 @@ from tqdm import tqdm
 from rmnb.errors import InputError
 from rmnb.panel import Panel, PromptSpec, load_panel, load_prompts
 from rmnb.store import Provenance, Shards, read_table, store_directory, versions, write_table
-from rmnb.text_lists import TextList, part_sha256, part_texts, reachable_parts, text_list
+from rmnb.text_lists import TextList, described_parts, part_sha256, part_texts, reachable_parts, text_list
 
 Scorer = Callable[[list[str]], np.ndarray]
 
@@ -91,7 +91,7 @@ def score_columns(
     described = {
         **provenance,
         "list": texts.name,
-        "parts": {part: {"texts": len(words), "sha256": part_sha256(words)} for part, words in parts.items()},
+        "parts": described_parts(parts),
         "protocol": "exact",
         "versions": versions(),
     }

@@ -64,6 +64,11 @@ def part_sha256(texts: list[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
+def described_parts(parts: dict[str, list[str]]) -> dict[str, dict]:
+    """For provenance: how many texts each part has, and their checksum."""
+    return {part: {"texts": len(words), "sha256": part_sha256(words)} for part, words in parts.items()}
+
+
 def reachable_parts(parts: tuple[str, ...]) -> dict[str, list[str]]:
     """The texts of those parts that can be had here, by part."""
     texts = {}

@@ -109,14 +109,14 @@ def test_shipped_log_probabilities_find_their_words_again(tmp_path, monkeypatch)
     frame = agency.score_nouns(None, asked, parts=("agency_communion",))
     assert "word" not in frame and "token" not in frame  # no text is shipped
     texts = agency.part_texts("agency_communion")
-    told = {"parts": {"agency_communion": agency.part_sha256(texts)}}
+    told = {"parts": agency.described_parts({"agency_communion": texts})}
     store.write_table(tmp_path / "b.parquet", frame, told)
     table, _ = agency.read_logprobs(tmp_path / "b.parquet")
     either = np.exp(agency.noun_logprobs(table)["q"])
     assert either.to_dict() == pytest.approx({"ambition": 0.2, "kindness": 0.6})
     lower = np.exp(agency.noun_logprobs(table, capitals=False)["q"])
     assert lower["ambition"] == pytest.approx(0.05)
-    store.write_table(tmp_path / "b.parquet", frame, {"parts": {"agency_communion": "of other words"}})
+    store.write_table(tmp_path / "b.parquet", frame, {"parts": agency.described_parts({"agency_communion": texts[1:]})})
     with pytest.raises(InputError, match="have changed"):
         agency.read_logprobs(tmp_path / "b.parquet")
 

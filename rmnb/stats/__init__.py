@@ -4,7 +4,14 @@ from rmnb.stats.concordance import kendall_interval, spearman_interval
 from rmnb.stats.estimate import Estimate
 from rmnb.stats.gaps import Gap, identity_gaps
 from rmnb.stats.geometry import Alignment, Embedding, align, embed
-from rmnb.stats.mixed import MixedModel, difference_between_groups, factorial, mean_over_models, mixed_model
+from rmnb.stats.mixed import (
+    MixedModel,
+    difference_between_groups,
+    factorial,
+    mean_over_models,
+    mixed_model,
+    over_models,
+)
 from rmnb.stats.moments import Moments, moments
 from rmnb.stats.multiplicity import benjamini_hochberg, holm
 from rmnb.stats.permutation import PermutationTest, sign_flip_test, two_group_test
@@ -73,6 +80,7 @@ __all__ = [
     "mid_ranks",
     "mixed_model",
     "moments",
+    "over_models",
     "overlap_matrix",
     "partial_mantel",
     "place_entropy",

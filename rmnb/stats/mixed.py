@@ -187,6 +187,13 @@ def mean_over_models(values: ArrayLike, confidence: float = 0.95) -> Estimate:
     return estimate_from_error(x.mean(), error, len(x), len(x), df=len(x) - 1, confidence=confidence)
 
 
+def over_models(estimates: Sequence[Estimate]) -> Estimate:
+    """The mean of one estimate a model, with its interval over models; of a single model that model's own estimate."""
+    if not estimates:
+        raise InputError("no model has this estimate: there is no mean")
+    return mean_over_models([one.value for one in estimates]) if len(estimates) > 1 else estimates[0]
+
+
 def difference_between_groups(values: ArrayLike, in_first: ArrayLike, confidence: float = 0.95) -> Estimate:
     """Mean of the first group of models less mean of the second, one number a model, with Welch's t interval.
 
