@@ -17,6 +17,7 @@ import typer
 from rmnb import align, categories, lexicons, stats, store
 from rmnb.errors import InputError
 from rmnb.list_scores import list_path, read_list
+from rmnb.log_ratios import implicit_reward, mwlr
 from rmnb.panel import Panel, find_base, load_panel, load_prompts
 from rmnb.results import Results
 from rmnb.text_lists import described_parts, part_texts
@@ -132,7 +133,7 @@ def scanned_tables(panel: Panel) -> dict[str, pd.DataFrame]:
     wanted = set(nouns()["word"])
     columns: dict[str, dict[str, pd.Series]] = {model: {} for model in panel.model_names}
     for model in panel.model_names:
-        for prompt in panel.prompts:
+        for prompt in panel.scanned_prompts:
             try:
                 scan = store.read_scores(panel, model, prompt.key)
             except InputError:
@@ -237,11 +238,9 @@ def add_paired(results: Results, source: str, values: Mapping[str, float], panel
 def word_log_ratio(one: pd.DataFrame, other: pd.DataFrame, keys: list[str], weighted: bool = True) -> pd.Series:
     """For each noun that both tables have, the mean over prompts of the log ratio: one model over the other.
 
-    `weighted`: the mixture-weighted log ratio (`rmnb.logprobs.mwlr`), else log π₁ − log π₂ — the implicit reward with
-    β = 1 where the first model is the second one tuned (`rmnb.logprobs.implicit_reward`).
+    `weighted`: the mixture-weighted log ratio (`rmnb.log_ratios.mwlr`), else log π₁ − log π₂ — the implicit reward with
+    β = 1 where the first model is the second one tuned (`rmnb.log_ratios.implicit_reward`).
     """
-    from rmnb.logprobs import implicit_reward, mwlr
-
     shared = [word for word in one.index if word in other.index]
     if not shared:
         raise InputError("the two tables share no word")

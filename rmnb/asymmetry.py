@@ -31,7 +31,7 @@ def scanned(panel: Panel, protocol: str = "exact") -> list[PromptSpec]:
     """The panel's prompts that all of its models have been scanned with."""
     return [
         prompt
-        for prompt in panel.prompts
+        for prompt in panel.scanned_prompts
         if all(scores_path(panel, model, prompt.key, protocol).exists() for model in panel.model_names)
     ]
 

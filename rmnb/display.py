@@ -69,8 +69,10 @@ def behind_a_click(content: str, warning: str) -> str:
 
 
 def notice(text: str) -> str:
-    """HTML of a note that stands out from the text, such as that some data could not be had."""
-    return f'<div class="admonition note"><p class="admonition-title">Note</p><p>{inline(text)}</p></div>'
+    """HTML of a note that stands out, such as that some data could not be had; what is between backticks is code."""
+    parts = text.split("`")
+    shown = "".join(f"<code>{inline(part)}</code>" if place % 2 else inline(part) for place, part in enumerate(parts))
+    return f'<div class="admonition note"><p class="admonition-title">Note</p><p>{shown}</p></div>'
 
 
 def table_html(

@@ -275,7 +275,7 @@ def panel_words(panel: Panel, sources: Sequence[str], protocol: str = "exact") -
     """The words of every scan that a panel has, under the prompts that it names; `sources` are frequency lists."""
     found = PanelWords({}, {}, [])
     known: list[tuple[pd.Series, pd.DataFrame]] = []  # models of one base share their vocabulary
-    for prompt in panel.prompts:
+    for prompt in panel.scanned_prompts:
         for model in panel.model_names:
             try:
                 scan = read_scores(panel, model, prompt.key, protocol)

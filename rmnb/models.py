@@ -158,7 +158,7 @@ def load_reward_model(
         raise InputError(f"{MIXED} goes with neither device map nor quantisation: use bfloat16")
     if spec.base and not spec.softcap:
         raise InputError(f"{spec.name}: its attention has no soft-capping that could be switched off")
-    with _quiet():
+    with quiet_transformers():
         loaded = _load_demo(spec) if spec.base else _load_directory(spec, _fetch(spec), place)
     loaded.network.eval().requires_grad_(False)
     if spec.dtype == MIXED:
@@ -296,7 +296,7 @@ def _share_prefix(trunk) -> str | None:
 
 
 @contextlib.contextmanager
-def _quiet():
+def quiet_transformers():
     """Keep transformers' progress bars and reports of unused tensors off the terminal: they are checked here."""
     level = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()

@@ -132,6 +132,7 @@ class PromptSpec(_Strict):
     key: str
     text: str
     framing: Framing
+    scanned: bool = Field(default=True, description="false: asked about lists of texts, never about a whole vocabulary")
 
 
 class Adjective(_Strict):
@@ -199,6 +200,11 @@ class Panel(_Strict):
     @property
     def model_names(self) -> list[str]:
         return [model.name for model in self.models]
+
+    @property
+    def scanned_prompts(self) -> tuple[PromptSpec, ...]:
+        """The panel's own prompts that whole vocabularies are scanned with."""
+        return tuple(prompt for prompt in self.prompts if prompt.scanned)
 
     @property
     def all_prompts(self) -> tuple[PromptSpec, ...]:

@@ -27,7 +27,7 @@ def write_panel(directory: Path, sources: dict[str, str], parameters: float | No
         "scores": str(directory / "scores"),
         "models": [{"name": name, "source": source, "parameters": parameters} for name, source in sources.items()],
         "prompts": [
-            {"key": key, "text": f"What is the {key} thing?", "framing": "positive"}
+            {"key": key, "text": f"What is the {key} thing?", "framing": "positive", "scanned": key != "elo_prefer"}
             for key in ("best", "worst", "elo_prefer")
         ],
     }
