@@ -26,7 +26,7 @@ def unfinished(panel: Panel) -> list[str]:
 
     names = []
     for name, spec in runs(panel).items():
-        measured = "evaluation" in _described(data_dir() / str(spec.adapter))
+        measured = not _unmeasured(panel, name, _described(data_dir() / str(spec.adapter)).get("evaluation", {}))
         followed = trajectory_path(panel, name).exists() or not snapshots(work_directory(panel, name))
         if not (measured and followed):
             names.append(name)
@@ -108,7 +108,7 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
         held_out, framing and, for a model of the panel, unseen_items and rm_bench: see the functions of
         `rmnb.evaluation`. It is also written to ``provenance.json``.
     """
-    from rmnb.evaluation import framing, held_out_accuracy, rm_bench_accuracy, unseen_items
+    from rmnb import evaluation
     from rmnb.models import load_reward_model
     from rmnb.recipes import load_recipe
     from rmnb.train import fit
@@ -119,18 +119,31 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
     spec = runs(panel)[name]
     recipe = load_recipe(str(spec.recipe))
     directory = output or data_dir() / str(spec.adapter)
-    described = _described(directory)
-    if not described:
+    if not _described(directory):
         fit(spec, recipe, directory, work_directory(panel, name))
-    elif "evaluation" in described:
-        return described["evaluation"]
+    measured = _described(directory).get("evaluation", {})
+    missing = _unmeasured(panel, name, measured)
+    if not missing:
+        return measured
     rm = load_reward_model(spec.model_copy(update={"adapter": str(directory.resolve())}))
-    measured = {"held_out": held_out_accuracy(rm, recipe), "framing": framing(rm, panel)}
-    if name in panel.model_names:
-        measured |= {"unseen_items": unseen_items(rm, panel), "rm_bench": rm_bench_accuracy(rm)}
+    measures = {
+        "held_out": lambda: evaluation.held_out_accuracy(rm, recipe),
+        "framing": lambda: evaluation.framing(rm, panel),
+        "unseen_items": lambda: evaluation.unseen_items(rm, panel),
+        "rm_bench": lambda: evaluation.rm_bench_accuracy(rm),
+    }
+    measured |= {measure: measures[measure]() for measure in missing}
     with atomic_path(directory / "provenance.json") as path:
         path.write_text(json.dumps(_described(directory) | {"evaluation": measured}, indent=1) + "\n")
     return measured
+
+
+def _unmeasured(panel: Panel, name: str, measured: dict) -> list[str]:
+    """What has not been measured of a run: two things of all, four of the panel's models."""
+    wanted = ["held_out", "framing"]
+    if name in panel.model_names:
+        wanted += ["unseen_items", "rm_bench"]
+    return [measure for measure in wanted if measure not in measured]
 
 
 def follow(panel: Panel, name: str, progress: bool = False) -> Path:

@@ -9,6 +9,7 @@ from rmnb.errors import InputError
 from rmnb.panel import load_panel
 
 ACCURACY = {"value": 0.6, "low": 0.55, "high": 0.65, "pairs": 300}
+MEASURES = ("held_out", "framing", "unseen_items", "rm_bench")
 CHANCE = {"value": 0.5, "low": 0.45, "high": 0.55, "pairs": 300}
 
 
@@ -28,7 +29,9 @@ def _measured(panel, tmp_path, name, **evaluation):
 
 def test_a_run_is_unfinished_until_it_is_measured_and_followed(panel, tmp_path):
     assert training_runs.unfinished(panel) == list(training_runs.runs(panel))
-    _measured(panel, tmp_path, "smollm2-values", held_out={"all": ACCURACY})
+    _measured(panel, tmp_path, "smollm2-values", **{key: {"all": ACCURACY} for key in MEASURES[:-1]})
+    assert "smollm2-values" in training_runs.unfinished(panel)  # RM-Bench is missing
+    _measured(panel, tmp_path, "smollm2-values", **{key: {"all": ACCURACY} for key in MEASURES})
     assert "smollm2-values" not in training_runs.unfinished(panel)  # trained elsewhere: no snapshots to follow
     snapshot = training_runs.work_directory(panel, "smollm2-values") / "snapshots" / "step-0"
     snapshot.mkdir(parents=True)
@@ -40,8 +43,9 @@ def test_a_run_is_unfinished_until_it_is_measured_and_followed(panel, tmp_path):
 
 
 def test_what_was_measured_is_not_measured_again(panel, tmp_path):
-    _measured(panel, tmp_path, "gemma3-values", held_out={"all": ACCURACY})
-    assert training_runs.train_model(panel, "gemma3-values") == {"held_out": {"all": ACCURACY}}
+    everything = {key: {"all": ACCURACY} for key in MEASURES}
+    _measured(panel, tmp_path, "gemma3-values", **everything)
+    assert training_runs.train_model(panel, "gemma3-values") == everything
     with pytest.raises(InputError, match="no model 'nobody' with a recipe"):
         training_runs.train_model(panel, "nobody")
 
