@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from checkpoints import tokenizer, write_decoder
+from checkpoints import write_decoder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +20,7 @@ from rmnb.search.allowed import allowed_ids
 from rmnb.search.context import survives
 from rmnb.search.ledger import Log
 from rmnb.search.objective import RewardObjective
+from rmnb.search.planted import PlantedPairs
 from rmnb.store import read_scores
 from rmnb.vocabulary import vocabulary
 
@@ -101,52 +102,9 @@ def test_the_gradient_leads_into_the_top_thousandth_from_nine_of_ten_seeds(big, 
     assert found >= 9
 
 
-class Planted:
-    """Rewards of tokens and of neighbouring pairs, all random; dynamic programming gives the best sequence."""
-
-    def __init__(self, seed: int = 0):
-        self.provenance = {"planted": "pairs"}
-        rng = np.random.default_rng(seed)
-        self.words = vocabulary(tokenizer(), 300)
-        self.single = rng.normal(0, 1, (4, 300))
-        self.pair = rng.normal(0, 1, (300, 300))
-
-    def measure(self, sequences, parent=None):
-        ids = np.array(sequences)
-        reward = self.single[np.arange(ids.shape[1]), ids].sum(1) + self.pair[ids[:, :-1], ids[:, 1:]].sum(1)
-        return np.column_stack([reward, np.zeros(len(ids))])
-
-    def gradients(self, ids):
-        slope = self.single.copy()
-        slope[1:] += self.pair[list(ids[:-1])]
-        slope[:-1] += self.pair[:, list(ids[1:])].T
-        return slope, np.zeros(1)
-
-    def survives(self, sequences):
-        return np.ones(len(sequences), dtype=bool)
-
-    def texts(self, sequences):
-        return [str(ids) for ids in sequences]
-
-    def encode(self, text):
-        return (50, 60)
-
-    def optimum(self, allowed):
-        pair, value = self.pair[np.ix_(allowed, allowed)], self.single[0][allowed]
-        paths = []
-        for position in range(1, 4):
-            totals = value[:, None] + pair
-            paths.append(totals.argmax(0))
-            value = totals.max(0) + self.single[position][allowed]
-        best = [int(value.argmax())]
-        for path in reversed(paths):
-            best.append(int(path[best[-1]]))
-        return tuple(int(allowed[i]) for i in reversed(best)), float(value.max())
-
-
 @pytest.mark.parametrize("planting", range(3))
 def test_a_planted_sequence_of_four_tokens_is_found(planting):
-    objective = Planted(planting)
+    objective = PlantedPairs(seed=planting)
     config = SearchConfig(length=4, steps=240, width=128, topk=16, swaps=3, explore=0, starts=("random",) * 16)
     best, reward = objective.optimum(allowed_ids(objective.words, config))
     result = search(objective, config)

@@ -19,6 +19,9 @@ from rmnb.vocabulary import vocabulary
 
 Ids = tuple[int, ...]
 _WORTH_IT = 4  # from so many sequences on, running what they begin with once pays
+# What a pass costs before its first position, in positions: the weights must be read once (measured on a CPU with both
+# demo bases; elsewhere a guess, large because starting a pass is what takes time there).
+_PASS, _PASS_ELSEWHERE = 20, 4096
 
 
 class Objective(Protocol):
@@ -80,10 +83,11 @@ class _Term:
         along_parent = PrefixScorer(self.scorer.rm, [*self.scorer.prefix_ids, *parent])
         shared = np.array([_agreement(ids, parent) for ids in sequences])
         rewards = np.empty(len(sequences), dtype=np.float32)
-        for length in np.unique(shared):
-            group = np.flatnonzero(shared == length)
+        pass_costs = _PASS if self.scorer.rm.device.type == "cpu" else _PASS_ELSEWHERE
+        for group in _groups(shared, pass_costs):
+            length = int(shared[group].min())
             try:
-                rewards[group] = along_parent.beginning(start + int(length))(
+                rewards[group] = along_parent.beginning(start + length)(
                     [whole[i][length:] for i in group], self.batch_size
                 )
             except NonFiniteReward as error:
@@ -199,3 +203,23 @@ class RewardObjective:
 def _agreement(ids: Ids, parent: Ids) -> int:
     """How many ids two sequences have in common from the start."""
     return next((i for i, (a, b) in enumerate(zip(ids, parent, strict=False)) if a != b), min(len(ids), len(parent)))
+
+
+def _groups(shared: np.ndarray, pass_costs: int) -> list[np.ndarray]:
+    """Sequences that are scored together, as indices: the cheapest division by how much they share with their parent.
+
+    A group shares what its least alike member shares; one group for all wastes positions, one a length wastes passes.
+    """
+    lengths, counts = np.unique(shared, return_counts=True)
+    cost, starts = [0.0], [0]  # of the first so many lengths; where their last group starts
+    for stop in range(1, len(lengths) + 1):
+        wasted = [counts[i:stop] @ (lengths[i:stop] - lengths[i]) for i in range(stop)]
+        ways = [cost[i] + pass_costs + wasted[i] for i in range(stop)]
+        starts.append(int(np.argmin(ways)))
+        cost.append(min(ways))
+    groups, stop = [], len(lengths)
+    while stop:
+        first = starts[stop]
+        groups.append(np.flatnonzero((shared >= lengths[first]) & (shared <= lengths[stop - 1])))
+        stop = first
+    return groups

@@ -1,0 +1,165 @@
+"""The searches of the chapter on sequences: which ones, run as far as they are missing, kept beside a panel's scores.
+
+``python -m rmnb.search.study PANEL [MODEL …]`` runs them. Each model is searched at several lengths in both directions;
+the first model of each base also by every method, and at one token from chance beginnings. Then each model scores what
+was found in the others, and responses that people wrote or judged.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from rmnb.errors import InputError
+from rmnb.models import RewardModel, load_reward_model
+from rmnb.panel import Panel, load_panel
+from rmnb.recipes import build_pairs, load_recipe
+from rmnb.search.config import SearchConfig
+from rmnb.search.ledger import Log
+from rmnb.search.objective import RewardObjective
+from rmnb.search.result import write_result
+from rmnb.search.run import optimise, search
+from rmnb.sequences import (
+    DIRECTIONS,
+    PROMPT,
+    SINGLE_STEPS,
+    SINGLE_WIDTHS,
+    found_texts,
+    leads_its_base,
+    natural_path,
+    search_path,
+    single_path,
+    transfer_path,
+)
+from rmnb.store import read_scores, versions, write_table
+from rmnb.text_lists import part_sha256
+
+LENGTHS = (2, 4, 8, 16)
+BUDGET, WIDTH = 2048, 32  # sequences scored by each search, and in one step
+METHODS, METHODS_LENGTH, SEEDS = ("gcg", "random", "exhaustive", "beam"), 8, (0, 1, 2)
+SINGLE_SEEDS = 10
+NATURAL_PAIRS = 150
+
+
+def searches(panel: Panel, model: str) -> Iterator[SearchConfig]:
+    """The searches in which a model's own reward is sought, those of one token excepted."""
+    for direction in DIRECTIONS:
+        common = SearchConfig(direction=direction, budget=BUDGET, width=WIDTH, steps=BUDGET)
+        for length in LENGTHS:
+            yield common.model_copy(update={"length": length})
+        if not leads_its_base(panel, model):
+            continue
+        for method in METHODS:
+            for seed in SEEDS if method != "beam" else SEEDS[:1]:  # nothing in a beam is left to chance
+                if (method, seed) != ("gcg", 0) or METHODS_LENGTH not in LENGTHS:
+                    # A beam keeps `buffer` sequences and extends each by `topk` tokens at each of its steps.
+                    topk = BUDGET // (common.buffer * METHODS_LENGTH) if method == "beam" else common.topk
+                    chosen = {"length": METHODS_LENGTH, "method": method, "seed": seed, "topk": max(topk, 1)}
+                    yield common.model_copy(update=chosen)
+
+
+class ScannedTokens(RewardObjective):
+    """Rewards of single tokens, looked up in a scan; gradients are the model's."""
+
+    def __init__(self, rm: RewardModel, prompt: str, scan: pd.DataFrame):
+        super().__init__([(rm, 1.0)], [prompt])
+        self._scores = scan.set_index("token_id")["score"]
+
+    def measure(self, sequences, parent=None):
+        """See `Objective.measure`; for sequences of one token only."""
+        scores = self._scores.loc[[token for (token,) in sequences]].to_numpy(np.float64)
+        return np.column_stack([scores, np.zeros(len(scores))])
+
+
+def search_model(rm: RewardModel, panel: Panel) -> None:
+    """Run a model's searches that have no result yet; one that was cut off goes on."""
+    prompt, scan = panel.prompt(PROMPT), read_scores(panel, rm.name, PROMPT)
+    for config in searches(panel, rm.name):
+        path = search_path(panel, rm.name, config)
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_result(path, optimise(rm, prompt, config, scan=scan, output=path, progress=True))
+            Log.discard(path)
+    known = ScannedTokens(rm, prompt.text, scan)
+    for direction in DIRECTIONS:
+        config = SearchConfig(length=1, direction=direction, method="exhaustive", starts=("random",))
+        path = search_path(panel, rm.name, config)
+        if not path.exists():
+            write_result(path, search(known, config, progress=True))
+    if leads_its_base(panel, rm.name) and not single_path(panel, rm.name).exists():
+        reached = _single_tokens(known)
+        write_table(single_path(panel, rm.name), reached, _provenance(rm, panel))
+
+
+def _single_tokens(known: ScannedTokens) -> pd.DataFrame:
+    """Where greedy coordinate gradient arrives at one token, from chance beginnings, by how many candidates a step."""
+    rows = []
+    for direction in DIRECTIONS:
+        for width in SINGLE_WIDTHS:
+            for seed in range(SINGLE_SEEDS):
+                config = SearchConfig(
+                    **{"length": 1, "direction": direction, "width": width, "seed": seed, "steps": SINGLE_STEPS},
+                    **{"starts": ("random",), "allowed": "every", "survive": False, "keep": 1},
+                )
+                result = search(known, config)
+                rows.append((direction, width, seed, result.scored, int(result.best["ids"][0]), result.best["reward"]))
+    return pd.DataFrame(rows, columns=["direction", "width", "seed", "scored", "token_id", "reward"])
+
+
+def score_transfer(rm: RewardModel, panel: Panel) -> None:
+    """Let a model score what was found in every model, its own included, as text; again if more has been found."""
+    texts = found_texts(panel)
+    texts["reward"] = rm.score(panel.prompt(PROMPT).text, texts["text"].tolist())
+    provenance = {**_provenance(rm, panel), "texts_sha256": part_sha256(texts["text"].tolist())}
+    write_table(transfer_path(panel, rm.name), texts.drop(columns="text"), provenance)
+
+
+def score_natural(rm: RewardModel, panel: Panel) -> None:
+    """Score held-out responses of the preference data, as answers to their own prompts and to the scanned one.
+
+    The file holds no text: a row a response, by its pair's place among the recipe ``mixed``'s held-out pairs.
+    """
+    path = natural_path(panel, rm.name)
+    if path.exists():
+        return
+    _, held_out = build_pairs(load_recipe("mixed"))
+    judged = held_out[~held_out["source"].str.contains("things|mismatched")].reset_index(drop=True)
+    chosen = np.sort(np.random.default_rng(0).choice(len(judged), min(NATURAL_PAIRS, len(judged)), replace=False))
+    pairs = judged.loc[chosen].reset_index(names="pair").melt(["pair", "source", "prompt"], ["chosen", "rejected"])
+    pairs["own"] = np.concatenate(
+        [rm.score(prompt, [text]) for prompt, text in tqdm(list(zip(pairs["prompt"], pairs["value"], strict=True)))]
+    )
+    pairs["scanned"] = rm.score(panel.prompt(PROMPT).text, pairs["value"].tolist())
+    table = pairs.rename(columns={"variable": "side"})[["source", "pair", "side", "own", "scanned"]]
+    write_table(path, table, {**_provenance(rm, panel), "recipe": "mixed"})
+
+
+def _provenance(rm: RewardModel, panel: Panel) -> dict:
+    return {
+        "model": rm.name,
+        "prompt": panel.prompt(PROMPT).text,
+        "weights_sha256": rm.weights_sha256,
+        "dtype": rm.spec.dtype,
+        "versions": versions(),
+    }
+
+
+def main(name: str, models: Sequence[str] = ()) -> None:
+    """Run the study of a panel, or of some of its models."""
+    panel = load_panel(name)
+    chosen = list(models) or panel.model_names
+    for model in chosen:
+        rm = load_reward_model(model, panel=panel)
+        search_model(rm, panel)
+        score_natural(rm, panel)
+    for model in panel.model_names:
+        score_transfer(load_reward_model(model, panel=panel), panel)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1] if len(sys.argv) > 1 else "demo", sys.argv[2:])
+    except InputError as error:
+        sys.exit(f"error: {error}")
