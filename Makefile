@@ -19,9 +19,10 @@ test: env ## Run the tests
 scores: env ## Compute the demo panel's scores again from the weights (about ten minutes)
 	$(BIN)/snakemake -s workflow/Snakefile --forcerun scan -- scores
 
-bench: env ## Time a vocabulary scan and the statistics against the obvious alternatives
+bench: env ## Time a vocabulary scan, the statistics and a search against the obvious alternatives
 	$(BIN)/python benchmarks/scan.py
 	$(BIN)/python benchmarks/stats.py
+	$(BIN)/python benchmarks/search.py
 
 clean: ## Remove what was built; the environment and the shipped scores stay
 	rm -rf _build book/_executed .snakemake

@@ -31,8 +31,9 @@ from rmnb.models import RewardModel
 from rmnb.search.allowed import allowed_ids
 from rmnb.search.candidates import neighbours
 from rmnb.search.config import SearchConfig
-from rmnb.search.objective import Ids, RewardObjective
+from rmnb.search.objective import Ids
 from rmnb.search.problem import Problem
+from rmnb.search.rewards import RewardObjective
 
 WHOLE_BATCH = 64  # whole conversations at once; larger batches were slower
 WAYS = ("rebuilt", "expanded", "shared")

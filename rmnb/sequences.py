@@ -147,13 +147,13 @@ def advantage(course: pd.DataFrame, budget: int, other: str, method: str = "gcg"
     Returns
     -------
     Estimate
-        Standard deviations of the scan, with the t interval over the searches; None with fewer than two.
+        Standard deviations of the scan, with the t interval over the searches; None with fewer than three.
     """
     table = reached(course, budget).unstack("method")
     if method not in table or other not in table:
         return None
     gaps = (table[method] - table[other]).dropna()
-    return mean_over_models(gaps.tolist()) if len(gaps) > 1 else None
+    return mean_over_models(gaps.tolist()) if len(gaps) > 2 else None
 
 
 def best_of_random(scores: np.ndarray, tokens: int, direction: str = "max") -> Estimate:

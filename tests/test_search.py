@@ -19,8 +19,8 @@ from rmnb.search import SearchConfig, optimise, read_result, search, write_resul
 from rmnb.search.allowed import allowed_ids
 from rmnb.search.context import survives
 from rmnb.search.ledger import Log
-from rmnb.search.objective import RewardObjective
 from rmnb.search.planted import PlantedPairs
+from rmnb.search.rewards import RewardObjective
 from rmnb.store import read_scores
 from rmnb.vocabulary import vocabulary
 

@@ -14,8 +14,8 @@ from rmnb.scoring import PrefixScorer
 from rmnb.search.config import SearchConfig
 from rmnb.search.fluency import LanguageModel
 from rmnb.search.gradient import RewardGradient
-from rmnb.search.objective import RewardObjective
 from rmnb.search.problem import Problem
+from rmnb.search.rewards import RewardObjective
 
 PROMPT = "What is the greatest thing?"
 IDS = (70, 90, 45)

@@ -1,9 +1,10 @@
 """Search for the sequences with the highest and the lowest reward, where no vocabulary scan can reach.
 
 `optimise` is the door. One idea a module: `config` (what to do), `allowed` (from which tokens), `context` (does a
-sequence survive being written as text), `gradient` and `fluency` (what is differentiated), `objective` (what is
-sought), `starts`, `candidates` and `methods` (which sequences are tried next), `ledger` (none is scored twice, nothing
-is lost), `run` and `result`.
+sequence survive being written as text), `objective` (what is sought) and the one that models give, `rewards`, with
+`gradient` and `fluency` (what is differentiated), `starts`, `candidates` and `methods` (which sequences are tried
+next), `ledger` (none is scored twice, nothing is lost), `follow`, `run` and `result`; `planted` has rewards whose
+optimum is known, `study` the searches of the book.
 """
 
 import importlib
@@ -12,7 +13,7 @@ _PUBLIC = {
     "SearchConfig": "rmnb.search.config",
     "SearchResult": "rmnb.search.result",
     "optimise": "rmnb.search.run",
-    "search": "rmnb.search.run",
+    "search": "rmnb.search.follow",
     "read_result": "rmnb.search.result",
     "write_result": "rmnb.search.result",
 }

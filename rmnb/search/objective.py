@@ -1,31 +1,16 @@
-"""What is sought: rewards of one or several models to one or several prompts, and how fluent the words are."""
+"""What a search needs to know of what is sought."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
-from rmnb.dialogue import Prompt
-from rmnb.errors import InputError
-from rmnb.models import RewardModel
-from rmnb.scoring import NonFiniteReward, PrefixScorer
-from rmnb.search.context import survives, texts_of
-from rmnb.search.fluency import LanguageModel
-from rmnb.search.gradient import RewardGradient
-from rmnb.store import versions
-from rmnb.vocabulary import vocabulary
-
 Ids = tuple[int, ...]
-_WORTH_IT = 4  # from so many sequences on, running what they begin with once pays
-# What a pass costs before its first position, in positions: the weights must be read once (measured on a CPU with both
-# demo bases; elsewhere a guess, large because starting a pass is what takes time there).
-_PASS, _PASS_ELSEWHERE = 20, 4096
 
 
 class Objective(Protocol):
-    """What a search needs to know; `RewardObjective` is the one that models give.
+    """What a search needs to know; `rmnb.search.rewards` has the one that models give.
 
     Attributes
     ----------
@@ -61,165 +46,3 @@ class Objective(Protocol):
     def encode(self, text: str) -> Ids:
         """The ids of a text."""
         ...
-
-
-@dataclass(frozen=True)
-class _Term:
-    """One model's reward of responses to one prompt."""
-
-    prompt: Prompt
-    weight: float
-    closing: list[int]
-    scorer: PrefixScorer
-    gradient: RewardGradient
-    batch_size: int | None
-
-    def rewards(self, sequences: Sequence[Ids], parent: Ids | None) -> np.ndarray:
-        """float32 [sequences]; what each shares with the parent is run once for all."""
-        whole = [[*ids, *self.closing] for ids in sequences]
-        if parent is None or self.scorer.prefix is None or len(sequences) < _WORTH_IT:
-            return self.scorer(whole, self.batch_size)
-        start = len(self.scorer.prefix_ids)
-        along_parent = PrefixScorer(self.scorer.rm, [*self.scorer.prefix_ids, *parent])
-        shared = np.array([_agreement(ids, parent) for ids in sequences])
-        rewards = np.empty(len(sequences), dtype=np.float32)
-        pass_costs = _PASS if self.scorer.rm.device.type == "cpu" else _PASS_ELSEWHERE
-        for group in _groups(shared, pass_costs):
-            length = int(shared[group].min())
-            try:
-                rewards[group] = along_parent.beginning(start + length)(
-                    [whole[i][length:] for i in group], self.batch_size
-                )
-            except NonFiniteReward as error:
-                raise NonFiniteReward(int(group[error.index]), error.reward) from error
-        return rewards
-
-
-class RewardObjective:
-    """Rewards of models to prompts; see `Objective`.
-
-    Parameters
-    ----------
-    models
-        Reward models that share a tokenizer, each with a weight.
-    prompts
-        Questions, averaged.
-    language_model
-        What measures fluency; without it, log-probabilities are zero.
-    batch_size
-        Sequences at once. Default: from free memory.
-
-    Raises
-    ------
-    InputError
-        The models' vocabularies differ.
-    """
-
-    def __init__(
-        self,
-        models: Sequence[tuple[RewardModel, float]],
-        prompts: Sequence[Prompt],
-        language_model: LanguageModel | None = None,
-        batch_size: int | None = None,
-    ):
-        first = models[0][0]
-        for rm, _ in models[1:]:
-            if (
-                rm.tokenizer_sha256 != first.tokenizer_sha256
-                and rm.tokenizer.get_vocab() != first.tokenizer.get_vocab()
-            ):
-                raise InputError(f"{first.name} and {rm.name} have different tokenizers: search with each alone")
-        self._dialogue = first.dialogue
-        self._terms = []
-        self._dialogues = []
-        for prompt in prompts:
-            for rm, weight in models:
-                prefix, closing = rm.dialogue.frame(prompt)
-                scorer = PrefixScorer(rm, prefix)
-                gradient = RewardGradient(scorer, closing)
-                self._terms.append(_Term(prompt, weight / len(prompts), closing, scorer, gradient, batch_size))
-                if (rm.dialogue.template, prompt) not in [(d.template, p) for d, p in self._dialogues]:
-                    self._dialogues.append((rm.dialogue, prompt))
-        self._fluency = language_model.after(self._terms[0].scorer.prefix_ids) if language_model else None
-        self.words = vocabulary(first.tokenizer, min(rm.vocabulary_size for rm, _ in models))
-        self.provenance = {
-            "models": [
-                {
-                    "name": rm.name,
-                    "weight": weight,
-                    "weights_sha256": rm.weights_sha256,
-                    "tokenizer_sha256": rm.tokenizer_sha256,
-                    "dtype": rm.spec.dtype,
-                    "softcap": rm.spec.softcap,
-                    "quantise": rm.placement.quantise,
-                    "device": rm.device.type,
-                }
-                for rm, weight in models
-            ],
-            "prompts": list(prompts),
-            "conversation": [repr(rm.dialogue.frame(prompt)) for rm, _ in models for prompt in prompts],
-            "attention": self._terms[0].scorer.attention,
-            "language_model": language_model.name if language_model else None,
-            "versions": versions(),
-        }
-
-    def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
-        """See `Objective.measure`."""
-        measured = np.zeros((len(sequences), 2))
-        try:
-            for term in self._terms:
-                measured[:, 0] += term.weight * term.rewards(sequences, parent)
-        except NonFiniteReward as error:
-            ids = sequences[error.index]
-            raise InputError(f"the reward of the ids {list(ids)} is {error.reward}: use dtype float32") from error
-        if self._fluency is not None:
-            measured[:, 1] = self._fluency.log_probabilities(sequences)
-        return measured
-
-    def gradients(self, ids: Ids) -> tuple[np.ndarray, np.ndarray]:
-        """See `Objective.gradients`."""
-        size = len(self.words)
-        reward = sum(term.weight * term.gradient(ids)[:, :size] for term in self._terms)
-        assert isinstance(reward, np.ndarray)
-        fluency = np.zeros(1) if self._fluency is None else self._fluency.gradient(ids)[:, :size]
-        return reward, fluency
-
-    def survives(self, sequences: Sequence[Ids]) -> np.ndarray:
-        """See `Objective.survives`: in every conversation."""
-        kept = np.ones(len(sequences), dtype=bool)
-        for dialogue, prompt in self._dialogues:
-            kept[kept] = survives(dialogue, prompt, [ids for ids, keep in zip(sequences, kept, strict=True) if keep])
-        return kept
-
-    def texts(self, sequences: Sequence[Ids]) -> list[str]:
-        """See `Objective.texts`."""
-        return texts_of(self._dialogue, sequences)
-
-    def encode(self, text: str) -> Ids:
-        """See `Objective.encode`."""
-        return tuple(self._dialogue.response_ids(text))
-
-
-def _agreement(ids: Ids, parent: Ids) -> int:
-    """How many ids two sequences have in common from the start."""
-    return next((i for i, (a, b) in enumerate(zip(ids, parent, strict=False)) if a != b), min(len(ids), len(parent)))
-
-
-def _groups(shared: np.ndarray, pass_costs: int) -> list[np.ndarray]:
-    """Sequences that are scored together, as indices: the cheapest division by how much they share with their parent.
-
-    A group shares what its least alike member shares; one group for all wastes positions, one a length wastes passes.
-    """
-    lengths, counts = np.unique(shared, return_counts=True)
-    cost, starts = [0.0], [0]  # of the first so many lengths; where their last group starts
-    for stop in range(1, len(lengths) + 1):
-        wasted = [counts[i:stop] @ (lengths[i:stop] - lengths[i]) for i in range(stop)]
-        ways = [cost[i] + pass_costs + wasted[i] for i in range(stop)]
-        starts.append(int(np.argmin(ways)))
-        cost.append(min(ways))
-    groups, stop = [], len(lengths)
-    while stop:
-        first = starts[stop]
-        groups.append(np.flatnonzero((shared >= lengths[first]) & (shared <= lengths[stop - 1])))
-        stop = first
-    return groups

@@ -47,20 +47,31 @@ class Problem:
     def random(self, count: int, rng: np.random.Generator, length: int | None = None) -> list[Ids]:
         """Random sequences of allowed tokens that survive: as many as asked for, or fewer if they are rare.
 
+        Uniformly drawn; where few of those survive, longer ones are written as text, read again and cut.
+
         Raises
         ------
         InputError
             None was found.
         """
+        length = length or self.config.length
         found: dict[Ids, None] = {}
-        for _ in range(_ATTEMPTS):
-            draws = rng.choice(self.allowed, (2 * count, length or self.config.length))
-            found.update(dict.fromkeys(self.surviving(list(map(tuple, draws.tolist())))))
+        for attempt in range(_ATTEMPTS):
+            rare = attempt >= _ATTEMPTS // 2
+            draws = rng.choice(self.allowed, (2 * count, (2 if rare else 1) * length))
+            sequences = list(map(tuple, draws.tolist()))
+            found.update(dict.fromkeys(self.surviving(self._read_again(sequences, length) if rare else sequences)))
             if len(found) >= count:
                 break
         if not found:
             raise InputError("no sequence of allowed tokens survives being written as text: waive it, or allow more")
         return list(found)[:count]
+
+    def _read_again(self, sequences: list[Ids], length: int) -> list[Ids]:
+        """What the tokenizer makes of their texts, cut to a length; those with forbidden tokens are left out."""
+        allowed = set(self.allowed.tolist())
+        again = [self.objective.encode(text)[:length] for text in self.objective.texts(sequences)]
+        return [ids for ids in again if len(ids) == length and allowed.issuperset(ids)]
 
     def gradient(self, ids: Ids) -> np.ndarray:
         """Gradient of what is maximised with respect to one-hot tokens, [length, vocabulary]."""

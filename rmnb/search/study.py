@@ -17,10 +17,11 @@ from rmnb.models import RewardModel, load_reward_model
 from rmnb.panel import Panel, load_panel
 from rmnb.recipes import build_pairs, load_recipe
 from rmnb.search.config import SearchConfig
+from rmnb.search.follow import search
 from rmnb.search.ledger import Log
-from rmnb.search.objective import RewardObjective
 from rmnb.search.result import write_result
-from rmnb.search.run import optimise, search
+from rmnb.search.rewards import RewardObjective
+from rmnb.search.run import optimise
 from rmnb.sequences import (
     DIRECTIONS,
     PROMPT,
@@ -33,6 +34,7 @@ from rmnb.sequences import (
     single_path,
     transfer_path,
 )
+from rmnb.sources import UnreachableError
 from rmnb.store import read_scores, versions, write_table
 from rmnb.text_lists import part_sha256
 
@@ -111,8 +113,8 @@ def _single_tokens(known: ScannedTokens) -> pd.DataFrame:
 def score_transfer(rm: RewardModel, panel: Panel) -> None:
     """Let a model score what was found in every model, its own included, as text; again if more has been found."""
     texts = found_texts(panel)
-    texts["reward"] = rm.score(panel.prompt(PROMPT).text, texts["text"].tolist())
-    provenance = {**_provenance(rm, panel), "texts_sha256": part_sha256(texts["text"].tolist())}
+    texts["reward"] = rm.score(panel.prompt(PROMPT).text, list(map(str, texts["text"])))
+    provenance = {**_provenance(rm, panel), "texts_sha256": part_sha256(list(map(str, texts["text"])))}
     write_table(transfer_path(panel, rm.name), texts.drop(columns="text"), provenance)
 
 
@@ -124,16 +126,17 @@ def score_natural(rm: RewardModel, panel: Panel) -> None:
     path = natural_path(panel, rm.name)
     if path.exists():
         return
-    _, held_out = build_pairs(load_recipe("mixed"))
-    judged = held_out[~held_out["source"].str.contains("things|mismatched")].reset_index(drop=True)
-    chosen = np.sort(np.random.default_rng(0).choice(len(judged), min(NATURAL_PAIRS, len(judged)), replace=False))
-    pairs = judged.loc[chosen].reset_index(names="pair").melt(["pair", "source", "prompt"], ["chosen", "rejected"])
-    pairs["own"] = np.concatenate(
-        [rm.score(prompt, [text]) for prompt, text in tqdm(list(zip(pairs["prompt"], pairs["value"], strict=True)))]
-    )
-    pairs["scanned"] = rm.score(panel.prompt(PROMPT).text, pairs["value"].tolist())
-    table = pairs.rename(columns={"variable": "side"})[["source", "pair", "side", "own", "scanned"]]
-    write_table(path, table, {**_provenance(rm, panel), "recipe": "mixed"})
+    recipe = load_recipe("mixed").model_copy(update={"things": None, "mismatched": None})
+    _, judged = build_pairs(recipe)
+    pairs = judged.sample(min(NATURAL_PAIRS, len(judged)), random_state=0).sort_index()
+    rows = []
+    columns = pairs.index, *(pairs[name] for name in ("source", "prompt", "chosen", "rejected"))
+    for place, source, prompt, *texts in tqdm(list(zip(*columns, strict=True)), unit=" pairs"):
+        own, scanned = rm.score(prompt, texts), rm.score(panel.prompt(PROMPT).text, texts)
+        for side, *rewards in zip(("chosen", "rejected"), own, scanned, strict=True):
+            rows.append((source, place, side, *rewards))
+    table = pd.DataFrame(rows, columns=["source", "pair", "side", "own", "scanned"])
+    write_table(path, table, {**_provenance(rm, panel), "recipe": recipe.name})
 
 
 def _provenance(rm: RewardModel, panel: Panel) -> dict:
@@ -153,7 +156,10 @@ def main(name: str, models: Sequence[str] = ()) -> None:
     for model in chosen:
         rm = load_reward_model(model, panel=panel)
         search_model(rm, panel)
-        score_natural(rm, panel)
+        try:
+            score_natural(rm, panel)
+        except UnreachableError as error:
+            print(f"{model}: not held against natural text, {error}", file=sys.stderr)
     for model in panel.model_names:
         score_transfer(load_reward_model(model, panel=panel), panel)
 
