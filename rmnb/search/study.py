@@ -30,6 +30,7 @@ from rmnb.sequences import (
     found_texts,
     leads_its_base,
     natural_path,
+    results,
     search_path,
     single_path,
     transfer_path,
@@ -161,7 +162,8 @@ def main(name: str, models: Sequence[str] = ()) -> None:
         except UnreachableError as error:
             print(f"{model}: not held against natural text, {error}", file=sys.stderr)
     for model in panel.model_names:
-        score_transfer(load_reward_model(model, panel=panel), panel)
+        if results(panel, model):
+            score_transfer(load_reward_model(model, panel=panel), panel)
 
 
 if __name__ == "__main__":
