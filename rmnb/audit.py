@@ -10,6 +10,8 @@ from rmnb.list_scores import read_list
 from rmnb.models import RewardModel, load_reward_model
 from rmnb.panel import Panel, load_panel
 from rmnb.scoring import PrefixScorer, score_sequences
+from rmnb.search.result import SearchResult
+from rmnb.sequences import results
 from rmnb.store import Provenance, read_scan, store_directory
 
 # Largest difference between this engine and the plain pass of another machine that is rounding and not disagreement.
@@ -26,7 +28,7 @@ def audit_panel(
     panel
         A panel with shipped scores.
     sample
-        Tokens of each scan to score again; of each list of texts, half as many.
+        Tokens of each scan to score again; of each list of texts, half as many. Searched sequences: the best of each.
     seed
         Of the random sample.
     models
@@ -55,6 +57,8 @@ def audit_panel(
             rm = dataclasses.replace(load_reward_model(spec), plain_because="audited by whole sequences")
             rows += [_audit(rm, file, sample, rng) for file in files]
             rows += [_audit_list(rm, file, sample // 2, rng) for file in lists if not read_list(file)[0].empty]
+            if searches := list(results(panel, name).values()):
+                rows.append(_audit_searches(rm, searches))
     columns = ["model", "prompt", "protocol", "tokens", "largest_difference", "verdict"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -80,6 +84,14 @@ def _audit_list(rm: RewardModel, file: Path, sample: int, rng: np.random.Generat
     again = np.concatenate([rm.score(provenance["prompts"][key], chosen["text"].tolist()) for key in prompts])
     verdict = _verdict(rm, provenance, again, np.concatenate([chosen[key].to_numpy() for key in prompts]))
     return rm.name, f"{file.stem} (list)", provenance["protocol"], len(again), *verdict
+
+
+def _audit_searches(rm: RewardModel, searches: list[SearchResult]) -> tuple:
+    """The best sequence of every search, as text."""
+    prompt, provenance = searches[0].provenance["prompts"][0], searches[0].provenance["models"][0]
+    again = rm.score(prompt, [str(result.best["text"]) for result in searches])
+    verdict = _verdict(rm, provenance, again, np.array([result.best["reward"] for result in searches]))
+    return rm.name, "sequences (searched)", "exact", len(searches), *verdict
 
 
 def _verdict(rm: RewardModel, provenance: Provenance, again: np.ndarray, shipped: np.ndarray) -> tuple[float, str]:

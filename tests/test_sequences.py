@@ -9,6 +9,7 @@ from checkpoints import write_decoder
 
 import rmnb
 from rmnb import results, sequences, store
+from rmnb.audit import audit_panel
 from rmnb.errors import InputError
 from rmnb.panel import load_panel
 from rmnb.runs import run_notebook
@@ -56,6 +57,12 @@ def test_what_was_found_is_what_the_model_scores(panel):
         rm = rmnb.load_reward_model(name, panel=load_panel(panel))
         again = rm.score("What is the greatest thing?", mine["text"].tolist())
         np.testing.assert_allclose(again, mine["reward"], atol=1e-4)
+
+
+def test_the_audit_scores_what_was_found_again(panel):
+    audited = audit_panel(load_panel(panel), sample=4)
+    searched = audited[audited["prompt"] == "sequences (searched)"]
+    assert searched["model"].tolist() == list(MODELS) and (searched["verdict"] == "ok").all()
 
 
 def test_ranks_of_single_tokens_are_those_of_the_scan(panel):
