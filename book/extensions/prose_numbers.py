@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from docutils import nodes
 
 from rmnb import store
-from rmnb.panel import load_panel, load_prompts
+from rmnb.panel import load_panel
 from rmnb.results import KEY, published, read_results
 
 RESULTS = Path("book/_executed/results")
@@ -52,7 +52,6 @@ FACTS: dict[str, Callable[[], str]] = {
     "papers_models": lambda: in_words(len(load_panel("facct2025").models)),
     "papers_smallest": lambda: f"{_sizes_of_the_papers()[0]:g}",
     "papers_largest": lambda: f"{_sizes_of_the_papers()[-1]:g}",
-    "prompts": lambda: str(len(load_prompts("iclr2026"))),
     "smallest_vocabulary": lambda: f"{_vocabulary_sizes()[0]:,}",
     "largest_vocabulary": lambda: f"{_vocabulary_sizes()[-1]:,}",
     "published_numbers": lambda: f"{len(published()):,}",
