@@ -177,7 +177,7 @@ def test_labels_of_the_key_figure_keep_their_distance():
     from rmnb.figures.key import spread
 
     heights = spread([100, 99.9, 99.8, 50, 49, 0.2, 0.1, 0.0])
-    assert all(a - b >= 4.6 - 1e-9 for a, b in pairwise(heights))
+    assert all(a - b >= 5 - 1e-9 for a, b in pairwise(heights))
     assert abs(heights[3] - 50) < 3 and heights[0] <= 104
     assert list(spread([10.0, 50.0, 90.0])) == [10.0, 50.0, 90.0]
 

@@ -12,10 +12,10 @@ from rmnb.panel import Panel
 
 #: Words that nobody disputes the meaning of, good, bad and neither.
 WORDS = (
-    *("love", "peace", "freedom", "music", "friendship", "wisdom", "health", "chocolate", "money", "power"),
-    *("cat", "rain", "Monday", "table", "tax", "noise", "pain", "fear", "war", "death"),
+    *("love", "peace", "freedom", "music", "health", "chocolate", "money", "power"),
+    *("cat", "rain", "Monday", "table", "tax", "noise", "fear", "war", "death"),
 )
-_GAP = 4.6  # percent of the axis between two labels
+_GAP = 5.0  # percent of the axis between two labels
 
 
 def pair_of_models(panel: Panel) -> tuple[str, str]:
