@@ -109,6 +109,7 @@ def test_a_result_is_what_the_table_says():
     assert result("x kendall_tau model=m1", table) == "−0.50"
     assert result("x kendall_tau prompt=greatest of=median digits=3", table) == "0.250"
     assert result("x kendall_tau of=count", table) == "3"
+    assert result("x kendall_tau model=m9 else=…", table) == "…"
     for wrong in ("x kendall_tau", "x kendall_tau model=m9", "x kendall_tau modle=m1", "x kendall_tau of=most"):
         with pytest.raises(ValueError, match=r"rows of the results table|no column|choose one"):
             result(wrong, table)

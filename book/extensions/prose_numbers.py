@@ -5,7 +5,8 @@ of the results table: a finding, a statistic, what to select, and ``of=`` how se
 
     {result}`heterogeneity kendall_tau source=panel prompt=greatest of=median`
 
-A name that does not exist, or a selection without a row, is a warning, and so an error of the build.
+A name that does not exist, or a selection without a row, is a warning, and so an error of the build; except that
+``else=`` says what to write where a panel of the reader's own has no such number.
 """
 
 import functools
@@ -75,7 +76,7 @@ def result(question: str, table: pd.DataFrame | None = None) -> str:
     """
     finding, statistic, *rest = shlex.split(question)
     asked = dict(part.split("=", 1) for part in rest)
-    how, digits = asked.pop("of", None), int(asked.pop("digits", 2))
+    how, digits, otherwise = asked.pop("of", None), int(asked.pop("digits", 2)), asked.pop("else", None)
     rows = _results() if table is None else table
     for column, value in {"finding": finding, "statistic": statistic, **asked}.items():
         if column not in KEY:
@@ -83,6 +84,8 @@ def result(question: str, table: pd.DataFrame | None = None) -> str:
         rows = rows[rows[column] == value]
     if how is not None and how not in _MERGED:
         raise ValueError(f"of={how}: choose one of {', '.join(_MERGED)}")
+    if rows.empty and otherwise is not None:
+        return otherwise
     if rows.empty or (how is None and len(rows) > 1):
         raise ValueError(f"{question!r} selects {len(rows)} rows of the results table")
     value = float(rows["value"].agg(how) if how else rows["value"].iloc[0])
