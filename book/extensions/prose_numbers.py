@@ -20,11 +20,11 @@ from docutils import nodes
 
 from rmnb import store
 from rmnb.panel import load_panel
-from rmnb.results import KEY, published, read_results
+from rmnb.results import KEY, read_results
 
 RESULTS = Path("book/_executed/results")
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_MERGED = ("min", "max", "median", "mean", "count")
+_MERGED = ("min", "max", "median", "mean", "sum", "count")
 
 
 def in_words(count: int) -> str:
@@ -55,7 +55,6 @@ FACTS: dict[str, Callable[[], str]] = {
     "papers_largest": lambda: f"{_sizes_of_the_papers()[-1]:g}",
     "smallest_vocabulary": lambda: f"{_vocabulary_sizes()[0]:,}",
     "largest_vocabulary": lambda: f"{_vocabulary_sizes()[-1]:,}",
-    "published_numbers": lambda: f"{len(published()):,}",
     "shard": lambda: f"{store.SHARD:,}",
     "bfloat16_rounding": lambda: f"{100 * 2.0**-9:.1f} %",
 }
