@@ -43,7 +43,7 @@ def test_each_trap_moves_the_rewards(executed):
     )
     assert len(tau) >= 8 and (tau <= 1).all()
     assert tau["BOS left out"] < tau["attention capped at 50"] and tau["attention capped at 5"] < 0.9
-    assert "padding: '<|im_end|>'  closing: '<|im_end|>'" in shown
+    assert "padding: <|im_end|>  closing: <|im_end|>" in shown
     alike = next(line for line in shown.splitlines() if line.startswith("published ["))
     assert len(set(alike.removeprefix("published [").rstrip("]").split())) == 1  # trimmed: one conversation, one reward
 

@@ -22,7 +22,7 @@ _NOT_PROSE = (
     re.compile(r"\{[\w:]+\}`[^`]*`|`[^`]*`"),  # roles and code
     re.compile(r"https?://\S+|\]\([^)]*\)"),  # addresses
     re.compile(r"^:{1,2}[\w-]+:.*$", re.MULTILINE),  # options of a directive
-    re.compile(r"^#+ \d+\.", re.MULTILINE),  # questions are numbered
+    re.compile(r"^\*\*\d+\.\*\*", re.MULTILINE),  # questions are numbered
 )
 # A numeral of two digits or more, or with decimals, thousands or a percent sign; not in a name such as SmolLM2-135M.
 _NUMERAL = re.compile(r"(?<![\w.,#-])[-−]?(?:\d+(?:[.,]\d+)+|\d{2,}|\d(?=\s?%))(?:\s?%)?(?![\w])")
@@ -181,6 +181,25 @@ def test_labels_of_the_key_figure_keep_their_distance():
     assert all(a - b >= 5 - 1e-9 for a, b in pairwise(heights))
     assert abs(heights[3] - 50) < 3 and heights[0] <= 104
     assert list(spread([10.0, 50.0, 90.0])) == [10.0, 50.0, 90.0]
+
+
+def test_icons_that_are_not_used_lose_their_drawing_and_pages_their_index(tmp_path):
+    light = extension("light_pages")
+    script = (
+        'x={sun:[512,512,[9728],"f185","M1"],"turn-up":[3,5,["level-up"],"f3bf","M2"],moon:[3,5,[],"f1",["M3","M4"]]}'
+    )
+    assert light.without_unused(script, {"sun", "level-up"}) == script.replace('["M3","M4"]', '""')
+    (tmp_path / "_static" / "scripts").mkdir(parents=True)
+    (tmp_path / light._SCRIPT).write_text(script)
+    index = '<script src="../searchindex.js"></script>'
+    for name in ("page.html", "search.html"):
+        (tmp_path / name).write_text(f'<i class="fa-solid fa-moon"></i>{index}<script src="a.js"></script>')
+    light.lighten(SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html")), None)
+    assert (
+        '["M3","M4"]' in (tmp_path / light._SCRIPT).read_text() and "M1" not in (tmp_path / light._SCRIPT).read_text()
+    )
+    assert index in (tmp_path / "search.html").read_text()
+    assert index not in (tmp_path / "page.html").read_text() and "a.js" in (tmp_path / "page.html").read_text()
 
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
