@@ -1,6 +1,6 @@
 """Pages without what nobody sees on them: icons that are not shown, a search index where nothing is searched.
 
-The theme ships all of Font Awesome in one script of 1.5 MB, and loads it and the index of the whole book with every page.
+The theme ships all of Font Awesome in one script of 1.5 MB, and every page loads it and the index of the whole book.
 When the book is built, the drawing of each icon that no page and no script names is taken out, and only the page that
 searches (to which the search field of every page leads) keeps the index.
 """
