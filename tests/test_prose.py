@@ -202,6 +202,16 @@ def test_icons_that_are_not_used_lose_their_drawing_and_pages_their_index(tmp_pa
     assert index not in (tmp_path / "page.html").read_text() and "a.js" in (tmp_path / "page.html").read_text()
 
 
+def test_signatures_and_attributes_read_as_they_are_written():
+    names = extension("public_names")
+    array = "~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~numpy.float64]]"
+    assert names.as_written(f"(x: {array}, y: {array})") == "(x: NDArray[~numpy.float64], y: NDArray[~numpy.float64])"
+    assert names.as_written("(x: int)") == "(x: int)" and names.as_written(None) is None
+    text = ["A pair.", "", "Attributes", "----------", "a, b : float", "    In metres.", "n : int", "", "More."]
+    assert names.one_each(text) == [*text[:4], "a : float", text[5], "b : float", *text[5:]]
+    assert names.one_each(text[:2]) == text[:2]
+
+
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
