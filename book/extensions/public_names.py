@@ -1,7 +1,7 @@
 """The API pages read as the package is used.
 
-A function is named as it is imported (``rmnb.stats.kendall_tau``, not ``rmnb.stats.ranks.kendall_tau``), a type as it is
-written (``NDArray[float64]``), and attributes that share a line of a docstring get an entry each.
+A function is named as it is imported (``rmnb.stats.kendall_tau``, not ``rmnb.stats.ranks.kendall_tau``), a type as it
+is written (``NDArray[float64]``), and attributes that share a line of a docstring get an entry each.
 """
 
 import importlib
