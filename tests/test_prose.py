@@ -174,6 +174,14 @@ def test_the_address_of_the_book_follows_from_what_is_known(tmp_path, monkeypatc
     )
 
 
+def test_the_single_page_keeps_the_handlers_of_pages():
+    handlers = {"html": {"card": "a", "link": "b"}, "singlehtml": {"link": "c"}}
+    extension("publishing").single_page_as_pages(
+        SimpleNamespace(registry=SimpleNamespace(translation_handlers=handlers))
+    )
+    assert handlers["singlehtml"] == {"card": "a", "link": "c"}
+
+
 def test_labels_of_the_key_figure_keep_their_distance():
     from rmnb.figures.key import spread
 

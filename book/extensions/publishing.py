@@ -57,6 +57,17 @@ def configure(app, config) -> None:
         _logger.info("the book's address is not known: no sitemap, no preview image (RMNB_BOOK_URL, repository.url)")
 
 
+def single_page_as_pages(app) -> None:
+    """Let the single page, from which the PDF is printed, draw all that the pages draw.
+
+    Sphinx asks for a builder's own handlers, and for those of HTML only where it has none. Some extensions register
+    handlers for the single page by name, and hide from it what all others registered for HTML.
+    """
+    handlers = app.registry.translation_handlers
+    if "singlehtml" in handlers:
+        handlers["singlehtml"] = {**handlers.get("html", {}), **handlers["singlehtml"]}
+
+
 def copy_preview(app, error) -> None:
     """Put the preview image where its address says."""
     source = Path(app.srcdir) / _PREVIEW
@@ -78,5 +89,6 @@ def setup(app) -> dict:
         if wanted:
             app.setup_extension(name)
     app.connect("config-inited", configure, priority=100)
+    app.connect("builder-inited", single_page_as_pages)
     app.connect("build-finished", copy_preview)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
