@@ -50,6 +50,7 @@ def configure(app, config) -> None:
         config.html_baseurl = url
         config.sitemap_url_scheme = "{link}"
         config.ogp_site_url = url
+        config.ogp_site_name = getattr(config, "html_title", "") or "rmnb"
         config.ogp_image = url + _SOCIAL
         config.ogp_image_alt = "Two columns of words, ranked by two reward models, and lines between equal words."
         config.ogp_social_cards = {"enable": False}
