@@ -7,11 +7,20 @@ ifneq ($(wildcard ../shared/mirror),)
 export RMNB_DATA_MIRROR ?= $(abspath ../shared/mirror)
 endif
 
-.PHONY: book test scores bench clean env
+.PHONY: book pdf lesson links test scores bench clean env
 .DEFAULT_GOAL := book
 
 book: env ## Audit the shipped scores, run the notebooks, build the book: _build/html/index.html
 	$(BIN)/snakemake -s workflow/Snakefile book
+
+pdf: env ## Print the whole book to _build/book.pdf (needs Chromium)
+	$(BIN)/snakemake -s workflow/Snakefile pdf
+
+lesson: env ## Run the classroom's notebook: one small model, the beginning of its vocabulary, under three minutes
+	$(BIN)/snakemake -s workflow/Snakefile --forcerun lesson -- lesson
+
+links: env ## Check every link of the book (needs the network)
+	$(BIN)/snakemake -s workflow/Snakefile links
 
 test: env ## Run the tests
 	$(BIN)/pytest

@@ -46,7 +46,7 @@ class LanguageModel:
 
     @property
     def vocabulary_size(self) -> int:
-        """Rows of the output layer: every id that the model can write."""
+        """Rows of the output layer, one for every id that the model can write."""
         layer: Any = self.network.get_output_embeddings()
         return layer.weight.shape[0]
 

@@ -91,7 +91,7 @@ class RewardModel:
 
     @property
     def vocabulary_size(self) -> int:
-        """Rows of the embedding: every id that the model can read."""
+        """Rows of the embedding, one for every id that the model can read."""
         return self._embedding.shape[0]
 
     def score(self, prompt: Prompt, responses: Sequence[str], protocol: str = "exact") -> np.ndarray:

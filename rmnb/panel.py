@@ -70,7 +70,7 @@ class ModelSpec(_Strict):
 
     @property
     def recipe_family(self) -> str:
-        """The recipe, whatever the seed: ``mixed`` for ``mixed-seed2``; empty if there is none."""
+        """The recipe without its seed, ``mixed`` for ``mixed-seed2``; empty if there is none."""
         return re.sub(r"-seed\d+$", "", self.recipe or "")
 
 

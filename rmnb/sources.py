@@ -54,7 +54,7 @@ class Pin:
 
     @property
     def stored_at(self) -> Path:
-        """Relative path in the cache and in a mirror: ``owner/repository/commit/path``."""
+        """Relative path ``owner/repository/commit/path`` in the cache and in a mirror."""
         return Path(self.repository, self.commit, self.path)
 
     def url(self, template: str) -> str:

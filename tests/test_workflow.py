@@ -49,7 +49,7 @@ def clone(tmp_path):
     built = shutil.ignore_patterns("_executed", "__pycache__")
     for name in ("workflow", "notebooks", "book", "rmnb"):
         shutil.copytree(ROOT / name, directory / name, ignore=built)
-    for name in ("_config.yml", "_toc.yml", "CHANGELOG.md"):
+    for name in ("_config.yml", "_toc.yml", "CHANGELOG.md", "CONTRIBUTING.md"):
         shutil.copy(ROOT / name, directory)
     return directory
 

@@ -31,6 +31,7 @@ def use_style() -> None:
         {
             "figure.figsize": (WIDTH, 3.2),
             "figure.constrained_layout.use": True,
+            "figure.dpi": 200,  # of the layers that are images: sharp on a dense screen
             "font.size": 10,
             "axes.titlesize": 10,
             "axes.titlelocation": "left",

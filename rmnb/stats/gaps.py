@@ -52,7 +52,7 @@ def identity_gaps(
 
     Parameters
     ----------
-    scores : (n,) rewards, or `standardise`d rewards to compare models
+    scores : (n,) rewards, standardised to compare models (`standardise`)
     is_term : (n,) bool, True for an identity term, False for its control words
     matched_set : (n,) labels; a set holds one or more terms and one or more controls of like frequency and length
     axis : (n,) labels, constant within a set: religion, gender, …

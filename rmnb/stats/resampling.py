@@ -21,7 +21,7 @@ class Bootstrap:
     ----------
     value, ci_low, ci_high, standard_error : float, or array of the statistic's shape
         The interval is the percentile interval.
-    draws : array (n_draws, *shape)
+    draws : array, n_draws by the statistic's shape
     n, n_clusters : int
     """
 

@@ -48,7 +48,7 @@ def same(labels: ArrayLike) -> NDArray[np.float64]:
 
 
 def closeness(values: ArrayLike) -> NDArray[np.float64]:
-    """Similarity of models by a number (parameters in B, rank on a board): 1 / (1 + |difference|)."""
+    """Similarity of models by a number (parameters in B, rank on a board): ``1 / (1 + |difference|)``."""
     values = np.asarray(values, dtype=float)
     return 1 / (1 + np.abs(values[:, None] - values[None, :]))
 

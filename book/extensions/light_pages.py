@@ -1,0 +1,55 @@
+"""Pages without what nobody sees on them: icons that are not shown, a search index where nothing is searched.
+
+The theme ships all of Font Awesome in one script of 1.5 MB, and every page loads it and the index of the whole book.
+When the book is built, the drawing of each icon that no page and no script names is taken out, and only the page that
+searches (to which the search field of every page leads) keeps the index.
+"""
+
+import re
+from pathlib import Path
+
+from sphinx.util import logging
+
+_logger = logging.getLogger(__name__)
+_SCRIPT = Path("_static/scripts/fontawesome.js")
+_SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
+_USED = re.compile(r"\bfa-([a-z0-9-]+)")
+#: name:[width, height, [aliases], "code", "drawing" or ["drawing", "drawing"]]
+_ICON = re.compile(r'("?([\w-]+)"?:\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+",)("[^"]*"|\[[^\]]*\])(?=\])')
+
+
+def without_unused(script: str, used: set[str]) -> str:
+    """Font Awesome's script with an empty drawing for each icon that is not `used`, under its name or an alias."""
+
+    def kept(icon: re.Match[str]) -> str:
+        names = {icon[2], *re.findall(r'"([\w-]+)"', icon[3])}
+        return icon[0] if names & used else icon[1] + '""'
+
+    return _ICON.sub(kept, script)
+
+
+def lighten(app, error) -> None:
+    """Rewrite the pages and the script of a finished HTML build."""
+    output = Path(app.outdir)
+    path = output / _SCRIPT
+    if error is not None or app.builder.format != "html" or not path.exists():
+        return
+    used: set[str] = set()
+    for page in output.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        used.update(_USED.findall(text))
+        if page.name != "search.html":
+            page.write_text(_SEARCH.sub("", text), encoding="utf-8")
+    for script in (output / "_static").rglob("*.js"):
+        if script != path:
+            used.update(_USED.findall(script.read_text(encoding="utf-8", errors="ignore")))
+    icons = path.read_text(encoding="utf-8")
+    lighter = without_unused(icons, used)
+    path.write_text(lighter, encoding="utf-8")
+    _logger.info("icons: %d kB of %d kB kept", len(lighter) // 1000, len(icons) // 1000)
+
+
+def setup(app) -> dict:
+    """Rewrite after everything is written."""
+    app.connect("build-finished", lighten)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,242 @@
+"""Pages: no result is typed by hand, every public module has its entry, what a published book needs is there."""
+
+import csv
+import importlib.util
+import re
+import sys
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+import yaml
+
+from rmnb.results import COLUMNS
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(path for path in (ROOT / "book").rglob("*.md") if "_executed" not in path.parts)
+_CODE = ("bash", "python", "yaml", "text", "{csv-table}", "{include}", "{eval-rst}", "{bibliography}")
+_NOT_PROSE = (
+    re.compile(r"\$\$.*?\$\$|\$[^$\n]+\$", re.DOTALL),  # formulas
+    re.compile(r"\{[\w:]+\}`[^`]*`|`[^`]*`"),  # roles and code
+    re.compile(r"https?://\S+|\]\([^)]*\)"),  # addresses
+    re.compile(r"^:{1,2}[\w-]+:.*$", re.MULTILINE),  # options of a directive
+    re.compile(r"^\*\*\d+\.\*\*", re.MULTILINE),  # questions are numbered
+)
+# A numeral of two digits or more, or with decimals, thousands or a percent sign; not in a name such as SmolLM2-135M.
+_NUMERAL = re.compile(r"(?<![\w.,#-])[-−]?(?:\d+(?:[.,]\d+)+|\d{2,}|\d(?=\s?%))(?:\s?%)?(?![\w])")
+_YEAR = re.compile(r"(19|20)\d\d")
+
+
+def extension(name: str):
+    """A module of ``book/extensions``."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "book" / "extensions" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def prose(text: str) -> str:
+    """What a reader reads as sentences: no code, formulas, roles, options of directives, addresses."""
+    kept, fence = [], None
+    for line in text.splitlines():
+        opened = re.match(r"\s*(`{3,}|:{3,})\s*(\S*)", line)
+        if opened and fence is None and opened[2] in _CODE:
+            fence = opened[1]
+        elif opened and fence is not None and opened[1] == fence and not opened[2]:
+            fence = None
+        elif fence is None and not opened:
+            kept.append(line)
+    left = "\n".join(kept)
+    for pattern in _NOT_PROSE:
+        left = pattern.sub(" ", left)
+    return left
+
+
+def typed(text: str, allowed: list[str]) -> list[str]:
+    """Numbers in the prose of a page that no allowed phrase covers."""
+    left = prose(text)
+    covered = [match.span() for phrase in allowed for match in re.finditer(phrase, left, re.MULTILINE)]
+    found = [match for match in _NUMERAL.finditer(left) if not _YEAR.fullmatch(match[0])]
+    return [each[0] for each in found if not any(a <= each.start() and each.end() <= b for a, b in covered)]
+
+
+def exceptions() -> list[dict[str, str]]:
+    with (ROOT / "tests" / "numbers_in_prose.tsv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "book")))
+def test_no_number_is_typed_by_hand(page):
+    name = str(page.relative_to(ROOT / "book"))
+    allowed = [row["text"] for row in exceptions() if row["page"] == name]
+    assert not typed(page.read_text(encoding="utf-8"), allowed), "use {number} or {result}, or give a reason"
+
+
+def test_every_exception_has_a_reason_and_is_needed():
+    for row in exceptions():
+        left = prose((ROOT / "book" / row["page"]).read_text(encoding="utf-8"))
+        assert row["reason"] and re.search(row["text"], left, re.MULTILINE), row
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("They agree with a tau of 0.62.", ["0.62"]),
+        ("In 49,152 tokens, 7 % of them words", ["49,152", "7 %"]),
+        ("rewards from −30 to 12", ["−30", "12"]),
+        (":::{admonition} Note\n:class: warning\nabout 18 minutes\n:::", ["18"]),
+        ("| a | 0.9968 |", ["0.9968"]),
+        ("SmolLM2-135M in 2025, `0.5`, $x^{12}$, {number}`models`, three models", []),
+        ("```bash\nrmnb scan --limit 3000\n```", []),
+    ],
+)
+def test_a_typed_number_is_found(text, found):
+    assert typed(text, []) == found
+
+
+def rows(*values: float) -> pd.DataFrame:
+    table = pd.DataFrame({"model": [f"m{place}" for place in range(len(values))], "value": values})
+    table = table.assign(finding="x", source="panel", statistic="kendall_tau", prompt="greatest")
+    return table.reindex(columns=list(COLUMNS), fill_value="")
+
+
+def test_a_result_is_what_the_table_says():
+    result = extension("prose_numbers").result
+    table = rows(0.25, -0.5, 0.75)
+    assert result("x kendall_tau model=m1", table) == "−0.50"
+    assert result("x kendall_tau prompt=greatest of=median digits=3", table) == "0.250"
+    assert result("x kendall_tau of=count", table) == "3"
+    assert result("x kendall_tau model=m9 else=…", table) == "…"
+    for wrong in ("x kendall_tau", "x kendall_tau model=m9", "x kendall_tau modle=m1", "x kendall_tau of=most"):
+        with pytest.raises(ValueError, match=r"rows of the results table|no column|choose one"):
+            result(wrong, table)
+
+
+def test_every_fact_can_be_written(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    facts = extension("prose_numbers").FACTS
+    used = {name for page in PAGES for name in re.findall(r"\{number\}`(.*?)`", page.read_text(encoding="utf-8"))}
+    assert used == set(facts)
+    assert all(re.fullmatch(r"[a-z]+|[\d.,]+( %)?", write()) for write in facts.values())
+
+
+def test_every_public_module_has_an_entry():
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in (ROOT / "rmnb").rglob("*.py")
+        if path.stem != "__init__" and not path.stem.endswith("cli")
+    }
+    surfaces = extension("public_names").PACKAGES
+    listed = {
+        name
+        for page in (ROOT / "book" / "api").glob("*.md")
+        for name in re.findall(r"automodule:: (\S+)", page.read_text(encoding="utf-8"))
+    }
+    missing = {name for name in modules - listed if not name.startswith(tuple(f"{each}." for each in surfaces))}
+    assert not missing and listed - modules == set(surfaces)
+
+
+def test_cards_and_thumbnails_are_the_chapters():
+    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    chapters = next(part["chapters"] for part in contents["parts"] if part.get("numbered"))
+    stems = [Path(chapter["file"]).name for chapter in chapters]
+    index = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
+    assert re.findall(r":link: _executed/(\S+)", index) == stems
+    assert list(extension("landing").THUMBNAILS) == stems
+    for stem, figure in extension("landing").THUMBNAILS.items():
+        assert f'"{figure}"' in (ROOT / "notebooks" / f"{stem}.ipynb").read_text(encoding="utf-8")
+
+
+def test_the_address_of_the_book_follows_from_what_is_known(tmp_path, monkeypatch):
+    publishing = extension("publishing")
+    assert publishing.book_url(None, None) is None
+    assert publishing.book_url(None, "https://github.com/Some-One/book") == "https://some-one.github.io/book/"
+    assert publishing.book_url("https://x.org/y", "https://github.com/a/b") == "https://x.org/y/"
+    assert publishing.book_url(None, "https://codeberg.org/a/b") is None
+    monkeypatch.delenv("RMNB_BOOK_URL", raising=False)
+    (tmp_path / "_config.yml").write_text("title: x\n")
+    loaded = []
+    app = SimpleNamespace(confdir=tmp_path, setup_extension=loaded.append, connect=lambda *_, **__: None)
+    publishing.setup(app)
+    assert loaded == ["notfound.extension"]
+    (tmp_path / "_config.yml").write_text("repository:\n  url: https://github.com/a/b\n")
+    loaded.clear()
+    publishing.setup(app)
+    assert loaded == ["notfound.extension", "sphinx_sitemap", "sphinxext.opengraph", "colab"]
+    config = SimpleNamespace(html_theme_options={})
+    publishing.configure(app, config)
+    assert (config.html_baseurl, config.notfound_urls_prefix) == ("https://a.github.io/b/", "/b/")
+    assert (
+        config.ogp_image.startswith(config.html_baseurl) and "colab_url" in config.html_theme_options["launch_buttons"]
+    )
+
+
+def test_the_single_page_keeps_the_handlers_of_pages():
+    handlers = {"html": {"card": "a", "link": "b"}, "singlehtml": {"link": "c"}}
+    extension("publishing").single_page_as_pages(
+        SimpleNamespace(registry=SimpleNamespace(translation_handlers=handlers))
+    )
+    assert handlers["singlehtml"] == {"card": "a", "link": "c"}
+
+
+def test_labels_of_the_key_figure_keep_their_distance():
+    from rmnb.figures.key import spread
+
+    heights = spread([100, 99.9, 99.8, 50, 49, 0.2, 0.1, 0.0])
+    assert all(a - b >= 5 - 1e-9 for a, b in pairwise(heights))
+    assert abs(heights[3] - 50) < 3 and heights[0] <= 104
+    assert list(spread([10.0, 50.0, 90.0])) == [10.0, 50.0, 90.0]
+
+
+def test_icons_that_are_not_used_lose_their_drawing_and_pages_their_index(tmp_path):
+    light = extension("light_pages")
+    script = (
+        'x={sun:[512,512,[9728],"f185","M1"],"turn-up":[3,5,["level-up"],"f3bf","M2"],moon:[3,5,[],"f1",["M3","M4"]]}'
+    )
+    assert light.without_unused(script, {"sun", "level-up"}) == script.replace('["M3","M4"]', '""')
+    (tmp_path / "_static" / "scripts").mkdir(parents=True)
+    (tmp_path / light._SCRIPT).write_text(script)
+    index = '<script src="../searchindex.js"></script>'
+    for name in ("page.html", "search.html"):
+        (tmp_path / name).write_text(f'<i class="fa-solid fa-moon"></i>{index}<script src="a.js"></script>')
+    light.lighten(SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html")), None)
+    assert (
+        '["M3","M4"]' in (tmp_path / light._SCRIPT).read_text() and "M1" not in (tmp_path / light._SCRIPT).read_text()
+    )
+    assert index in (tmp_path / "search.html").read_text()
+    assert index not in (tmp_path / "page.html").read_text() and "a.js" in (tmp_path / "page.html").read_text()
+
+
+def test_signatures_and_attributes_read_as_they_are_written():
+    names = extension("public_names")
+    array = "~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~numpy.float64]]"
+    assert names.as_written(f"(x: {array}, y: {array})") == "(x: NDArray[~numpy.float64], y: NDArray[~numpy.float64])"
+    assert names.as_written("(x: int)") == "(x: int)" and names.as_written(None) is None
+    text = ["A pair.", "", "Attributes", "----------", "a, b : float", "    In metres.", "n : int", "", "More."]
+    assert names.one_each(text) == [*text[:4], "a : float", text[5], "b : float", *text[5:]]
+    assert names.one_each(text[:2]) == text[:2]
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_run_what_is_there(path):
+    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert workflow[True]  # YAML reads the key `on` as a boolean
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for name, job in workflow["jobs"].items():
+        assert job["timeout-minutes"] and job["runs-on"], name
+        needed = job.get("needs", [])
+        assert set([needed] if isinstance(needed, str) else needed) <= set(workflow["jobs"])
+        ids = {step["id"] for step in job["steps"] if "id" in step}
+        assert set(re.findall(r"steps\.(\w+)\.", yaml.safe_dump(job))) <= ids
+        for step in job["steps"]:
+            assert ("run" in step) != ("uses" in step)
+            assert re.fullmatch(r"actions/[\w-]+@v\d+", step.get("uses", "actions/x@v1"))
+            for command in step.get("run", "").splitlines():
+                program, *words = command.split()
+                assert set(words) <= targets if program == "make" else (ROOT / program).is_file(), command
