@@ -25,6 +25,7 @@ THUMBNAILS = {
     "05_identity": "fig-identity-gaps",
     "06_elo": "fig-elo-votes",
     "07_agency_communion": "fig-agency-panel",
+    "08_sequences": "fig-sequence-length",
     "09_training": "fig-course-valence",
 }
 _NOTHING = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 320 200" width="320" height="200"/>'
