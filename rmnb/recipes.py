@@ -38,10 +38,15 @@ class Hyperparameters(_Strict):
 
 
 class Things(_Strict):
-    """Pairs of EloEverything items at least `gap` points apart; for an awful thing the lower one is preferred."""
+    """Pairs of EloEverything items at least `gap` points apart; for an awful thing the lower one is preferred.
+
+    `alone_first` is the part of them that opens the training, before any other pairs: a model that is given everything
+    at once may never leave the plateau on which all answers are worth the same.
+    """
 
     pairs: int
     gap: float
+    alone_first: float = Field(default=0.0, ge=0, le=1)
     wonderful: tuple[str, ...]
     awful: tuple[str, ...]
 

@@ -74,7 +74,7 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
     torch.manual_seed(hyper.seed)
     tokenizer = base_tokenizer(spec.base)
     dialogue = Dialogue(tokenizer, spec.template)
-    rows = _tokenise(dialogue, build_pairs(recipe)[0])
+    rows = _in_order(dialogue, recipe)
     tokenizer.pad_token_id = _padding_id(tokenizer, dialogue)
     model = AutoModelForSequenceClassification.from_pretrained(
         base_directory(spec.base), num_labels=1, dtype=torch.float32, pad_token_id=tokenizer.pad_token_id
@@ -128,6 +128,16 @@ def _padding_id(tokenizer, dialogue: Dialogue) -> int:
     used = {*prefix, *closing, tokenizer.eos_token_id}
     candidates = [tokenizer.pad_token_id, tokenizer.unk_token_id, *tokenizer.all_special_ids]
     return next(i for i in candidates if i is not None and i not in used)
+
+
+def _in_order(dialogue: Dialogue, recipe: Recipe) -> list[dict[str, list[int]]]:
+    """A recipe's pairs as ids, in the order of training: the things that come first, then all others."""
+    pairs, size, seed = build_pairs(recipe)[0], recipe.hyperparameters.batch_size, recipe.hyperparameters.seed
+    things = np.flatnonzero(pairs["source"] == "things")
+    share = recipe.things.alone_first if recipe.things else 0.0
+    first = np.isin(np.arange(len(pairs)), things[: int(share * len(things)) // size * size])
+    opening, others = (_tokenise(dialogue, pairs[part]) for part in (first, ~first))
+    return _in_batches(opening, size, seed) + _in_batches(others, size, seed)
 
 
 def _tokenise(dialogue: Dialogue, pairs: pd.DataFrame) -> list[dict[str, list[int]]]:
