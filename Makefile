@@ -7,7 +7,7 @@ ifneq ($(wildcard ../shared/mirror),)
 export RMNB_DATA_MIRROR ?= $(abspath ../shared/mirror)
 endif
 
-.PHONY: book test scores bench clean env
+.PHONY: book test site-test scores bench clean env
 .DEFAULT_GOAL := book
 
 book: env ## Audit the shipped scores, run the notebooks, build the book: _build/html/index.html
@@ -15,6 +15,9 @@ book: env ## Audit the shipped scores, run the notebooks, build the book: _build
 
 test: env ## Run the tests
 	$(BIN)/pytest
+
+site-test: env ## Look at every page of the built book in a browser (needs Chromium)
+	$(BIN)/pytest tests/site
 
 scores: env ## Compute the demo panel's scores again from the weights (about ten minutes)
 	$(BIN)/snakemake -s workflow/Snakefile --forcerun scan -- scores

@@ -137,7 +137,9 @@ def write_explorer(panel: str | Path | Panel, directory: Path, protocol: str = "
         "panel": panel.title,
         "block": BLOCK,
         "kinds": [kind.replace("_", " ") for kind in KINDS],
-        "prompts": [prompt.model_dump(include={"key", "text", "framing"}) for prompt in panel.all_prompts if prompt.key in used],
+        "prompts": [
+            prompt.model_dump(include={"key", "text", "framing"}) for prompt in panel.all_prompts if prompt.key in used
+        ],
         "models": [{"name": name, "tokens": sizes[name]} for name in panel.model_names if name in sizes],
         "sets": described,
     }
@@ -147,43 +149,52 @@ def write_explorer(panel: str | Path | Panel, directory: Path, protocol: str = "
     return path
 
 
-def _write_set(one: TokenSet, directory: Path, panel: Panel) -> dict[str, Any]:
-    directory.mkdir(parents=True)
-    tokens = one.words["token"].tolist()
+def packed(values: NDArray[np.int32]) -> bytes:
+    """Numbers byte by byte, compressed: neighbours then resemble each other, and small numbers cost little."""
+    return gzip.compress(values.astype("<i4").view(np.uint8).reshape(-1, 4).T.tobytes(), mtime=0)
+
+
+def packed_scan(scan: Scan) -> bytes:
+    """The file of one scan."""
+    order = np.argsort(scan.rank, kind="stable")
+    return packed(np.concatenate([scan.rank, np.diff(scan.reward[order], prepend=np.int32(0))]))
+
+
+def packed_words(words: pd.DataFrame) -> bytes:
+    """The file of a set's tokens."""
+    tokens = words["token"].tolist()
     shown = {row: display.visible(token) for row, token in enumerate(tokens)}
     text = {
         "tokens": tokens,
-        "kinds": "".join(str(KINDS.index(kind)) for kind in one.words["kind"]),
+        "kinds": "".join(str(KINDS.index(kind)) for kind in words["kind"]),
         "shown": {row: form for row, form in shown.items() if form != tokens[row].replace(" ", display.BLANK)},
         "hidden": [row for row, token in enumerate(tokens) if is_offensive(token)],
     }
     # A lone surrogate has no UTF-8; backslashreplace writes it as JSON escapes it.
     written = json.dumps(text, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
+    return gzip.compress(written, mtime=0)
+
+
+def _write_set(one: TokenSet, directory: Path, panel: Panel) -> dict[str, Any]:
+    directory.mkdir(parents=True)
     places = {name: place for place, name in enumerate(panel.model_names)}
     keys = {prompt.key: place for place, prompt in enumerate(panel.all_prompts)}
     scans = []
     for scan in one.scans:
-        order = np.argsort(scan.rank, kind="stable")
-        steps = np.diff(scan.reward[order], prepend=np.int32(0))
         name = f"{places[scan.model]}-{keys[scan.prompt]}.bin"
-        size = _write(directory / name, packed(np.concatenate([scan.rank, steps])))
+        size = _write(directory / name, packed_scan(scan))
         described = {"model": scan.model, "prompt": scan.prompt, "file": name, "bytes": size}
         scans.append({**described, "decimals": scan.decimals})
     numbers = np.array([[scan.rank, scan.reward] for scan in one.scans], dtype=np.int32)
-    for block, start in enumerate(range(0, len(tokens), BLOCK)):
+    for block, start in enumerate(range(0, len(one.words), BLOCK)):
         _write(directory / f"rows-{block}.bin", packed(numbers[:, :, start : start + BLOCK].ravel()))
     return {
         "key": one.key,
         "title": one.title,
-        "tokens": len(tokens),
-        "bytes": _write(directory / "tokens.bin", gzip.compress(written, mtime=0)),
+        "tokens": len(one.words),
+        "bytes": _write(directory / "tokens.bin", packed_words(one.words)),
         "scans": scans,
     }
-
-
-def packed(values: NDArray[np.int32]) -> bytes:
-    """Numbers byte by byte, compressed: neighbours then resemble each other, and small numbers cost little."""
-    return gzip.compress(values.astype("<i4").view(np.uint8).reshape(-1, 4).T.tobytes(), mtime=0)
 
 
 def _write(path: Path, content: bytes) -> int:

@@ -111,6 +111,7 @@ async function update() {
   if (mine !== turn) return;
   const count = matches ? matches.length : set.tokens;
   say(count === 1 ? "1 token" : `${numeral(count)} tokens`);
+  performance.mark("explorer answered");
   root.dataset.ready = String(mine);
 }
 
