@@ -49,8 +49,9 @@ def visible(token: str) -> str:
     """The token as one line of text in which everything invisible is seen.
 
     Blanks become ␣, control characters their pictures, other formatting, unassigned and space characters their code
-    point in ⟨ ⟩ (but a joined emoji is shown as the one that it is); an accent without a letter gets a dotted circle to stand on; long runs of one character are counted
-    (``␣×12``) and what exceeds forty characters is cut, with the number left out. The empty token is ∅.
+    point in ⟨ ⟩, but emoji that are joined stay one; an accent without a letter gets a dotted circle to stand on; long
+    runs of one character are counted (``␣×12``) and what exceeds forty characters is cut, with the number left out. The
+    empty token is ∅.
     """
     if not token:
         return "∅"
@@ -130,7 +131,8 @@ def table_html(
         f"<tr>{''.join(cell(column, value) for column, value in zip(columns, row, strict=True))}</tr>" for row in rows
     )
     # tabindex: a keyboard, too, can scroll what is wider than the page.
-    return f'<div class="table-scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="table-scroll" tabindex="0">{table}</div>'
 
 
 @functools.cache

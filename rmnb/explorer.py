@@ -5,8 +5,8 @@ and each vocabulary with the models that have it. Ranks are always those in a mo
 rewards share the better rank. All numbers are int32, written byte by byte (all lowest bytes, then all second ones, …)
 and compressed with gzip, which a browser undoes by itself:
 
-- ``SET/tokens.bin``: JSON with ``tokens``; ``kinds``, one digit a token; ``shown``, what a page shows of a token that is
-  not just its characters and blanks; ``hidden``, the rows of tokens to be shown only after a click.
+- ``SET/tokens.bin``: JSON with ``tokens``; ``kinds``, one digit a token; ``shown``, what a page shows of a token that
+  is not just its characters and blanks; ``hidden``, the rows of tokens to be shown only after a click.
 - ``SET/MODEL-PROMPT.bin``: the rank of each row; then, for the rows in the order of their ranks, the steps of the
   reward in units of 10^-decimals, the first from zero.
 - ``SET/rows-BLOCK.bin``: for each scan in the order of the manifest, the ranks of a block of rows, then their rewards.
@@ -170,9 +170,7 @@ def packed_words(words: pd.DataFrame) -> bytes:
         "shown": {row: form for row, form in shown.items() if form != tokens[row].replace(" ", display.BLANK)},
         "hidden": [row for row, token in enumerate(tokens) if is_offensive(token)],
     }
-    # A lone surrogate has no UTF-8; backslashreplace writes it as JSON escapes it.
-    written = json.dumps(text, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
-    return gzip.compress(written, mtime=0)
+    return gzip.compress(json.dumps(text, ensure_ascii=False, separators=(",", ":")).encode(), mtime=0)
 
 
 def _write_set(one: TokenSet, directory: Path, panel: Panel) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def test_hostile_tokens_arrive_whole_and_with_what_is_to_be_shown(written):
 
 
 def test_blocks_hold_every_row_once(tmp_path, written, monkeypatch):
-    panel, directory, manifest = written
+    panel, directory, _ = written
     monkeypatch.setattr(explorer, "BLOCK", 16)
     again = json.loads(explorer.write_explorer(panel, tmp_path / "data").read_text())
     assert again["block"] == 16

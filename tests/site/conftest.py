@@ -9,9 +9,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from book import BOOK
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from book import BOOK
 from rmnb.explorer import write_explorer
 
 if not (BOOK / "index.html").exists():

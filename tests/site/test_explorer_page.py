@@ -5,10 +5,10 @@ import re
 
 import numpy as np
 import pytest
-from book import BOOK
 from planted_site import HOSTILE
 from scipy.stats import rankdata
 
+from book import BOOK
 from rmnb.display import visible
 from rmnb.panel import load_panel
 from rmnb.store import read_scores
@@ -61,10 +61,9 @@ def test_the_first_answer_comes_within_two_seconds(site, watched, capsys):
     )
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     with capsys.disabled():
-        print(
-            f"\nfirst answer after {wall:.2f} s, {spent['TaskDuration']:.2f} s of them computing; {data / 1e6:.2f} MB of data"
-        )
-    assert spent["TaskDuration"] <= 2
+        computing = spent["TaskDuration"]
+        print(f"\nfirst answer after {wall:.2f} s, {computing:.2f} s of them computing; {data / 1e6:.2f} MB of data")
+    assert computing <= 2
     assert wall <= 2 or load > cores, "slow, and not because this machine is busy with other things"
     assert data <= 3_000_000
     assert not watched.troubles

@@ -2,6 +2,7 @@
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+
 from book import BOOK
 
 PAGES = sorted(
@@ -63,7 +64,7 @@ def widest(page) -> list[str]:
         """() => [...document.body.querySelectorAll("*")].filter(element => {
             if (element.getBoundingClientRect().right <= 391) return false;
             for (let up = element.parentElement; up; up = up.parentElement)
-                if (up !== document.body && ["auto", "scroll", "hidden"].includes(getComputedStyle(up).overflowX)) return false;
+                if (up !== document.body && getComputedStyle(up).overflowX !== "visible") return false;
             return true;
         }).slice(0, 5).map(element => element.outerHTML.slice(0, 150))"""
     )
