@@ -82,7 +82,7 @@ class Watched:
 
     def __init__(self, page: Page):
         self.page, self.troubles = page, []
-        page.set_default_timeout(120_000)
+        page.set_default_timeout(60_000)
         page.on("console", lambda said: said.type in ("error", "warning") and self.troubles.append(said.text))
         page.on("pageerror", lambda error: self.troubles.append(str(error)))
         page.on("requestfailed", lambda asked: self.troubles.append(f"{asked.url}: {asked.failure}"))

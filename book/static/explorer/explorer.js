@@ -121,7 +121,7 @@ async function guard(work) {
     await work();
   } catch (error) {
     say(error instanceof Error ? error.message : "Something went wrong.");
-    root.dataset.ready = "failed";
+    root.dataset.ready = `failed ${turn}`;
   }
 }
 
