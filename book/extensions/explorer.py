@@ -1,5 +1,6 @@
 """What the token explorer needs beside its own scripts: its data, and two libraries from the wheels that carry them."""
 
+import gzip
 import json
 import shutil
 from importlib import resources
@@ -13,8 +14,8 @@ from sphinx.util import logging
 _logger = logging.getLogger(__name__)
 _DATA = Path("book/_executed/explorer")
 _LIBRARIES = {
-    "datatables.js": ("itables", "html/dt_bundle.js"),
-    "bokeh.js": ("bokeh", "server/static/js/bokeh.min.js"),
+    "datatables.bin": ("itables", "html/dt_bundle.js"),
+    "bokeh.bin": ("bokeh", "server/static/js/bokeh.min.js"),
 }
 
 
@@ -59,7 +60,8 @@ def add(app, error) -> None:
     shutil.rmtree(directory / "data", ignore_errors=True)
     shutil.copytree(data, directory / "data")
     for name, (package, path) in _LIBRARIES.items():
-        (directory / name).write_bytes(resources.files(package).joinpath(path).read_bytes())
+        script = resources.files(package).joinpath(path).read_bytes()
+        (directory / name).write_bytes(gzip.compress(script, mtime=0))  # book/static/explorer/data.js unpacks it
     (directory / "scatter.json").write_text(json.dumps(scatter()), encoding="utf-8")
 
 

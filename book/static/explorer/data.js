@@ -22,6 +22,11 @@ async function unpacked(path) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
+/** The address of a packed script, unpacked: whole libraries are light to load even from a plain server. */
+export async function scriptAddress(name) {
+  return URL.createObjectURL(new Blob([await unpacked(`../${name}`)], { type: "text/javascript" }));
+}
+
 /** Numbers that were written byte by byte: all lowest bytes first. */
 function numbers(bytes) {
   const n = bytes.length / 4;

@@ -1,5 +1,6 @@
 // Rewards under two questions as a plot to zoom into, drawn by Bokeh, which is read when the plot is asked for.
 
+import { scriptAddress } from "./data.js";
 import { isHidden, visible } from "./tokens.js";
 
 const MOST = 15000; // points drawn at once: where more are in view they are thinned out evenly
@@ -14,7 +15,7 @@ function script(address) {
 }
 
 async function embed(holder) {
-  await script(new URL("bokeh.js", import.meta.url));
+  await script(await scriptAddress("bokeh.bin"));
   const item = await (await fetch(new URL("scatter.json", import.meta.url))).json();
   const views = await window.Bokeh.embed.embed_item(item, holder.id);
   const figure = [...views.roots][0].model;

@@ -1,8 +1,9 @@
 // The table: DataTables shows a page at a time and asks for its rows; the sorting is done here, on whole columns.
 
+import { scriptAddress } from "./data.js";
 import { element, numeral, tokenElement } from "./tokens.js";
 
-const library = import("./datatables.js").then((module) => module.default);
+const library = scriptAddress("datatables.bin").then((address) => import(address)).then((module) => module.default);
 const WORDING = {
   info: "_START_ to _END_ of _TOTAL_",
   infoEmpty: "",
