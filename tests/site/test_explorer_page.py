@@ -205,7 +205,7 @@ def test_a_pattern_that_never_ends_is_stopped(hostile_site, watched):
 
 def test_offensive_tokens_wait_for_a_click(site, watched, truth):
     word = next(token for token in truth["token"] if is_offensive(token))
-    page = open_at(watched, site, f"#q={quote(word.strip())}&tokens=0")
+    page = open_at(watched, site, f"#q={quote(word.strip())}&match=whole&tokens=0")
     before = tokens(page)
     assert before.count("offensive: show") >= 1
     page.locator("button.hidden-token").first.click()
