@@ -7,7 +7,7 @@ ifneq ($(wildcard ../shared/mirror),)
 export RMNB_DATA_MIRROR ?= $(abspath ../shared/mirror)
 endif
 
-.PHONY: book pdf lesson links test scores bench clean env
+.PHONY: book pdf lesson links test site-test scores bench clean env
 .DEFAULT_GOAL := book
 
 book: env ## Audit the shipped scores, run the notebooks, build the book: _build/html/index.html
@@ -24,6 +24,9 @@ links: env ## Check every link of the book (needs the network)
 
 test: env ## Run the tests
 	$(BIN)/pytest
+
+site-test: env ## Look at every page of the built book in a browser (needs Chromium)
+	$(BIN)/pytest tests/site
 
 scores: env ## Compute the demo panel's scores again from the weights (about ten minutes)
 	$(BIN)/snakemake -s workflow/Snakefile --forcerun scan -- scores

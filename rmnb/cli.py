@@ -126,6 +126,17 @@ def audit(
 
 
 @app.command()
+def explorer(
+    directory: Annotated[Path, typer.Argument(help="Where to write; what is there is replaced.")],
+    panel: PanelOption = "demo",
+) -> None:
+    """Write the data of the book's token explorer: every scan of a panel as small static files."""
+    from rmnb.explorer import write_explorer
+
+    typer.echo(write_explorer(panel, directory))
+
+
+@app.command()
 def run(
     notebook: Annotated[Path, typer.Argument(help="A notebook with a cell tagged `parameters`.")],
     out: Annotated[Path, typer.Argument(help="Where to write the executed notebook.")],

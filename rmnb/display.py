@@ -10,6 +10,9 @@ import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
+import regex
+
+from rmnb.offensive import is_offensive
 
 #: Shown for the ordinary blank, which is invisible at the edges of a token and collapses in HTML.
 BLANK = "␣"
@@ -18,6 +21,16 @@ _LONGEST_RUN = 7  # equal characters shown one by one
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"}
 # Characters that leave no ink although their category says letter, mark or symbol.
 _INKLESS = set("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5") | {chr(code) for code in range(0xFE00, 0xFE10)}
+# Emoji that joiners make one: the joiners in it are ink, elsewhere they are not.
+_UNITS = regex.compile(
+    r"\p{Extended_Pictographic}[\p{EMod}\uFE0F]*(?:\u200D\p{Extended_Pictographic}[\p{EMod}\uFE0F]*)+|.",
+    regex.DOTALL,
+)
+
+
+def _visible_unit(unit: str) -> str:
+    joined = len(unit) > 1 and all(unicodedata.category(character) != "Cn" for character in unit)
+    return unit if joined else "".join(map(_visible_character, unit))
 
 
 def _visible_character(character: str) -> str:
@@ -36,14 +49,15 @@ def visible(token: str) -> str:
     """The token as one line of text in which everything invisible is seen.
 
     Blanks become ␣, control characters their pictures, other formatting, unassigned and space characters their code
-    point in ⟨ ⟩; an accent without a letter gets a dotted circle to stand on; long runs of one character are counted
-    (``␣×12``) and what exceeds forty characters is cut, with the number left out. The empty token is ∅.
+    point in ⟨ ⟩, but emoji that are joined stay one; an accent without a letter gets a dotted circle to stand on; long
+    runs of one character are counted (``␣×12``) and what exceeds forty characters is cut, with the number left out. The
+    empty token is ∅.
     """
     if not token:
         return "∅"
     pieces = ["◌"] if unicodedata.category(token[0]).startswith("M") and token[0] not in _INKLESS else []
-    for character, run in itertools.groupby(token):
-        shown, length = _visible_character(character), sum(1 for _ in run)
+    for unit, run in itertools.groupby(_UNITS.findall(token)):
+        shown, length = _visible_unit(unit), sum(1 for _ in run)
         pieces += [f"{shown}×{length}"] if length > _LONGEST_RUN else [shown] * length
     if len(pieces) > _LONGEST:
         pieces[_LONGEST:] = [f"…(+{len(pieces) - _LONGEST})"]
@@ -93,14 +107,15 @@ def table_html(
     tokens
         The columns that hold token text.
     hidden
-        Words, in lower case, that are shown only after a click, in columns of tokens.
+        Words, in lower case, that are shown only after a click, in columns of tokens; so are those that
+        `rmnb.offensive` knows.
     """
     token_columns = set(tokens)
 
     def cell(column: str, value: object) -> str:
         if column in token_columns:
             shown = token_html(str(value))
-            if str(value).strip().casefold() in hidden:
+            if str(value).strip().casefold() in hidden or is_offensive(str(value)):
                 shown = behind_a_click(shown, "offensive")
             return f"<td>{shown}</td>"
         if value is None or value != value:
@@ -115,7 +130,9 @@ def table_html(
     body = "".join(
         f"<tr>{''.join(cell(column, value) for column, value in zip(columns, row, strict=True))}</tr>" for row in rows
     )
-    return f'<div class="table-scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    # tabindex: a keyboard, too, can scroll what is wider than the page.
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="table-scroll" tabindex="0">{table}</div>'
 
 
 @functools.cache
@@ -130,7 +147,7 @@ def figure_text(token: str) -> str:
 
     def drawn(character: str) -> str:
         code = ord(character)
-        if code in _drawable():
+        if code in _drawable() and unicodedata.category(character) not in _HIDDEN:  # fonts draw joiners, as nothing
             return character
         code -= 0x2400 if 0x2400 <= code < 0x2420 else 0  # the picture of a control character stands for that one
         return f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"

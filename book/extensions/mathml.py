@@ -37,7 +37,7 @@ def _inline(translator, node: nodes.Element) -> None:
 
 def _block(translator, node: nodes.Element) -> None:
     translator.body.append(
-        translator.starttag(node, "div", CLASS="formula") + _mathml(node, as_block=True) + "</div>\n"
+        translator.starttag(node, "div", CLASS="formula", tabindex="0") + _mathml(node, as_block=True) + "</div>\n"
     )
     raise nodes.SkipNode
 

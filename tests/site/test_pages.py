@@ -1,0 +1,86 @@
+"""Every page of the built book: complete without a network, light, at home on a telephone, open to all readers."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from book import BOOK
+
+PAGES = sorted(
+    str(page.relative_to(BOOK))
+    for page in BOOK.rglob("*.html")
+    if not {"_static", "_sources", "_downloads"} & set(page.relative_to(BOOK).parts)
+)
+HEAVIEST = 1_500_000  # bytes as a plain server sends them, the explorer's data left out
+WEIGHT = """() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
+    .filter(entry => !entry.name.includes("/explorer/data/"))
+    .reduce((sum, entry) => sum + entry.encodedBodySize, 0)"""
+
+
+def settle(page) -> None:
+    page.wait_for_load_state("networkidle")
+    if "explorer.html" in page.url:
+        page.wait_for_selector("#token-explorer[data-ready]")
+
+
+def violations(page) -> list[str]:
+    """What axe-core finds serious or critical: rule, where, why."""
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [
+        f"{rule['id']}: {node['target']}: {node['html'][:160]}"
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page(name, site, watched, capsys):
+    page = watched.page
+    page.goto(f"{site}/{name}")
+    settle(page)
+    weight = page.evaluate(WEIGHT)
+    with capsys.disabled():
+        print(f"\n{weight / 1e6:5.2f} MB  {name}", end=" ")
+    assert not watched.troubles
+    assert weight <= HEAVIEST
+    assert page.title().strip()
+    assert not violations(page)
+
+    page.evaluate("() => { document.documentElement.dataset.theme = 'dark' }")
+    ground = page.evaluate("() => getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g).map(Number)")
+    assert max(ground[:3]) < 80
+    dark = [found for found in violations(page) if found.startswith("color-contrast")]
+    assert not dark
+
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_timeout(300)
+    width = page.evaluate("() => document.documentElement.scrollWidth")
+    assert width <= 390, widest(page)
+
+
+def widest(page) -> list[str]:
+    """The elements that reach beyond a telephone's screen and are in no container that scrolls."""
+    return page.evaluate(
+        """() => [...document.body.querySelectorAll("*")].filter(element => {
+            if (element.getBoundingClientRect().right <= 391) return false;
+            for (let up = element.parentElement; up; up = up.parentElement)
+                if (up !== document.body && getComputedStyle(up).overflowX !== "visible") return false;
+            return true;
+        }).slice(0, 5).map(element => element.outerHTML.slice(0, 150))"""
+    )
+
+
+def test_search_finds_the_books_own_word(site, watched):
+    page = watched.page
+    page.goto(f"{site}/search.html?q=pessimal")
+    page.wait_for_selector("#search-results li a")
+    assert page.locator("#search-results li a").count() >= 2
+    assert not watched.troubles
+
+
+def test_a_readers_choice_of_dark_is_kept_from_page_to_page(site, watched):
+    page = watched.page
+    page.goto(f"{site}/book/index.html")
+    page.evaluate("() => { localStorage.setItem('mode', 'dark'); localStorage.setItem('theme', 'dark') }")
+    page.goto(f"{site}/book/scoring.html")
+    assert page.evaluate("() => document.documentElement.dataset.theme") == "dark"
