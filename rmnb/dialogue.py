@@ -98,7 +98,7 @@ class Dialogue:
 
     @functools.cached_property
     def _markers(self) -> dict[str, AddedToken]:
-        """Tokens that structure a conversation, by spelling, the longest first: special ones, and the template's own."""
+        """Tokens that structure a conversation by their spelling, the longest first: special or the template's."""
         found = {
             token.content: token
             for token in self.tokenizer.added_tokens_decoder.values()

@@ -303,7 +303,7 @@ class _Loader(yaml.SafeLoader):
 
 def _parse(text: str):
     try:
-        return yaml.load(text, _Loader)  # noqa: S506, a safe loader
+        return yaml.load(text, _Loader)
     except RecursionError:
         raise yaml.YAMLError("it is nested too deeply") from None
     except (ValueError, OverflowError) as error:  # numbers and dates that are none

@@ -38,8 +38,8 @@ def versions() -> dict[str, str]:
 def write_table(path: Path, frame: pd.DataFrame, provenance: Provenance) -> Provenance:
     """Write a table atomically (Parquet, zstd) with its provenance, and return that, completed.
 
-    Added are ``schema``, ``rows``, ``time`` (UTC) and ``content_sha256``. `read_table` verifies that checksum, and one of
-    the provenance itself.
+    Added are ``schema``, ``rows``, ``time`` (UTC) and ``content_sha256``. `read_table` verifies that checksum,
+    and one of the provenance itself.
     """
     provenance = {
         **provenance,

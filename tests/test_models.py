@@ -1,6 +1,7 @@
 """Loading: right or refused in one line, and what the user typed wrong is named."""
 
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -174,6 +175,12 @@ def test_a_mistake_on_the_command_line_is_one_line_and_code_2(words, message, di
     error = capsys.readouterr().err
     assert message in error and error.startswith("rmnb: ") and error.count("\n") == 1
     assert sorted(tmp_path.rglob("*")) == before  # nothing half-written
+
+
+def test_the_help_waits_for_no_library():
+    heavy = {"torch", "transformers", "pandas", "numpy", "pydantic", "requests", "yaml"}
+    code = f"import sys, rmnb.cli; print({heavy} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
 def test_an_output_that_holds_another_scan_is_not_overwritten(directory, tmp_path, monkeypatch, capsys):

@@ -1,7 +1,7 @@
 """Attacks: each is made many times over, and what became of the tries is a row of one table.
 
-A plain run of the tests makes each attack a few times; ``pytest tests/torture --torture FILE`` makes all tries and writes
-the table, with the machine and the time of each row beside it.
+A plain run of the tests makes each attack a few times; ``pytest tests/torture --torture FILE`` makes all tries and
+writes the table, with the machine and the time of each row beside it.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ class Tries:
         self.made += count
         try:
             yield
-        except Exception as error:
+        except (Exception, pytest.fail.Exception) as error:
             self.lost += count
             self.failures.append(f"{what}: {type(error).__name__}: {first_line(error)}")
 

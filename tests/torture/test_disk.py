@@ -1,4 +1,4 @@
-"""Full disks, directories that cannot be written, damaged and foreign files: named, nothing lost, mended by a repair."""
+"""Full disks, directories that cannot be written, damaged and foreign files: named, nothing lost, soon mended."""
 
 import json
 import os
@@ -17,6 +17,7 @@ from rmnb import store
 from rmnb.cli import main
 from rmnb.errors import InputError
 from rmnb.scanning import scan_vocabulary
+from rmnb.scoring import PrefixScorer
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 
@@ -100,7 +101,20 @@ def test_a_full_disk(disk, directory, rm, attack, times, monkeypatch, capsys, tm
         tries.came_to("said in one line before anything is computed")
 
 
-def test_shards(begun, rm, attack, times):
+@pytest.fixture
+def scored(monkeypatch) -> list[int]:
+    """How many continuations each call of the engine was asked for."""
+    calls, call = [], PrefixScorer.__call__
+
+    def counted(self, continuations, batch_size=None):
+        calls.append(len(continuations))
+        return call(self, continuations, batch_size)
+
+    monkeypatch.setattr(PrefixScorer, "__call__", counted)
+    return calls
+
+
+def test_shards(begun, rm, attack, times, scored):
     out, whole = begun
     shards = sorted(out.with_name("scan.parquet.partial").glob("*.f32"))
     assert len(shards) == 7
@@ -118,7 +132,9 @@ def test_shards(begun, rm, attack, times):
                 with pytest.raises(InputError, match=f"damaged shard .*{shard.name}: delete it"):
                     scan_vocabulary(rm, PROMPT, output=out, batch_size=64)
                 shard.unlink()
+                scored.clear()
                 again = scan_vocabulary(rm, PROMPT, output=out, batch_size=64)
+                assert len(scored) == 1  # what is whole is not scored again
                 pd.testing.assert_frame_equal(again, whole)
                 tries.came_to(f"{what}: named, and the scan goes on without it")
 
@@ -134,7 +150,7 @@ def flip(rng: random.Random):
     return damage
 
 
-def test_plans(begun, rm, attack, times):
+def test_plans(begun, rm, attack, scored):
     out, whole = begun
     plan = out.with_name("scan.parquet.partial") / "plan.json"
     good = plan.read_bytes()
@@ -153,6 +169,7 @@ def test_plans(begun, rm, attack, times):
         with tries.attempt("mended"):
             plan.write_bytes(good)
             pd.testing.assert_frame_equal(scan_vocabulary(rm, PROMPT, output=out, batch_size=64), whole)
+            assert not scored
             tries.came_to("mended, and all shards used")
 
 
@@ -198,6 +215,6 @@ def test_score_files(begun, attack, times):
                     store.write_table(out, frame, {})
                 else:
                     frame.to_parquet(out)
-                with pytest.raises(InputError, match="lacks the column|not a score file of rmnb"):
+                with pytest.raises(InputError, match=r"lacks the column|not a score file of rmnb"):
                     store.read_scan(out)
                 tries.came_to("named")

@@ -43,7 +43,7 @@ HOSTILE = {
     "an anchor in itself": "name: x\ntitle: X\nmodels: &a [*a]\nprompts: &b {b: *b}\n",
     "a merge with itself": "&a\n<<: *a\nname: x\n",
     "brackets ten thousand deep": "name: " + "[" * 10_000,
-    "a mapping ten thousand deep": "".join(" " * i + "a:\n" for i in range(2000)),
+    "a mapping hundreds deep": "".join(" " * i + "a:\n" for i in range(600)),
     "a number of ten thousand digits": "name: x\ntitle: X\nmodels: [{name: a, source: b, rank: "
     + "9" * 10_000
     + "}]\n",
@@ -121,12 +121,12 @@ def test_panels_with_something_wrong_in_them(tmp_path, attack, times):
             panel: object = valid()
             for _ in range(rng.randint(1, 3)):
                 panel = changed(panel, rng)
-            text = yaml.safe_dump(panel, allow_unicode=rng.random() < 0.5)
+            text = yaml.safe_dump(panel, allow_unicode=rng.random() < 0.5, sort_keys=False)
             if rng.random() < 0.3:
                 at = rng.randrange(len(text) + 1)
                 text = (
                     text[:at]
-                    + rng.choice(list("\t{}[]&*!|>'\"%@`:,-?#\x07\u2028") + ["<<: "])
+                    + rng.choice([*"\t{}[]&*!|>'\"%@`:,-?#\x07\u2028", "<<: "])
                     + text[at + rng.randint(0, 2) :]
                 )
             with tries.attempt(text):
@@ -155,7 +155,7 @@ def changed(value: object, rng: random.Random) -> object:
     if isinstance(value, list) and value and rng.random() < 0.85:
         at = rng.randrange(len(value))
         if rng.random() < 0.15:
-            return value + [copy.deepcopy(value[at])]
+            return [*value, copy.deepcopy(value[at])]
         value[at] = changed(value[at], rng)
         return value
     return copy.deepcopy(rng.choice(JUNK))
@@ -245,7 +245,7 @@ def test_texts_that_are_none(attack, tmp_path_factory):
     with attack("empty, blank and broken texts") as tries:
         for text in ("", "\ud800", "a\udfffb"):
             with tries.attempt(repr(text)):
-                with pytest.raises(InputError, match="is empty|half a surrogate pair"):
+                with pytest.raises(InputError, match=r"is empty|half a surrogate pair"):
                     rm.score(PROMPT, ["love", text])
                 tries.came_to("refused in one line")
         for text in (" ", "\n", "\x00", "\u200b", " " * 300):
@@ -273,10 +273,11 @@ TEMPLATES = {
 def test_templates_made_to_harm(attack):
     with attack("chat templates that fail or try to leave their sandbox") as tries:
         for what, template in TEMPLATES.items():
-            with tries.attempt(what), pytest.raises(InputError, match=r"^the chat template") as refused:
-                Dialogue(tokenizer(), template).frame(PROMPT)
-            assert "\n" not in str(refused.value)
-            tries.came_to("refused in one line")
+            with tries.attempt(what):
+                with pytest.raises(InputError, match=r"^the chat template") as refused:
+                    Dialogue(tokenizer(), template).frame(PROMPT)
+                assert "\n" not in str(refused.value)
+                tries.came_to("refused in one line")
 
 
 def write(directory, words, rows: int | None = None):

@@ -1,4 +1,4 @@
-"""Weights and scores that are no ordinary numbers: an error that names them, or the right statistic, never a wrong one."""
+"""Weights and scores that are no ordinary numbers: an error that names them, or the right statistic."""
 
 import numpy as np
 import pytest

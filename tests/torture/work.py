@@ -118,3 +118,4 @@ def _begin(log: Path) -> None:
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(file, 1)
     os.dup2(file, 2)
+    sys.stdout = sys.stderr = os.fdopen(file, "a", buffering=1)
