@@ -19,6 +19,7 @@ import pytest
 
 from rmnb.errors import first_line
 from rmnb.files import atomic_path
+from rmnb.plans import alone
 from rmnb.store import versions
 
 PARTS = {
@@ -96,8 +97,6 @@ def times(request) -> Callable[[int, int], int]:
 
 def _keep(file: Path, row: dict) -> None:
     """Put a row into the table, in the place of an earlier one of the same attack."""
-    record = file.with_suffix(".json")
-    rows = json.loads(record.read_text(encoding="utf-8"))["attacks"] if record.exists() else []
     cores = os.cpu_count() or 1
     row |= {
         "versions": versions(),
@@ -108,13 +107,15 @@ def _keep(file: Path, row: dict) -> None:
         # Others at work while this ran: no figure of time can be read off it, all others can.
         "machine_was_shared": row["load_average_before"] > cores / 2,
     }
-    rows = [row, *(other for other in rows if other["attack"] != row["attack"])]
-    parts = list(PARTS.values())
-    rows.sort(key=lambda each: (parts.index(each["part"]), each["attack"]))
-    with atomic_path(file) as path:
-        pd.DataFrame(rows)[COLUMNS].to_csv(path, index=False)
-    with atomic_path(record) as path:
-        path.write_text(json.dumps({"table": file.name, "attacks": rows}, indent=1) + "\n", encoding="utf-8")
+    record, parts = file.with_suffix(".json"), list(PARTS.values())
+    with alone(file):
+        rows = json.loads(record.read_text(encoding="utf-8"))["attacks"] if record.exists() else []
+        rows = [row, *(other for other in rows if other["attack"] != row["attack"])]
+        rows.sort(key=lambda each: (parts.index(each["part"]), each["attack"]))
+        with atomic_path(file) as path:
+            pd.DataFrame(rows)[COLUMNS].to_csv(path, index=False)
+        with atomic_path(record) as path:
+            path.write_text(json.dumps({"table": file.name, "attacks": rows}, indent=1) + "\n", encoding="utf-8")
 
 
 def pytest_terminal_summary(terminalreporter, config):

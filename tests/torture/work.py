@@ -42,7 +42,7 @@ def run(task: Callable, *arguments, number: signal.Signals | None = None, after:
             if number is not None and used >= after:
                 os.kill(process.pid, number)
                 break
-            time.sleep(0.002)
+            time.sleep(0.005)
     process.join(600)
     if process.exitcode is None:
         process.kill()
