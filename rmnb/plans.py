@@ -27,10 +27,7 @@ def partial_directory(output: Path) -> Path:
 def alone(output: Path) -> Iterator[None]:
     """Work on an output while no other process does: the second waits, says so, and finds what the first has written.
 
-    Raises
-    ------
-    InputError
-        The cache, where the lock lies, cannot be written.
+    The lock lies in the cache. Where that cannot be written, a warning says that nothing keeps others away.
     """
     name = hashlib.sha256(str(Path(output).resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     lock = FileLock(cache_dir() / "locks" / name)
@@ -41,7 +38,7 @@ def alone(output: Path) -> Iterator[None]:
         logger.warning("another process is at work on %s: waiting for it", output)
         lock.acquire()
     except OSError as error:
-        raise InputError(f"cannot write the cache {cache_dir()}: {error.strerror or error}; set RMNB_CACHE") from error
+        logger.warning("no lock for %s, since the cache cannot be written (%s): set RMNB_CACHE", output, error)
     try:
         yield
     finally:

@@ -90,8 +90,8 @@ def attack(request) -> Callable:
 
 
 @pytest.fixture
-def times(request) -> Callable[[int, int], int]:
-    """``times(few, many)``: how often to try, few in a plain run of the tests."""
+def times(request) -> Callable:
+    """``times(few, many)``: how often to try, or on what scale, few in a plain run of the tests."""
     return lambda few, many: many if request.config.getoption("--torture") else few
 
 
