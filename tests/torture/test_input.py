@@ -58,30 +58,29 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("what", HOSTILE)
-def test_files_made_to_harm(what, tmp_path, attack):
-    with attack(f"a panel with {what}") as tries, tries.attempt(what):
-        assert read(tmp_path / "panel.yml", HOSTILE[what]) is None
-        tries.came_to("refused in one line")
-
-
-@pytest.mark.parametrize("key", ["name", "model", "prompt"])
-def test_names_that_lead_out_of_the_store(key, tmp_path, attack):
-    names = ["../x", "..", ".", "/etc/x", "a/b", "a\\b", "", " ", ".hidden", "a\nb", "a\0b", "x" * 300]
-    with attack(
-        f"the {key} of a panel is a path" if key == "name" else f"the {key} in a panel is named as a path"
-    ) as tries:
-        for name in names:
-            with tries.attempt(name):
-                panel = valid()
-                if key == "name":
-                    panel["name"] = name
-                elif key == "model":
-                    panel["models"][0]["name"] = name
-                else:
-                    panel["prompts"][0]["key"] = name
-                assert read(tmp_path / "panel.yml", yaml.safe_dump(panel)) is None
+def test_files_made_to_harm(tmp_path, attack):
+    with attack("panels made to fill memory and stack, and files that are no panels") as tries:
+        for what, text in HOSTILE.items():
+            with tries.attempt(what):
+                assert read(tmp_path / "panel.yml", text) is None
                 tries.came_to("refused in one line")
+
+
+def test_names_that_lead_out_of_the_store(tmp_path, attack):
+    names = ["../x", "..", ".", "/etc/x", "a/b", "a\\b", "", " ", ".hidden", "a\nb", "a\0b", "x" * 300]
+    with attack("panels, models and prompts named as paths") as tries:
+        for name in names:
+            for key in ("panel", "model", "prompt"):
+                with tries.attempt((key, name)):
+                    panel = valid()
+                    if key == "panel":
+                        panel["name"] = name
+                    elif key == "model":
+                        panel["models"][0]["name"] = name
+                    else:
+                        panel["prompts"][0]["key"] = name
+                    assert read(tmp_path / "panel.yml", yaml.safe_dump(panel)) is None
+                    tries.came_to("refused in one line")
 
 
 def valid() -> dict:
