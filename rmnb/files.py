@@ -34,6 +34,33 @@ def atomic_path(path: Path) -> Iterator[Path]:
         The directory cannot be made or written to, or the disk is full.
     """
     path = Path(path)
+    with temporary_path(path) as temporary:
+        yield temporary
+        _sync(temporary)
+        temporary.replace(path)
+        _sync(path.parent)
+
+
+@contextlib.contextmanager
+def new_path(path: Path) -> Iterator[Path]:
+    """As `atomic_path`, but of several processes that write the same file at once the first wins, and it stays."""
+    path = Path(path)
+    with temporary_path(path) as temporary:
+        yield temporary
+        _sync(temporary)
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, path)
+
+
+@contextlib.contextmanager
+def temporary_path(path: Path) -> Iterator[Path]:
+    """Yield the path of an empty file beside `path`, which is gone in the end unless it was renamed.
+
+    Raises
+    ------
+    InputError
+        The directory cannot be made or written to, or the disk is full.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_leftovers(path)
@@ -41,22 +68,24 @@ def atomic_path(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
     try:
-        yield temporary
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)  # mkstemp makes files private
-        temporary.replace(path)
-        directory = os.open(path.parent, os.O_RDONLY)
-        os.fsync(directory)
-        os.close(directory)
+        yield temporary
     except OSError as error:
         if error.errno not in _FULL:
             raise
         raise InputError(f"cannot write {path}: {error.strerror or error}; make room, then try again") from error
     finally:
         temporary.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
         os.close(handle)
 
 

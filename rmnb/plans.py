@@ -4,8 +4,6 @@ import contextlib
 import hashlib
 import json
 import logging
-import os
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from rmnb.errors import InputError
-from rmnb.files import atomic_path, cache_dir
+from rmnb.files import cache_dir, new_path
 
 logger = logging.getLogger(__name__)
 
@@ -86,13 +84,8 @@ def claim(directory: Path, plan: dict[str, Any], what: str) -> None:
     """
     file = directory / "plan.json"
     plan = json.loads(json.dumps(plan))
-    if not file.exists():
-        mine = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
-        with atomic_path(mine) as temporary:
-            temporary.write_text(json.dumps(plan, indent=1), encoding="utf-8")
-        with contextlib.suppress(FileExistsError):
-            os.link(mine, file)
-        mine.unlink()
+    with new_path(file) as temporary:
+        temporary.write_text(json.dumps(plan, indent=1), encoding="utf-8")
     earlier = read_plan(directory) or {}
     for key in plan:
         if earlier.get(key) != plan[key]:

@@ -1,6 +1,5 @@
 """Train a reward model: Bradley–Terry loss and LoRA, by TRL's RewardTrainer, on exactly the ids that scoring reads."""
 
-import contextlib
 import functools
 import json
 import platform
@@ -167,14 +166,18 @@ def last_whole_checkpoint(work: Path) -> Path | None:
     TRL's trainer writes ``trainer_state.json`` last, and deletes the checkpoint before only then.
     """
     found = sorted(work.glob("checkpoint-*"), key=lambda path: int(path.name.removeprefix("checkpoint-")), reverse=True)
+    last = next(filter(_is_whole, found), None)
     for checkpoint in found:
-        with contextlib.suppress(OSError, ValueError):
-            if "global_step" in json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8")):
-                for older in found[found.index(checkpoint) + 1 :]:
-                    shutil.rmtree(older)
-                return checkpoint
-        shutil.rmtree(checkpoint)
-    return None
+        if checkpoint != last:
+            shutil.rmtree(checkpoint)
+    return last
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    try:
+        return "global_step" in json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
 
 
 def snapshots(work: Path) -> dict[int, Path]:

@@ -5,6 +5,7 @@ The processes are forked from a server that has the libraries loaded: a kill the
 
 import contextlib
 import json
+import logging
 import multiprocessing
 import os
 import resource
@@ -118,4 +119,5 @@ def _begin(log: Path) -> None:
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(file, 1)
     os.dup2(file, 2)
+    logging.getLogger().handlers.clear()  # so that the command line's own handler writes there too
     sys.stdout = sys.stderr = os.fdopen(file, "a", buffering=1)
