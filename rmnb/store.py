@@ -56,10 +56,11 @@ def write_table(path: Path, frame: pd.DataFrame, provenance: Provenance) -> Prov
     layout = {"i": "DELTA_BINARY_PACKED", "f": "BYTE_STREAM_SPLIT"}
     encoding = {name: layout[frame[name].dtype.kind] for name in map(str, frame) if frame[name].dtype.kind in layout}
     text = [name for name in map(str, frame) if name not in encoding]
-    with atomic_path(path) as temporary:
+    # Opened here, so that it is closed where the disk is full: the space of an open file is not free again.
+    with atomic_path(path) as temporary, open(temporary, "wb") as file:
         pq.write_table(
             table,
-            temporary,
+            file,
             compression="zstd",
             compression_level=19,
             use_dictionary=text,  # pyright: ignore[reportArgumentType]

@@ -53,7 +53,7 @@ def disk(tmp_path):
     try:
         yield place, lambda options: subprocess.run(["mount", "-o", f"remount,{options}", str(place)], check=True)
     finally:
-        subprocess.run(["umount", str(place)], check=True)
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 def scan_command(directory, out, monkeypatch, capsys) -> tuple[int, str]:
