@@ -38,17 +38,18 @@ def versions() -> dict[str, str]:
 def write_table(path: Path, frame: pd.DataFrame, provenance: Provenance) -> Provenance:
     """Write a table atomically (Parquet, zstd) with its provenance, and return that, completed.
 
-    Added are ``schema``, ``rows``, ``time`` (UTC) and ``content_sha256``. `read_table` verifies that checksum,
-    and one of the provenance itself.
+    Added are ``schema``, ``columns`` (their types), ``rows``, ``time`` (UTC) and ``content_sha256``. `read_table`
+    verifies types and checksum, and a checksum of the provenance itself.
     """
+    table = pa.Table.from_pandas(frame, preserve_index=False)
     provenance = {
         **provenance,
         "schema": SCHEMA,
+        "columns": _types(table),
         "rows": len(frame),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "content_sha256": content_sha256(frame),
     }
-    table = pa.Table.from_pandas(frame, preserve_index=False)
     described = json.dumps(provenance).encode()
     added = {_KEY: described, _DIGEST: hashlib.sha256(described).hexdigest().encode()}
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), **added})
@@ -85,14 +86,20 @@ def read_table(path: Path) -> tuple[pd.DataFrame, Provenance]:
         provenance = json.loads(described)
         frame = table.to_pandas(ignore_metadata=True)
         schema, digest = provenance.get("schema", SCHEMA), provenance["content_sha256"]
-    except (pa.ArrowException, OSError, MemoryError, AttributeError, LookupError, TypeError, ValueError) as error:
+        content, types = content_sha256(frame), _types(table)
+    except Exception as error:  # damage makes the libraries raise all kinds
         raise InputError(f"{path} is damaged, or not a score file of rmnb: delete it and scan again") from error
     if schema != SCHEMA:
         raise InputError(f"{path} has schema {schema}, this version of rmnb reads {SCHEMA}: scan again")
     written = table.schema.metadata.get(_DIGEST, b"").decode("ascii", "replace")  # the first files have none
-    if content_sha256(frame) != digest or written not in ("", hashlib.sha256(described).hexdigest()):
+    whole = written in ("", hashlib.sha256(described).hexdigest()) and provenance.get("columns", types) == types
+    if content != digest or not whole:
         raise InputError(f"{path} is damaged: its content does not have the checksum it was written with")
     return frame, provenance
+
+
+def _types(table: pa.Table) -> dict[str, str]:
+    return {field.name: str(field.type) for field in table.schema}
 
 
 def content_sha256(frame: pd.DataFrame) -> str:
