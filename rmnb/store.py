@@ -41,15 +41,15 @@ def write_table(path: Path, frame: pd.DataFrame, provenance: Provenance) -> Prov
     Added are ``schema``, ``columns`` (their types), ``rows``, ``time`` (UTC) and ``content_sha256``. `read_table`
     verifies types and checksum, and a checksum of the provenance itself.
     """
-    table = pa.Table.from_pandas(frame, preserve_index=False)
     provenance = {
         **provenance,
         "schema": SCHEMA,
-        "columns": _types(table),
+        "columns": _types(frame),
         "rows": len(frame),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "content_sha256": content_sha256(frame),
     }
+    table = pa.Table.from_pandas(frame, preserve_index=False)
     described = json.dumps(provenance).encode()
     added = {_KEY: described, _DIGEST: hashlib.sha256(described).hexdigest().encode()}
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), **added})
@@ -86,7 +86,7 @@ def read_table(path: Path) -> tuple[pd.DataFrame, Provenance]:
         provenance = json.loads(described)
         frame = table.to_pandas(ignore_metadata=True)
         schema, digest = provenance.get("schema", SCHEMA), provenance["content_sha256"]
-        content, types = content_sha256(frame), _types(table)
+        content, types = content_sha256(frame), _types(frame)
     except Exception as error:  # damage makes the libraries raise all kinds
         raise InputError(f"{path} is damaged, or not a score file of rmnb: delete it and scan again") from error
     if schema != SCHEMA:
@@ -98,8 +98,8 @@ def read_table(path: Path) -> tuple[pd.DataFrame, Provenance]:
     return frame, provenance
 
 
-def _types(table: pa.Table) -> dict[str, str]:
-    return {field.name: str(field.type) for field in table.schema}
+def _types(frame: pd.DataFrame) -> dict[str, str]:
+    return {str(name): str(kind) if kind.kind in "iufb" else "text" for name, kind in frame.dtypes.items()}
 
 
 def content_sha256(frame: pd.DataFrame) -> str:

@@ -191,7 +191,7 @@ def test_score_files(begun, attack, times):
                     assert str(out) in str(error)
                     tries.came_to("named as damaged")
                 else:
-                    pd.testing.assert_frame_equal(frame, kept)
+                    pd.testing.assert_frame_equal(frame, kept, check_dtype=False, check_categorical=False)
                     assert described == provenance
                     tries.came_to("in bytes that say nothing (all values and their provenance read back identical)")
     with attack("a score file of another schema, of another make, or with a provenance that was changed") as tries:

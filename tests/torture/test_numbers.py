@@ -117,7 +117,7 @@ def test_ties_in_the_millions(attack, times):
                 table = np.zeros(levels)
                 np.add.at(table, (x, y), 1)
                 assert stats.kendall_tau(x.astype(np.float32), y / 7) == pytest.approx(tau_b(table), abs=1e-12)
-                assert stats.spearman(x.astype(np.float32), y / 7) == pytest.approx(rho(table), abs=1e-12)
+                assert stats.spearman(x.astype(np.float32), y / 7) == pytest.approx(rho(table), abs=1e-10)
                 tries.came_to(f"tau-b and rho of {n:,} scores equal to those of their table of counts")
 
 
