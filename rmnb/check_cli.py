@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from rmnb.panel import find_spec
 from rmnb.scan_cli import (
     DeviceMapOption,
     DeviceOption,
@@ -32,6 +31,8 @@ def check(
     strict: StrictOption = False,
 ) -> None:
     """Say how a model is read, and score its card's examples: the first thing to run. Exit code 1 if it is wrong."""
+    from rmnb.panel import find_spec
+
     spec = find_spec(model, if_named(panel))
     rm = load(spec, preset, dtype=dtype, device=device, device_map=device_map, quantise=quantise)
     from rmnb.check import check_model

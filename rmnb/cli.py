@@ -13,7 +13,6 @@ from rmnb.errors import InputError
 from rmnb.files import check_writable
 from rmnb.logprobs_cli import logprobs
 from rmnb.noise_cli import noise
-from rmnb.panel import find_spec, load_panel
 from rmnb.scan_cli import (
     DeviceMapOption,
     DeviceOption,
@@ -38,6 +37,8 @@ app.command()(logprobs)
 app.command()(noise)
 app.command()(search)
 
+_INTERRUPTED = 130  # what Typer makes of Ctrl-C: the exception itself does not come through
+
 PromptOption = Annotated[str, typer.Option(help="Key of a prompt of the panel, or a question in quotes.")]
 
 
@@ -49,14 +50,16 @@ def main() -> None:
     except InputError as error:
         print(f"rmnb: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("rmnb: interrupted; the same command goes on where it stopped", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == _INTERRUPTED:
+            print("rmnb: interrupted; the same command goes on where it stopped", file=sys.stderr)
+        raise
 
 
 @app.command()
 def models(panel: PanelOption = "demo") -> None:
     """List a panel's models, what they were trained on, and how often they prefer what people preferred."""
+    from rmnb.panel import load_panel
     from rmnb.training_runs import overview
 
     members = load_panel(panel)
@@ -82,6 +85,8 @@ def score(
     preset: PresetOption = None,
 ) -> None:
     """Print the reward of each response."""
+    from rmnb.panel import find_spec, load_panel
+
     question, spec = load_panel(panel).prompt(prompt), find_spec(model, if_named(panel))
     rm = load(spec, preset, dtype=dtype, device=device, device_map=device_map, quantise=quantise)
     rewards = rm.score(question.text, responses, protocol)
@@ -97,6 +102,7 @@ def score_list(
 ) -> None:
     """Score a list of texts with each of its prompts. Interrupted, the same command goes on where it stopped."""
     from rmnb.list_scores import list_path, score_list
+    from rmnb.panel import load_panel
 
     members = load_panel(panel)
     spec = members.model(model)
@@ -161,6 +167,7 @@ def train(
     out: Annotated[Path | None, typer.Option(help="Directory for the adapter. Default: the panel's.")] = None,
 ) -> None:
     """Train reward models by their recipes; interrupted, the same command goes on from the last checkpoint."""
+    from rmnb.panel import load_panel
     from rmnb.training_runs import follow, train_model, unfinished
 
     members = load_panel(panel)

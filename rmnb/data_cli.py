@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from rmnb import sources
 from rmnb.errors import InputError
 
 app = typer.Typer(no_args_is_help=True, help="External data: list it, fetch it, check it.")
@@ -12,6 +11,8 @@ Patterns = Annotated[list[str] | None, typer.Argument(help="Only files whose nam
 
 
 def _chosen(patterns: list[str] | None) -> list[str]:
+    from rmnb import sources
+
     names = [name for name in sources.pins() if not patterns or any(pattern in name for pattern in patterns)]
     if not names:
         raise InputError(f"no data file has {' or '.join(map(repr, patterns or []))} in its name: see `rmnb data list`")
@@ -21,6 +22,8 @@ def _chosen(patterns: list[str] | None) -> list[str]:
 @app.command("list")
 def list_files(patterns: Patterns = None) -> None:
     """Show the pinned files: name, size, use, licence."""
+    from rmnb import sources
+
     for name in _chosen(patterns):
         pin = sources.pins()[name]
         size = f"{pin.bytes / 1000:,.0f} kB" if pin.bytes else "?"
@@ -33,6 +36,8 @@ def pull(
     everything: Annotated[bool, typer.Option("--all", help="Also files whose size is not known: gigabytes.")] = False,
 ) -> None:
     """Download what is not on this machine; a damaged file in the cache is replaced."""
+    from rmnb import sources
+
     names = _chosen(patterns)
     if not patterns and not everything:
         names = [name for name in names if sources.pins()[name].bytes is not None]
@@ -43,6 +48,8 @@ def pull(
 @app.command()
 def verify(patterns: Patterns = None) -> None:
     """Check the files that are on this machine against their pinned hashes; exit code 2 if one is damaged."""
+    from rmnb import sources
+
     found = sources.verify(_chosen(patterns))
     for status, name, path in zip(found["status"], found["name"], found["path"], strict=True):
         typer.echo(f"{status}\t{name}\t{path}")

@@ -1,7 +1,10 @@
 """The cache directory, atomic writes and content hashes."""
 
 import contextlib
+import errno
+import fcntl
 import functools
+import glob
 import hashlib
 import os
 import tempfile
@@ -9,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rmnb.errors import InputError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def cache_dir() -> Path:
@@ -20,34 +25,91 @@ def cache_dir() -> Path:
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success sync it to disk and rename it, on failure remove it.
 
-    A reader sees the old file or the whole new one, never a part, even if the process is killed.
+    A reader sees the old file or the whole new one, never a part, even if the process is killed. What a killed process
+    left behind is removed by the next one that writes the same file.
 
     Raises
     ------
     InputError
-        The directory cannot be made or written to.
+        The directory cannot be made or written to, or the disk is full.
     """
     path = Path(path)
+    with temporary_path(path) as temporary:
+        yield temporary
+        _sync(temporary)
+        temporary.replace(path)
+        _sync(path.parent)
+
+
+@contextlib.contextmanager
+def new_path(path: Path) -> Iterator[Path]:
+    """As `atomic_path`, but of several processes that write the same file at once the first wins, and it stays."""
+    path = Path(path)
+    with temporary_path(path) as temporary:
+        yield temporary
+        _sync(temporary)
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, path)
+
+
+@contextlib.contextmanager
+def temporary_path(path: Path) -> Iterator[Path]:
+    """Yield the path of an empty file beside `path`, which is gone in the end unless it was renamed.
+
+    Raises
+    ------
+    InputError
+        The directory cannot be made or written to, or the disk is full.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        _remove_leftovers(path)
+        handle, temporary = _locked_temporary(path)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
-    os.close(handle)
-    temporary = Path(name)
     try:
-        yield temporary
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)  # mkstemp makes files private
-        temporary.replace(path)
-        directory = os.open(path.parent, os.O_RDONLY)
-        os.fsync(directory)
-        os.close(directory)
+        yield temporary
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise InputError(f"cannot write {path}: {error.strerror or error}; make room, then try again") from error
     finally:
         temporary.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _locked_temporary(path: Path) -> tuple[int, Path]:
+    """A new file beside `path`, locked as long as this process lives, so that nobody takes it for a leftover."""
+    while True:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return handle, Path(name)
+        os.close(handle)  # taken for a leftover before it was locked
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove the temporary files of `path` whose writers are dead: their locks are free."""
+    for file in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        with contextlib.suppress(OSError):
+            handle = os.open(file, os.O_RDWR)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                file.unlink()
+            finally:
+                os.close(handle)
 
 
 def sha256(path: Path) -> str:

@@ -10,6 +10,7 @@ from tqdm import tqdm
 
 from rmnb.errors import InputError
 from rmnb.panel import Panel, PromptSpec, load_panel, load_prompts
+from rmnb.plans import alone
 from rmnb.store import Provenance, Shards, read_table, store_directory, versions, write_table
 from rmnb.text_lists import TextList, described_parts, part_sha256, part_texts, reachable_parts, text_list
 
@@ -84,6 +85,13 @@ def score_columns(
     progress
         Show a progress bar.
     """
+    with alone(path):
+        return _score_columns(path, texts, columns, provenance, progress)
+
+
+def _score_columns(
+    path: Path, texts: TextList, columns: Mapping[str, Scorer], provenance: Provenance, progress: bool
+) -> Path:
     parts = {part: part_texts(part) for part in texts.parts}
     distinct = list(dict.fromkeys(word for words in parts.values() for word in words))
     place = {word: index for index, word in enumerate(distinct)}

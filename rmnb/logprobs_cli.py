@@ -7,7 +7,6 @@ import typer
 
 from rmnb.errors import InputError
 from rmnb.files import check_writable
-from rmnb.panel import find_base, load_panel
 from rmnb.scan_cli import DtypeOption, PanelOption
 
 
@@ -20,6 +19,8 @@ def logprobs(
     dtype: DtypeOption = None,
 ) -> None:
     """Show the most probable first tokens of a language model's answer; with --out, keep all of them."""
+    from rmnb.panel import find_base, load_panel
+
     members = load_panel(panel)
     question, base = members.prompt(prompt), find_base(members, model)
     if out is not None:

@@ -217,11 +217,9 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
                 f"{directory}: only pickled weights ({', '.join(pickles)}), which can run code: convert to safetensors"
             )
         raise InputError(f"{directory}: no *.safetensors file")
-    try:
+    with _readable(directory):
         config = AutoConfig.from_pretrained(directory, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
-    except (ValueError, OSError) as error:
-        raise InputError(f"{directory}: {first_line(error)}") from error
     dtype = DTYPES[spec.dtype]
     hashes = (
         joint_sha256([cached_sha256(file) for file in files]),
@@ -237,9 +235,10 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
     if not spec.softcap:
         _uncap(config, str(directory))
     options = place.load_options(dtype)
-    trunk, info = AutoModel.from_pretrained(
-        directory, config=config, dtype=dtype, output_loading_info=True, trust_remote_code=False, **options
-    )
+    with _readable(directory):
+        trunk, info = AutoModel.from_pretrained(
+            directory, config=config, dtype=dtype, output_loading_info=True, trust_remote_code=False, **options
+        )
     if info["missing_keys"]:
         raise InputError(f"{directory}: the weights lack {few(info['missing_keys'])}")
     if info["mismatched_keys"]:
@@ -251,6 +250,17 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
     settings = json.loads((directory / "config.json").read_text(encoding="utf-8"))
     head = find_head(Checkpoint(tensors, settings, str(directory), dialogue), spec.head)
     return RewardModel(spec, trunk, head, dialogue, _share_prefix(trunk), *hashes)
+
+
+@contextlib.contextmanager
+def _readable(directory: Path):
+    """One line for whatever a damaged or foreign file makes the libraries raise: some raise bare exceptions."""
+    try:
+        yield
+    except (InputError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        raise InputError(f"{directory}: {first_line(error)}") from error
 
 
 def _uncap(config, where: str) -> None:
@@ -273,9 +283,10 @@ def _is_decoder(config) -> bool:
 
 
 def _load_classifier(directory: Path, dtype: torch.dtype, place: Placement) -> PreTrainedModel:
-    network, info = AutoModelForSequenceClassification.from_pretrained(
-        directory, dtype=dtype, output_loading_info=True, trust_remote_code=False, **place.load_options(dtype)
-    )
+    with _readable(directory):
+        network, info = AutoModelForSequenceClassification.from_pretrained(
+            directory, dtype=dtype, output_loading_info=True, trust_remote_code=False, **place.load_options(dtype)
+        )
     wrong = sorted({*info["missing_keys"], *info["unexpected_keys"]})
     if wrong:
         raise InputError(f"{directory}: the weights do not match the head: {few(wrong)}")

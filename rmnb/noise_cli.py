@@ -4,8 +4,6 @@ from typing import Annotated
 
 import typer
 
-from rmnb.panel import load_panel
-
 
 def noise(
     models: Annotated[list[str] | None, typer.Argument(help="Models of the panel. Default: one of each base.")] = None,
@@ -17,6 +15,7 @@ def noise(
 ) -> None:
     """Measure how far scores move when only number format, batch size, attention or threads change."""
     from rmnb.noise import measure_noise, noise_table, write_noise
+    from rmnb.panel import load_panel
 
     members = load_panel(panel)
     first = {spec.base or spec.source: spec.name for spec in reversed(members.models)}

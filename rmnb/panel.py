@@ -3,18 +3,27 @@
 import itertools
 import re
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from rmnb.errors import InputError
+from rmnb.yaml_files import read_yaml
 
 PANELS = Path(__file__).parent / "panels"
 Framing = Literal["positive", "negative"]
 Wrapping = Literal["chat", "bare", "user_assistant"]
 HeadName = Literal["linear", "linear-normalised", "value-head", "inform", "armorm", "qrm", "urm", "urm-plain"]
 Kind = TypeVar("Kind", bound=BaseModel)
+
+
+def _file_name(name: str) -> str:
+    if not name.strip() or name.startswith(".") or re.search(r"[/\\\x00-\x1f\x7f]", name) or len(name.encode()) > 150:
+        raise ValueError("must do as the name of a file: not empty, no slash, no leading dot, at most 150 bytes")
+    return name
+
+
+FileName = Annotated[str, AfterValidator(_file_name)]  # scores are kept under it
 
 
 class _Strict(BaseModel):
@@ -43,7 +52,7 @@ class ModelSpec(_Strict):
     `source` (a hub id or a local directory, with an optional `revision`).
     """
 
-    name: str
+    name: FileName
     source: str | None = None
     revision: str | None = None
     base: str | None = None
@@ -129,7 +138,7 @@ class TrainingSpec(_Strict):
 class PromptSpec(_Strict):
     """A question, its key, and whether it asks for something good (positive) or bad (negative)."""
 
-    key: str
+    key: FileName
     text: str
     framing: Framing
     scanned: bool = Field(default=True, description="false: asked about lists of texts, never about a whole vocabulary")
@@ -174,7 +183,7 @@ class Panel(_Strict):
     `prompt_sets` names further prompts (see `load_prompts`): known by their keys, scanned when asked for.
     """
 
-    name: str
+    name: FileName
     title: str
     models: tuple[ModelSpec, ...] = ()
     bases: tuple[BaseSpec, ...] = ()
@@ -271,9 +280,7 @@ def _read(kind: type[Kind], name: str | Path, directory: Path, what: str) -> Kin
         known = ", ".join(sorted(file.stem for file in directory.glob("*.yml")))
         raise InputError(f"unknown {what} {str(name)!r}: choose one of {known}, or give the path of a .yml file")
     try:
-        return kind.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except yaml.YAMLError as error:
-        raise InputError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+        return kind.model_validate(read_yaml(path))
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or f"the {what}"
@@ -296,9 +303,9 @@ def find_spec(name: str | Path, panel: str | Path | Panel | None = None) -> Mode
         if text in candidate.model_names:
             return candidate.model(text)
     if Path(text).is_dir():
-        return ModelSpec(name=Path(text).resolve().name, source=text)
+        return ModelSpec(name=Path(text).resolve().name.lstrip(".") or "model", source=text)
     if text.count("/") == 1 and not text.startswith((".", "/", "~")):
-        return ModelSpec(name=text.split("/")[1], source=text)
+        return ModelSpec(name=text.split("/")[1].lstrip(".") or "model", source=text)
     names = ", ".join(known for candidate in panels for known in candidate.model_names)
     raise InputError(
         f"unknown model {text!r}: give a nickname ({names}), a hub id owner/name, or a checkpoint directory"

@@ -1,19 +1,66 @@
 """Work in progress: a directory beside its output, and in it the plan that says what the work is."""
 
 import contextlib
+import hashlib
 import json
-import os
-import uuid
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from rmnb.errors import InputError
-from rmnb.files import atomic_path
+from rmnb.files import cache_dir, new_path
+
+logger = logging.getLogger(__name__)
 
 
 def partial_directory(output: Path) -> Path:
     """Where the parts of an output are kept until it is whole."""
     return Path(output).with_name(Path(output).name + ".partial")
+
+
+@contextlib.contextmanager
+def alone(output: Path) -> Iterator[None]:
+    """Work on an output while no other process does: the second waits, says so, and finds what the first has written.
+
+    The lock lies in the cache. Where that cannot be written, a warning says that nothing keeps others away.
+    """
+    name = hashlib.sha256(str(Path(output).resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    lock = FileLock(cache_dir() / "locks" / name)
+    try:
+        Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        logger.warning("another process is at work on %s: waiting for it", output)
+        lock.acquire()
+    except OSError as error:
+        logger.warning("no lock for %s, since the cache cannot be written (%s): set RMNB_CACHE", output, error)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def read_plan(directory: Path) -> dict[str, Any] | None:
+    """The plan of the work in a directory, or None if none was begun there.
+
+    Raises
+    ------
+    InputError
+        It is damaged.
+    """
+    file = directory / "plan.json"
+    try:
+        plan = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} is damaged: delete {directory} and start again") from error
+    if not isinstance(plan, dict):
+        raise InputError(f"{file} is damaged: delete {directory} and start again")
+    return plan
 
 
 def claim(directory: Path, plan: dict[str, Any], what: str) -> None:
@@ -33,18 +80,13 @@ def claim(directory: Path, plan: dict[str, Any], what: str) -> None:
     Raises
     ------
     InputError
-        The directory cannot be written, or holds other work: the first difference is named.
+        The directory cannot be written, holds other work (the first difference is named), or its plan is damaged.
     """
     file = directory / "plan.json"
     plan = json.loads(json.dumps(plan))
-    if not file.exists():
-        mine = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
-        with atomic_path(mine) as temporary:
-            temporary.write_text(json.dumps(plan, indent=1), encoding="utf-8")
-        with contextlib.suppress(FileExistsError):
-            os.link(mine, file)
-        mine.unlink()
-    earlier = json.loads(file.read_text(encoding="utf-8"))
+    with new_path(file) as temporary:
+        temporary.write_text(json.dumps(plan, indent=1), encoding="utf-8")
+    earlier = read_plan(directory) or {}
     for key in plan:
         if earlier.get(key) != plan[key]:
             raise InputError(f"{directory} holds a {what} that differs in {key}: delete it, or choose another --out")

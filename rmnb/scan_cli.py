@@ -1,14 +1,17 @@
 """The command ``rmnb scan``, and the options that say on which devices a model is loaded."""
 
+import contextlib
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rmnb.errors import InputError
 from rmnb.files import check_writable
-from rmnb.panel import ModelSpec, find_spec, load_panel
+
+if TYPE_CHECKING:
+    from rmnb.panel import ModelSpec
 
 PanelOption = Annotated[str, typer.Option(help="Name of a panel, or path of your own YAML.")]
 ProtocolOption = Annotated[str, typer.Option(help="exact: the token's own id. published: as the papers' code.")]
@@ -56,6 +59,8 @@ def scan(
 ) -> None:
     """Score every token of a vocabulary. Interrupted, the same command goes on where it stopped."""
     from rmnb import store
+    from rmnb.panel import find_spec, load_panel
+    from rmnb.plans import alone
 
     members, which = load_panel(panel), _part(part)
     questions = [members.prompt(key) for key in dict.fromkeys(prompt or ["greatest"])]
@@ -73,17 +78,26 @@ def scan(
     paths = [out or store.scores_path(members, spec.name, question.key, protocol) for question in questions]
     for path in paths:
         check_writable(path)
-    from rmnb.scanning import scan_part, scan_vocabulary  # only now: what is wrong so far is said without torch
-
     placed = {"device": device, "device_map": device_map, "quantise": quantise, "compile": compile}
-    rm = load(spec, preset, dtype=dtype, softcap=cap, **placed)
+    rm = load(spec, preset, dtype=dtype, softcap=cap, **placed)  # only now: what is wrong so far is said without torch
+    with contextlib.ExitStack() as held:
+        # In an order of its own: two processes never wait for each other. Parts may be scored at once.
+        for path in sorted(paths) if which is None else []:
+            held.enter_context(alone(path))
+        _scan_each(rm, members, questions, paths, which, protocol, limit, batch_size, out)
+
+
+def _scan_each(rm, members, questions, paths, which, protocol, limit, batch_size, out) -> None:
+    from rmnb import store
+    from rmnb.scanning import scan_part, scan_vocabulary
+
     for question, path in zip(questions, paths, strict=True):
         if path.exists():
             _refuse_other(path, rm, question.text, protocol, limit)
             typer.echo(f"{path} is already complete")
         elif which:
             scored = scan_part(rm, question, path, *which, protocol, limit, batch_size, progress=True)
-            typer.echo(f"part {part} of {path}: {scored:,} tokens")
+            typer.echo(f"part {which[0]}/{which[1]} of {path}: {scored:,} tokens")
         else:
             frame = scan_vocabulary(rm, question, protocol, limit, path, batch_size, progress=True)
             if out is None:
@@ -93,11 +107,12 @@ def scan(
             _show(path, frame)
     # Not before the last prompt is written: whoever runs several in one job deletes all that a failed job has written,
     # and then they come back from the shards without being computed again.
-    for path in paths if which is None else []:
-        store.Shards.discard(path)
+    for path in paths:
+        if which is None or path.exists():
+            store.Shards.discard(path)
 
 
-def load(spec: ModelSpec, preset: str | None = None, **options: Any):
+def load(spec: "ModelSpec", preset: str | None = None, **options: Any):
     """The model, loaded with the options that are given, else the preset's, else the model's own."""
     from rmnb import devices
     from rmnb.models import load_reward_model

@@ -7,7 +7,6 @@ import typer
 
 from rmnb.errors import InputError
 from rmnb.files import check_writable
-from rmnb.panel import Panel, find_spec, load_panel
 from rmnb.scan_cli import DeviceOption, DtypeOption, ModelArgument, PanelOption, PresetOption, if_named, load
 
 
@@ -41,6 +40,7 @@ def search(
     preset: PresetOption = None,
 ) -> None:
     """Search for the response with the highest or lowest reward. Interrupted, the same command goes on."""
+    from rmnb.panel import find_spec, load_panel
     from rmnb.search.config import SearchConfig
 
     if minus and also:
@@ -75,7 +75,7 @@ def search(
         typer.echo(f"{row.reward:12.6f}  {'' if row.survives else '(not as text) '}{visible(str(row.text))}")
 
 
-def _scan(panel: Panel, model: str, prompt: str):
+def _scan(panel, model: str, prompt: str):
     """The panel's scan of this model and prompt, or None: a search then finds its best single tokens itself."""
     from rmnb.store import read_scores, scores_path
 

@@ -20,10 +20,11 @@ import pyarrow.parquet as pq
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir
 from rmnb.panel import Panel, load_panel
-from rmnb.plans import claim, partial_directory
+from rmnb.plans import claim, partial_directory, read_plan
 
 SHARD = 1024  # continuations between two writes
-_KEY = b"rmnb"
+_KEY, _DIGEST = b"rmnb", b"rmnb_sha256"
+SCHEMA = 1  # of score files: raise it when their columns or the meaning of their provenance change
 _SCAN_COLUMNS = ["token_id", "token", "kind", "score"]
 _VOCABULARY_COLUMNS = ["token_id", "token", "kind"]
 Provenance = dict[str, Any]
@@ -37,24 +38,30 @@ def versions() -> dict[str, str]:
 def write_table(path: Path, frame: pd.DataFrame, provenance: Provenance) -> Provenance:
     """Write a table atomically (Parquet, zstd) with its provenance, and return that, completed.
 
-    Added are ``rows``, ``time`` (UTC) and ``content_sha256``, the checksum that `read_table` verifies.
+    Added are ``schema``, ``columns`` (their types), ``rows``, ``time`` (UTC) and ``content_sha256``. `read_table`
+    verifies types and checksum, and a checksum of the provenance itself.
     """
     provenance = {
         **provenance,
+        "schema": SCHEMA,
+        "columns": _types(frame),
         "rows": len(frame),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "content_sha256": content_sha256(frame),
     }
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    table = table.replace_schema_metadata({**(table.schema.metadata or {}), _KEY: json.dumps(provenance).encode()})
+    described = json.dumps(provenance).encode()
+    added = {_KEY: described, _DIGEST: hashlib.sha256(described).hexdigest().encode()}
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), **added})
     # Consecutive ids as differences, rewards byte by byte: half the size of the plain layout.
     layout = {"i": "DELTA_BINARY_PACKED", "f": "BYTE_STREAM_SPLIT"}
     encoding = {name: layout[frame[name].dtype.kind] for name in map(str, frame) if frame[name].dtype.kind in layout}
     text = [name for name in map(str, frame) if name not in encoding]
-    with atomic_path(path) as temporary:
+    # Opened here, so that it is closed where the disk is full: the space of an open file is not free again.
+    with atomic_path(path) as temporary, open(temporary, "wb") as file:
         pq.write_table(
             table,
-            temporary,
+            file,
             compression="zstd",
             compression_level=19,
             use_dictionary=text,  # pyright: ignore[reportArgumentType]
@@ -69,19 +76,30 @@ def read_table(path: Path) -> tuple[pd.DataFrame, Provenance]:
     Raises
     ------
     InputError
-        No such file, or one that is damaged or was not written by rmnb.
+        No such file, or one that is damaged, was not written by rmnb, or has another schema.
     """
     if not Path(path).exists():
         raise InputError(f"no such file: {path}")
     try:
         table = pq.read_table(path)
-        provenance = json.loads(table.schema.metadata[_KEY])
-        frame = table.to_pandas()
-    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+        described = table.schema.metadata[_KEY]
+        provenance = json.loads(described)
+        frame = table.to_pandas(ignore_metadata=True)
+        schema, digest = provenance.get("schema", SCHEMA), provenance["content_sha256"]
+        content, types = content_sha256(frame), _types(frame)
+    except Exception as error:  # damage makes the libraries raise all kinds
         raise InputError(f"{path} is damaged, or not a score file of rmnb: delete it and scan again") from error
-    if content_sha256(frame) != provenance["content_sha256"]:
+    if schema != SCHEMA:
+        raise InputError(f"{path} has schema {schema}, this version of rmnb reads {SCHEMA}: scan again")
+    written = table.schema.metadata.get(_DIGEST, b"").decode("ascii", "replace")  # the first files have none
+    whole = written in ("", hashlib.sha256(described).hexdigest()) and provenance.get("columns", types) == types
+    if content != digest or not whole:
         raise InputError(f"{path} is damaged: its content does not have the checksum it was written with")
     return frame, provenance
+
+
+def _types(frame: pd.DataFrame) -> dict[str, str]:
+    return {str(name): str(kind) if kind.kind in "iufb" else "text" for name, kind in frame.dtypes.items()}
 
 
 def content_sha256(frame: pd.DataFrame) -> str:
@@ -109,6 +127,8 @@ def read_scan(path: Path) -> tuple[pd.DataFrame, Provenance]:
         if described["content_sha256"] != provenance["vocabulary_sha256"]:
             raise InputError(f"{path}: its vocabulary {provenance['vocabulary']} has changed since the scan")
         frame = frame.merge(words, on="token_id", how="left", validate="one_to_one")
+    if missing := sorted(set(_SCAN_COLUMNS) - set(frame)):
+        raise InputError(f"{path} is no scan: it lacks the column {missing[0]}")
     return frame[_SCAN_COLUMNS], provenance
 
 
@@ -202,8 +222,7 @@ class Shards:
     @staticmethod
     def planned(output: Path) -> Provenance | None:
         """The plan of a scan that was cut off, or None."""
-        file = partial_directory(output) / "plan.json"
-        return json.loads(file.read_text()) if file.exists() else None
+        return read_plan(partial_directory(output))
 
     def ranges(self) -> list[range]:
         """The pieces of the scan, in order."""

@@ -3,6 +3,7 @@
 import functools
 import json
 import platform
+import shutil
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +16,7 @@ from rmnb.dialogue import Dialogue, Prompt
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
 from rmnb.panel import ModelSpec
+from rmnb.plans import claim
 from rmnb.recipes import Recipe, build_pairs, data_files
 
 CHECKPOINT_STEPS = 25
@@ -46,7 +48,7 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
     Raises
     ------
     InputError
-        The model has no base, or the packages for training are missing.
+        The model has no base, the packages for training are missing, or `work` holds a run by another recipe.
     """
     try:
         from datasets import Dataset
@@ -70,6 +72,8 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
 
     if spec.base is None:
         raise InputError(f"{spec.name} has no base to train from: only models with `base` and `adapter` can be trained")
+    made_by = recipe.model_dump(mode="json", exclude={"name", "description"})
+    claim(work, {"base": spec.base, "template": spec.template, "recipe": made_by}, "training run")
     hyper = recipe.hyperparameters
     torch.manual_seed(hyper.seed)
     tokenizer = base_tokenizer(spec.base)
@@ -113,7 +117,8 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
         ),
     )
     trainer.add_callback(KeepSnapshots)
-    trainer.train(resume_from_checkpoint=any(work.glob("checkpoint-*")))
+    last = last_whole_checkpoint(work)
+    trainer.train(resume_from_checkpoint=None if last is None else str(last))
     _save(trainer, spec, recipe, len(rows), output)
     return output
 
@@ -163,6 +168,26 @@ def _in_batches(rows: list[dict[str, list[int]]], size: int, seed: int) -> list[
     batches = [by_length[start : start + size] for start in range(0, len(by_length), size)]
     order = np.random.default_rng(seed).permutation(len(batches))
     return [row for index in order for row in batches[index]]
+
+
+def last_whole_checkpoint(work: Path) -> Path | None:
+    """The checkpoint to go on from, or None. What a killed run left half-written or half-deleted is removed.
+
+    TRL's trainer writes ``trainer_state.json`` last, and deletes the checkpoint before only then.
+    """
+    found = sorted(work.glob("checkpoint-*"), key=lambda path: int(path.name.removeprefix("checkpoint-")), reverse=True)
+    last = next(filter(_is_whole, found), None)
+    for checkpoint in found:
+        if checkpoint != last:
+            shutil.rmtree(checkpoint)
+    return last
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    try:
+        return "global_step" in json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
 
 
 def snapshots(work: Path) -> dict[int, Path]:

@@ -11,6 +11,7 @@ from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir, sha256
 from rmnb.list_scores import list_prompts, score_columns
 from rmnb.panel import ModelSpec, Panel
+from rmnb.plans import alone
 from rmnb.store import store_directory
 from rmnb.text_lists import text_list
 
@@ -108,14 +109,19 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
         held_out, framing and, for a model of the panel, unseen_items and rm_bench: see the functions of
         `rmnb.evaluation`. It is also written to ``provenance.json``.
     """
+    if name not in runs(panel):
+        known = ", ".join(runs(panel)) or "none"
+        raise InputError(f"panel {panel.name!r} has no model {name!r} with a recipe: choose one of {known}")
+    with alone(work_directory(panel, name)):
+        return _train_model(panel, name, output)
+
+
+def _train_model(panel: Panel, name: str, output: Path | None) -> dict:
     from rmnb import evaluation
     from rmnb.models import load_reward_model
     from rmnb.recipes import load_recipe
     from rmnb.train import fit
 
-    if name not in runs(panel):
-        known = ", ".join(runs(panel)) or "none"
-        raise InputError(f"panel {panel.name!r} has no model {name!r} with a recipe: choose one of {known}")
     spec = runs(panel)[name]
     recipe = load_recipe(str(spec.recipe))
     directory = output or data_dir() / str(spec.adapter)

@@ -17,3 +17,11 @@ def mirror() -> Path:
     if not directory or not Path(directory).is_dir():
         pytest.skip("needs external data: set RMNB_DATA_MIRROR to a directory laid out as owner/repository/commit/path")
     return Path(directory)
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--torture",
+        metavar="FILE",
+        help="make every attack of tests/torture with all its tries, and keep what became of them in this CSV file",
+    )

@@ -3,7 +3,7 @@
 import pytest
 from checkpoints import TEMPLATE, pair_tokenizer, tokenizer
 
-from rmnb.bases import base_directory
+from rmnb.bases import base_tokenizer
 from rmnb.dialogue import Dialogue
 from rmnb.errors import InputError
 from rmnb.panel import load_panel
@@ -71,10 +71,8 @@ def test_an_encoder_reads_question_and_answer_between_its_own_separators():
 
 @pytest.mark.parametrize("name", ["smollm2-values", "gemma3-values"])
 def test_the_demo_models_close_with_one_id_and_begin_with_one_bos(name):
-    from transformers import AutoTokenizer
-
     spec = load_panel("demo").model(name)
-    words = AutoTokenizer.from_pretrained(base_directory(spec.base))
+    words = base_tokenizer(spec.base)  # equal to what transformers would load: tests/test_models.py
     prefix, closing = Dialogue(words, spec.template).frame(PROMPT)
     assert words.convert_ids_to_tokens(closing) in (["<|im_end|>"], ["<end_of_turn>"])
     assert (

@@ -12,10 +12,27 @@ from rmnb.panel import Panel
 from rmnb.text_lists import TextList
 
 
-@pytest.fixture
-def panel(tmp_path, monkeypatch):
-    monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
-    monkeypatch.setitem(text_lists.LISTS, "words", TextList("words", ("agency_communion",), ("greatest", "iclr2026")))
+@pytest.fixture(scope="module")
+def panel(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("lists")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RMNB_CACHE", str(tmp_path))
+        patch.setitem(text_lists.LISTS, "words", TextList("words", ("agency_communion",), ("greatest", "iclr2026")))
+        yield _panel(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def rm(panel):
+    return rmnb.load_reward_model(panel.model("tiny"))
+
+
+@pytest.fixture(scope="module")
+def path(panel, rm):
+    """The list, scored once for all tests."""
+    return list_scores.score_list(rm, panel, "words")
+
+
+def _panel(tmp_path):
     return Panel.model_validate(
         {
             "name": "tiny",
@@ -27,9 +44,7 @@ def panel(tmp_path, monkeypatch):
     )
 
 
-def test_every_text_gets_the_reward_of_every_prompt(panel):
-    rm = rmnb.load_reward_model(panel.model("tiny"))
-    path = list_scores.score_list(rm, panel, "words")
+def test_every_text_gets_the_reward_of_every_prompt(panel, rm, path):
     words = lexicons.agency_communion()["word"].tolist()
     table, provenance = list_scores.read_list(path)
     assert table["text"].tolist() == words and len(provenance["prompts"]) == 55
@@ -43,9 +58,7 @@ def test_every_text_gets_the_reward_of_every_prompt(panel):
         list_scores.load_list_scores(panel, "words", "worst")
 
 
-def test_the_audit_finds_a_wrong_score_in_a_list(panel):
-    rm = rmnb.load_reward_model(panel.model("tiny"))
-    path = list_scores.score_list(rm, panel, "words")
+def test_the_audit_finds_a_wrong_score_in_a_list(panel, path):
     assert set(audit_panel(panel, sample=40)["verdict"]) == {"ok"}
     frame, provenance = store.read_table(path)
     numbers = frame.columns[2:]

@@ -1,6 +1,8 @@
 """Loading: right or refused in one line, and what the user typed wrong is named."""
 
+import hashlib
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -94,6 +96,33 @@ def test_a_missing_wheel_gives_the_pip_command(monkeypatch, tmp_path):
     assert not list(tmp_path.rglob("*"))  # nothing half-written
 
 
+def test_what_a_killed_conversion_left_is_gone_after_the_next(monkeypatch, tmp_path):
+    part = tmp_path / "part"
+    part.write_bytes(b"weights")
+    digest = hashlib.sha256(b"weights").hexdigest()
+    monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setitem(bases.BASES, "tiny", bases.Base("tiny", (("package", "part"),), digest, digest, "", ""))
+    monkeypatch.setattr(bases, "_locate", lambda *_: part)
+    killed = False
+
+    def write(work):
+        if killed:
+            raise KeyboardInterrupt
+        shutil.copy(part, work / "model.safetensors")
+
+    monkeypatch.setattr(bases, "_write_checkpoint", write)
+    with monkeypatch.context() as context:
+        context.setattr(bases.shutil, "rmtree", lambda *_, **__: None)  # a process that is killed clears nothing
+        killed = True
+        with pytest.raises(KeyboardInterrupt):
+            bases.base_directory("tiny")
+    killed = False
+    assert len(list((tmp_path / "cache" / "bases").iterdir())) == 1
+    directory = bases.base_directory("tiny")
+    assert list((tmp_path / "cache" / "bases").iterdir()) == [directory]
+    assert sorted(file.name for file in directory.iterdir()) == ["converted.json", "model.safetensors"]
+
+
 def _not_installed(name):
     raise bases.importlib.metadata.PackageNotFoundError(name)
 
@@ -135,14 +164,14 @@ def test_the_direct_tokenizer_of_a_base_is_the_one_that_transformers_would_load(
 
 
 def test_the_bases_speak_english():
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM
 
     for name, text, following in (
         ("smollm2-135m-instruct", "The capital of France is", " Paris"),
         ("gemma3-270m", "Monday, Tuesday, Wednesday,", " Thursday"),
     ):
         directory = bases.base_directory(name)
-        tokenizer = AutoTokenizer.from_pretrained(directory)
+        tokenizer = bases.base_tokenizer(name)
         model = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32)
         ids = tokenizer(text, return_tensors="pt")["input_ids"]
         assert tokenizer.decode(model(ids).logits[0, -1].argmax()) == following
@@ -174,6 +203,12 @@ def test_a_mistake_on_the_command_line_is_one_line_and_code_2(words, message, di
     error = capsys.readouterr().err
     assert message in error and error.startswith("rmnb: ") and error.count("\n") == 1
     assert sorted(tmp_path.rglob("*")) == before  # nothing half-written
+
+
+def test_the_help_waits_for_no_library():
+    heavy = {"torch", "transformers", "pandas", "numpy", "pydantic", "requests", "yaml"}
+    code = f"import sys, rmnb.cli; print({heavy} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
 def test_an_output_that_holds_another_scan_is_not_overwritten(directory, tmp_path, monkeypatch, capsys):

@@ -1,10 +1,5 @@
-"""Scans: every id once, resumed bit for bit, damage and disagreement found."""
+"""Scans: every id once, what is not finite named, the store and its audit. Kills and damage: see tests/torture."""
 
-import random
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -33,11 +28,6 @@ def rm(directory):
     return rmnb.load_reward_model(directory)
 
 
-def command(directory: Path, out: Path, *more: str) -> list[str]:
-    code = "from rmnb.cli import main; main()"
-    return [sys.executable, "-c", code, "scan", str(directory), "--prompt", PROMPT, "--out", str(out), *more]
-
-
 def test_a_scan_has_one_row_for_each_id_of_the_embedding(rm):
     scan = rmnb.scan_vocabulary(rm, PROMPT)
     assert scan["token_id"].tolist() == list(range(5000))
@@ -57,63 +47,6 @@ def test_the_published_protocol_scores_equal_inputs_once_and_equally(rm):
     assert scan.attrs["provenance"]["sequences"] < len(scan)
     words = [tokens[300], "a"]
     np.testing.assert_allclose(rm.score(PROMPT, words, "published")[1], bare, atol=1e-4)
-
-
-def test_a_scan_killed_three_times_ends_bit_identical(directory, tmp_path):
-    whole, cut = tmp_path / "whole.parquet", tmp_path / "cut.parquet"
-    slow = ["--batch-size", "2"]
-    rng = random.Random(0)
-    for kills in range(1, 4):  # each time when some more shards have been written
-        process = subprocess.Popen(command(directory, cut, *slow), stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 120
-        while len(list(tmp_path.glob("cut.parquet.partial/*.f32"))) < kills and time.monotonic() < deadline:
-            time.sleep(0.02)
-        time.sleep(rng.random() / 5)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert not cut.exists()
-    written = sorted(tmp_path.glob("cut.parquet.partial/*.f32"))
-    times = [file.stat().st_mtime_ns for file in written]
-    assert written
-    resumed = subprocess.Popen(command(directory, cut, *slow), stderr=subprocess.DEVNULL)
-    while resumed.poll() is None and all(file.exists() for file in written):
-        assert [file.stat().st_mtime_ns for file in written if file.exists()] == times  # kept, not scored again
-        time.sleep(0.1)
-    assert resumed.wait() == 0
-    subprocess.run(command(directory, whole, *slow), check=True, stderr=subprocess.DEVNULL)
-    (one, first), (two, second) = store.read_scan(whole), store.read_scan(cut)
-    assert one["score"].to_numpy().tobytes() == two["score"].to_numpy().tobytes()
-    assert first["content_sha256"] == second["content_sha256"]
-    assert not list(tmp_path.glob("*.partial"))
-
-
-def test_a_shard_that_was_damaged_or_belongs_to_another_scan_is_named(rm, tmp_path):
-    out = tmp_path / "scan.parquet"
-    scan_vocabulary(rm, PROMPT, limit=2000, output=out, batch_size=64)
-    with pytest.raises(InputError, match="differs in prompt"):
-        scan_vocabulary(rm, "What is the worst thing ever?", limit=2000, output=out, batch_size=64)
-    shard = sorted(tmp_path.glob("scan.parquet.partial/*.f32"))[1]
-    content = bytearray(shard.read_bytes())
-    content[17] ^= 1
-    shard.write_bytes(content)
-    with pytest.raises(InputError, match=f"damaged shard .*{shard.name}"):
-        scan_vocabulary(rm, PROMPT, limit=2000, output=out, batch_size=64)
-
-
-def test_a_damaged_score_file_is_found_by_its_checksum(tmp_path):
-    file = tmp_path / "scores.parquet"
-    frame = pd.DataFrame({"token_id": np.arange(3, dtype=np.int32), "score": np.ones(3, dtype=np.float32)})
-    described = store.write_table(file, frame, {"model": "m"})
-    assert store.read_table(file)[1] == described
-    store.write_table(file, frame.assign(score=np.float32(2)), {"model": "m"})
-    forged = store.pq.read_table(file)
-    honest = {b"rmnb": store.json.dumps(described).encode()}
-    store.pq.write_table(forged.replace_schema_metadata({**forged.schema.metadata, **honest}), file)
-    with pytest.raises(InputError, match=r"scores\.parquet is damaged"):
-        store.read_table(file)
-    file.write_bytes(file.read_bytes()[:200])
-    with pytest.raises(InputError, match=r"scores\.parquet is damaged"):
-        store.read_table(file)
 
 
 def test_a_token_without_a_finite_reward_stops_the_scan_by_name(directory, tmp_path):

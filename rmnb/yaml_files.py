@@ -1,0 +1,37 @@
+"""YAML that somebody else wrote: read as plain data, or refused in one line."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rmnb.errors import InputError, first_line
+
+_MOST = 10_000  # keys of one mapping, merged ones counted
+
+
+class _Loader(yaml.SafeLoader):
+    """Merges of merges multiply a mapping with every line: a file of a few lines would fill the memory."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        super().flatten_mapping(node)
+        if len(node.value) > _MOST:
+            raise yaml.YAMLError(f"a mapping has more than {_MOST:,} keys, merged ones counted")
+
+
+def read_yaml(path: Path) -> Any:
+    """The content of a file, as PyYAML's safe loader reads it.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is not YAML, or is made to fill the memory or the stack.
+    """
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"{path}: cannot be read: {first_line(error)}") from error
+    except RecursionError:
+        raise InputError(f"{path}: not valid YAML: it is nested too deeply") from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # numbers and dates that are none
+        raise InputError(f"{path}: not valid YAML: {' '.join(str(error).split())[:300]}") from error
