@@ -7,7 +7,7 @@ ifneq ($(wildcard ../shared/mirror),)
 export RMNB_DATA_MIRROR ?= $(abspath ../shared/mirror)
 endif
 
-.PHONY: book pdf lesson links test site-test torture scores bench clean env
+.PHONY: book pdf lesson links test site-test torture vulnerabilities scores bench clean env
 .DEFAULT_GOAL := book
 
 book: env ## Audit the shipped scores, run the notebooks, build the book: _build/html/index.html
@@ -30,6 +30,13 @@ site-test: env ## Look at every page of the built book in a browser (needs Chrom
 
 torture: env ## Kill it, fill its disk, feed it nonsense: every attack, and the table of the book (about half an hour)
 	$(BIN)/pytest tests/torture --torture data/torture/table.csv
+
+vulnerabilities: ## Ask whether a pinned package is known to be vulnerable (needs the network; nothing of it is installed)
+	$(PYTHON) -m venv _build/audit
+	_build/audit/bin/pip install pip-audit
+	_build/audit/bin/pip-audit --disable-pip --require-hashes -r requirements.txt
+	grep '^torch==' constraints.txt > _build/torch.txt
+	_build/audit/bin/pip-audit --disable-pip --no-deps -r _build/torch.txt
 
 scores: env ## Compute the demo panel's scores again from the weights (about ten minutes)
 	$(BIN)/snakemake -s workflow/Snakefile --forcerun scan -- scores

@@ -11,9 +11,9 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from tokenizers import AddedToken, Tokenizer
+from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
 from rmnb.errors import InputError, first_line
@@ -97,8 +97,8 @@ class Dialogue:
         return self._encode_pieces(before, hidden), self._encode(after)
 
     @functools.cached_property
-    def _markers(self) -> dict[str, AddedToken]:
-        """Tokens that structure a conversation by their spelling, the longest first: special or the template's."""
+    def _markers(self) -> dict[str, Any]:
+        """The added tokens that structure a conversation by spelling, longest first: special or the template's."""
         found = {
             token.content: token
             for token in self.tokenizer.added_tokens_decoder.values()
@@ -118,7 +118,7 @@ class Dialogue:
             if index + 1 < len(pieces) and self._markers[pieces[index + 1]].lstrip:
                 piece = piece.rstrip()
             ids += self._encode_plain(_replaced(piece, shown)) if piece else []
-            ids += [self.tokenizer.convert_tokens_to_ids(marker) for marker in pieces[index + 1 : index + 2]]
+            ids.extend(self.tokenizer.get_vocab()[marker] for marker in pieces[index + 1 : index + 2])
         if hidden and self._encode_pieces(bare := _replaced(text, dict.fromkeys(shown, "a")), {}) != self._encode(bare):
             raise InputError("the prompt contains markers, which this tokenizer cannot encode as text: leave them out")
         return ids
@@ -200,7 +200,8 @@ class Dialogue:
         """A tokenizer that splits the template's markers although its configuration does not call them special."""
         if all(token.special for token in self._markers.values()):
             return None
-        description = json.loads(self.tokenizer.backend_tokenizer.to_str())  # pyright: ignore[reportAttributeAccessIssue]
+        backend: Any = self.tokenizer.backend_tokenizer  # pyright: ignore[reportAttributeAccessIssue]
+        description = json.loads(backend.to_str())
         for token in description["added_tokens"]:
             token["special"] = token["special"] or token["content"] in self._markers
         plain = Tokenizer.from_str(json.dumps(description))

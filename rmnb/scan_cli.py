@@ -96,8 +96,9 @@ def _scan_each(rm, members, questions, paths, which, protocol, limit, batch_size
             _refuse_other(path, rm, question.text, protocol, limit)
             typer.echo(f"{path} is already complete")
         elif which:
-            scored = scan_part(rm, question, path, *which, protocol, limit, batch_size, progress=True)
-            typer.echo(f"part {which[0]}/{which[1]} of {path}: {scored:,} tokens")
+            part, parts = which
+            scored = scan_part(rm, question, path, part, parts, protocol, limit, batch_size, progress=True)
+            typer.echo(f"part {part}/{parts} of {path}: {scored:,} tokens")
         else:
             frame = scan_vocabulary(rm, question, protocol, limit, path, batch_size, progress=True)
             if out is None:

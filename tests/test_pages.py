@@ -62,7 +62,7 @@ def test_the_panel_page_tells_every_model_that_has_a_record(executed):
     held_out = table[table["other"] == "all"].set_index("model")
     assert set(held_out.index) >= {"smollm2-values", "gemma3-values"}
     assert (held_out["ci_low"] < held_out["value"]).all() and held_out["value"].between(0.5, 1).all()
-    assert "gemma3&#45;270m" in shown and "llmbar" in shown
+    assert "gemma3&#45;270m" in shown and "Human votes over things" in shown
 
 
 def test_the_report_leaves_no_published_number_out(executed, mirror):

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted(path for path in (ROOT / "book").rglob("*.md") if "_executed" not in path.parts)
 _CODE = ("bash", "python", "yaml", "text", "{csv-table}", "{include}", "{eval-rst}", "{bibliography}")
 _NOT_PROSE = (
+    re.compile(r"</?[a-z][^<>]*>", re.DOTALL),  # elements of HTML with their attributes
     re.compile(r"\$\$.*?\$\$|\$[^$\n]+\$", re.DOTALL),  # formulas
     re.compile(r"\{[\w:]+\}`[^`]*`|`[^`]*`"),  # roles and code
     re.compile(r"https?://\S+|\]\([^)]*\)"),  # addresses

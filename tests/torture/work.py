@@ -80,6 +80,7 @@ def train(log: Path, cache: Path, output: Path, work: Path) -> None:
             "prompt": [f"What is thing {i}?" for i in range(PAIRS)],
             "chosen": [words[i % 4] for i in range(PAIRS)],
             "rejected": [words[4 + i % 4] for i in range(PAIRS)],
+            "source": "made up",
         }
     )
     training.build_pairs = lambda recipe: (pairs, pairs[:0])
