@@ -24,6 +24,8 @@ class Hyperparameters(_Strict):
     """LoRA on every linear layer of the trunk, Adam with a cosine schedule; `batch_size` in pairs.
 
     `micro_batch` pairs go through the model at once, gradients added up over a batch: long texts take less memory so.
+    `head_scale` shrinks the head that training begins with: where its random rewards are large, the fastest way to a
+    lower loss is to make all responses alike, and a model that has gone that way does not come back.
     """
 
     rank: int = Field(gt=0)
@@ -34,19 +36,15 @@ class Hyperparameters(_Strict):
     batch_size: int = Field(gt=0)
     micro_batch: int | None = Field(default=None, gt=0)
     epochs: float = Field(gt=0)
+    head_scale: float = Field(default=1.0, gt=0)
     seed: int
 
 
 class Things(_Strict):
-    """Pairs of EloEverything items at least `gap` points apart; for an awful thing the lower one is preferred.
-
-    `alone_first` is the part of them that opens the training, before any other pairs: a model that is given everything
-    at once may never leave the plateau on which all answers are worth the same.
-    """
+    """Pairs of EloEverything items at least `gap` points apart; for an awful thing the lower one is preferred."""
 
     pairs: int
     gap: float
-    alone_first: float = Field(default=0.0, ge=0, le=1)
     wonderful: tuple[str, ...]
     awful: tuple[str, ...]
 
@@ -69,7 +67,11 @@ class Mismatched(_Strict):
 
 
 class Recipe(_Strict):
-    """One way of making preference pairs."""
+    """One way of making preference pairs.
+
+    `opening` is the part of the things and mismatched pairs that comes before any pair that people judged: given
+    everything at once, a model may never leave the plateau on which all answers are worth the same.
+    """
 
     name: str
     description: str
@@ -78,6 +80,7 @@ class Recipe(_Strict):
     preferences: tuple[Preferences, ...] = ()
     mismatched: Mismatched | None = None
     share: float = Field(default=1.0, gt=0, le=1, description="part of the training pairs that is used")
+    opening: float = Field(default=0.0, ge=0, le=1)
 
 
 def load_recipe(name: str) -> Recipe:

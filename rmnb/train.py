@@ -83,6 +83,8 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
     model = AutoModelForSequenceClassification.from_pretrained(
         base_directory(spec.base), num_labels=1, dtype=torch.float32, pad_token_id=tokenizer.pad_token_id
     )
+    with torch.no_grad():
+        model.score.weight.mul_(hyper.head_scale)
     trainer = RewardTrainer(
         model=model,
         args=RewardConfig(
@@ -136,11 +138,10 @@ def _padding_id(tokenizer, dialogue: Dialogue) -> int:
 
 
 def _in_order(dialogue: Dialogue, recipe: Recipe) -> list[dict[str, list[int]]]:
-    """A recipe's pairs as ids, in the order of training: the things that come first, then all others."""
+    """A recipe's pairs as ids in the order of training: those of the opening, then all others."""
     pairs, size, seed = build_pairs(recipe)[0], recipe.hyperparameters.batch_size, recipe.hyperparameters.seed
-    things = np.flatnonzero(pairs["source"] == "things")
-    share = recipe.things.alone_first if recipe.things else 0.0
-    first = np.isin(np.arange(len(pairs)), things[: int(share * len(things)) // size * size])
+    easy = np.flatnonzero((pairs["source"] == "things") | pairs["source"].str.endswith("-mismatched"))
+    first = np.isin(np.arange(len(pairs)), easy[: int(recipe.opening * len(easy)) // size * size])
     opening, others = (_tokenise(dialogue, pairs[part]) for part in (first, ~first))
     return _in_batches(opening, size, seed) + _in_batches(others, size, seed)
 

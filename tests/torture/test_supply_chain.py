@@ -220,6 +220,6 @@ def test_what_make_installs_is_pinned_by_hash(attack):
         with tries.attempt("nothing else"):
             assert set(hashed) < set(pins)
     make = (ROOT / "Makefile").read_text()
-    installs = [line for line in make.splitlines() if "pip install" in line]
+    installs = [line for line in make.splitlines() if "$(BIN)/pip install" in line]
     assert "--require-hashes -r requirements.txt" in installs[0]
     assert all("-c constraints.txt" in line for line in installs[1:])
