@@ -10,6 +10,8 @@ optimum is known, `study` the searches of the book.
 import importlib
 
 _PUBLIC = {
+    "LanguageModel": "rmnb.search.fluency",
+    "Objective": "rmnb.search.objective",
     "SearchConfig": "rmnb.search.config",
     "SearchResult": "rmnb.search.result",
     "optimise": "rmnb.search.run",
@@ -23,5 +25,6 @@ __all__ = list(_PUBLIC)  # pyright: ignore[reportUnsupportedDunderAll]
 def __getattr__(name: str):
     # Lazy, so that the command line can refuse a wrong option without waiting for torch.
     if name in _PUBLIC:
-        return getattr(importlib.import_module(_PUBLIC[name]), name)
+        globals()[name] = getattr(importlib.import_module(_PUBLIC[name]), name)
+        return globals()[name]
     raise AttributeError(f"module 'rmnb.search' has no attribute {name!r}")
