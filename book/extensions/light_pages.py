@@ -1,5 +1,7 @@
 """Pages without what nobody sees on them: icons that are not shown, a search index where nothing is searched.
 
+And with what is not seen but heard: a name for the arrows that open a part of the contents.
+
 The theme ships all of Font Awesome in one script of 1.5 MB, and every page loads it and the index of the whole book.
 When the book is built, the drawing of each icon that no page and no script names is taken out, and only the page that
 searches (to which the search field of every page leads) keeps the index.
@@ -13,6 +15,7 @@ from sphinx.util import logging
 _logger = logging.getLogger(__name__)
 _SCRIPT = Path("_static/scripts/fontawesome.js")
 _SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
+_ARROW = '<summary><span class="toctree-toggle"'
 _USED = re.compile(r"\bfa-([a-z0-9-]+)")
 #: name:[width, height, [aliases], "code", "drawing" or ["drawing", "drawing"]]
 _ICON = re.compile(r'("?([\w-]+)"?:\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+",)("[^"]*"|\[[^\]]*\])(?=\])')
@@ -38,8 +41,9 @@ def lighten(app, error) -> None:
     for page in output.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         used.update(_USED.findall(text))
-        if page.name != "search.html":
-            page.write_text(_SEARCH.sub("", text), encoding="utf-8")
+        lighter = text if page.name == "search.html" else _SEARCH.sub("", text)
+        lighter = lighter.replace(_ARROW, _ARROW.replace("<summary", '<summary aria-label="pages of this part"'))
+        page.write_text(lighter, encoding="utf-8")
     for script in (output / "_static").rglob("*.js"):
         if script != path:
             used.update(_USED.findall(script.read_text(encoding="utf-8", errors="ignore")))
