@@ -3,6 +3,7 @@
 On a CPU nothing here changes a number. The lines that only a GPU runs are listed in the book (book/gpu.md).
 """
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -191,3 +192,14 @@ def plain_attention(network) -> str:
     if getattr(network.config.get_text_config(), "attn_logit_softcapping", None):
         return "flex_attention" if getattr(network, "_supports_flex_attn", False) else "eager"
     return "sdpa" if getattr(network, "_supports_sdpa", False) else "eager"
+
+
+@contextlib.contextmanager
+def own_attention(network):
+    """The network's own attention for a while (`plain_attention`), in place of the shared-prefix one."""
+    before = network.config._attn_implementation
+    network.set_attn_implementation(plain_attention(network))
+    try:
+        yield
+    finally:
+        network.set_attn_implementation(before)

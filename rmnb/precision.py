@@ -31,6 +31,8 @@ class CentredLinear(torch.nn.Linear):
         only that copy is kept.
     """
 
+    rounded: Tensor
+
     def __init__(self, linear: torch.nn.Linear):
         torch.nn.Module.__init__(self)
         self.in_features, self.out_features = linear.in_features, linear.out_features

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from rmnb.attention import SharedPrefix, UnsupportedAttention
-from rmnb.devices import plain_attention, upload
+from rmnb.devices import own_attention, upload
 from rmnb.dialogue import Prompt, check_protocol
 from rmnb.errors import InputError
 from rmnb.gated_heads import GatedHead, PromptHead
@@ -308,14 +308,3 @@ def _last_mlp_at(network, rows: torch.Tensor, last: torch.Tensor):
         yield
     finally:
         hook.remove()
-
-
-@contextlib.contextmanager
-def own_attention(network):
-    """The network's own attention for a while (`rmnb.devices.plain_attention`), in place of the shared-prefix one."""
-    before = network.config._attn_implementation
-    network.set_attn_implementation(plain_attention(network))
-    try:
-        yield
-    finally:
-        network.set_attn_implementation(before)

@@ -22,7 +22,6 @@ from rmnb.text_lists import part_sha256
 
 PROMPT = "greatest"
 DIRECTIONS = ("max", "min")
-SINGLE_STEPS, SINGLE_WIDTHS = 50, (4, 16, 64)
 _NAME = re.compile(r"(max|min)-(\d+)-(\w+)-(\d+)\.json")
 
 
@@ -74,22 +73,8 @@ def results(panel: Panel, model: str) -> dict[tuple[str, int, str, int], SearchR
     return found
 
 
-def found_texts(panel: Panel) -> pd.DataFrame:
-    """The best sequence of every model at every length: columns origin, direction, length, text.
-
-    At one token it is the scan's best that survives as text, else what greedy coordinate gradient found (seed 0).
-    """
-    rows = [
-        (model, direction, length, result.best["text"])
-        for model in panel.model_names
-        for (direction, length, method, seed), result in results(panel, model).items()
-        if seed == 0 and method == ("exhaustive" if length == 1 else "gcg")
-    ]
-    return pd.DataFrame(rows, columns=["origin", "direction", "length", "text"])
-
-
 def by_length(panel: Panel) -> pd.DataFrame:
-    """Rewards of what was found at each length.
+    """What was found at each length: at one token the scan's best that survives as text, else by GCG from seed 0.
 
     Returns
     -------
@@ -105,7 +90,7 @@ def by_length(panel: Panel) -> pd.DataFrame:
             if seed == 0 and method == ("exhaustive" if length == 1 else "gcg"):
                 reward = float(result.best["reward"])
                 z = (reward - mean) / deviation
-                rows.append((model, direction, length, reward, z, result.scored, result.best["text"]))
+                rows.append((model, direction, length, reward, z, result.scored, str(result.best["text"])))
     columns = ["model", "direction", "length", "reward", "z", "scored", "text"]
     return pd.DataFrame(rows, columns=columns).sort_values(["model", "direction", "length"], ignore_index=True)
 
@@ -123,9 +108,9 @@ def courses(panel: Panel) -> pd.DataFrame:
     for model in panel.model_names:
         found = results(panel, model)
         lengths = {length for _, length, method, _ in found if method == "random"}
+        mean, deviation = scale(panel, model) if lengths else (0.0, 1.0)
         for (direction, length, method, seed), result in found.items():
             if length in lengths:
-                mean, deviation = scale(panel, model)
                 sign = 1 if direction == "max" else -1
                 course = result.history.dropna(subset="best_reward")[["scored", "best_reward"]]
                 z = sign * (course["best_reward"].astype(float) - mean) / deviation
@@ -201,14 +186,14 @@ def transfer(panel: Panel) -> pd.DataFrame:
     InputError
         Something was found that a model has not scored yet.
     """
-    wanted = found_texts(panel)
+    wanted = part_sha256(by_length(panel)["text"].tolist())
     parts = []
     for judge in panel.model_names:
         path = transfer_path(panel, judge)
         if not path.exists():
             continue
         table, provenance = read_table(path)
-        if provenance["texts_sha256"] != part_sha256(wanted["text"].tolist()):
+        if provenance["texts_sha256"] != wanted:
             raise InputError(
                 f"{judge} has not scored all that was found: run `python -m rmnb.search.study {panel.name}`"
             )

@@ -1,4 +1,4 @@
-"""External data for the tests: the mirror beside the repository, where there is one."""
+"""What many tests need: the mirror of external data, where there is one, and a tiny model."""
 
 import os
 from pathlib import Path
@@ -17,6 +17,22 @@ def mirror() -> Path:
     if not directory or not Path(directory).is_dir():
         pytest.skip("needs external data: set RMNB_DATA_MIRROR to a directory laid out as owner/repository/commit/path")
     return Path(directory)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory) -> Path:
+    """A tiny decoder's checkpoint; a module that needs another kind defines its own."""
+    from checkpoints import write_decoder
+
+    return write_decoder(tmp_path_factory.mktemp("model"), rows=400)
+
+
+@pytest.fixture(scope="module")
+def rm(directory):
+    """The reward model in `directory`."""
+    import rmnb
+
+    return rmnb.load_reward_model(directory)
 
 
 def pytest_addoption(parser):

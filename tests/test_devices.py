@@ -1,38 +1,17 @@
 """Where a model lies never changes what it says; what a machine cannot do is said in one line."""
 
-import contextlib
-import functools
-import http.server
-import json
-import os
-import subprocess
-import sys
-import threading
-
 import numpy as np
 import pytest
 import torch
 from checkpoints import write_decoder, write_encoder
 
 import rmnb
-from rmnb import devices, store
-from rmnb.cli import main
+from rmnb import devices
 from rmnb.errors import InputError
-from rmnb.panel import find_spec
 from rmnb.scoring import PrefixScorer
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 WORDS = ["love", "war", "peace and water", "a"]
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory):
-    return write_decoder(tmp_path_factory.mktemp("llama"), rows=400)
-
-
-@pytest.fixture(scope="module")
-def rm(directory):
-    return rmnb.load_reward_model(directory)
 
 
 SPREAD = {"embed_tokens": "cpu", "rotary_emb": "cpu", "norm": "cpu"}
@@ -198,173 +177,6 @@ def test_attention_scores_are_capped_wherever_the_model_caps_them(architecture, 
     assert devices.plain_attention(network) == on_cpu
     monkeypatch.setattr(devices, "input_device", lambda network: torch.device("cuda"))
     assert devices.plain_attention(network) == on_gpu
-
-
-class Hub(http.server.BaseHTTPRequestHandler):
-    """A hub of three models: one gated, one of which nothing is known, one on a server that has broken down."""
-
-    def answer(self):
-        name = "/".join(self.path.removeprefix("/api/models").strip("/").split("/")[:2])
-        status, code = {"owner/gated": (403, "GatedRepo"), "owner/broken": (500, None)}.get(name, (401, "RepoNotFound"))
-        if name == "owner/gated" and self.path.startswith("/api/"):
-            status, code = 200, None  # what a gated model consists of is public, its files are not
-        if name == "owner/young":
-            status, code = 404, "RevisionNotFound"
-        tree = [
-            {"type": "file", "path": file, "size": 9, "oid": "0" * 40} for file in ("config.json", "tokenizer.json")
-        ]
-        siblings = [{"rfilename": entry["path"]} for entry in tree]
-        described = tree if "/tree/" in self.path else {"id": name, "sha": "0" * 40, "siblings": siblings}
-        body = json.dumps(described).encode() if status == 200 else b"{}"
-        self.send_response(status)
-        if code:
-            self.send_header("X-Error-Code", code)
-            self.send_header("X-Error-Message", "the hub says no")
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
-
-    do_GET = do_HEAD = answer
-
-    def log_message(self, *args):
-        pass
-
-
-@contextlib.contextmanager
-def hub():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-CASES = {
-    "owner/gated": "owner/gated is gated: accept its terms on the hub and set HF_TOKEN",
-    "owner/unknown": "owner/unknown: no such model on the hub (or a private one: set HF_TOKEN)",
-    "owner/young@v9": "owner/young: the hub has no revision 'v9' of it",
-    "owner/broken": "owner/broken: ",
-    "offline owner/model": "owner/model: not in the local hub cache, and the hub cannot be reached",
-}
-
-
-def test_each_refusal_of_the_hub_is_one_clear_line(tmp_path):
-    # In one process of its own: the hub's address is read when its library is imported.
-    code = """
-import sys, json
-from rmnb.errors import InputError
-from rmnb.hub import fetch
-for case in json.loads(sys.argv[1]):
-    source, _, revision = case.partition("@")
-    try:
-        print(fetch(source, revision or None))
-    except InputError as error:
-        print(json.dumps(str(error)))
-"""
-
-    def said(cases, endpoint):
-        environment = {key: value for key, value in os.environ.items() if "proxy" not in key.lower()}
-        environment |= {"HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path), "HF_HUB_DOWNLOAD_TIMEOUT": "5"}
-        command = [sys.executable, "-c", code, json.dumps(cases)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return [json.loads(line) for line in done.stdout.splitlines()]
-
-    online = [case for case in CASES if not case.startswith("offline")]
-    with hub() as endpoint:
-        lines = said(online, endpoint)
-    lines += said(["owner/model"], endpoint)  # nobody listens there any more
-    assert len(lines) == len(CASES)
-    for line, expected in zip(lines, CASES.values(), strict=True):
-        assert line.startswith(expected) and "\n" not in line
-
-
-def run(monkeypatch, *words) -> int:
-    monkeypatch.setattr(sys, "argv", ["rmnb", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return ended.value.code
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--part", "3/2"], "write which part of how many"),
-        (["--preset", "abacus"], "unknown preset 'abacus'"),
-        (["--device-map", "{cpu"], "--device-map is no JSON"),
-        (["--prompt", "greatest", "--prompt", "worst"], "several prompts do not fit into one --out FILE"),
-    ],
-)
-def test_wrong_options_of_a_scan_are_one_line_and_code_2(directory, tmp_path, monkeypatch, capsys, words, message):
-    assert run(monkeypatch, "scan", directory, "--out", tmp_path / "x.parquet", *words) == 2
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
-
-
-@pytest.fixture
-def panel(directory, tmp_path):
-    """The path of a panel of one tiny model and two prompts, with a store of its own."""
-    path = tmp_path / "tiny.yml"
-    prompts = [{"key": key, "text": f"What is the {key} thing?", "framing": "positive"} for key in ("best", "worst")]
-    models = [{"name": "tiny", "source": str(directory)}]
-    described = {"name": "tiny", "title": "Tiny", "scores": str(tmp_path / "scores")}
-    path.write_text(json.dumps(described | {"models": models, "prompts": prompts}))
-    return path
-
-
-def test_one_process_scans_several_prompts(panel, monkeypatch, tmp_path):
-    assert run(monkeypatch, "scan", "tiny", "--panel", panel, "--prompt", "best", "--prompt", "worst") == 0
-    best, worst = (store.read_scores(panel, "tiny", key) for key in ("best", "worst"))
-    assert len(best) == 400 and not best["score"].equals(worst["score"])
-    rm = rmnb.load_reward_model(find_spec("tiny", panel))
-    alone = rmnb.scan_vocabulary(rm, rmnb.load_panel(panel).prompt("worst"))
-    np.testing.assert_array_equal(worst["score"], alone["score"])
-    assert not list(tmp_path.rglob("*.partial"))
-
-
-def test_parts_that_were_scanned_apart_are_put_together_bit_for_bit(tmp_path, monkeypatch, capsys):
-    directory = write_decoder(tmp_path / "model", rows=4000)
-    whole, parts = tmp_path / "whole.parquet", tmp_path / "parts.parquet"
-    command = functools.partial(run, monkeypatch, "scan", directory, "--prompt", PROMPT, "--batch-size", 48)
-    assert command("--out", whole) == 0
-    for part in ("3/3", "1/3"):  # the second is never run: the last command finds that it is missing
-        assert command("--out", parts, "--part", part) == 0
-        assert not parts.exists()
-    kept = {file.name: file.stat().st_mtime_ns for file in tmp_path.glob("parts.parquet.partial/*.f32")}
-    assert len(kept) == 3  # of four: one in the first part, one in the second, two in the third
-    written = []
-    monkeypatch.setattr(store.Shards, "write", _noting(store.Shards.write, written))
-    assert command("--out", parts) == 0
-    assert written == [1024]
-    assert store.read_scan(parts)[1]["content_sha256"] == store.read_scan(whole)[1]["content_sha256"]
-
-
-def _noting(write, written):
-    def noted(self, piece, scores):
-        written.append(piece.start)
-        return write(self, piece, scores)
-
-    return noted
-
-
-def test_of_two_processes_that_begin_one_scan_the_first_sets_the_batch(rm, tmp_path, monkeypatch):
-    from rmnb import scanning
-
-    out = tmp_path / "scan.parquet"
-
-    def outrun(scorer, plan):
-        # While this process looks at its memory, another one begins the same scan with another batch size.
-        monkeypatch.setattr(scanning, "_batch_size", lambda scorer, plan: 16)
-        scanning.scan_part(rm, PROMPT, out, 2, 2)
-        return 32
-
-    monkeypatch.setattr(scanning, "_batch_size", outrun)
-    scan = scanning.scan_vocabulary(rm, PROMPT, output=out)
-    assert scan.attrs["provenance"]["batch_size"] == 16 == store.Shards.planned(out)["batch_size"]
 
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

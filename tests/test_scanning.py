@@ -23,11 +23,6 @@ def directory(tmp_path_factory) -> Path:
     return write_decoder(tmp_path_factory.mktemp("model"), rows=5000)
 
 
-@pytest.fixture(scope="module")
-def rm(directory):
-    return rmnb.load_reward_model(directory)
-
-
 def test_a_scan_has_one_row_for_each_id_of_the_embedding(rm):
     scan = rmnb.scan_vocabulary(rm, PROMPT)
     assert scan["token_id"].tolist() == list(range(5000))

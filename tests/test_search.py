@@ -41,11 +41,6 @@ def directory(tmp_path_factory):
     return write_decoder(tmp_path_factory.mktemp("small"), "qwen3")
 
 
-@pytest.fixture(scope="module")
-def rm(directory):
-    return rmnb.load_reward_model(directory)
-
-
 @pytest.mark.parametrize("direction", ["max", "min"])
 def test_one_token_tried_exhaustively_is_the_scans_own(big, direction):
     rm, scan = big

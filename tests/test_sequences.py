@@ -86,7 +86,8 @@ def test_models_of_one_panel_judge_the_same_texts(panel):
 
 def test_finds_that_nobody_has_judged_are_named(panel, monkeypatch):
     loaded = load_panel(panel)
-    monkeypatch.setattr(sequences, "found_texts", lambda _: sequences.by_length(loaded)[["text"]].iloc[:1])
+    found = sequences.by_length(loaded)
+    monkeypatch.setattr(sequences, "by_length", lambda _: found.iloc[:1])
     with pytest.raises(InputError, match="has not scored all that was found: run"):
         sequences.transfer(loaded)
 

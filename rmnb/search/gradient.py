@@ -12,10 +12,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from rmnb.attention import SharedPrefix
+from rmnb.devices import own_attention
 from rmnb.errors import InputError
 from rmnb.gated_heads import GatedHead
 from rmnb.models import RewardModel
-from rmnb.scoring import PrefixScorer, own_attention
+from rmnb.scoring import PrefixScorer
 
 
 class RewardGradient:

@@ -25,9 +25,7 @@ from rmnb.search.run import optimise
 from rmnb.sequences import (
     DIRECTIONS,
     PROMPT,
-    SINGLE_STEPS,
-    SINGLE_WIDTHS,
-    found_texts,
+    by_length,
     leads_its_base,
     natural_path,
     results,
@@ -42,7 +40,7 @@ from rmnb.text_lists import part_sha256
 LENGTHS = (2, 4, 8, 16)
 BUDGET, WIDTH = 2048, 32  # sequences scored by each search, and in one step
 METHODS, METHODS_LENGTH, SEEDS = ("gcg", "random", "exhaustive", "beam"), 8, (0, 1, 2)
-SINGLE_SEEDS = 10
+SINGLE_STEPS, SINGLE_WIDTHS, SINGLE_SEEDS = 50, (4, 16, 64), 10
 NATURAL_PAIRS = 150
 
 
@@ -113,10 +111,11 @@ def _single_tokens(known: ScannedTokens) -> pd.DataFrame:
 
 def score_transfer(rm: RewardModel, panel: Panel) -> None:
     """Let a model score what was found in every model, its own included, as text; again if more has been found."""
-    texts = found_texts(panel)
-    texts["reward"] = rm.score(panel.prompt(PROMPT).text, list(map(str, texts["text"])))
-    provenance = {**_provenance(rm, panel), "texts_sha256": part_sha256(list(map(str, texts["text"])))}
-    write_table(transfer_path(panel, rm.name), texts.drop(columns="text"), provenance)
+    found = by_length(panel)
+    texts = found["text"].tolist()
+    table = found[["model", "direction", "length"]].rename(columns={"model": "origin"})
+    table["reward"] = rm.score(panel.prompt(PROMPT).text, texts)
+    write_table(transfer_path(panel, rm.name), table, {**_provenance(rm, panel), "texts_sha256": part_sha256(texts)})
 
 
 def score_natural(rm: RewardModel, panel: Panel) -> None:

@@ -27,7 +27,8 @@ PARTS = {
     "test_disk": "disk and files",
     "test_memory": "memory",
     "test_numbers": "numbers",
-    "test_input": "input",
+    "test_panels": "input",
+    "test_texts": "input",
     "test_supply_chain": "supply chain",
 }
 COLUMNS = ["part", "attack", "tries", "survived", "lost", "outcome"]

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from checkpoints import write_decoder
 
 import rmnb
 from rmnb import store
@@ -20,16 +19,6 @@ from rmnb.scanning import scan_vocabulary
 from rmnb.scoring import PrefixScorer
 
 PROMPT = "What, in one word, is the greatest thing ever?"
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory):
-    return write_decoder(tmp_path_factory.mktemp("model"), rows=400)
-
-
-@pytest.fixture(scope="module")
-def rm(directory):
-    return rmnb.load_reward_model(directory)
 
 
 @pytest.fixture
