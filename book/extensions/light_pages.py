@@ -1,6 +1,7 @@
 """Pages without what nobody sees on them: icons that are not shown, a search index where nothing is searched.
 
-And with what is not seen but heard: a name for the arrows that open a part of the contents.
+And with what is not seen but heard: a name for the arrows that open a part of the contents, and no list that, by the
+roles of its entries, is none.
 
 The theme ships all of Font Awesome in one script of 1.5 MB, and every page loads it and the index of the whole book.
 When the book is built, the drawing of each icon that no page and no script names is taken out, and only the page that
@@ -15,7 +16,11 @@ from sphinx.util import logging
 _logger = logging.getLogger(__name__)
 _SCRIPT = Path("_static/scripts/fontawesome.js")
 _SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
-_ARROW = '<summary><span class="toctree-toggle"'
+#: What screen readers stumble over, and what stands there instead.
+_HEARD = {
+    '<summary><span class="toctree-toggle"': '<summary aria-label="pages of this part"><span class="toctree-toggle"',
+    '<div role="list" class="citation-list">': '<div class="citation-list">',
+}
 _USED = re.compile(r"\bfa-([a-z0-9-]+)")
 #: name:[width, height, [aliases], "code", "drawing" or ["drawing", "drawing"]]
 _ICON = re.compile(r'("?([\w-]+)"?:\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+",)("[^"]*"|\[[^\]]*\])(?=\])')
@@ -42,7 +47,8 @@ def lighten(app, error) -> None:
         text = page.read_text(encoding="utf-8")
         used.update(_USED.findall(text))
         lighter = text if page.name == "search.html" else _SEARCH.sub("", text)
-        lighter = lighter.replace(_ARROW, _ARROW.replace("<summary", '<summary aria-label="pages of this part"'))
+        for written, instead in _HEARD.items():
+            lighter = lighter.replace(written, instead)
         page.write_text(lighter, encoding="utf-8")
     for script in (output / "_static").rglob("*.js"):
         if script != path:

@@ -10,10 +10,10 @@ PAGES = sorted(
     for page in BOOK.rglob("*.html")
     if not {"_static", "_sources", "_downloads"} & set(page.relative_to(BOOK).parts)
 )
-HEAVIEST = 1_500_000  # bytes as a plain server sends them, the explorer's data left out
+HEAVIEST = 1_500_000  # bytes on the wire (Lighthouse's page weight), the explorer's data left out
 WEIGHT = """() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
     .filter(entry => !entry.name.includes("/explorer/data/"))
-    .reduce((sum, entry) => sum + entry.encodedBodySize, 0)"""
+    .reduce(([sent, unpacked], entry) => [sent + entry.encodedBodySize, unpacked + entry.decodedBodySize], [0, 0])"""
 
 
 def settle(page) -> None:
@@ -38,15 +38,16 @@ def test_page(name, site, watched, capsys):
     page = watched.page
     page.goto(f"{site}/{name}")
     settle(page)
-    weight = page.evaluate(WEIGHT)
+    weight, unpacked = page.evaluate(WEIGHT)
     with capsys.disabled():
-        print(f"\n{weight / 1e6:5.2f} MB  {name}", end=" ")
+        print(f"\n{weight / 1e6:5.2f} MB ({unpacked / 1e6:.2f} MB unpacked)  {name}", end=" ")
     assert not watched.troubles
     assert weight <= HEAVIEST
     assert page.title().strip()
     assert not violations(page)
 
     page.evaluate("() => { document.documentElement.dataset.theme = 'dark' }")
+    page.wait_for_timeout(400)  # the theme lets colours fade into one another
     ground = page.evaluate("() => getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g).map(Number)")
     assert max(ground[:3]) < 80
     dark = [found for found in violations(page) if found.startswith("color-contrast")]
