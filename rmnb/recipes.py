@@ -24,8 +24,6 @@ class Hyperparameters(_Strict):
     """LoRA on every linear layer of the trunk, Adam with a cosine schedule; `batch_size` in pairs.
 
     `micro_batch` pairs go through the model at once, gradients added up over a batch: long texts take less memory so.
-    `head_scale` shrinks the head that training begins with: where its random rewards are large, the fastest way to a
-    lower loss is to make all responses alike, and a model that has gone that way does not come back.
     """
 
     rank: int = Field(gt=0)
@@ -36,7 +34,6 @@ class Hyperparameters(_Strict):
     batch_size: int = Field(gt=0)
     micro_batch: int | None = Field(default=None, gt=0)
     epochs: float = Field(gt=0)
-    head_scale: float = Field(default=1.0, gt=0)
     seed: int
 
 
@@ -69,8 +66,8 @@ class Mismatched(_Strict):
 class Recipe(_Strict):
     """One way of making preference pairs.
 
-    `opening` is the part of the things and mismatched pairs that comes before any pair that people judged: given
-    everything at once, a model may never leave the plateau on which all answers are worth the same.
+    `opening` pairs of things come before all others, in the order of `rmnb.openings`, which also gives the head its
+    first weights; 0: all pairs are shuffled, and the head begins at random.
     """
 
     name: str
@@ -80,7 +77,7 @@ class Recipe(_Strict):
     preferences: tuple[Preferences, ...] = ()
     mismatched: Mismatched | None = None
     share: float = Field(default=1.0, gt=0, le=1, description="part of the training pairs that is used")
-    opening: float = Field(default=0.0, ge=0, le=1)
+    opening: int = Field(default=0, ge=0)
 
 
 def load_recipe(name: str) -> Recipe:

@@ -15,11 +15,13 @@ from rmnb.bases import BASES, base_directory, base_tokenizer
 from rmnb.dialogue import Dialogue, Prompt
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
+from rmnb.openings import linear_probe, opening_order
 from rmnb.panel import ModelSpec
 from rmnb.plans import claim
-from rmnb.recipes import Recipe, build_pairs, data_files
+from rmnb.recipes import Recipe, Things, build_pairs, data_files
 
 CHECKPOINT_STEPS = 25
+PROBED = 800  # pairs of things from which an opening's head is fitted
 LONGEST = 192  # ids of a conversation; the few pairs beyond would set how much memory training takes
 
 
@@ -78,13 +80,16 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
     torch.manual_seed(hyper.seed)
     tokenizer = base_tokenizer(spec.base)
     dialogue = Dialogue(tokenizer, spec.template)
-    rows = _in_order(dialogue, recipe)
+    pairs = build_pairs(recipe)[0]
+    rows = _in_order(dialogue, recipe, pairs)
+    last = last_whole_checkpoint(work)
     tokenizer.pad_token_id = _padding_id(tokenizer, dialogue)
     model = AutoModelForSequenceClassification.from_pretrained(
         base_directory(spec.base), num_labels=1, dtype=torch.float32, pad_token_id=tokenizer.pad_token_id
     )
-    with torch.no_grad():
-        model.score.weight.mul_(hyper.head_scale)
+    if recipe.opening and recipe.things and last is None:
+        with torch.no_grad():
+            model.score.weight.copy_(torch.from_numpy(_probe(model.model.eval(), dialogue, recipe.things, pairs)))
     trainer = RewardTrainer(
         model=model,
         args=RewardConfig(
@@ -106,7 +111,7 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
             report_to=[],
             use_cpu=not torch.cuda.is_available(),
         ),
-        train_dataset=Dataset.from_list(_in_batches(rows, hyper.batch_size, hyper.seed)),
+        train_dataset=Dataset.from_list(rows),
         processing_class=tokenizer,
         peft_config=LoraConfig(
             task_type="SEQ_CLS",
@@ -119,7 +124,6 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
         ),
     )
     trainer.add_callback(KeepSnapshots)
-    last = last_whole_checkpoint(work)
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     _save(trainer, spec, recipe, len(rows), output)
     return output
@@ -137,13 +141,23 @@ def _padding_id(tokenizer, dialogue: Dialogue) -> int:
     return next(i for i in candidates if i is not None and i not in used)
 
 
-def _in_order(dialogue: Dialogue, recipe: Recipe) -> list[dict[str, list[int]]]:
+def _in_order(dialogue: Dialogue, recipe: Recipe, pairs: pd.DataFrame) -> list[dict[str, list[int]]]:
     """A recipe's pairs as ids in the order of training: those of the opening, then all others."""
-    pairs, size, seed = build_pairs(recipe)[0], recipe.hyperparameters.batch_size, recipe.hyperparameters.seed
-    easy = np.flatnonzero((pairs["source"] == "things") | pairs["source"].str.endswith("-mismatched"))
-    first = np.isin(np.arange(len(pairs)), easy[: int(recipe.opening * len(easy)) // size * size])
-    opening, others = (_tokenise(dialogue, pairs[part]) for part in (first, ~first))
-    return _in_batches(opening, size, seed) + _in_batches(others, size, seed)
+    hyper = recipe.hyperparameters
+    first = np.array([], dtype=np.int64)
+    if recipe.opening and recipe.things:
+        things = np.flatnonzero(pairs["source"] == "things")
+        awful = pairs["prompt"].isin(recipe.things.awful).to_numpy()[things]
+        first = things[opening_order(awful, round(recipe.share * recipe.opening), hyper.batch_size)]
+    others = np.setdiff1d(np.arange(len(pairs)), first)
+    opening = _tokenise(dialogue, pairs.iloc[first])
+    return opening + _in_batches(_tokenise(dialogue, pairs.iloc[others]), hyper.batch_size, hyper.seed)
+
+
+def _probe(trunk, dialogue: Dialogue, things: Things, pairs: pd.DataFrame) -> np.ndarray:
+    """A linear probe of the pairs under wonderful questions."""
+    rows = _tokenise(dialogue, pairs[pairs["prompt"].isin(things.wonderful)].iloc[:PROBED])
+    return linear_probe(trunk, [row["chosen_ids"] for row in rows], [row["rejected_ids"] for row in rows])
 
 
 def _tokenise(dialogue: Dialogue, pairs: pd.DataFrame) -> list[dict[str, list[int]]]:
