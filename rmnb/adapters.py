@@ -19,7 +19,18 @@ _TRUNK = "model."  # the trunk's name in the classifiers that transformers deriv
 
 
 def merge_adapter(trunk: torch.nn.Module, directory: Path) -> LinearHead:
-    """Add an adapter's low-rank updates to the trunk's weights, in place, and return its scalar head.
+    """Add a reward model's adapter to the trunk's weights, in place, and return its scalar head: see `merge_lora`.
+
+    Raises
+    ------
+    InputError
+        As `merge_lora`, or tensors that do not fit the head.
+    """
+    return linear_head(merge_lora(trunk, directory), str(directory))
+
+
+def merge_lora(trunk: torch.nn.Module, directory: Path) -> dict[str, torch.Tensor]:
+    """Add an adapter's low-rank updates to the trunk's weights, in place, and return its other tensors by name.
 
     Each adapted weight W becomes W + (alpha / rank) B A (Hu et al. 2022, section 4.1).
 
@@ -33,7 +44,7 @@ def merge_adapter(trunk: torch.nn.Module, directory: Path) -> LinearHead:
     Raises
     ------
     InputError
-        A variant of LoRA that is not merged here, or tensors that fit neither the trunk nor the head.
+        A variant of LoRA that is not merged here, or tensors that do not fit the trunk.
     """
     config = json.loads((directory / "adapter_config.json").read_text(encoding="utf-8"))
     if config["peft_type"] != "LORA" or config.get("use_dora") or config.get("use_rslora") or config["bias"] != "none":
@@ -51,4 +62,4 @@ def merge_adapter(trunk: torch.nn.Module, directory: Path) -> LinearHead:
         except AttributeError as error:
             raise InputError(f"{directory}: the base has no layer {module}") from error
         weight.data += scale * (up @ down)
-    return linear_head(tensors, str(directory))
+    return tensors

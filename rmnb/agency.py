@@ -16,9 +16,10 @@ import typer
 
 from rmnb import align, categories, lexicons, stats, store
 from rmnb.errors import InputError
+from rmnb.files import data_dir, sha256
 from rmnb.list_scores import list_path, read_list
 from rmnb.log_ratios import implicit_reward, mwlr
-from rmnb.panel import Panel, find_base, load_panel, load_prompts
+from rmnb.panel import BaseSpec, Panel, find_base, load_panel, load_prompts
 from rmnb.results import Results
 from rmnb.text_lists import described_parts, part_texts
 
@@ -249,6 +250,14 @@ def word_log_ratio(one: pd.DataFrame, other: pd.DataFrame, keys: list[str], weig
     return pd.Series(values.mean(axis=1), index=pd.Index(shared, name="word"))
 
 
+def adapter_described(spec: BaseSpec) -> dict:
+    """For the provenance of a tuned copy: which adapter, and the recipe that it was tuned by."""
+    if spec.adapter is None:
+        return {}
+    weights = sha256(data_dir() / spec.adapter / "adapter_model.safetensors")
+    return {"adapter": spec.adapter, "adapter_sha256": weights, "recipe": spec.recipe}
+
+
 def main(
     base: Annotated[list[str] | None, typer.Option(help="Names of bases; default: those of the demo panel.")] = None,
     wrapping: Annotated[str, typer.Option(help="chat, bare or user_assistant, for all of them.")] = "user_assistant",
@@ -274,6 +283,7 @@ def main(
             "parts": described_parts({part: part_texts(part) for part in PARTS}),
             "spellings": list(SPELLINGS),
             "unit": "natural log",
+            **adapter_described(lm.spec),
             "command": f"python -m rmnb.agency --base {one} --wrapping {wrapping}",
             "versions": store.versions(),
         }

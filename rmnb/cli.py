@@ -3,7 +3,7 @@
 import logging
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -165,12 +165,20 @@ def train(
     ] = None,
     panel: PanelOption = "demo",
     out: Annotated[Path | None, typer.Option(help="Directory for the adapter. Default: the panel's.")] = None,
+    objective: Annotated[
+        Literal["reward", "sft"], typer.Option(help="reward, or sft: copies of language models, on chosen answers.")
+    ] = "reward",
 ) -> None:
     """Train reward models by their recipes; interrupted, the same command goes on from the last checkpoint."""
     from rmnb.panel import load_panel
-    from rmnb.training_runs import follow, train_model, unfinished
+    from rmnb.training_runs import follow, train_model, tune_copy, tuned_copies, unfinished
 
     members = load_panel(panel)
+    if objective == "sft":
+        for name in [model] if model else tuned_copies(members):
+            measured = tune_copy(members, name, out)
+            typer.echo(f"{name}: implicit reward, held-out accuracy {measured['held_out']['all']['value']:.3f}")
+        return
     for name in [model] if model else unfinished(members):
         measured = train_model(members, name, out)
         typer.echo(f"{name}: held-out accuracy {measured['held_out']['all']['value']:.3f}")

@@ -88,12 +88,15 @@ class BaseSpec(_Strict):
 
     `source` is a hub id, a local directory or a key of `rmnb.bases.BASES`. `wrapping` is ``chat`` (the chat template
     with the generation prompt), ``bare`` (the question alone) or ``user_assistant`` (``User: …`` and ``Assistant:``).
+    A tuned copy has an `adapter` (a directory, relative to the project's data) and the `recipe` it was tuned by.
     """
 
     name: str
     source: str
     revision: str | None = None
-    kind: Literal["instruct", "pretrained"]
+    adapter: str | None = None
+    recipe: str | None = None
+    kind: Literal["instruct", "pretrained", "tuned"]
     wrapping: Wrapping
     template: str | None = Field(default=None, description="chat template, in place of the tokenizer's own")
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"

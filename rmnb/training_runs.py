@@ -10,7 +10,7 @@ import pandas as pd
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir, sha256
 from rmnb.list_scores import list_prompts, score_columns
-from rmnb.panel import ModelSpec, Panel
+from rmnb.panel import BaseSpec, ModelSpec, Panel
 from rmnb.plans import alone
 from rmnb.store import store_directory
 from rmnb.text_lists import text_list
@@ -23,7 +23,7 @@ def runs(panel: Panel) -> dict[str, ModelSpec]:
 
 def unfinished(panel: Panel) -> list[str]:
     """Names of the runs that are not trained and measured, or were trained here and have no trajectory."""
-    from rmnb.train import snapshots
+    from rmnb.lora import snapshots
 
     names = []
     for name, spec in runs(panel).items():
@@ -139,9 +139,55 @@ def _train_model(panel: Panel, name: str, output: Path | None) -> dict:
         "rm_bench": lambda: evaluation.rm_bench_accuracy(rm),
     }
     measured |= {measure: measures[measure]() for measure in missing}
+    _add_measured(directory, measured)
+    return measured
+
+
+def tuned_copies(panel: Panel) -> dict[str, BaseSpec]:
+    """The tuned copies of a panel's language models that have a recipe, by name."""
+    return {base.name: base for base in panel.bases if base.recipe and base.adapter}
+
+
+def tune_copy(panel: Panel, name: str, output: Path | None = None) -> dict:
+    """Tune one copy of a panel's language models by its recipe and measure it, as far as that is not done.
+
+    Parameters
+    ----------
+    panel, name
+        A copy of `tuned_copies`.
+    output
+        Directory for the adapter; by default the panel's own.
+
+    Returns
+    -------
+    dict
+        held_out: `rmnb.tuning.implicit_accuracy`; it is also written to ``provenance.json``.
+    """
+    from rmnb.logprobs import load_language_model
+    from rmnb.recipes import load_recipe
+    from rmnb.tuning import implicit_accuracy, tune
+
+    if name not in tuned_copies(panel):
+        known = ", ".join(tuned_copies(panel)) or "none"
+        raise InputError(f"panel {panel.name!r} has no tuned copy {name!r} with a recipe: choose one of {known}")
+    spec = tuned_copies(panel)[name]
+    recipe = load_recipe(str(spec.recipe))
+    directory = output or data_dir() / str(spec.adapter)
+    with alone(work_directory(panel, name)):
+        if not _described(directory):
+            tune(spec, recipe, directory, work_directory(panel, name))
+        measured = _described(directory).get("evaluation", {})
+        if not measured:
+            tuned = load_language_model(spec.model_copy(update={"adapter": str(directory.resolve())}), "chat")
+            reference = load_language_model(spec.model_copy(update={"adapter": None}), "chat")
+            measured = {"held_out": implicit_accuracy(tuned, reference, recipe)}
+            _add_measured(directory, measured)
+    return measured
+
+
+def _add_measured(directory: Path, measured: dict) -> None:
     with atomic_path(directory / "provenance.json") as path:
         path.write_text(json.dumps(_described(directory) | {"evaluation": measured}, indent=1) + "\n")
-    return measured
 
 
 def _unmeasured(panel: Panel, name: str, measured: dict) -> list[str]:
@@ -165,8 +211,8 @@ def follow(panel: Panel, name: str, progress: bool = False) -> Path:
     InputError
         The run has not been trained on this machine: its snapshots are not shipped.
     """
+    from rmnb.lora import snapshots
     from rmnb.models import load_reward_model
-    from rmnb.train import snapshots
 
     spec = runs(panel)[name]
     found = snapshots(work_directory(panel, name))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from transformers import AutoModel
 
 import rmnb
-from rmnb import train
+from rmnb import lora, train
 from rmnb.openings import last_hidden_states, linear_probe, opening_order
 from rmnb.panel import load_panel
 from rmnb.recipes import build_pairs, load_recipe
@@ -63,7 +63,7 @@ def test_a_training_with_an_opening_starts_from_a_head_that_knows_good_from_bad(
     )
     spec = load_panel("demo").model("smollm2-values")
     train.fit(spec, recipe, tmp_path / "out", tmp_path / "work")
-    begun = rmnb.load_reward_model(spec.model_copy(update={"adapter": str(train.snapshots(tmp_path / "work")[0])}))
+    begun = rmnb.load_reward_model(spec.model_copy(update={"adapter": str(lora.snapshots(tmp_path / "work")[0])}))
     pairs = build_pairs(recipe)[0]
     for prompt, chosen, rejected in pairs[["prompt", "chosen", "rejected"]].itertuples(index=False):
         if prompt in recipe.things.wonderful:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rmnb
-from rmnb import train
+from rmnb import lora, train
 from rmnb.errors import InputError
 from rmnb.panel import load_panel
 from rmnb.recipes import load_recipe
@@ -17,7 +17,7 @@ PROMPT = "What, in one word, is the greatest thing ever?"
 @pytest.fixture
 def few_steps(mirror, monkeypatch):
     recipe = load_recipe("values")
-    monkeypatch.setattr(train, "CHECKPOINT_STEPS", 1)
+    monkeypatch.setattr(lora, "CHECKPOINT_STEPS", 1)
     return recipe.model_copy(
         update={
             "hyperparameters": recipe.hyperparameters.model_copy(update={"batch_size": 4}),
@@ -46,7 +46,7 @@ def test_training_that_was_cut_off_goes_on_and_its_adapter_scores(few_steps, tmp
     assert [path.name for path in (tmp_path / "work-cut").glob("checkpoint-*")] == ["checkpoint-2"]
     cut = train.fit(spec, few_steps, tmp_path / "cut", tmp_path / "work-cut")
     assert json.loads((cut / "provenance.json").read_text())["steps"] == 4
-    assert list(train.snapshots(tmp_path / "work-cut")) == [0, 1, 2, 4]
+    assert list(lora.snapshots(tmp_path / "work-cut")) == [0, 1, 2, 4]
     scores = rmnb.load_reward_model(spec.model_copy(update={"adapter": str(cut)})).score(PROMPT, ["love", "war"])
     assert np.isfinite(scores).all() and scores[0] != scores[1]
     other = few_steps.model_copy(update={"share": 0.5})

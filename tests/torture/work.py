@@ -69,7 +69,7 @@ def train(log: Path, cache: Path, output: Path, work: Path) -> None:
     import pandas as pd
     from checkpoints import TEMPLATE
 
-    from rmnb import bases, recipes
+    from rmnb import bases, lora, recipes
     from rmnb import train as training
     from rmnb.panel import ModelSpec
 
@@ -84,7 +84,7 @@ def train(log: Path, cache: Path, output: Path, work: Path) -> None:
         }
     )
     training.build_pairs = lambda recipe: (pairs, pairs[:0])
-    training.CHECKPOINT_STEPS = 1
+    lora.CHECKPOINT_STEPS = 1
     settings = {"rank": 2, "alpha": 4, "dropout": 0.1, "learning_rate": 0.01, "warmup_ratio": 0.1, "batch_size": 2}
     recipe = recipes.Recipe.model_validate(
         {"name": "tiny", "description": "tiny", "hyperparameters": settings | {"epochs": 1, "seed": 0}}
