@@ -28,7 +28,7 @@ test: env ## Run the tests
 site-test: env ## Look at every page of the built book in a browser (needs Chromium)
 	$(BIN)/pytest tests/site
 
-torture: env ## Kill it, fill its disk, feed it nonsense: every attack, and the table of the book (about half an hour)
+torture: env ## Kill it, fill its disk, feed it nonsense: every attack, and the table of the book (about six minutes)
 	$(BIN)/pytest tests/torture --torture data/torture/table.csv
 
 vulnerabilities: ## Ask whether a pinned package is known to be vulnerable (needs the network; nothing of it is installed)

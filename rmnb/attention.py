@@ -12,6 +12,7 @@ from torch import Tensor
 from transformers import AttentionInterface
 
 NAME = "rmnb_shared_prefix"
+QUERIES = 512  # of a prefix that attend at once: scores of a long one grow with its length, not with its square
 _KINDS = {"full_attention", "sliding_attention"}
 
 
@@ -83,11 +84,16 @@ def shared_prefix_attention(
     kv_heads = key.shape[1]
     query = query.reshape(batch, kv_heads, heads // kv_heads, length, size)
     scale = float(size**-0.5 if scaling is None else scaling)
-    own = _own_scores(query, key, scale, softcap, sliding_window)
     if shared_prefix.filling:
         shared_prefix.layers[module.layer_idx] = (key[0].clone(), value[0].clone())
-        weights = own.softmax(-1, dtype=_at_least_float32(query)).to(query.dtype)
-        return _merge(torch.einsum("bkgij,bkjd->bigkd", weights, value)), None
+        parts = []
+        for part in query.split(QUERIES, dim=3):
+            seen = sum(done.shape[1] for done in parts) + part.shape[3]
+            own = _own_scores(part, key[:, :, :seen], scale, softcap, sliding_window)
+            weights = own.softmax(-1, dtype=_at_least_float32(query)).to(query.dtype)
+            parts.append(torch.einsum("bkgij,bkjd->bigkd", weights, value[:, :, :seen]))
+        return _merge(torch.cat(parts, dim=1)), None
+    own = _own_scores(query, key, scale, softcap, sliding_window)
     keys, values = shared_prefix.layers[module.layer_idx]
     # One product a key-value head: all rows, grouped heads and positions of the batch against the one copy of the keys.
     rows = query.transpose(0, 1).reshape(kv_heads, -1, size)
@@ -108,10 +114,13 @@ def _at_least_float32(tensor: Tensor) -> torch.dtype:
 
 
 def _own_scores(query: Tensor, key: Tensor, scaling: float, softcap: float | None, window: int | None) -> Tensor:
-    """Scores within each row, [batch, kv_heads, group, length, length], later (and too distant) positions hidden."""
+    """Scores within each row, [batch, kv_heads, group, queries, keys], later (and too distant) positions hidden.
+
+    The queries are those of the last keys.
+    """
     scores = _cap(torch.einsum("bkgid,bkjd->bkgij", query, key) * scaling, softcap)
     position = torch.arange(key.shape[2], device=key.device)
-    distance = position[:, None] - position[None, :]
+    distance = position[-query.shape[3] :, None] - position[None, :]
     hidden = distance < 0 if window is None else (distance < 0) | (distance >= window)
     return scores.masked_fill(hidden, -torch.inf)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import rmnb
-from rmnb import memory
+from rmnb import attention, memory
 from rmnb.errors import InputError
 from rmnb.heads import LinearHead
 from rmnb.scoring import NonFiniteReward, PrefixScorer, common_prefix, score_continuations
@@ -32,7 +32,7 @@ def llama(tmp_path_factory):
 
 
 @pytest.mark.parametrize("architecture", DECODERS)
-def test_sharing_the_prefix_gives_the_reward_of_the_plain_pass(architecture, tmp_path):
+def test_sharing_the_prefix_gives_the_reward_of_the_plain_pass(architecture, tmp_path, monkeypatch):
     rm = rmnb.load_reward_model(write_decoder(tmp_path, architecture))
     reference = AutoModelForSequenceClassification.from_pretrained(tmp_path, attn_implementation="eager").eval()
     assert rm.plain_because is None
@@ -45,6 +45,8 @@ def test_sharing_the_prefix_gives_the_reward_of_the_plain_pass(architecture, tmp
     got = score_continuations(rm, prefix, continuations, batch_size=7)
     assert expected.std() > 0.1
     np.testing.assert_allclose(got, expected, atol=1e-4)
+    monkeypatch.setattr(attention, "QUERIES", WINDOW - 1)  # a long prefix attends in parts
+    np.testing.assert_allclose(score_continuations(rm, prefix, continuations), expected, atol=1e-4)
     whole = dataclasses.replace(rm, plain_because="on purpose")
     np.testing.assert_allclose(score_continuations(whole, prefix, continuations), expected, atol=1e-4)
 

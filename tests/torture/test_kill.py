@@ -98,7 +98,7 @@ def test_a_scan(number, scan, root, attack, times):
         assert contents(root / place) == contents(root / "whole")
 
     with attack(f"a scan ended by {number.name} at random instants") as tries:
-        kill_again_and_again(tries, number, times(1, 17), scan, check)
+        kill_again_and_again(tries, number, times(1, 50), scan, check)
         tries.note = "files bit-identical to those of a scan left alone, none left over"
 
 
@@ -155,5 +155,5 @@ def test_a_training_run(number, training, root, attack, times):
         assert not [file for file in two.rglob("*") if file.suffix == ".part" or file.name.startswith(".")]
 
     with attack(f"a training run ended by {number.name} at random instants") as tries:
-        kill_again_and_again(tries, number, times(1, 17), training, check)
+        kill_again_and_again(tries, number, times(1, 50), training, check)
         tries.note = "adapters of all steps equal to those of a run left alone"
