@@ -35,8 +35,13 @@ def test_the_figure_marks_every_choice_and_tells_the_headline_apart():
     figures.specification_curve(upper, lower, table, "slope")
     labels = {label.get_text() for label in lower.get_yticklabels()}
     assert labels == {"unit: token", "unit: word", "lexicon: a", "lexicon: b", "lexicon: c"}
-    marks = sum(len(collection.get_offsets()) for collection in lower.collections)
-    assert marks == len(table) * len(CHOICES)
+    marks = {line.get_color(): 0 for line in lower.lines}
+    for line in lower.lines:
+        marks[line.get_color()] += len(line.get_xdata())
+    headlines = int(table["headline"].sum())
+    assert sorted(marks.values()) == [headlines * len(CHOICES), (len(table) - headlines) * len(CHOICES)]
+    heights = {tuple(line.get_ydata()) for line in upper.lines if line.get_marker() == "o"}
+    assert heights == {tuple(table.loc[chosen, "value"]) for chosen in (table["headline"], ~table["headline"])}
     plt.close("all")
 
 

@@ -4,7 +4,7 @@ And with what is not seen but heard: a name for the arrows that open a part of t
 roles of its entries, is none.
 
 The theme ships all of Font Awesome in one script of 1.5 MB, and every page loads it and the index of the whole book.
-When the book is built, the drawing of each icon that no page and no script names is taken out, and only the page that
+When the book is built, each icon that no page and no script names is taken out, and only the page that
 searches (to which the search field of every page leads) keeps the index.
 """
 
@@ -22,16 +22,16 @@ _HEARD = {
     '<div role="list" class="citation-list">': '<div class="citation-list">',
 }
 _USED = re.compile(r"\bfa-([a-z0-9-]+)")
-#: name:[width, height, [aliases], "code", "drawing" or ["drawing", "drawing"]]
-_ICON = re.compile(r'("?([\w-]+)"?:\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+",)("[^"]*"|\[[^\]]*\])(?=\])')
+#: name:[width, height, [aliases], "code", "drawing" or ["drawing", "drawing"]], and the comma after it
+_ICON = re.compile(r'"?([\w-]+)"?:\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+",(?:"[^"]*"|\[[^\]]*\])\],?')
 
 
 def without_unused(script: str, used: set[str]) -> str:
-    """Font Awesome's script with an empty drawing for each icon that is not `used`, under its name or an alias."""
+    """Font Awesome's script without each icon that is not `used`, under its name or an alias."""
 
     def kept(icon: re.Match[str]) -> str:
-        names = {icon[2], *re.findall(r'"([\w-]+)"', icon[3])}
-        return icon[0] if names & used else icon[1] + '""'
+        names = {icon[1], *re.findall(r'"([\w-]+)"', icon[2])}
+        return icon[0] if names & used else ""
 
     return _ICON.sub(kept, script)
 

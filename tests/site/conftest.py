@@ -1,12 +1,10 @@
 """The built book, served from this machine to a browser that has no other network."""
 
 import contextlib
-import gzip
-import io
 import shutil
 import threading
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -20,27 +18,10 @@ if not (BOOK / "index.html").exists():
     pytest.exit(f"no book in {BOOK}: run `make book` first", returncode=2)
 
 
-@cache
-def compressed(path: Path) -> bytes:
-    return gzip.compress(path.read_bytes(), compresslevel=6)
-
-
 class Server(SimpleHTTPRequestHandler):
-    """A silent server that compresses text, as GitHub Pages does; with another directory for the explorer's data."""
+    """As `python -m http.server`, but silent, and with another directory for the explorer's data if one is given."""
 
     data: Path | None = None
-
-    def send_head(self):
-        path = Path(self.translate_path(self.path))
-        if path.suffix not in {".html", ".css", ".js", ".json", ".svg", ".xml", ".txt"} or not path.is_file():
-            return super().send_head()
-        body = compressed(path)
-        self.send_response(200)
-        self.send_header("Content-Type", self.guess_type(str(path)))
-        self.send_header("Content-Encoding", "gzip")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        return io.BytesIO(body)
 
     def translate_path(self, path: str) -> str:
         found = super().translate_path(path)
