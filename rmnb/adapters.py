@@ -11,11 +11,20 @@ import torch
 from safetensors.torch import load_file
 
 from rmnb.errors import InputError
+from rmnb.files import data_dir
 from rmnb.head_formats import linear_head
 from rmnb.heads import LinearHead
 
 _PREFIX = "base_model.model."  # of every tensor that PEFT writes
 _TRUNK = "model."  # the trunk's name in the classifiers that transformers derives for decoders
+
+
+def shipped_adapter(name: str, adapter: str) -> Path:
+    """The directory of a model's adapter, given relative to the project's data; InputError if nothing is there."""
+    directory = data_dir() / adapter
+    if not (directory / "adapter_model.safetensors").exists():
+        raise InputError(f"{name}: no adapter at {directory}: run `rmnb train {name}`, or set RMNB_DATA")
+    return directory
 
 
 def merge_adapter(trunk: torch.nn.Module, directory: Path) -> LinearHead:

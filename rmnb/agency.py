@@ -5,7 +5,6 @@ the bases of the demo panel.
 """
 
 import functools
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -249,17 +248,6 @@ def word_log_ratio(one: pd.DataFrame, other: pd.DataFrame, keys: list[str], weig
     function = mwlr if weighted else implicit_reward
     values = function(one.loc[shared, keys].to_numpy(), other.loc[shared, keys].to_numpy())
     return pd.Series(values.mean(axis=1), index=pd.Index(shared, name="word"))
-
-
-def implicit_accuracies(panel: Panel) -> dict[str, dict[str, dict]]:
-    """What was measured of a panel's tuned copies: held-out accuracy of the implicit reward, by copy and source."""
-    found = {}
-    for base in panel.bases:
-        path = data_dir() / (base.adapter or "-") / "provenance.json"
-        if path.exists():
-            measured = json.loads(path.read_text(encoding="utf-8")).get("evaluation", {}).get("held_out", {})
-            found[base.name] = {source: accuracy for source, accuracy in measured.items() if source != "all"}
-    return found
 
 
 def adapter_described(spec: BaseSpec) -> dict:

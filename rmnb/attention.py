@@ -87,9 +87,9 @@ def shared_prefix_attention(
     if shared_prefix.filling:
         shared_prefix.layers[module.layer_idx] = (key[0].clone(), value[0].clone())
         parts = []
-        for part in query.split(QUERIES, dim=3):
-            seen = sum(done.shape[1] for done in parts) + part.shape[3]
-            own = _own_scores(part, key[:, :, :seen], scale, softcap, sliding_window)
+        for start in range(0, length, QUERIES):
+            seen = min(start + QUERIES, length)  # keys up to the part's last query; later ones are hidden from it
+            own = _own_scores(query[:, :, :, start:seen], key[:, :, :seen], scale, softcap, sliding_window)
             weights = own.softmax(-1, dtype=_at_least_float32(query)).to(query.dtype)
             parts.append(torch.einsum("bkgij,bkjd->bigkd", weights, value[:, :, :seen]))
         return _merge(torch.cat(parts, dim=1)), None

@@ -166,15 +166,19 @@ def train(
     panel: PanelOption = "demo",
     out: Annotated[Path | None, typer.Option(help="Directory for the adapter. Default: the panel's.")] = None,
     objective: Annotated[
-        Literal["reward", "sft"], typer.Option(help="reward, or sft: copies of language models, on chosen answers.")
+        Literal["reward", "sft"],
+        typer.Option(help="What to train where no model is named: reward models, or (sft) copies of language models."),
     ] = "reward",
 ) -> None:
-    """Train reward models by their recipes; interrupted, the same command goes on from the last checkpoint."""
+    """Train reward models by their recipes, or tune copies of language models on the answers that people chose.
+
+    Interrupted, the same command goes on from the last checkpoint.
+    """
     from rmnb.panel import load_panel
     from rmnb.training_runs import follow, train_model, tune_copy, tuned_copies, unfinished
 
     members = load_panel(panel)
-    if objective == "sft":
+    if objective == "sft" or model in tuned_copies(members):
         for name in [model] if model else tuned_copies(members):
             measured = tune_copy(members, name, out)
             typer.echo(f"{name}: implicit reward, held-out accuracy {measured['held_out']['all']['value']:.3f}")

@@ -14,12 +14,11 @@ import pandas as pd
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
-from rmnb.adapters import merge_lora
+from rmnb.adapters import merge_lora, shipped_adapter
 from rmnb.bases import BASES, base_directory
 from rmnb.devices import input_device
 from rmnb.dialogue import Dialogue
 from rmnb.errors import InputError
-from rmnb.files import data_dir
 from rmnb.hub import fetch
 from rmnb.models import quiet_transformers
 from rmnb.panel import BaseSpec, PromptSpec, Wrapping
@@ -108,7 +107,7 @@ def load_language_model(
     except (ValueError, OSError) as error:
         raise InputError(f"{source}: {' '.join(str(error).split())[:200]}") from error
     if spec.adapter:
-        merge_lora(network.base_model, data_dir() / spec.adapter)
+        merge_lora(network.base_model, shipped_adapter(spec.name, spec.adapter))
     return LanguageModel(spec, network.eval().requires_grad_(False), Dialogue(tokenizer, template))
 
 

@@ -7,21 +7,46 @@ import shutil
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rmnb.bases import BASES
+from rmnb.bases import BASES, base_tokenizer
 from rmnb.dialogue import Dialogue
+from rmnb.errors import InputError
 from rmnb.files import atomic_path
+from rmnb.plans import claim
 from rmnb.recipes import Hyperparameters, Recipe, data_files
 
 CHECKPOINT_STEPS = 25
 LONGEST = 192  # ids of a conversation; the few pairs beyond would set how much memory training takes
 
 
-def arguments(hyper: Hyperparameters, work: Path) -> dict:
+def begin(base: str, template: str | None, recipe: Recipe, work: Path, **objective: str) -> Dialogue:
+    """Claim `work` for a run, set the seed, and return the base's dialogue; its tokenizer pads with an id of its own.
+
+    Raises
+    ------
+    InputError
+        The packages for training are missing, or `work` holds another run.
+    """
+    import torch
+
+    for package in ("peft", "datasets", "trl"):
+        if find_spec(package) is None:
+            raise InputError(f"training needs the package {package}: pip install 'rmnb[train]'")
+    made_by = recipe.model_dump(mode="json", exclude={"name", "description"})
+    claim(work, {"base": base, "template": template, "recipe": made_by, **objective}, "training run")
+    torch.manual_seed(recipe.hyperparameters.seed)
+    dialogue = Dialogue(base_tokenizer(base), template)
+    dialogue.tokenizer.pad_token_id = _padding_id(dialogue)
+    return dialogue
+
+
+def training_arguments(hyper: Hyperparameters, work: Path) -> dict:
     """What TRL's trainers are told: bfloat16 autocast, a cosine schedule, a checkpoint every few steps in `work`."""
     import torch
 
@@ -46,7 +71,7 @@ def arguments(hyper: Hyperparameters, work: Path) -> dict:
     }
 
 
-def adapter(hyper: Hyperparameters, **options):
+def adapter_config(hyper: Hyperparameters, **options):
     """LoRA on every linear layer, as PEFT's configuration; `options` go into it as they are."""
     from peft import LoraConfig
 
@@ -59,12 +84,13 @@ def adapter(hyper: Hyperparameters, **options):
     )
 
 
-def padding_id(tokenizer, dialogue: Dialogue) -> int:
+def _padding_id(dialogue: Dialogue) -> int:
     """A special id that no conversation contains.
 
     Sequence classification finds the end of a sequence by looking for padding. SmolLM2 pads with the very token that
     closes a turn: with it, the reward would be read one position too early.
     """
+    tokenizer: Any = dialogue.tokenizer
     prefix, closing = dialogue.frame("a")
     used = {*prefix, *closing, tokenizer.eos_token_id}
     candidates = [tokenizer.pad_token_id, tokenizer.unk_token_id, *tokenizer.all_special_ids]

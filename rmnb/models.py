@@ -21,12 +21,12 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from rmnb import attention
-from rmnb.adapters import merge_adapter
+from rmnb.adapters import merge_adapter, shipped_adapter
 from rmnb.bases import BASES, base_directory, base_tokenizer
 from rmnb.devices import DTYPES, MIXED, Placement, input_device, placement
 from rmnb.dialogue import Dialogue, Prompt
 from rmnb.errors import InputError, few, first_line
-from rmnb.files import cached_sha256, data_dir, joint_sha256, sha256
+from rmnb.files import cached_sha256, joint_sha256, sha256
 from rmnb.head_formats import find_head
 from rmnb.heads import Checkpoint, Head, read_tensors
 from rmnb.hub import fetch
@@ -178,10 +178,8 @@ def _fetch(spec: ModelSpec) -> Path:
 
 def _load_demo(spec: ModelSpec) -> RewardModel:
     assert spec.base is not None and spec.adapter is not None
-    adapter = data_dir() / spec.adapter
+    adapter = shipped_adapter(spec.name, spec.adapter)
     weights = adapter / "adapter_model.safetensors"
-    if not weights.exists():
-        raise InputError(f"{spec.name}: no adapter at {adapter}: run `rmnb train {spec.name}`, or set RMNB_DATA")
     directory = base_directory(spec.base)
     trunk = AutoModel.from_pretrained(directory, dtype=torch.float32)
     head = merge_adapter(trunk, adapter)

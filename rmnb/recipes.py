@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rmnb import preferences, sources
 from rmnb.errors import InputError
@@ -78,6 +78,12 @@ class Recipe(_Strict):
     mismatched: Mismatched | None = None
     share: float = Field(default=1.0, gt=0, le=1, description="part of the training pairs that is used")
     opening: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _enough_things(self) -> "Recipe":
+        if self.opening > (self.things.pairs // 2 if self.things else 0):
+            raise ValueError("an opening takes at most half of the pairs of things")
+        return self
 
 
 def load_recipe(name: str) -> Recipe:

@@ -6,12 +6,11 @@ import numpy as np
 import pandas as pd
 
 from rmnb import lora
-from rmnb.bases import base_directory, base_tokenizer
+from rmnb.bases import base_directory
 from rmnb.dialogue import Dialogue
 from rmnb.errors import InputError
 from rmnb.openings import linear_probe, opening_order
 from rmnb.panel import ModelSpec
-from rmnb.plans import claim
 from rmnb.recipes import Recipe, Things, build_pairs
 
 PROBED = 800  # pairs of things from which an opening's head is fitted
@@ -44,15 +43,15 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
     InputError
         The model has no base, the packages for training are missing, or `work` holds a run by another recipe.
     """
-    try:
-        import peft  # noqa: F401
-        from datasets import Dataset
-        from trl.trainer.reward_config import RewardConfig
-        from trl.trainer.reward_trainer import RewardTrainer
-    except ImportError as error:
-        raise InputError(f"training needs the package {error.name}: pip install 'rmnb[train]'") from error
+    if spec.base is None:
+        raise InputError(f"{spec.name} has no base to train from: only models with `base` and `adapter` can be trained")
+    base, hyper = spec.base, recipe.hyperparameters
+    dialogue = lora.begin(base, spec.template, recipe, work)
     import torch
+    from datasets import Dataset
     from transformers import AutoModelForSequenceClassification, TrainerCallback
+    from trl.trainer.reward_config import RewardConfig
+    from trl.trainer.reward_trainer import RewardTrainer
 
     class KeepSnapshots(TrainerCallback):
         def on_train_begin(self, args, state, control, **_):
@@ -64,31 +63,23 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
             if step & (step - 1) == 0 or step == state.max_steps:
                 lora.write_adapter(trainer.model, base, work / "snapshots" / f"step-{step}")
 
-    if spec.base is None:
-        raise InputError(f"{spec.name} has no base to train from: only models with `base` and `adapter` can be trained")
-    base = spec.base
-    made_by = recipe.model_dump(mode="json", exclude={"name", "description"})
-    claim(work, {"base": base, "template": spec.template, "recipe": made_by}, "training run")
-    hyper = recipe.hyperparameters
-    torch.manual_seed(hyper.seed)
-    tokenizer = base_tokenizer(base)
-    dialogue = Dialogue(tokenizer, spec.template)
     pairs = build_pairs(recipe)[0]
     rows = _in_order(dialogue, recipe, pairs)
     last = lora.last_whole_checkpoint(work)
-    tokenizer.pad_token_id = lora.padding_id(tokenizer, dialogue)
     model = AutoModelForSequenceClassification.from_pretrained(
-        base_directory(base), num_labels=1, dtype=torch.float32, pad_token_id=tokenizer.pad_token_id
+        base_directory(base), num_labels=1, dtype=torch.float32, pad_token_id=dialogue.tokenizer.pad_token_id
     )
     if recipe.opening and recipe.things and last is None:
         with torch.no_grad():
             model.score.weight.copy_(torch.from_numpy(_probe(model.model.eval(), dialogue, recipe.things, pairs)))
     trainer = RewardTrainer(
         model=model,
-        args=RewardConfig(**lora.arguments(hyper, work)),
+        args=RewardConfig(**lora.training_arguments(hyper, work)),
         train_dataset=Dataset.from_list(rows),
-        processing_class=tokenizer,
-        peft_config=lora.adapter(hyper, task_type="SEQ_CLS", exclude_modules=["score"], modules_to_save=["score"]),
+        processing_class=dialogue.tokenizer,
+        peft_config=lora.adapter_config(
+            hyper, task_type="SEQ_CLS", exclude_modules=["score"], modules_to_save=["score"]
+        ),
     )
     trainer.add_callback(KeepSnapshots)
     trainer.train(resume_from_checkpoint=None if last is None else str(last))

@@ -149,20 +149,7 @@ def tuned_copies(panel: Panel) -> dict[str, BaseSpec]:
 
 
 def tune_copy(panel: Panel, name: str, output: Path | None = None) -> dict:
-    """Tune one copy of a panel's language models by its recipe and measure it, as far as that is not done.
-
-    Parameters
-    ----------
-    panel, name
-        A copy of `tuned_copies`.
-    output
-        Directory for the adapter; by default the panel's own.
-
-    Returns
-    -------
-    dict
-        held_out: `rmnb.tuning.implicit_accuracy`; it is also written to ``provenance.json``.
-    """
+    """As `train_model`, for one of `tuned_copies`; what is measured is held_out, `rmnb.tuning.implicit_accuracy`."""
     from rmnb.logprobs import load_language_model
     from rmnb.recipes import load_recipe
     from rmnb.tuning import implicit_accuracy, tune
@@ -183,6 +170,15 @@ def tune_copy(panel: Panel, name: str, output: Path | None = None) -> dict:
             measured = {"held_out": implicit_accuracy(tuned, reference, recipe)}
             _add_measured(directory, measured)
     return measured
+
+
+def implicit_accuracies(panel: Panel) -> dict[str, dict[str, dict]]:
+    """What was measured of a panel's tuned copies: held-out accuracy of the implicit reward, by copy and source."""
+    measured = {
+        name: _described(data_dir() / str(copy.adapter)).get("evaluation", {}).get("held_out", {})
+        for name, copy in tuned_copies(panel).items()
+    }
+    return {name: {key: value for key, value in each.items() if key != "all"} for name, each in measured.items()}
 
 
 def _add_measured(directory: Path, measured: dict) -> None:

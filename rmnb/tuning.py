@@ -10,12 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from rmnb import evaluation, lora
-from rmnb.bases import BASES, base_directory, base_tokenizer
-from rmnb.dialogue import Dialogue
+from rmnb.bases import BASES, base_directory
 from rmnb.errors import InputError
 from rmnb.logprobs import LanguageModel
 from rmnb.panel import BaseSpec
-from rmnb.plans import claim
 from rmnb.recipes import Recipe, build_pairs
 
 
@@ -37,36 +35,27 @@ def tune(spec: BaseSpec, recipe: Recipe, output: Path, work: Path) -> Path:
     InputError
         The model is no base of `rmnb.bases`, the packages for training are missing, or `work` holds another run.
     """
-    try:
-        import peft  # noqa: F401
-        from datasets import Dataset
-        from trl.trainer.sft_config import SFTConfig
-        from trl.trainer.sft_trainer import SFTTrainer
-    except ImportError as error:
-        raise InputError(f"training needs the package {error.name}: pip install 'rmnb[train]'") from error
-    import torch
-    from transformers import AutoModelForCausalLM
-
     if spec.source not in BASES:
         raise InputError(f"{spec.name} cannot be tuned here: its source must be one of {', '.join(BASES)}")
-    made_by = recipe.model_dump(mode="json", exclude={"name", "description"})
-    claim(work, {"base": spec.source, "template": spec.template, "recipe": made_by, "objective": "sft"}, "training run")
     hyper = recipe.hyperparameters
-    torch.manual_seed(hyper.seed)
-    tokenizer = base_tokenizer(spec.source)
-    dialogue = Dialogue(tokenizer, spec.template)
+    dialogue = lora.begin(spec.source, spec.template, recipe, work, objective="sft")
+    import torch
+    from datasets import Dataset
+    from transformers import AutoModelForCausalLM
+    from trl.trainer.sft_config import SFTConfig
+    from trl.trainer.sft_trainer import SFTTrainer
+
     whole = (
         {"input_ids": prompt + chosen, "completion_mask": [0] * len(prompt) + [1] * len(chosen)}
         for prompt, chosen, _ in lora.conversations(dialogue, build_pairs(recipe)[0])
     )
     rows = [row for row in whole if len(row["input_ids"]) <= lora.LONGEST]
-    tokenizer.pad_token_id = lora.padding_id(tokenizer, dialogue)
     trainer = SFTTrainer(
         model=AutoModelForCausalLM.from_pretrained(base_directory(spec.source), dtype=torch.float32),
-        args=SFTConfig(**lora.arguments(hyper, work), completion_only_loss=True),
+        args=SFTConfig(**lora.training_arguments(hyper, work), completion_only_loss=True),
         train_dataset=Dataset.from_list(lora.in_batches(rows, hyper.batch_size, hyper.seed)),
-        processing_class=tokenizer,
-        peft_config=lora.adapter(hyper, task_type="CAUSAL_LM"),
+        processing_class=dialogue.tokenizer,
+        peft_config=lora.adapter_config(hyper, task_type="CAUSAL_LM"),
     )
     last = lora.last_whole_checkpoint(work)
     trainer.train(resume_from_checkpoint=None if last is None else str(last))

@@ -135,7 +135,7 @@ def specification_curve(upper: Axes, lower: Axes, table: pd.DataFrame, meaning: 
     places = np.arange(len(table))
     headline = table["headline"].to_numpy(dtype=bool)
     layers = ((~headline, INK), (headline, "#D55E00"))
-    dense = len(table) > 100  # marks as an image, so that the page stays light
+    dense = len(table) > 40  # marks as an image, so that the page stays light
     for layer, ink in layers:
         # One path with gaps for all intervals: a path each would make the page heavy.
         ends = table.loc[layer, ["ci_low", "ci_high"]].assign(gap=np.nan).to_numpy().ravel()

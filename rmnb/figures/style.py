@@ -31,7 +31,7 @@ def use_style() -> None:
         {
             "figure.figsize": (WIDTH, 3.2),
             "figure.constrained_layout.use": True,
-            "figure.dpi": 120,  # of the layers that are images: hundreds of hexagons or marks, whose page must stay light
+            "figure.dpi": 100,  # of the layers that are images (hundreds of hexagons): their page must stay light
             "font.size": 10,
             "axes.titlesize": 10,
             "axes.titlelocation": "left",
