@@ -2,10 +2,11 @@
 
 from rmnb.figures.estimates import by_model, courses, grouped_dots, intervals, specification_curve
 from rmnb.figures.rankings import by_kind, heat_map, joint_density, model_map, violins
-from rmnb.figures.style import FAINT, INK, PALETTE, WIDTH, colours, use_style
+from rmnb.figures.style import FAINT, HEXAGONS, INK, PALETTE, WIDTH, colours, use_style
 
 __all__ = [
     "FAINT",
+    "HEXAGONS",
     "INK",
     "PALETTE",
     "WIDTH",

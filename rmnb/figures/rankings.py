@@ -8,7 +8,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.patches import Ellipse
 from numpy.typing import ArrayLike
 
-from rmnb.figures.style import INK, plain_text, readable_on
+from rmnb.figures.style import HEXAGONS, INK, plain_text, readable_on
 from rmnb.stats import mid_ranks
 
 
@@ -34,7 +34,7 @@ def violins(
     for place, name in zip(places, names, strict=True):
         z = np.asarray(scores[name], dtype=float)
         z = (z - z.mean()) / z.std()
-        axes.violinplot([z], [place], orientation="horizontal", widths=0.85, showextrema=False, points=400)
+        axes.violinplot([z], [place], orientation="horizontal", widths=0.85, showextrema=False, points=200)
         axes.collections[-1].set(facecolor=colour[name], edgecolor=INK, alpha=0.75, linewidth=0.6)
         low, median, high = np.quantile(z, [0.25, 0.5, 0.75])
         axes.plot([z.min(), z.max()], [place, place], color=INK, linewidth=0.6)
@@ -120,8 +120,7 @@ def joint_density(axes: Axes, x: ArrayLike, y: ArrayLike, names: tuple[str, str]
         The two models, for the axes.
     """
     across, up = (100 * mid_ranks(values) / np.size(values) for values in (x, y))
-    drawn = {"mincnt": 1, "linewidths": 0.1, "rasterized": True}  # hundreds of hexagons: as an image, a tenth as large
-    hexagons = axes.hexbin(across, up, gridsize=28, cmap="cividis", norm=LogNorm(), **drawn)
+    hexagons = axes.hexbin(across, up, gridsize=28, cmap="cividis", norm=LogNorm(), mincnt=1, **HEXAGONS)
     axes.plot([0, 100], [0, 100], color="white", linewidth=1, linestyle=(0, (4, 4)))
     axes.set_xlabel(f"percentile in {plain_text(names[0])}")
     axes.set_ylabel(f"percentile in {plain_text(names[1])}")

@@ -21,6 +21,8 @@ PALETTE = (
     "#882255",
     "#999933",
 )
+#: Hundreds of hexagons are drawn as an image, without shades at their edges: so they are small, and sharp as well.
+HEXAGONS = {"linewidths": 0.1, "antialiaseds": False, "rasterized": True}
 INK, FAINT = "#222222", "#8a8a8a"
 WIDTH = 4.6  # inches: the text stays legible when a telephone shrinks the figure to its screen
 
@@ -31,7 +33,7 @@ def use_style() -> None:
         {
             "figure.figsize": (WIDTH, 3.2),
             "figure.constrained_layout.use": True,
-            "figure.dpi": 100,  # of the layers that are images (hundreds of hexagons): their page must stay light
+            "figure.dpi": 160,  # of the layers that are images: sharp on a dense screen
             "font.size": 10,
             "axes.titlesize": 10,
             "axes.titlelocation": "left",
