@@ -18,6 +18,7 @@ from rmnb.panel import Panel, load_panel
 ROOT = Path(__file__).parent.parent
 _UNKNOWN = "https://github.com/OWNER/rmnb"  # until the configuration says where the sources are
 _BADGE_ID, _CELL_ID = "colab-badge", "colab-set-up"
+_MARKS = "COLAB_RELEASE_TAG", "assets/colab-badge.svg"  # an editor may have given the cells other ids
 _CELL = """\
 # On Colab: install the package, then take a panel that fits the device. Elsewhere this cell does nothing.
 import os
@@ -93,7 +94,7 @@ def dressed(notebook: dict[str, Any], name: str, url: str | None) -> dict[str, A
 
     Both cells carry the tag ``remove-cell``: they are for GitHub and Colab, not for the book.
     """
-    cells = [cell for cell in notebook["cells"] if cell.get("id") not in (_BADGE_ID, _CELL_ID)]
+    cells = [cell for cell in notebook["cells"] if not any(mark in "".join(cell["source"]) for mark in _MARKS)]
     at = next(i for i, cell in enumerate(cells) if "parameters" in cell["metadata"].get("tags", [])) + 1
     code = {
         "cell_type": "code",

@@ -203,12 +203,27 @@ def test_icons_that_are_not_used_are_left_out_and_pages_lose_their_index(tmp_pat
     index = '<script src="../searchindex.js"></script>'
     for name in ("page.html", "search.html"):
         (tmp_path / name).write_text(f'<i class="fa-solid fa-moon"></i>{index}<script src="a.js"></script>')
-    light.lighten(SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html")), None)
+    light.lighten(SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html", name="html")), None)
     assert (
         '["M3","M4"]' in (tmp_path / light._SCRIPT).read_text() and "M1" not in (tmp_path / light._SCRIPT).read_text()
     )
     assert index in (tmp_path / "search.html").read_text()
     assert index not in (tmp_path / "page.html").read_text() and "a.js" in (tmp_path / "page.html").read_text()
+
+
+def test_drawings_are_fetched_when_they_come_near_and_keep_their_place_until_then(tmp_path):
+    light = extension("light_pages")
+    (tmp_path / "_images").mkdir()
+    (tmp_path / "_images" / "a.svg").write_text('<svg xmlns:x="y" width="349.5pt" height="30pt" viewBox="0 0 1 1">')
+    (tmp_path / "_images" / "b.svg").write_text('<svg viewBox="0 0 1 1">')
+    page = tmp_path / "chapters" / "one.html"
+    page.parent.mkdir()
+    drawing, other = '<img alt="one\ntwo" src="../_images/a.svg" />', '<img src="https://a.b/_images/a.svg" />'
+    assert (
+        light.lazily(drawing + other, page)
+        == drawing.replace("<img", '<img loading="lazy" width="466" height="40"') + other
+    )
+    assert light.lazily('<img src="../_images/b.svg"/>', page) == '<img loading="lazy" src="../_images/b.svg"/>'
 
 
 def test_signatures_and_attributes_read_as_they_are_written():

@@ -1,7 +1,8 @@
 """Pages without what nobody sees on them: icons that are not shown, a search index where nothing is searched.
 
-And with what is not seen but heard: a name for the arrows that open a part of the contents, and no list that, by the
-roles of its entries, is none.
+Drawings are fetched when the reader comes near them, and say their size beforehand, so that nothing moves then. And
+with what is not seen but heard: a name for the arrows that open a part of the contents, and no list that, by the roles
+of its entries, is none.
 
 The theme ships all of Font Awesome in one script of 1.5 MB, and every page loads it and the index of the whole book.
 When the book is built, each icon that no page and no script names is taken out, and only the page that
@@ -24,6 +25,19 @@ _HEARD = {
 _USED = re.compile(r"\bfa-([a-z0-9-]+)")
 #: name:[width, height, [aliases], "code", "drawing" or ["drawing", "drawing"]], and the comma after it
 _ICON = re.compile(r'"?([\w-]+)"?:\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+",(?:"[^"]*"|\[[^\]]*\])\],?')
+_DRAWING = re.compile(r'<img (?P<rest>[^>]*\bsrc="(?P<file>[^":]*_images/[^"]+\.svg)"[^>]*>)')
+_SIZE = re.compile(r'<svg [^>]*?\bwidth="([0-9.]+)pt" height="([0-9.]+)pt"')  # as Matplotlib writes it
+
+
+def lazily(text: str, page: Path) -> str:
+    """A page's HTML with each drawing of the book to be fetched when it comes near; `page` is the page's file."""
+
+    def marked(tag: re.Match[str]) -> str:
+        size = _SIZE.search((page.parent / tag["file"]).read_text(encoding="utf-8"))
+        room = 'width="{:.0f}" height="{:.0f}" '.format(*(float(pt) * 4 / 3 for pt in size.groups())) if size else ""
+        return f'<img loading="lazy" {room}{tag["rest"]}'
+
+    return _DRAWING.sub(marked, text)
 
 
 def without_unused(script: str, used: set[str]) -> str:
@@ -47,6 +61,8 @@ def lighten(app, error) -> None:
         text = page.read_text(encoding="utf-8")
         used.update(_USED.findall(text))
         lighter = text if page.name == "search.html" else _SEARCH.sub("", text)
+        if app.builder.name != "singlehtml":  # that page is for printing
+            lighter = lazily(lighter, page)
         for written, instead in _HEARD.items():
             lighter = lighter.replace(written, instead)
         page.write_text(lighter, encoding="utf-8")

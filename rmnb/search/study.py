@@ -1,7 +1,7 @@
 """The searches of the chapter on sequences: which ones, run as far as they are missing, kept beside a panel's scores.
 
-``python -m rmnb.search.study PANEL [MODEL …]`` runs them. Each model is searched at several lengths in both directions;
-the first model of each base also by every method, and at one token from chance beginnings. Then each model scores what
+``python -m rmnb.search.study PANEL [MODEL …]`` runs them. Each model is searched at several lengths in both directions,
+and at one token from chance beginnings; the first model of each base also by every method. Then each model scores what
 was found in the others, and responses that people wrote or judged.
 """
 
@@ -89,7 +89,7 @@ def search_model(rm: RewardModel, panel: Panel) -> None:
         path = search_path(panel, rm.name, config)
         if not path.exists():
             write_result(path, search(known, config, progress=True))
-    if leads_its_base(panel, rm.name) and not single_path(panel, rm.name).exists():
+    if not single_path(panel, rm.name).exists():
         reached = _single_tokens(known)
         write_table(single_path(panel, rm.name), reached, _provenance(rm, panel))
 
