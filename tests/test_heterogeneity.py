@@ -74,6 +74,23 @@ def test_the_map_keeps_distances_and_its_clouds_surround_it(panel):
     assert np.linalg.norm(clouds.mean(axis=0) - points, axis=1).max() < 0.1
 
 
+def test_names_on_the_map_do_not_meet():
+    import matplotlib.pyplot as plt
+
+    from rmnb import figures
+
+    names = [f"a-long-name-{place}" for place in range(6)]
+    points = np.array([(-0.3, 0.0), (0.2, 0.01), (0.25, -0.01), (0.6, 0.6), (-0.6, -0.6), (0.62, 0.59)])
+    clouds = points + 0.01 * np.random.default_rng(0).normal(size=(20, 6, 2))
+    fig, axes = plt.subplots(figsize=(figures.WIDTH, 4))
+    figures.model_map(axes, points, clouds, names, dict.fromkeys(names, "black"))
+    fig.draw_without_rendering()
+    boxes = {text.get_text(): text.get_window_extent() for text in axes.texts}
+    plt.close(fig)
+    assert sorted(boxes) == names
+    assert not any(boxes[one].overlaps(boxes[other]) for one in names for other in names if one < other)
+
+
 def test_small_panels_have_no_test_but_no_error_either(panel):
     two = panel.model_copy(update={"models": panel.models[:2]})
     shared = _scores(panel)[two.model_names]

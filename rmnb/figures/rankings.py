@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.patches import Ellipse
+from matplotlib.transforms import Bbox
 from numpy.typing import ArrayLike
 
 from rmnb.figures.style import HEXAGONS, INK, plain_text, readable_on
@@ -148,18 +149,32 @@ def model_map(
         angle = np.degrees(np.arctan2(*directions[::-1, 1]))
         axes.add_patch(Ellipse(point, width, height, angle=angle, facecolor=colour[name], alpha=0.35, linewidth=0))
         axes.plot(*point, "o", color=colour[name], markersize=6)
-    low, high = points.min(axis=0), points.max(axis=0)
-    for name, point in zip(names, points, strict=True):
-        left = point[0] < (low[0] + high[0]) / 2  # labels point inwards, so that none runs out of the figure
-        axes.annotate(
-            plain_text(name),
-            point,
-            xytext=(7 if left else -7, 5),
-            textcoords="offset points",
-            size=8,
-            ha="left" if left else "right",
-        )
     axes.set_aspect("equal", adjustable="datalim")
     axes.margins(0.15)
     axes.set_xlabel("distance: 1 − tau")
+    _label(axes, points, names)
     return axes
+
+
+def _label(axes: Axes, points: np.ndarray, names: Sequence[str]) -> None:
+    """Each point's name beside it, where it meets the fewest points and names and stays within the axes."""
+    axes.figure.draw_without_rendering()  # only then is it known where everything stands
+    sides = (7, 0, "left", "center"), (-7, 0, "right", "center"), (0, 6, "center", "bottom"), (0, -6, "center", "top")
+    frame = axes.get_window_extent()
+    taken = [Bbox.from_extents(*(at - 4), *(at + 4)) for at in axes.transData.transform(points)]
+
+    def cost(label) -> int:
+        box = label.get_window_extent()
+        outside = not (frame.contains(*box.min) and frame.contains(*box.max))
+        return box.count_overlaps(taken) + len(points) * outside
+
+    for name, point in zip(names, points, strict=True):
+        labels = [
+            axes.annotate(plain_text(name), point, (x, y), textcoords="offset points", size=8, ha=across, va=up)
+            for x, y, across, up in sides
+        ]
+        best = min(labels, key=cost)
+        taken.append(best.get_window_extent())
+        for label in labels:
+            if label is not best:
+                label.remove()
