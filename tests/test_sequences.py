@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from checkpoints import write_decoder
@@ -90,6 +91,18 @@ def test_finds_that_nobody_has_judged_are_named(panel, monkeypatch):
     monkeypatch.setattr(sequences, "by_length", lambda _: found.iloc[:1])
     with pytest.raises(InputError, match="has not scored all that was found: run"):
         sequences.transfer(loaded)
+
+
+def test_a_method_without_chance_meets_each_run_of_the_other():
+    rows = [
+        (model, method, seed, z)
+        for model, beam in (("a", 1.0), ("b", 2.0))
+        for method, runs in (("gcg", (2.0, 3.0, 4.0)), ("beam", (beam,)), ("random", (1.0, 1.0, 1.0)))
+        for seed, z in enumerate(runs)
+    ]
+    course = pd.DataFrame(rows, columns=["model", "method", "seed", "z"]).assign(direction="max", scored=10)
+    beam, random = (sequences.advantage(course, 10, other) for other in ("beam", "random"))
+    assert (beam.value, beam.n) == (pytest.approx(1.5), 6) and (random.value, random.n) == (pytest.approx(2), 6)
 
 
 def test_the_best_of_random_tokens_is_that_of_simulated_draws():

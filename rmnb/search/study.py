@@ -40,6 +40,7 @@ from rmnb.text_lists import part_sha256
 LENGTHS = (2, 4, 8, 16)
 BUDGET, WIDTH = 2048, 32  # sequences scored by each search, and in one step
 METHODS, METHODS_LENGTH, SEEDS = ("gcg", "random", "exhaustive", "beam"), 8, (0, 1, 2)
+DETERMINISTIC = ("exhaustive", "beam")  # from the beginnings that all methods share, nothing in them is left to chance
 SINGLE_STEPS, SINGLE_WIDTHS, SINGLE_SEEDS = 50, (4, 16, 64), 10
 NATURAL_PAIRS = 150
 
@@ -53,7 +54,7 @@ def searches(panel: Panel, model: str) -> Iterator[SearchConfig]:
         if not leads_its_base(panel, model):
             continue
         for method in METHODS:
-            for seed in SEEDS if method != "beam" else SEEDS[:1]:  # nothing in a beam is left to chance
+            for seed in SEEDS[:1] if method in DETERMINISTIC else SEEDS:
                 if (method, seed) != ("gcg", 0) or METHODS_LENGTH not in LENGTHS:
                     # A beam keeps `buffer` sequences and extends each by `topk` tokens at each of its steps.
                     topk = BUDGET // (common.buffer * METHODS_LENGTH) if method == "beam" else common.topk
