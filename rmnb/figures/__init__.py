@@ -2,7 +2,7 @@
 
 from rmnb.figures.estimates import by_model, courses, grouped_dots, intervals, specification_curve
 from rmnb.figures.rankings import by_kind, heat_map, joint_density, model_map, violins
-from rmnb.figures.style import FAINT, HEXAGONS, INK, PALETTE, WIDTH, colours, use_style
+from rmnb.figures.style import FAINT, HEXAGONS, INK, PALETTE, WIDTH, colours, two_columns, use_style
 
 __all__ = [
     "FAINT",
@@ -20,6 +20,7 @@ __all__ = [
     "joint_density",
     "model_map",
     "specification_curve",
+    "two_columns",
     "use_style",
     "violins",
 ]

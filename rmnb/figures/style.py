@@ -4,7 +4,10 @@ Colours are told apart by readers with any of the common colour blindnesses, and
 """
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 
 from rmnb.panel import Panel
 
@@ -54,6 +57,25 @@ def use_style() -> None:
 def colours(panel: Panel) -> dict[str, str]:
     """The colour of each model: its own where the panel gives one, else the palette's, in panel order."""
     return {model.name: model.colour or PALETTE[position % len(PALETTE)] for position, model in enumerate(panel.models)}
+
+
+def two_columns(
+    count: int, height: float, width: float = WIDTH, sharex: bool = False, sharey: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` panels in two columns, each row `height` inches tall; a single panel fills the width.
+
+    The last panel of each column shows a scale that is shared, whether or not it stands in the last row.
+    """
+    columns = min(count, 2)
+    rows = -(-count // columns)
+    size = (width, 0.8 + height * rows)
+    fig, grid = plt.subplots(rows, columns, figsize=size, sharex=sharex, sharey=sharey, squeeze=False)
+    panels = list(grid.flat)
+    for surplus in panels[count:]:
+        surplus.remove()
+    for last in panels[max(count - columns, 0) : count]:
+        last.tick_params(labelbottom=True)
+    return fig, panels[:count]
 
 
 def plain_text(text: str) -> str:

@@ -15,6 +15,12 @@ WEIGHT = """() => [...performance.getEntriesByType("navigation"), ...performance
     .filter(entry => !entry.name.includes("/explorer/data/"))
     .reduce((sum, entry) => sum + entry.encodedBodySize, 0)"""
 
+DRAWINGS = """() => Promise.all([...document.querySelectorAll("img[loading=lazy]")].map(image => new Promise(done => {
+    image.onload = image.onerror = done;
+    image.loading = "eager";
+    if (image.complete) done();
+})))"""
+
 
 def settle(page) -> None:
     page.wait_for_load_state("networkidle")
@@ -38,9 +44,11 @@ def test_page(name, site, watched, capsys):
     page = watched.page
     page.goto(f"{site}/{name}")
     settle(page)
+    opened = page.evaluate(WEIGHT)
+    page.evaluate(DRAWINGS)
     weight = page.evaluate(WEIGHT)
     with capsys.disabled():
-        print(f"\n{weight / 1e6:5.2f} MB  {name}", end=" ")
+        print(f"\n{weight / 1e6:5.2f} MB ({opened / 1e6:.2f} MB when opened)  {name}", end=" ")
     assert not watched.troubles
     assert weight <= HEAVIEST
     assert page.title().strip()
