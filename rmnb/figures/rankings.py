@@ -158,7 +158,9 @@ def model_map(
 
 def _label(axes: Axes, points: np.ndarray, names: Sequence[str]) -> None:
     """Each point's name beside it, where it meets the fewest points and names and stays within the axes."""
-    axes.figure.draw_without_rendering()  # only then is it known where everything stands
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()  # only then is it known where everything stands
     sides = (7, 0, "left", "center"), (-7, 0, "right", "center"), (0, 6, "center", "bottom"), (0, -6, "center", "top")
     frame = axes.get_window_extent()
     taken = [Bbox.from_extents(*(at - 4), *(at + 4)) for at in axes.transData.transform(points)]
