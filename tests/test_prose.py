@@ -200,6 +200,11 @@ def test_icons_that_are_not_used_are_left_out_and_pages_lose_their_index(tmp_pat
     assert light.without_unused(script, {"sun", "level-up"}) == script.replace('moon:[3,5,[],"f1",["M3","M4"]]', "")
     (tmp_path / "_static" / "scripts").mkdir(parents=True)
     (tmp_path / light._SCRIPT).write_text(script)
+    (tmp_path / light._STYLES).parent.mkdir()
+    rules = '.fa-solid{a:b}.fa-sun:before{content:"\\f185"}', '.fa-moon:before,.fa-night:before{content:"\\f1"}'
+    (tmp_path / light._STYLES).write_text("".join(rules))
+    (tmp_path / "_images").mkdir()
+    (tmp_path / "_images" / "a.svg").write_text('<svg width="1">\n  <path d="M 1 2\nL 3 4"/>\n</svg>')
     index = '<script src="../searchindex.js"></script>'
     for name in ("page.html", "search.html"):
         (tmp_path / name).write_text(f'<i class="fa-solid fa-moon"></i>{index}<script src="a.js"></script>')
@@ -207,6 +212,8 @@ def test_icons_that_are_not_used_are_left_out_and_pages_lose_their_index(tmp_pat
     assert (
         '["M3","M4"]' in (tmp_path / light._SCRIPT).read_text() and "M1" not in (tmp_path / light._SCRIPT).read_text()
     )
+    assert (tmp_path / light._STYLES).read_text() == ".fa-solid{a:b}" + rules[1]
+    assert (tmp_path / "_images" / "a.svg").read_text() == '<svg width="1"> <path d="M 1 2 L 3 4"/> </svg>'
     assert index in (tmp_path / "search.html").read_text()
     assert index not in (tmp_path / "page.html").read_text() and "a.js" in (tmp_path / "page.html").read_text()
 

@@ -4,9 +4,10 @@ Drawings are fetched when the reader comes near them, and say their size beforeh
 with what is not seen but heard: a name for the arrows that open a part of the contents, and no list that, by the roles
 of its entries, is none.
 
-The theme ships all of Font Awesome in one script of 1.5 MB, and every page loads it and the index of the whole book.
-When the book is built, each icon that no page and no script names is taken out, and only the page that
-searches (to which the search field of every page leads) keeps the index.
+The theme ships all of Font Awesome in one script of 1.5 MB, and again as rules of its style sheet, and every page loads
+them and the index of the whole book. When the book is built, each icon that no page and no script names is taken out,
+only the page that searches (to which the search field of every page leads) keeps the index, and drawings lose the line
+breaks and indents that Matplotlib writes.
 """
 
 import re
@@ -16,6 +17,7 @@ from sphinx.util import logging
 
 _logger = logging.getLogger(__name__)
 _SCRIPT = Path("_static/scripts/fontawesome.js")
+_STYLES = Path("_static/styles/pydata-sphinx-theme.css")
 _SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
 #: What screen readers stumble over, and what stands there instead.
 _HEARD = {
@@ -25,6 +27,8 @@ _HEARD = {
 _USED = re.compile(r"\bfa-([a-z0-9-]+)")
 #: name:[width, height, [aliases], "code", "drawing" or ["drawing", "drawing"]], and the comma after it
 _ICON = re.compile(r'"?([\w-]+)"?:\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+",(?:"[^"]*"|\[[^\]]*\])\],?')
+#: One rule for an icon's names: .fa-name:before,.fa-alias:before{content:"code"}
+_RULE = re.compile(r'(?:\.fa-[\w-]+:before,?)+\{content:"[^"]*"\}')
 _DRAWING = re.compile(r'<img (?P<rest>[^>]*\bsrc="(?P<file>[^":]*_images/[^"]+\.svg)"[^>]*>)')
 _SIZE = re.compile(r'<svg [^>]*?\bwidth="([0-9.]+)pt" height="([0-9.]+)pt"')  # as Matplotlib writes it
 
@@ -40,14 +44,14 @@ def lazily(text: str, page: Path) -> str:
     return _DRAWING.sub(marked, text)
 
 
-def without_unused(script: str, used: set[str]) -> str:
-    """Font Awesome's script without each icon that is not `used`, under its name or an alias."""
+def without_unused(text: str, used: set[str]) -> str:
+    """Font Awesome's script, or the theme's styles, without each icon that is not `used` under its name or an alias."""
 
     def kept(icon: re.Match[str]) -> str:
         names = {icon[1], *re.findall(r'"([\w-]+)"', icon[2])}
         return icon[0] if names & used else ""
 
-    return _ICON.sub(kept, script)
+    return _RULE.sub(lambda rule: rule[0] if used & set(_USED.findall(rule[0])) else "", _ICON.sub(kept, text))
 
 
 def lighten(app, error) -> None:
@@ -69,10 +73,13 @@ def lighten(app, error) -> None:
     for script in (output / "_static").rglob("*.js"):
         if script != path:
             used.update(_USED.findall(script.read_text(encoding="utf-8", errors="ignore")))
-    icons = path.read_text(encoding="utf-8")
-    lighter = without_unused(icons, used)
-    path.write_text(lighter, encoding="utf-8")
-    _logger.info("icons: %d kB of %d kB kept", len(lighter) // 1000, len(icons) // 1000)
+    for icons in (path, output / _STYLES):
+        before = icons.read_text(encoding="utf-8")
+        after = without_unused(before, used)
+        icons.write_text(after, encoding="utf-8")
+        _logger.info("%s: %d kB of %d kB kept", icons.name, len(after) // 1000, len(before) // 1000)
+    for drawing in (output / "_images").glob("*.svg"):
+        drawing.write_text(" ".join(drawing.read_text(encoding="utf-8").split()), encoding="utf-8")
 
 
 def setup(app) -> dict:
