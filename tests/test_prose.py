@@ -1,16 +1,21 @@
 """Pages: no result is typed by hand, every public module has its entry, what a published book needs is there."""
 
 import csv
-import importlib.util
 import re
-import sys
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
+import landing
+import light_drawings
+import light_pages
 import pandas as pd
+import prose_numbers
+import public_names
+import publishing
 import pytest
 import yaml
+from fontTools.ttLib import TTFont
 
 from rmnb.results import COLUMNS
 
@@ -28,15 +33,6 @@ _NOT_PROSE = (
 # A numeral of two digits or more, or with decimals, thousands or a percent sign; not in a name such as SmolLM2-135M.
 _NUMERAL = re.compile(r"(?<![\w.,#-])[-−]?(?:\d+(?:[.,]\d+)+|\d{2,}|\d(?=\s?%))(?:\s?%)?(?![\w])")
 _YEAR = re.compile(r"(19|20)\d\d")
-
-
-def extension(name: str):
-    """A module of ``book/extensions``."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "book" / "extensions" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def prose(text: str) -> str:
@@ -105,7 +101,7 @@ def rows(*values: float) -> pd.DataFrame:
 
 
 def test_a_result_is_what_the_table_says():
-    result = extension("prose_numbers").result
+    result = prose_numbers.result
     table = rows(0.25, -0.5, 0.75)
     assert result("x kendall_tau model=m1", table) == "−0.50"
     assert result("x kendall_tau prompt=greatest of=median digits=3", table) == "0.250"
@@ -118,7 +114,7 @@ def test_a_result_is_what_the_table_says():
 
 def test_every_fact_can_be_written(monkeypatch):
     monkeypatch.chdir(ROOT)
-    facts = extension("prose_numbers").FACTS
+    facts = prose_numbers.FACTS
     used = {name for page in PAGES for name in re.findall(r"\{number\}`(.*?)`", page.read_text(encoding="utf-8"))}
     assert used == set(facts)
     assert all(re.fullmatch(r"[a-z]+|[\d.,]+( %)?", write()) for write in facts.values())
@@ -130,7 +126,7 @@ def test_every_public_module_has_an_entry():
         for path in (ROOT / "rmnb").rglob("*.py")
         if path.stem != "__init__" and not path.stem.endswith("cli")
     }
-    surfaces = extension("public_names").PACKAGES
+    surfaces = public_names.PACKAGES
     listed = {
         name
         for page in (ROOT / "book" / "api").glob("*.md")
@@ -146,13 +142,12 @@ def test_cards_and_thumbnails_are_the_chapters():
     stems = [Path(chapter["file"]).name for chapter in chapters]
     index = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
     assert re.findall(r":link: _executed/(\S+)", index) == stems
-    assert list(extension("landing").THUMBNAILS) == stems
-    for stem, figure in extension("landing").THUMBNAILS.items():
+    assert list(landing.THUMBNAILS) == stems
+    for stem, figure in landing.THUMBNAILS.items():
         assert f'"{figure}"' in (ROOT / "notebooks" / f"{stem}.ipynb").read_text(encoding="utf-8")
 
 
 def test_the_address_of_the_book_follows_from_what_is_known(tmp_path, monkeypatch):
-    publishing = extension("publishing")
     assert publishing.book_url(None, None) is None
     assert publishing.book_url(None, "https://github.com/Some-One/book") == "https://some-one.github.io/book/"
     assert publishing.book_url("https://x.org/y", "https://github.com/a/b") == "https://x.org/y/"
@@ -177,9 +172,7 @@ def test_the_address_of_the_book_follows_from_what_is_known(tmp_path, monkeypatc
 
 def test_the_single_page_keeps_the_handlers_of_pages():
     handlers = {"html": {"card": "a", "link": "b"}, "singlehtml": {"link": "c"}}
-    extension("publishing").single_page_as_pages(
-        SimpleNamespace(registry=SimpleNamespace(translation_handlers=handlers))
-    )
+    publishing.single_page_as_pages(SimpleNamespace(registry=SimpleNamespace(translation_handlers=handlers)))
     assert handlers["singlehtml"] == {"card": "a", "link": "c"}
 
 
@@ -193,33 +186,49 @@ def test_labels_of_the_key_figure_keep_their_distance():
 
 
 def test_icons_that_are_not_used_are_left_out_and_pages_lose_their_index(tmp_path):
-    light = extension("light_pages")
     script = (
         'x={sun:[512,512,[9728],"f185","M1"],"turn-up":[3,5,["level-up"],"f3bf","M2"],moon:[3,5,[],"f1",["M3","M4"]]}'
     )
-    assert light.without_unused(script, {"sun", "level-up"}) == script.replace('moon:[3,5,[],"f1",["M3","M4"]]', "")
-    (tmp_path / "_static" / "scripts").mkdir(parents=True)
-    (tmp_path / light._SCRIPT).write_text(script)
-    (tmp_path / light._STYLES).parent.mkdir()
-    rules = '.fa-solid{a:b}.fa-sun:before{content:"\\f185"}', '.fa-moon:before,.fa-night:before{content:"\\f1"}'
-    (tmp_path / light._STYLES).write_text("".join(rules))
-    (tmp_path / "_images").mkdir()
+    assert light_pages.without_unused(script, {"sun", "level-up"}) == script.replace(
+        'moon:[3,5,[],"f1",["M3","M4"]]', ""
+    )
+    for folder in (light_pages._SCRIPT.parent, light_pages._STYLES.parent, light_pages._FONTS, Path("_images")):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / light_pages._SCRIPT).touch()
+    (tmp_path / light_pages._FONTS / "fa-solid-900.woff2").touch()
     (tmp_path / "_images" / "a.svg").write_text('<svg width="1">\n  <path d="M 1 2\nL 3 4"/>\n</svg>')
     index = '<script src="../searchindex.js"></script>'
     for name in ("page.html", "search.html"):
         (tmp_path / name).write_text(f'<i class="fa-solid fa-moon"></i>{index}<script src="a.js"></script>')
-    light.lighten(SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html", name="html")), None)
+    light_pages.lighten(SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html", name="html")), None)
+    icons, styles = ((tmp_path / file).read_text() for file in (light_pages._SCRIPT, light_pages._STYLES))
+    assert "moon:[" in icons and "sun:[" not in icons and 70_000 < len(icons) < 80_000
+    assert ".fa-moon:before{" in styles and ".fa-sun:before" not in styles
+    solid, brands = (TTFont(tmp_path / light_pages._FONTS / f"fa-{name}.woff") for name in ("solid-900", "brands-400"))
+    assert 0xF186 in solid.getBestCmap() and 0xF185 not in solid.getBestCmap()  # the moon, the sun
     assert (
-        '["M3","M4"]' in (tmp_path / light._SCRIPT).read_text() and "M1" not in (tmp_path / light._SCRIPT).read_text()
+        'fa-solid-900.woff) format("woff")}' in styles
+        and not (tmp_path / light_pages._FONTS / "fa-solid-900.woff2").exists()
     )
-    assert (tmp_path / light._STYLES).read_text() == ".fa-solid{a:b}" + rules[1]
-    assert (tmp_path / "_images" / "a.svg").read_text() == '<svg width="1"> <path d="M 1 2 L 3 4"/> </svg>'
+    assert not {0xF09B, 0xF392} & set(brands.getBestCmap() or ())
+    assert (tmp_path / "_images" / "a.svg").read_text() == '<svg width="1"><path d="M 1 2 L 3 4"/></svg>'
     assert index in (tmp_path / "search.html").read_text()
     assert index not in (tmp_path / "page.html").read_text() and "a.js" in (tmp_path / "page.html").read_text()
 
 
+def test_a_tightened_drawing_has_the_same_shapes_at_the_same_places():
+    drawing = """<svg><!-- by --><metadata>M</metadata><g id="axes_1"><defs>
+      <path id="DejaVuSans-41" d="M 2188.25 -0.001 L 1.23456 2" transform="scale(0.015625)"/></defs>
+      <g clip-path="url(#p1)"><use xlink:href="#DejaVuSans-41" transform="translate(63.623047 0)"/></g>
+      <clipPath id="p1"><rect x="7.125678" y="9"/></clipPath></g><text>a &gt; b</text></svg>"""
+    assert light_drawings.tightened(drawing) == (
+        '<svg><g><defs><path id="n1" d="M 2188.25 0 L 1.23 2" transform="scale(0.015625)"/></defs>'
+        '<g clip-path="url(#n0)"><use xlink:href="#n1" x="63.62"/></g>'
+        '<clipPath id="n0"><rect x="7.13" y="9"/></clipPath></g><text>a &gt; b</text></svg>'
+    )
+
+
 def test_drawings_are_fetched_when_they_come_near_and_keep_their_place_until_then(tmp_path):
-    light = extension("light_pages")
     (tmp_path / "_images").mkdir()
     (tmp_path / "_images" / "a.svg").write_text('<svg xmlns:x="y" width="349.5pt" height="30pt" viewBox="0 0 1 1">')
     (tmp_path / "_images" / "b.svg").write_text('<svg viewBox="0 0 1 1">')
@@ -227,20 +236,22 @@ def test_drawings_are_fetched_when_they_come_near_and_keep_their_place_until_the
     page.parent.mkdir()
     drawing, other = '<img alt="one\ntwo" src="../_images/a.svg" />', '<img src="https://a.b/_images/a.svg" />'
     assert (
-        light.lazily(drawing + other, page)
+        light_pages.lazily(drawing + other, page)
         == drawing.replace("<img", '<img loading="lazy" width="466" height="40"') + other
     )
-    assert light.lazily('<img src="../_images/b.svg"/>', page) == '<img loading="lazy" src="../_images/b.svg"/>'
+    assert light_pages.lazily('<img src="../_images/b.svg"/>', page) == '<img loading="lazy" src="../_images/b.svg"/>'
 
 
 def test_signatures_and_attributes_read_as_they_are_written():
-    names = extension("public_names")
     array = "~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~numpy.float64]]"
-    assert names.as_written(f"(x: {array}, y: {array})") == "(x: NDArray[~numpy.float64], y: NDArray[~numpy.float64])"
-    assert names.as_written("(x: int)") == "(x: int)" and names.as_written(None) is None
+    assert (
+        public_names.as_written(f"(x: {array}, y: {array})")
+        == "(x: NDArray[~numpy.float64], y: NDArray[~numpy.float64])"
+    )
+    assert public_names.as_written("(x: int)") == "(x: int)" and public_names.as_written(None) is None
     text = ["A pair.", "", "Attributes", "----------", "a, b : float", "    In metres.", "n : int", "", "More."]
-    assert names.one_each(text) == [*text[:4], "a : float", text[5], "b : float", *text[5:]]
-    assert names.one_each(text[:2]) == text[:2]
+    assert public_names.one_each(text) == [*text[:4], "a : float", text[5], "b : float", *text[5:]]
+    assert public_names.one_each(text[:2]) == text[:2]
 
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
