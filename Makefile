@@ -38,7 +38,7 @@ vulnerabilities: ## Ask whether a pinned package is known to be vulnerable (need
 	grep '^torch==' constraints.txt > _build/torch.txt
 	_build/audit/bin/pip-audit --disable-pip --no-deps -r _build/torch.txt
 
-scores: env ## Compute the demo panel's scores again from the weights (about ten minutes)
+scores: env ## Compute the demo panel's scores again from the weights (three hours on two cores)
 	$(BIN)/snakemake -s workflow/Snakefile --forcerun scan -- scores
 
 bench: env ## Time a vocabulary scan, the statistics and a search against the obvious alternatives

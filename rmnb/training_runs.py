@@ -42,8 +42,8 @@ def overview(panel: Panel) -> pd.DataFrame:
     DataFrame
         Strings: model, base, recipe, pairs, steps; accuracy on the pairs held out by the recipe; on unseen_items (pairs
         of things never trained on, prompt ``greatest``) and on rm_bench, each with its 95 % Wilson interval; rank (by
-        RM-Bench, or the panel's own). A column that would be empty is left out. ``attrs["notes"]`` names each source of
-        held-out pairs on which a model is not clearly better than chance.
+        RM-Bench, or the panel's own). A column that would be empty is left out. ``attrs["notes"]`` has a
+        line for each model that is not clearly better than chance on some source of its held-out pairs.
     """
     described = {spec.name: _described(data_dir() / (spec.adapter or "-")) for spec in panel.models}
     ranks = leaderboard(panel)
@@ -52,11 +52,13 @@ def overview(panel: Panel) -> pd.DataFrame:
         provenance = described[spec.name]
         measured = provenance.get("evaluation", {})
         held_out = measured.get("held_out", {})
-        notes += [
-            f"{spec.name}: not clearly better than chance on {source}, {_with_interval(accuracy)}"
+        weak = [
+            f"{source} {_with_interval(accuracy)}"
             for source, accuracy in held_out.items()
             if source != "all" and accuracy["low"] <= 0.5
         ]
+        if weak:
+            notes.append(f"{spec.name}: not clearly better than chance on {', '.join(weak)}")
         rows.append(
             {
                 "model": spec.name,
