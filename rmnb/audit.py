@@ -6,13 +6,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rmnb.identity import pair_prompt, pairs_path
 from rmnb.list_scores import read_list
 from rmnb.models import RewardModel, load_reward_model
 from rmnb.panel import Panel, load_panel
 from rmnb.scoring import PrefixScorer, score_sequences
 from rmnb.search.result import SearchResult
 from rmnb.sequences import results
-from rmnb.store import Provenance, read_scan, store_directory
+from rmnb.store import Provenance, read_scan, read_table, store_directory
 
 # Largest difference between this engine and the plain pass of another machine that is rounding and not disagreement.
 TOLERANCE = 1e-3
@@ -29,6 +30,7 @@ def audit_panel(
         A panel with shipped scores.
     sample
         Tokens of each scan to score again; of each list of texts, half as many. Searched sequences: the best of each.
+        Exchanged prompts: all answers to two.
     seed
         Of the random sample.
     models
@@ -56,7 +58,11 @@ def audit_panel(
             # The plain path shares nothing with the engine that made the scores.
             rm = dataclasses.replace(load_reward_model(spec), plain_because="audited by whole sequences")
             rows += [_audit(rm, file, sample, rng) for file in files]
-            rows += [_audit_list(rm, file, sample // 2, rng) for file in lists if not read_list(file)[0].empty]
+            exchanged = pairs_path(panel, name)
+            texts = [file for file in lists if file != exchanged and not read_list(file)[0].empty]
+            rows += [_audit_list(rm, file, sample // 2, rng) for file in texts]
+            if exchanged.exists():
+                rows.append(_audit_exchanged(rm, exchanged, rng))
             if searches := list(results(panel, name).values()):
                 rows.append(_audit_searches(rm, searches))
     columns = ["model", "prompt", "protocol", "tokens", "largest_difference", "verdict"]
@@ -84,6 +90,16 @@ def _audit_list(rm: RewardModel, file: Path, sample: int, rng: np.random.Generat
     again = np.concatenate([rm.score(provenance["prompts"][key], chosen["text"].tolist()) for key in prompts])
     verdict = _verdict(rm, provenance, again, np.concatenate([chosen[key].to_numpy() for key in prompts]))
     return rm.name, f"{file.stem} (list)", provenance["protocol"], len(again), *verdict
+
+
+def _audit_exchanged(rm: RewardModel, file: Path, rng: np.random.Generator) -> tuple:
+    """The answers to two of the prompts in which the name of people is exchanged."""
+    table, provenance = read_table(file)
+    chosen = table[table["people"].isin(rng.choice(table["people"].unique(), 2, replace=False))]
+    prompts = chosen.groupby("people", sort=False)["trait"]
+    again = np.concatenate([rm.score(pair_prompt(str(people)), traits.tolist()) for people, traits in prompts])
+    verdict = _verdict(rm, provenance, again, chosen["score"].to_numpy())
+    return rm.name, "exchanged (identity)", "exact", len(chosen), *verdict
 
 
 def _audit_searches(rm: RewardModel, searches: list[SearchResult]) -> tuple:

@@ -5,7 +5,7 @@ import pytest
 from checkpoints import write_decoder
 
 import rmnb
-from rmnb import lexicons, list_scores, store, text_lists
+from rmnb import identity, lexicons, list_scores, store, text_lists
 from rmnb.audit import audit_panel
 from rmnb.errors import InputError
 from rmnb.panel import Panel
@@ -66,6 +66,14 @@ def test_the_audit_finds_a_wrong_score_in_a_list(panel, path):
     store.write_table(path, frame, provenance)
     report = audit_panel(panel, sample=40).set_index("prompt")["verdict"]
     assert report["words (list)"] == "scores differ"
+
+
+def test_the_audit_asks_the_exchanged_prompts_again(panel, rm):
+    exchanged = identity.score_pairs(rm, panel)
+    assert audit_panel(panel).set_index("prompt")["verdict"]["exchanged (identity)"] == "ok"
+    frame, provenance = store.read_table(exchanged)
+    store.write_table(exchanged, frame.assign(score=frame["score"] + np.float32(0.01)), provenance)
+    assert audit_panel(panel).set_index("prompt")["verdict"]["exchanged (identity)"] == "scores differ"
 
 
 def test_an_unknown_list_is_named(panel):
