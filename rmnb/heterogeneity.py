@@ -11,6 +11,7 @@ from scipy.spatial.distance import squareform
 from rmnb import stats
 from rmnb.errors import InputError
 from rmnb.panel import ModelSpec, Panel
+from rmnb.training_runs import leaderboard
 
 KINDS = ("same base and recipe, other seed", "same base, other recipe", "same recipe, other base", "neither")
 
@@ -80,9 +81,11 @@ def model_map(tau: NDArray, draws: NDArray) -> tuple[NDArray, NDArray]:
 def relations(panel: Panel) -> dict[str, NDArray]:
     """What models can be alike in: a similarity matrix (models, models) for each property the panel tells apart.
 
-    base family, recipe and developer: 1 where equal. parameters (thousand millions) and rank: 1 / (1 + difference).
-    A property that is unknown for a model, or the same or different for all pairs, is left out.
+    base family, recipe and developer: 1 where equal. parameters (thousand millions) and rank (the panel's own, else by
+    `rmnb.training_runs.leaderboard`): 1 / (1 + difference). A property that is unknown for a model, or the same or
+    different for all pairs, is left out.
     """
+    ranks = leaderboard(panel)
     found = {
         "base": [model.family or "" for model in panel.models],
         "recipe": [model.recipe_family for model in panel.models],
@@ -90,7 +93,7 @@ def relations(panel: Panel) -> dict[str, NDArray]:
     }
     numbers = {
         "parameters": [model.parameters for model in panel.models],
-        "rank": [model.rank for model in panel.models],
+        "rank": [model.rank or ranks.get(model.name) for model in panel.models],
     }
     matrices = {name: stats.same(labels) for name, labels in found.items() if all(labels)}
     matrices |= {name: stats.closeness(values) for name, values in numbers.items() if None not in values}

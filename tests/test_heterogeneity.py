@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rmnb import heterogeneity, stats
-from rmnb.panel import Panel
+from rmnb.panel import Panel, load_panel
 
 RECIPES = ["values", "helpful", "mixed", "mixed-seed2"]
 FAMILIES = ["A", "B"]
@@ -99,6 +99,7 @@ def test_small_panels_have_no_test_but_no_error_either(panel):
     one = panel.model_copy(update={"models": panel.models[:1]})
     assert heterogeneity.pairwise_tau(shared.iloc[:, :1], np.arange(len(shared))).empty
     assert heterogeneity.relations(one) == {}
+    assert set(heterogeneity.relations(load_panel("demo"))) == {"base", "recipe", "parameters", "rank"}  # by RM-Bench
 
 
 def test_the_most_disputed_word_comes_first():

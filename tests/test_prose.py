@@ -210,7 +210,9 @@ def test_icons_that_are_not_used_are_left_out_and_pages_lose_their_index(tmp_pat
         'fa-solid-900.woff) format("woff")}' in styles
         and not (tmp_path / light_pages._FONTS / "fa-solid-900.woff2").exists()
     )
-    assert not {0xF09B, 0xF392} & set(brands.getBestCmap() or ())
+    signs = {ord(sign) for sign in re.findall('pst-icon-[a-z-]+:"(.)"', styles)}  # of notes, warnings and links
+    assert len(signs) > 10 and signs <= {*solid.getBestCmap(), *brands.getBestCmap()}
+    assert 0xF09B in brands.getBestCmap() and 0xF392 not in brands.getBestCmap()  # of GitHub, of Discord
     assert (tmp_path / "_images" / "a.svg").read_text() == '<svg width="1"><path d="M 1 2 L 3 4"/></svg>'
     assert index in (tmp_path / "search.html").read_text()
     assert index not in (tmp_path / "page.html").read_text() and "a.js" in (tmp_path / "page.html").read_text()

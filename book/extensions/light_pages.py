@@ -35,9 +35,10 @@ _USED = re.compile(r"\bfa-([a-z0-9-]+)")
 _ICON = re.compile(r'"?([\w-]+)"?:\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+",(?:"[^"]*"|\[[^\]]*\])\],?')
 #: One rule for an icon's names: .fa-name:before,.fa-alias:before{content:"code"}
 _RULE = re.compile(r'(?:\.fa-[\w-]+:before,?)+\{content:"[^"]*"\}')
-#: A font as two files, of which one is needed; and one of its characters.
+#: A font as two files, of which one is needed; and its characters, by code or as they are.
 _FONT = re.compile(r'url\(([^()]*)\.woff2\) format\("woff2"\),url\(\1\.ttf\) format\("truetype"\)')
 _CODE = re.compile(r'"\\([0-9a-f]+)"')
+_PRIVATE = re.compile("[\ue000-\uf8ff]")
 _DRAWING = re.compile(r'<img (?P<rest>[^>]*\bsrc="(?P<file>[^":]*_images/[^"]+\.svg)"[^>]*>)')
 _SIZE = re.compile(r'<svg [^>]*?\bwidth="([0-9.]+)pt" height="([0-9.]+)pt"')  # as Matplotlib writes it
 
@@ -100,7 +101,7 @@ def lighten(app, error) -> None:
         (output / icons).write_text(after, encoding="utf-8")
         _logger.info("%s: %d kB of %d kB kept", icons.name, len(after) // 1000, len(before) // 1000)
     sheets = "".join(sheet.read_text(encoding="utf-8") for sheet in (output / "_static").rglob("*.css"))
-    codes = {int(code, 16) for code in _CODE.findall(sheets)}
+    codes = {int(code, 16) for code in _CODE.findall(sheets)} | {ord(sign) for sign in _PRIVATE.findall(sheets)}
     for font in (_THEME / _FONTS.relative_to("_static")).glob("*.ttf"):
         write_font(font, output / _FONTS / f"{font.stem}.woff", codes)
     for drawing in (output / "_images").glob("*.svg"):
