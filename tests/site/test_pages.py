@@ -52,6 +52,7 @@ def test_page(name, site, watched, capsys):
     assert not watched.troubles
     assert weight <= HEAVIEST
     assert page.title().strip()
+    assert "```{" not in page.inner_text("body")  # a directive that was taken for text
     assert not violations(page)
 
     page.evaluate("() => { document.documentElement.dataset.theme = 'dark' }")
