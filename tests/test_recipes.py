@@ -75,17 +75,17 @@ def test_half_of_a_recipe_is_its_beginning_and_another_seed_is_another_draw(mirr
     assert judged[0].reset_index(drop=True).equals(judged[1].reset_index(drop=True))
 
 
-def test_shipped_adapters_are_small_and_say_what_they_were_made_of(values):
+def test_shipped_adapters_are_small_and_say_what_they_were_made_of():
     for spec in load_panel("demo").models:
         directory = data_dir() / spec.adapter
         assert (directory / "adapter_model.safetensors").stat().st_size <= 3e6
         provenance = json.loads((directory / "provenance.json").read_text())
         assert provenance["template"] == spec.template
-        if spec.recipe == "values":
-            assert provenance["data"] == data_files(values)
+        recipe = load_recipe(spec.recipe)
+        assert provenance["data"] == data_files(recipe)
         measured = provenance["evaluation"]["held_out"]["all"]
         assert measured["low"] < measured["value"] < measured["high"]
-        assert provenance["recipe"]["hyperparameters"]["seed"] == values.hyperparameters.seed
+        assert provenance["recipe"]["hyperparameters"]["seed"] == recipe.hyperparameters.seed
 
 
 @given(st.lists(st.tuples(st.floats(-9, 9), st.floats(-9, 9)), min_size=1, max_size=50))
