@@ -2,9 +2,9 @@
 
 Run as ``python benchmarks/storage.py MODEL … [--out FILE]`` where the models were trained: the last checkpoint of the
 training, in float32, is needed. Each model scores one random sample of the vocabulary with either adapter, greatest
-prompt, fp32. A row a model: the bytes of either adapter, Kendall's tau-b between the two scorings, the largest
-difference, the differences' standard deviation over that of the scores, and the largest distance, in score and over the
-scores' standard deviation, of two tokens that changed places.
+prompt, fp32. A row a model: the size of either adapter, Kendall's tau-b between the two scorings, the largest
+difference, the differences' standard deviation over that of the scores, and the largest distance of two tokens
+that changed places, over the scores' standard deviation.
 """
 
 import argparse
@@ -33,9 +33,8 @@ def overturned(kept: np.ndarray, changed: np.ndarray) -> float:
     """The largest distance in `kept` of two entries whose order is another in `changed`; 0 if there are none."""
     order = np.argsort(kept)
     kept, changed = kept[order], changed[order]
-    lowest = [
-        kept[np.argmax(changed[: place + 1] >= value)] for place, value in enumerate(changed)
-    ]  # that ends above it
+    # Of each entry and those below it: the lowest one that ends up at least as high.
+    lowest = [kept[np.argmax(changed[: place + 1] >= value)] for place, value in enumerate(changed)]
     return float((kept - lowest).max())
 
 
@@ -48,17 +47,15 @@ def compare(panel: Panel, name: str, tokens: int, seed: int) -> dict:
     prefix, closing = shipped.dialogue.frame(panel.prompt("greatest").text)
     answers = [[int(i), *closing] for i in ids]
     kept, changed = (score_continuations(rm, prefix, answers).astype(float) for rm in (whole, shipped))
-    spread, farthest = kept.std(ddof=1), overturned(kept, changed)
+    spread = kept.std(ddof=1)
     return {
         "model": name,
-        "bytes": (data_dir() / str(spec.adapter) / WEIGHTS).stat().st_size,
-        "bytes in float32": (unrounded(panel, name) / WEIGHTS).stat().st_size,
-        "tokens": tokens,
+        "MB": (data_dir() / str(spec.adapter) / WEIGHTS).stat().st_size / 1e6,
+        "MB in float32": (unrounded(panel, name) / WEIGHTS).stat().st_size / 1e6,
         "tau with float32": kendall_tau(kept, changed),
         "largest difference": np.abs(changed - kept).max(),
         "noise over sd": (changed - kept).std(ddof=1) / spread,
-        "overturned": farthest,
-        "overturned over sd": farthest / spread,
+        "overturned over sd": overturned(kept, changed) / spread,
     }
 
 
