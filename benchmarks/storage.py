@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rmnb.errors import InputError
 from rmnb.files import atomic_path, data_dir
 from rmnb.models import load_reward_model
 from rmnb.panel import Panel, load_panel
@@ -25,7 +26,9 @@ WEIGHTS = "adapter_model.safetensors"
 
 def unrounded(panel: Panel, name: str) -> Path:
     """The last checkpoint of a training."""
-    found = work_directory(panel, name).glob("checkpoint-*")
+    found = list(work_directory(panel, name).glob("checkpoint-*"))
+    if not found:
+        raise InputError(f"{name} was not trained here: run `rmnb train {name}` first")
     return max(found, key=lambda path: int(path.name.removeprefix("checkpoint-")))
 
 

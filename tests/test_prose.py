@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import landing
 import light_drawings
+import light_icons
 import light_pages
 import pandas as pd
 import prose_numbers
@@ -189,31 +190,29 @@ def test_icons_that_are_not_used_are_left_out_and_pages_lose_their_index(tmp_pat
     script = (
         'x={sun:[512,512,[9728],"f185","M1"],"turn-up":[3,5,["level-up"],"f3bf","M2"],moon:[3,5,[],"f1",["M3","M4"]]}'
     )
-    assert light_pages.without_unused(script, {"sun", "level-up"}) == script.replace(
-        'moon:[3,5,[],"f1",["M3","M4"]]', ""
-    )
-    for folder in (light_pages._SCRIPT.parent, light_pages._STYLES.parent, light_pages._FONTS, Path("_images")):
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / light_pages._SCRIPT).touch()
-    (tmp_path / light_pages._FONTS / "fa-solid-900.woff2").touch()
-    (tmp_path / "_images" / "a.svg").write_text('<svg width="1">\n  <path d="M 1 2\nL 3 4"/>\n</svg>')
+    without_moon = script.replace('moon:[3,5,[],"f1",["M3","M4"]]', "")
+    assert light_icons.without_unused(script, {"sun", "level-up"}) == without_moon
+    static, images = tmp_path / "_static", tmp_path / "_images"
+    fonts = static / light_icons.FONTS
+    for folder in (static / light_icons.SCRIPT.parent, static / light_icons.STYLES.parent, fonts, images):
+        folder.mkdir(parents=True)
+    (static / light_icons.SCRIPT).touch()
+    (fonts / "fa-solid-900.woff2").touch()
+    (images / "a.svg").write_text('<svg width="1">\n  <path d="M 1 2\nL 3 4"/>\n</svg>')
     index = '<script src="../searchindex.js"></script>'
     for name in ("page.html", "search.html"):
         (tmp_path / name).write_text(f'<i class="fa-solid fa-moon"></i>{index}<script src="a.js"></script>')
     light_pages.lighten(SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html", name="html")), None)
-    icons, styles = ((tmp_path / file).read_text() for file in (light_pages._SCRIPT, light_pages._STYLES))
+    icons, styles = ((static / file).read_text() for file in (light_icons.SCRIPT, light_icons.STYLES))
     assert "moon:[" in icons and "sun:[" not in icons and 70_000 < len(icons) < 80_000
     assert ".fa-moon:before{" in styles and ".fa-sun:before" not in styles
-    solid, brands = (TTFont(tmp_path / light_pages._FONTS / f"fa-{name}.woff") for name in ("solid-900", "brands-400"))
+    solid, brands = (TTFont(fonts / f"fa-{name}.woff") for name in ("solid-900", "brands-400"))
     assert 0xF186 in solid.getBestCmap() and 0xF185 not in solid.getBestCmap()  # the moon, the sun
-    assert (
-        'fa-solid-900.woff) format("woff")}' in styles
-        and not (tmp_path / light_pages._FONTS / "fa-solid-900.woff2").exists()
-    )
+    assert 'fa-solid-900.woff) format("woff")}' in styles and not (fonts / "fa-solid-900.woff2").exists()
     signs = {ord(sign) for sign in re.findall('pst-icon-[a-z-]+:"(.)"', styles)}  # of notes, warnings and links
     assert len(signs) > 10 and signs <= {*solid.getBestCmap(), *brands.getBestCmap()}
     assert 0xF09B in brands.getBestCmap() and 0xF392 not in brands.getBestCmap()  # of GitHub, of Discord
-    assert (tmp_path / "_images" / "a.svg").read_text() == '<svg width="1"><path d="M 1 2 L 3 4"/></svg>'
+    assert (images / "a.svg").read_text() == '<svg width="1"><path d="M 1 2 L 3 4"/></svg>'
     assert index in (tmp_path / "search.html").read_text()
     assert index not in (tmp_path / "page.html").read_text() and "a.js" in (tmp_path / "page.html").read_text()
 

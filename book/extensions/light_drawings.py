@@ -11,7 +11,7 @@ _TARGET = re.compile(r'(?:href="#|url\(#)([^")]+)')
 
 
 def _coarse(number: re.Match[str]) -> str:
-    return f"{round(float(number[0]), 2) + 0:g}"
+    return f"{round(float(number[0]), 2) + 0:g}"  # no minus before a zero
 
 
 def tightened(drawing: str) -> str:
