@@ -62,6 +62,7 @@ def score_list(rm, panel: Panel, name: str, progress: bool = False) -> Path:
         "weights_sha256": rm.weights_sha256,
         "tokenizer_sha256": rm.tokenizer_sha256,
         "dtype": rm.spec.dtype,
+        "device": rm.device.type,
     }
     columns = {prompt.key: partial(rm.score, prompt.text) for prompt in prompts}
     return score_columns(list_path(panel, rm.name, name), texts, columns, provenance, progress)

@@ -183,6 +183,7 @@ def record(trainer, about: Mapping, base: str, recipe: Recipe, pairs: int, outpu
         "final_loss": losses[-1] if losses else None,
         "versions": {name: version(name) for name in ("rmnb", "torch", "transformers", "trl", "peft")},
         "machine": platform.machine(),
+        "device": trainer.args.device.type,
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     with atomic_path(output / "provenance.json") as path:

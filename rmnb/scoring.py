@@ -61,7 +61,10 @@ class PrefixScorer:
         ids = torch.tensor([self.prefix_ids], device=self.rm.device)
         position = torch.arange(len(self.prefix_ids), device=self.rm.device)[None]
         try:
-            output = self.rm.network(input_ids=ids, position_ids=position, use_cache=False, shared_prefix=prefix)
+            # Never compiled code: it runs once, and CUDA graphs would overwrite the keys and values that are kept.
+            output = self.rm.network.forward(
+                input_ids=ids, position_ids=position, use_cache=False, shared_prefix=prefix
+            )
         except UnsupportedAttention as error:
             logger.warning("scoring whole sequences, which is slower: %s", error)
             return None

@@ -29,10 +29,16 @@ def directory(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def rm(directory):
-    """The reward model in `directory`."""
+    """The reward model in `directory`, on the CPU."""
     import rmnb
 
-    return rmnb.load_reward_model(directory)
+    return rmnb.load_reward_model(directory, device="cpu")
+
+
+def pytest_configure(config):
+    """Tests run on the CPU, where rounding is the same for everybody, unless those for a GPU are asked for."""
+    if "gpu" not in config.option.markexpr:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 
 def pytest_addoption(parser):

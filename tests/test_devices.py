@@ -177,34 +177,3 @@ def test_attention_scores_are_capped_wherever_the_model_caps_them(architecture, 
     assert devices.plain_attention(network) == on_cpu
     monkeypatch.setattr(devices, "input_device", lambda network: torch.device("cuda"))
     assert devices.plain_attention(network) == on_gpu
-
-
-gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-
-
-@gpu
-@pytest.mark.gpu
-def test_the_host_waits_for_the_gpu_once_a_shard(directory, rm):
-    on_gpu = rmnb.load_reward_model(directory, device="cuda")
-    prefix, closing = on_gpu.dialogue.frame(PROMPT)
-    scorer = PrefixScorer(on_gpu, prefix)
-    batch = [[i, *closing] for i in range(64)]
-    scorer(batch)
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        with torch.inference_mode():
-            rewards = scorer._rewards(batch)
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    np.testing.assert_allclose(rewards.cpu(), PrefixScorer(rm, prefix)(batch), atol=1e-3)
-
-
-@gpu
-@pytest.mark.gpu
-@pytest.mark.parametrize("options", [{"quantise": "8bit"}, {"quantise": "4bit"}, {"compile": "graphs"}], ids=str)
-def test_what_only_a_gpu_does_stays_close_to_the_cpu(directory, rm, options):
-    if "quantise" in options:
-        pytest.importorskip("bitsandbytes")
-    other = rmnb.load_reward_model(directory, device="cuda", dtype="float16", **options)
-    expected = rm.score(PROMPT, WORDS)
-    np.testing.assert_allclose(other.score(PROMPT, WORDS), expected, atol=0.5 * np.ptp(expected))

@@ -1,0 +1,203 @@
+"""Scans on a GPU: how fast, and how far from the scores that ship, which were made on a CPU.
+
+Run as ``python benchmarks/gpu.py demo --out FILE`` and ``python benchmarks/gpu.py papers --out FILE`` on a machine with
+one CUDA GPU.
+
+demo
+    Two models of the demo panel, the whole vocabulary, greatest prompt, in several number formats: tokens a second of
+    a scan (loading and the first scan, which finds the batch, left out), Kendall's tau-b and the largest difference
+    from the shipped scores, and those scores' standard deviation.
+papers
+    The architectures of the papers' models with random weights, bfloat16: speed does not depend on the values of
+    weights. The whole vocabulary is scored shard by shard as `rmnb.scan_vocabulary` does it; beside it, on 4,096
+    tokens, whole conversations in padded batches as the papers' code runs them (its forward passes alone, without its
+    tokenisation). Share of peak: of the rate of bfloat16 matrix products measured in the same process.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from transformers import AutoModel, Gemma2Config, LlamaConfig
+
+from rmnb.attention import NAME
+from rmnb.devices import own_attention, upload
+from rmnb.errors import InputError
+from rmnb.files import atomic_path
+from rmnb.heads import LinearHead
+from rmnb.models import RewardModel, load_reward_model
+from rmnb.panel import ModelSpec, load_panel
+from rmnb.scanning import scan_vocabulary
+from rmnb.scoring import PrefixScorer
+from rmnb.stats import kendall_tau
+from rmnb.store import SHARD, read_scan, scores_path
+
+DEMO = ("smollm2-values", "gemma3-values")
+WAYS = ("float32", "bfloat16", "float16")
+PREFIX = 30  # ids of a question in its template
+WHOLE = 4096  # tokens that are also scored as whole conversations
+#: Name, configuration, ids that a token needs (itself and what closes the turn), the papers' batch size.
+PAPERS = (
+    (
+        "Llama 3B",
+        LlamaConfig(
+            vocab_size=128256, hidden_size=3072, intermediate_size=8192, num_hidden_layers=28,
+            num_attention_heads=24, num_key_value_heads=8,
+        ),
+        2,
+        128,
+    ),
+    (
+        "Llama 8B",
+        LlamaConfig(
+            vocab_size=128256, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32,
+            num_attention_heads=32, num_key_value_heads=8,
+        ),
+        2,
+        64,
+    ),
+    (
+        "Gemma 2B",
+        Gemma2Config(
+            vocab_size=256000, hidden_size=2304, intermediate_size=9216, num_hidden_layers=26,
+            num_attention_heads=8, num_key_value_heads=4, head_dim=256,
+        ),
+        3,
+        256,
+    ),
+    (
+        "Gemma 27B",
+        Gemma2Config(
+            vocab_size=256000, hidden_size=4608, intermediate_size=36864, num_hidden_layers=46,
+            num_attention_heads=32, num_key_value_heads=16, head_dim=128, query_pre_attn_scalar=144,
+        ),
+        3,
+        32,
+    ),
+)  # fmt: skip
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long the GPU takes for it."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def demo(name: str, dtype: str) -> dict:
+    """One row: a model of the demo panel in one number format."""
+    panel = load_panel("demo")
+    prompt = panel.prompt("greatest")
+    shipped = read_scan(scores_path(panel, name, prompt.key))[0]["score"].to_numpy(float)
+    rm = load_reward_model(name, panel, dtype=dtype, device="cuda")
+    scan = scan_vocabulary(rm, prompt)
+    batch = scan.attrs["provenance"]["batch_size"]
+    took = seconds(lambda: scan_vocabulary(rm, prompt, batch_size=batch))
+    scores = scan["score"].to_numpy(float)
+    return {
+        "model": name,
+        "number format": dtype,
+        "tokens a second": len(scores) / took,
+        "tau with the CPU": kendall_tau(scores, shipped),
+        "largest difference": np.abs(scores - shipped).max(),
+        "score sd": shipped.std(ddof=1),
+    }
+
+
+def random_model(name: str, config) -> RewardModel:
+    """A reward model of an architecture with random weights, bfloat16, on the GPU; it can score ids and nothing else."""
+    torch.manual_seed(0)
+    with torch.device("cuda"):
+        trunk = AutoModel.from_config(config, dtype=torch.bfloat16).eval().requires_grad_(False)
+        head = LinearHead(torch.randn(config.hidden_size) / config.hidden_size**0.5)
+    trunk.set_attn_implementation(NAME)
+    spec = ModelSpec(name=name.replace(" ", "-"), source="random weights", dtype="bfloat16")
+    return RewardModel(spec, trunk, head, None, None, "", "")  # pyright: ignore[reportArgumentType]
+
+
+def matrix_peak() -> float:
+    """Floating-point operations a second of bfloat16 products of 8192 × 8192, median of ten."""
+    left, right = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    times = [seconds(lambda: left @ right) for _ in range(13)][3:]
+    return 2 * 8192**3 / float(np.median(times))
+
+
+@torch.inference_mode()
+def whole_conversations(rm: RewardModel, rows: list[list[int]], batch: int) -> None:
+    """Each conversation in full, transformers' own attention."""
+    with own_attention(rm.network):
+        for start in range(0, len(rows), batch):
+            hidden = rm.network(input_ids=upload(rows[start : start + batch], rm.device), use_cache=False)
+            rm.head(hidden.last_hidden_state[:, -1])  # pyright: ignore[reportOptionalCall]
+    torch.cuda.synchronize()
+
+
+def papers(name: str, config, ids: int, papers_batch: int, peak: float) -> dict:
+    """One row: an architecture."""
+    rm = random_model(name, config)
+    rng = np.random.default_rng(0)
+    prefix, closing = (rng.integers(10, config.vocab_size, size).tolist() for size in (PREFIX, ids - 1))
+    continuations = [[token, *closing] for token in range(config.vocab_size)]
+    torch.cuda.reset_peak_memory_stats()
+    scorer = PrefixScorer(rm, prefix)
+    batch = scorer.fitting_batch_size(ids, SHARD)
+    scorer(continuations[:SHARD], batch)
+
+    def scan() -> None:
+        for start in range(0, len(continuations), SHARD):
+            scorer(continuations[start : start + SHARD], batch)
+
+    took = seconds(scan)
+    memory = torch.cuda.max_memory_allocated()
+    rows = [prefix + continuation for continuation in continuations[:WHOLE]]
+    whole_conversations(rm, rows[: 2 * papers_batch], papers_batch)
+    whole = seconds(lambda: whole_conversations(rm, rows, papers_batch))
+    products = sum(m.weight.numel() for m in rm.network.modules() if isinstance(m, torch.nn.Linear))
+    rate = len(continuations) / took
+    return {
+        "architecture": name,
+        "parameters in products, billions": products / 1e9,
+        "tokens": len(continuations),
+        "ids each": ids,
+        "batch": batch,
+        "seconds": took,
+        "tokens a second": rate,
+        "share of peak": 2 * products * ids * rate / peak,
+        "times whole conversations": rate * whole / WHOLE,
+        "GPU memory, GB": memory / 1e9,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("demo", "papers"))
+    parser.add_argument("--models", nargs="+", default=DEMO, help="of the demo panel, for demo")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise InputError("this benchmark needs a CUDA GPU")
+    device = torch.cuda.get_device_name()
+    peak = matrix_peak()
+    print(f"{device}, torch {torch.__version__}: {peak / 1e12:.0f} TFLOP/s in bfloat16 products", flush=True)
+    rows = []
+    jobs = (
+        [lambda name=name, way=way: demo(name, way) for name in options.models for way in WAYS]
+        if options.what == "demo"
+        else [lambda each=each: papers(*each, peak=peak) for each in PAPERS]
+    )
+    for job in jobs:
+        rows.append({**job(), "device": device})
+        torch.cuda.empty_cache()
+        print(rows[-1], flush=True)
+        with atomic_path(options.out) as path:
+            pd.DataFrame(rows).to_csv(path, index=False, float_format="%.5g")
+
+
+if __name__ == "__main__":
+    main()
