@@ -1,4 +1,4 @@
-"""Every notebook opens on Colab in the same way, and the page on GPUs predicts what its formula says."""
+"""Every notebook opens on Colab in the same way, and the page on GPUs says what its formula and its measurements say."""
 
 import importlib.util
 import json
@@ -7,9 +7,11 @@ import sys
 import types
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from rmnb import colab
+from rmnb.audit import TOLERANCE
 from rmnb.errors import InputError
 from rmnb.panel import load_panel
 
@@ -102,3 +104,15 @@ def test_the_predicted_times_follow_from_the_formula():
     assert sorted(names) == sorted(load_panel("facct2025").model_names)
     minutes = re.search(r"that is about (\d+) minutes on an H100 and (\d+) on an A100", page).groups()
     assert [round(total / 60) for total in totals] == [int(each) for each in minutes]
+
+
+def test_the_measured_times_are_those_of_the_table():
+    page = (ROOT / "book" / "gpu.md").read_text(encoding="utf-8")
+    took = pd.read_csv(ROOT / "data" / "gpu" / "papers.csv").set_index("architecture")["seconds"]
+    seconds = sum(
+        3 * took[f"{str(model.family).split()[0]} {model.parameters:g}B"] for model in load_panel("facct2025").models
+    )
+    assert round(seconds / 60) == int(re.search(r"would take (\d+) minutes", page).group(1))
+    demo = pd.read_csv(ROOT / "data" / "gpu" / "demo.csv")
+    exact = demo.loc[demo["number format"] == "float32", "largest difference"]
+    assert exact.max() * 20 == pytest.approx(TOLERANCE, rel=0.05)  # "by a factor of twenty"
