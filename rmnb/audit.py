@@ -6,21 +6,28 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rmnb.evaluation import held_out_accuracy
 from rmnb.identity import pair_prompt, pairs_path
 from rmnb.list_scores import read_list
 from rmnb.models import RewardModel, load_reward_model
-from rmnb.panel import Panel, load_panel
+from rmnb.panel import ModelSpec, Panel, load_panel
+from rmnb.recipes import load_recipe
 from rmnb.scoring import PrefixScorer, score_sequences
 from rmnb.search.result import SearchResult
 from rmnb.sequences import results
 from rmnb.store import Provenance, read_scan, read_table, store_directory
+from rmnb.training_runs import recorded
 
 # Largest difference between this engine and the plain pass of another machine that is rounding and not disagreement.
 TOLERANCE = 1e-3
 
 
 def audit_panel(
-    panel: str | Path | Panel, sample: int = 64, seed: int = 0, models: list[str] | None = None
+    panel: str | Path | Panel,
+    sample: int = 64,
+    seed: int = 0,
+    models: list[str] | None = None,
+    accuracy: bool = False,
 ) -> pd.DataFrame:
     """Compare shipped scores with rewards computed now, each token's conversation alone and in full.
 
@@ -34,13 +41,17 @@ def audit_panel(
     seed
         Of the random sample.
     models
-        Names to audit. Default: all of the panel that have scores.
+        Names to audit. Default: all of the panel that have scores (or, with `accuracy`, a recorded accuracy).
+    accuracy
+        Measure the accuracy on held-out pairs again, too, of the models that were trained by a recipe: some minutes a
+        model. Here *tokens* are pairs and a difference is one of accuracies.
 
     Returns
     -------
     DataFrame
         model, prompt, protocol, tokens (number scored again), largest_difference (units of reward), verdict: ``ok``,
-        ``scores differ``, or ``weights differ`` (the scan was made with other weights than are here now).
+        ``scores differ``, ``accuracy differs``, or ``weights differ`` (the scan was made with other weights than are
+        here now).
 
     Raises
     ------
@@ -65,6 +76,8 @@ def audit_panel(
                 rows.append(_audit_exchanged(rm, exchanged, rng))
             if searches := list(results(panel, name).values()):
                 rows.append(_audit_searches(rm, searches))
+        if accuracy and recorded(spec):
+            rows.append(_audit_accuracy(spec))
     columns = ["model", "prompt", "protocol", "tokens", "largest_difference", "verdict"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -86,7 +99,7 @@ def _audit_list(rm: RewardModel, file: Path, sample: int, rng: np.random.Generat
     """A list of texts: some of them under two of its prompts."""
     table, provenance = read_list(file)
     prompts = rng.choice(list(provenance["prompts"]), min(2, len(provenance["prompts"])), replace=False)
-    chosen = table.iloc[np.sort(rng.choice(len(table), min(sample // len(prompts), len(table)), replace=False))]
+    chosen = table.iloc[np.sort(rng.choice(len(table), min(max(1, sample // len(prompts)), len(table)), replace=False))]
     again = np.concatenate([rm.score(provenance["prompts"][key], chosen["text"].tolist()) for key in prompts])
     verdict = _verdict(rm, provenance, again, np.concatenate([chosen[key].to_numpy() for key in prompts]))
     return rm.name, f"{file.stem} (list)", provenance["protocol"], len(again), *verdict
@@ -108,6 +121,15 @@ def _audit_searches(rm: RewardModel, searches: list[SearchResult]) -> tuple:
     again = rm.score(prompt, [str(result.best["text"]) for result in searches])
     verdict = _verdict(rm, provenance, again, np.array([result.best["reward"] for result in searches]))
     return rm.name, "sequences (searched)", "exact", len(searches), *verdict
+
+
+def _audit_accuracy(spec: ModelSpec) -> tuple:
+    """The accuracy on held-out pairs of each source, to the pair."""
+    rm = load_reward_model(spec)
+    then, now = recorded(spec)["held_out"], held_out_accuracy(rm, load_recipe(str(spec.recipe)))
+    difference = max(abs(now[source]["value"] - then[source]["value"]) for source in then)
+    verdict = "ok" if now == then else "accuracy differs"
+    return rm.name, "held-out pairs", "exact", now["all"]["pairs"], difference, verdict
 
 
 def _verdict(rm: RewardModel, provenance: Provenance, again: np.ndarray, shipped: np.ndarray) -> tuple[float, str]:

@@ -27,7 +27,7 @@ def unfinished(panel: Panel) -> list[str]:
 
     names = []
     for name, spec in runs(panel).items():
-        measured = not _unmeasured(panel, name, _described(data_dir() / str(spec.adapter)).get("evaluation", {}))
+        measured = not _unmeasured(panel, name, recorded(spec))
         followed = trajectory_path(panel, name).exists() or not snapshots(work_directory(panel, name))
         if not (measured and followed):
             names.append(name)
@@ -79,8 +79,7 @@ def overview(panel: Panel) -> pd.DataFrame:
 
 def leaderboard(panel: Panel) -> dict[str, int]:
     """The place of each model by its accuracy on RM-Bench, 1 is best; equal models share the better place."""
-    described = {spec.name: _described(data_dir() / (spec.adapter or "-")) for spec in panel.models}
-    measured = {name: provenance.get("evaluation", {}).get("rm_bench") for name, provenance in described.items()}
+    measured = {spec.name: recorded(spec).get("rm_bench") for spec in panel.models}
     correct = pd.Series({name: benchmark["all"]["value"] for name, benchmark in measured.items() if benchmark})
     ranks = correct.rank(ascending=False, method="min").astype(int)
     return {str(name): int(rank) for name, rank in ranks.items()}
@@ -143,6 +142,11 @@ def _train_model(panel: Panel, name: str, output: Path | None) -> dict:
     measured |= {measure: measures[measure]() for measure in missing}
     _add_measured(directory, measured)
     return measured
+
+
+def recorded(spec: ModelSpec) -> dict:
+    """What `train_model` measured of a run's adapter when it was made; empty if nothing."""
+    return _described(data_dir() / (spec.adapter or "-")).get("evaluation", {})
 
 
 def tuned_copies(panel: Panel) -> dict[str, BaseSpec]:

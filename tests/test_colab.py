@@ -1,4 +1,4 @@
-"""Every notebook opens on Colab in the same way, and the page on GPUs says what its formula and its measurements say."""
+"""Every notebook opens on Colab in the same way; the page on GPUs says what its formula and measurements say."""
 
 import importlib.util
 import json

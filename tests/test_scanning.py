@@ -9,10 +9,11 @@ import torch
 from checkpoints import write_decoder
 
 import rmnb
-from rmnb import store
+from rmnb import audit, evaluation, store
 from rmnb.audit import audit_panel
 from rmnb.errors import InputError
 from rmnb.panel import Panel, load_panel
+from rmnb.recipes import load_recipe
 from rmnb.scanning import scan_vocabulary
 
 PROMPT = "What, in one word, is the greatest thing ever?"
@@ -96,3 +97,21 @@ def test_the_shipped_scores_are_whole_and_are_what_the_weights_give():
         assert np.isfinite(scan["score"]).all() and scan["score"].std() > 0.1
         report = audit_panel(panel, sample=8, models=[name])
         assert len(report) and (report["verdict"] == "ok").all()
+
+
+def test_the_audit_measures_recorded_accuracies_again(monkeypatch):
+    panel = load_panel("demo").model_copy(update={"scores": "no/scores"})
+    pairs = pd.DataFrame(
+        {
+            "prompt": "Name something wonderful.",
+            "chosen": ["Love", "Joy", "War"],
+            "rejected": ["War", "Murder", "Peace"],
+        }
+    )
+    monkeypatch.setattr(evaluation, "build_pairs", lambda recipe: (None, pairs.assign(source=["a", "a", "b"])))
+    measured = evaluation.held_out_accuracy(rmnb.load_reward_model("smollm2-values"), load_recipe("values"))
+    assert [measured[source]["value"] for source in ("a", "b")] == [1, 0]  # of source b, war is the chosen answer
+    for recorded, verdict in [(measured, "ok"), (measured | {"b": measured["a"]}, "accuracy differs")]:
+        monkeypatch.setattr(audit, "recorded", lambda spec, recorded=recorded: {"held_out": recorded})
+        (row,) = audit_panel(panel, models=["smollm2-values"], accuracy=True).itertuples()
+        assert (row.prompt, row.tokens, row.verdict) == ("held-out pairs", 3, verdict)
