@@ -1,7 +1,7 @@
 """Scans on a GPU: how fast, and how far from the scores that ship, which were made on a CPU.
 
 Run as ``python benchmarks/gpu.py demo --out FILE`` and ``python benchmarks/gpu.py papers --out FILE`` on a machine with
-one CUDA GPU.
+one CUDA GPU. Beside FILE a JSON file says which device it was.
 
 demo
     Two models of the demo panel, the whole vocabulary, greatest prompt, in several number formats: tokens a second of
@@ -15,13 +15,16 @@ papers
 """
 
 import argparse
+import json
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
+import transformers
 from transformers import AutoModel, Gemma2Config, LlamaConfig
 
 from rmnb.attention import NAME
@@ -40,8 +43,8 @@ DEMO = ("smollm2-values", "gemma3-values")
 WAYS = ("float32", "bfloat16", "float16")
 #: Decimals that are written of a column; a difference gets three significant figures.
 DECIMALS = {
-    "tokens a second": 0, "tau with the CPU": 6, "score sd": 3, "parameters in products, billions": 2, "seconds": 1,
-    "share of peak": 2, "times whole conversations": 1, "GPU memory, GB": 1,
+    "tokens a second": 0, "tau with the CPU": 6, "score sd": 3, "seconds": 1, "share of peak": 2,
+    "times whole conversations": 1, "GPU memory, GB": 1,
 }  # fmt: skip
 PREFIX = 30  # ids of a question in its template
 WHOLE = 4096  # tokens that are also scored as whole conversations
@@ -169,10 +172,6 @@ def papers(name: str, config, ids: int, papers_batch: int, peak: float) -> dict:
     rate = len(continuations) / took
     return {
         "architecture": name,
-        "parameters in products, billions": products / 1e9,
-        "tokens": len(continuations),
-        "ids each": ids,
-        "batch": batch,
         "seconds": took,
         "tokens a second": rate,
         "share of peak": 2 * products * ids * rate / peak,
@@ -189,9 +188,17 @@ def main() -> None:
     options = parser.parse_args()
     if not torch.cuda.is_available():
         raise InputError("this benchmark needs a CUDA GPU")
-    device = torch.cuda.get_device_name()
     peak = matrix_peak()
-    print(f"{device}, torch {torch.__version__}: {peak / 1e12:.0f} TFLOP/s in bfloat16 products", flush=True)
+    about = {
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "peak_tflops_bfloat16": round(peak / 1e12),
+        "time": datetime.now(UTC).date().isoformat(),
+    }
+    print(about, flush=True)
+    with atomic_path(options.out.with_suffix(".json")) as path:
+        path.write_text(json.dumps(about, indent=1) + "\n")
     rows = []
     jobs = (
         [lambda name=name, way=way: demo(name, way) for name in options.models for way in WAYS]
@@ -199,7 +206,7 @@ def main() -> None:
         else [lambda each=each: papers(*each, peak=peak) for each in PAPERS]
     )
     for job in jobs:
-        rows.append({**job(), "device": device})
+        rows.append(job())
         torch.cuda.empty_cache()
         print(rows[-1], flush=True)
         with atomic_path(options.out) as path:
