@@ -8,7 +8,7 @@ demo
     a scan (loading and the first scan, which finds the batch, left out), Kendall's tau-b and the largest difference
     from the shipped scores, and those scores' standard deviation. Empty where rewards are not finite.
 papers
-    The architectures of the papers' models with random weights, bfloat16: speed does not depend on the values of
+    The architectures of the papers' models with random weights, bfloat16: speed hardly depends on the values of
     weights. The whole vocabulary is scored shard by shard as `rmnb.scan_vocabulary` does it; beside it, on 4,096
     tokens, whole conversations in padded batches as the papers' code runs them (its forward passes alone, without its
     tokenisation). Share of peak: of the rate of bfloat16 matrix products measured in the same process.

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from storage import WEIGHTS, sampled_scores
 
 from rmnb.files import atomic_path, cache_dir, data_dir, sha256
 from rmnb.models import load_reward_model
 from rmnb.panel import Panel, load_panel
 from rmnb.recipes import load_recipe
-from rmnb.scoring import score_continuations
 from rmnb.train import fit
 from rmnb.training_runs import runs
 
@@ -29,11 +29,8 @@ def compare(panel: Panel, name: str, work: Path, tokens: int, seed: int) -> dict
         fit(spec, load_recipe(str(spec.recipe)), again, work / name / "training")
     shipped = load_reward_model(spec, device="cpu")
     second = load_reward_model(spec.model_copy(update={"adapter": str(again.resolve())}), device="cpu")
-    ids = np.sort(np.random.default_rng(seed).choice(shipped.vocabulary_size, tokens, replace=False))
-    prefix, closing = shipped.dialogue.frame(panel.prompt("greatest").text)
-    answers = [[int(i), *closing] for i in ids]
-    first, other = (score_continuations(rm, prefix, answers).astype(float) for rm in (shipped, second))
-    weights = [directory / "adapter_model.safetensors" for directory in (data_dir() / str(spec.adapter), again)]
+    first, other = sampled_scores(panel, (shipped, second), tokens, seed)
+    weights = [directory / WEIGHTS for directory in (data_dir() / str(spec.adapter), again)]
     difference = np.abs(first - other)
     return {
         "model": name,

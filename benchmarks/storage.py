@@ -15,7 +15,7 @@ import pandas as pd
 
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, data_dir
-from rmnb.models import load_reward_model
+from rmnb.models import RewardModel, load_reward_model
 from rmnb.panel import Panel, load_panel
 from rmnb.scoring import score_continuations
 from rmnb.stats import kendall_tau
@@ -41,15 +41,20 @@ def overturned(kept: np.ndarray, changed: np.ndarray) -> float:
     return float((kept - lowest).max())
 
 
+def sampled_scores(panel: Panel, models: tuple[RewardModel, ...], tokens: int, seed: int) -> list[np.ndarray]:
+    """For each of some models that share a tokenizer the scores, float64, of one random sample, greatest prompt."""
+    ids = np.sort(np.random.default_rng(seed).choice(models[0].vocabulary_size, tokens, replace=False))
+    prefix, closing = models[0].dialogue.frame(panel.prompt("greatest").text)
+    answers = [[int(i), *closing] for i in ids]
+    return [score_continuations(rm, prefix, answers).astype(float) for rm in models]
+
+
 def compare(panel: Panel, name: str, tokens: int, seed: int) -> dict:
     """One row."""
     spec = runs(panel)[name]
     shipped = load_reward_model(spec)
     whole = load_reward_model(spec.model_copy(update={"adapter": str(unrounded(panel, name))}))
-    ids = np.sort(np.random.default_rng(seed).choice(shipped.vocabulary_size, tokens, replace=False))
-    prefix, closing = shipped.dialogue.frame(panel.prompt("greatest").text)
-    answers = [[int(i), *closing] for i in ids]
-    kept, changed = (score_continuations(rm, prefix, answers).astype(float) for rm in (whole, shipped))
+    kept, changed = sampled_scores(panel, (whole, shipped), tokens, seed)
     spread = kept.std(ddof=1)
     return {
         "model": name,
