@@ -7,7 +7,7 @@ ifneq ($(wildcard ../shared/mirror),)
 export RMNB_DATA_MIRROR ?= $(abspath ../shared/mirror)
 endif
 
-.PHONY: book pdf lesson links test site-test torture vulnerabilities scores bench clean env
+.PHONY: book pdf lab lesson links test site-test torture vulnerabilities scores bench clean env
 .DEFAULT_GOAL := book
 
 book: env ## Audit the shipped scores, run the notebooks, build the book: _build/html/index.html
@@ -15,6 +15,9 @@ book: env ## Audit the shipped scores, run the notebooks, build the book: _build
 
 pdf: env ## Print the whole book to _build/book.pdf (needs Chromium)
 	$(BIN)/snakemake -s workflow/Snakefile pdf
+
+lab: env ## Open the notebooks in JupyterLab
+	$(BIN)/jupyter lab --notebook-dir=notebooks
 
 lesson: env ## Run the classroom's notebook: one small model, the beginning of its vocabulary, under three minutes
 	$(BIN)/snakemake -s workflow/Snakefile --forcerun lesson -- lesson

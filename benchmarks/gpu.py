@@ -27,17 +27,17 @@ import torch
 import transformers
 from transformers import AutoModel, Gemma2Config, LlamaConfig
 
-from rmnb.attention import NAME
-from rmnb.devices import own_attention, upload
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
-from rmnb.heads import LinearHead
-from rmnb.models import RewardModel, load_reward_model
-from rmnb.panel import ModelSpec, load_panel
-from rmnb.scanning import scan_vocabulary
-from rmnb.scoring import PrefixScorer
+from rmnb.models.attention import NAME
+from rmnb.models.devices import own_attention, upload
+from rmnb.models.heads import LinearHead
+from rmnb.models.reward_model import RewardModel
+from rmnb.panels import ModelSpec, load_panel
+from rmnb.scoring.engine import PrefixScorer, load_reward_model
+from rmnb.scoring.scanning import scan_vocabulary
+from rmnb.scoring.store import SHARD, read_scan, scores_path
 from rmnb.stats import kendall_tau
-from rmnb.store import SHARD, read_scan, scores_path
 
 DEMO = ("smollm2-values", "gemma3-values")
 WAYS = ("float32", "bfloat16", "float16")

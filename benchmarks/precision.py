@@ -6,7 +6,8 @@ Run as ``python benchmarks/precision.py``. For each model, with one prompt:
    standard deviation over that of the scores) of fp32 with
    - weights, activations or products: only these rounded to bfloat16;
    - bfloat16 products: all three rounded, everything between them in fp32;
-   - bfloat16-mixed: the deviations from a batch's mean rounded instead (`rmnb.precision`), which is what rmnb offers;
+   - bfloat16-mixed: the deviations from a batch's mean rounded instead (`rmnb.models.precision`), which is what rmnb
+   offers;
 2. the same for weights that bfloat16 holds exactly (``--exact-weights``), as real reward models ship them;
 3. tokens a second. The ways take turns in many short rounds, so that a noisy machine disturbs all of them alike: the
    ratio to fp32 of the fastest rounds, the median of the ratios within rounds, and that of processor time.
@@ -23,9 +24,9 @@ import torch
 from torch.nn import functional
 
 import rmnb
-from rmnb.memory import default_batch_size
-from rmnb.precision import use_mixed_precision
-from rmnb.scoring import PrefixScorer
+from rmnb.models.precision import use_mixed_precision
+from rmnb.scoring.engine import PrefixScorer
+from rmnb.scoring.memory import default_batch_size
 from rmnb.stats import kendall_tau
 
 

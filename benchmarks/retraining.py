@@ -14,11 +14,11 @@ import pandas as pd
 from storage import WEIGHTS, sampled_scores
 
 from rmnb.files import atomic_path, cache_dir, data_dir, sha256
-from rmnb.models import load_reward_model
-from rmnb.panel import Panel, load_panel
-from rmnb.recipes import load_recipe
-from rmnb.train import fit
-from rmnb.training_runs import runs
+from rmnb.panels import Panel, load_panel
+from rmnb.scoring.engine import load_reward_model
+from rmnb.training.recipes import load_recipe
+from rmnb.training.runs import runs
+from rmnb.training.train import fit
 
 
 def compare(panel: Panel, name: str, work: Path, tokens: int, seed: int) -> dict:

@@ -26,9 +26,9 @@ import torch
 from transformers import AutoModelForSequenceClassification, DynamicCache
 
 import rmnb
-from rmnb.memory import default_batch_size
-from rmnb.models import RewardModel
-from rmnb.scoring import PrefixScorer
+from rmnb.models.reward_model import RewardModel
+from rmnb.scoring.engine import PrefixScorer
+from rmnb.scoring.memory import default_batch_size
 
 # The papers' configuration: 128 for its 3B Llama, 256 for its 2B Gemma; 32 and 64 only for models of 8B and more.
 PAPERS_BATCH = {"llama": 128, "gemma3_text": 256}

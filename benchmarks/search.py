@@ -26,8 +26,8 @@ from scan import as_classifier
 from transformers import DynamicCache
 
 import rmnb
-from rmnb.memory import default_batch_size
-from rmnb.models import RewardModel
+from rmnb.models.reward_model import RewardModel
+from rmnb.scoring.memory import default_batch_size
 from rmnb.search.allowed import allowed_ids
 from rmnb.search.candidates import neighbours
 from rmnb.search.config import SearchConfig

@@ -15,11 +15,11 @@ import pandas as pd
 
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, data_dir
-from rmnb.models import RewardModel, load_reward_model
-from rmnb.panel import Panel, load_panel
-from rmnb.scoring import score_continuations
+from rmnb.models.reward_model import RewardModel
+from rmnb.panels import Panel, load_panel
+from rmnb.scoring.engine import load_reward_model, score_continuations
 from rmnb.stats import kendall_tau
-from rmnb.training_runs import runs, work_directory
+from rmnb.training.runs import runs, work_directory
 
 WEIGHTS = "adapter_model.safetensors"
 

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from rmnb import store
-from rmnb.panel import Panel, load_panel
-from rmnb.planted import PlantedEffects, planted_panel, spell
+from rmnb.panels import Panel, load_panel
+from rmnb.scoring import store
+from rmnb.truth.planted import PlantedEffects, planted_panel, spell
 
 HOSTILE = [
     "<script>pwned=1</script>",

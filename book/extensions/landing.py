@@ -9,9 +9,9 @@ from pathlib import Path
 
 import matplotlib
 
-from rmnb.figures.key import pair_of_models, places, slope_chart
+from rmnb.book.figures.key import pair_of_models, places, slope_chart
 from rmnb.files import atomic_path
-from rmnb.panel import load_panel
+from rmnb.panels import load_panel
 
 EXECUTED = Path("book/_executed")
 DIRECTORY = EXECUTED / "landing"
@@ -46,7 +46,7 @@ def draw(directory: Path) -> None:
     """Write ``key.svg`` and ``social.png`` (1200 by 630) from the demo panel's scores."""
     from matplotlib.figure import Figure
 
-    from rmnb.align import align, load_scans
+    from rmnb.findings.align import align, load_scans
 
     panel = load_panel("demo")
     pair = pair_of_models(panel)
@@ -88,7 +88,7 @@ def make(app) -> None:
         with atomic_path(directory / f"{stem}.svg") as part:
             part.write_text(svg or _NOTHING, encoding="utf-8")
     made = [directory / name for name in ("key.svg", "social.png")]
-    sources = [*(root / "data/demo/scores").rglob("*.parquet"), root / "rmnb/figures/key.py", Path(__file__)]
+    sources = [*(root / "data/demo/scores").rglob("*.parquet"), root / "rmnb/book/figures/key.py", Path(__file__)]
     if not all(path.exists() for path in made) or min(path.stat().st_mtime for path in made) < max(
         path.stat().st_mtime for path in sources
     ):

@@ -18,9 +18,9 @@ import pandas as pd
 import pyarrow.parquet as pq
 from docutils import nodes
 
-from rmnb import store
-from rmnb.panel import load_panel
-from rmnb.results import KEY, read_results
+from rmnb.findings.results import KEY, read_results
+from rmnb.panels import load_panel
+from rmnb.scoring import store
 
 RESULTS = Path("book/_executed/results")
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")

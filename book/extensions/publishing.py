@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from sphinx.util import logging
 
-from rmnb.colab import repository
+from rmnb.book.colab import repository
 
 _logger = logging.getLogger(__name__)
 _PREVIEW = "book/_executed/landing/social.png"

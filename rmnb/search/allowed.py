@@ -13,7 +13,7 @@ def allowed_ids(words: pd.DataFrame, config: SearchConfig) -> np.ndarray:
     Parameters
     ----------
     words
-        The vocabulary as `rmnb.vocabulary.vocabulary` gives it.
+        The vocabulary as `rmnb.models.vocabulary.vocabulary` gives it.
     config
         `allowed`, `script` and `banned` decide.
 

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from rmnb.errors import InputError
-from rmnb.vocabulary import SCRIPT_NAMES
+from rmnb.models.vocabulary import SCRIPT_NAMES
 
 Direction = Literal["max", "min"]
 Combine = Literal["mean", "difference"]
@@ -51,7 +51,8 @@ class SearchConfig(BaseModel):
         The fluent initial string, cut to `length` tokens, repeated where it is too short.
     allowed, script
         Tokens to choose from: ``every`` id, special ones too; ``all`` but special and reserved ones; ``printable``;
-        ``words``; ``ascii``; ``language``, printable tokens of `script` (`rmnb.vocabulary.SCRIPT_NAMES`) or of none.
+        ``words``; ``ascii``; ``language``, printable tokens of `script` (`rmnb.models.vocabulary.SCRIPT_NAMES`) or of
+        none.
     banned
         Ids never used.
     survive

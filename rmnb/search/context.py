@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rmnb.dialogue import Dialogue, Prompt
+from rmnb.models.dialogue import Dialogue, Prompt
 
 
 def survives(dialogue: Dialogue, prompt: Prompt, sequences: Sequence[Sequence[int]]) -> np.ndarray:

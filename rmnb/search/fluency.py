@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from rmnb import attention
-from rmnb.attention import SharedPrefix
-from rmnb.bases import BASES, base_directory
 from rmnb.errors import InputError
+from rmnb.models import attention
+from rmnb.models.attention import SharedPrefix
+from rmnb.models.bases import BASES, base_directory
 from rmnb.search.gradient import by_token, outside_inference
 
 _LOGITS_AT_ONCE = 1 << 26  # numbers, 256 MB
@@ -36,7 +36,7 @@ class LanguageModel:
 
     @classmethod
     def load(cls, name: str | Path, device: torch.device | str = "cpu") -> "LanguageModel":
-        """A base that rmnb knows (`rmnb.bases.BASES`), or a local checkpoint directory."""
+        """A base that rmnb knows (`rmnb.models.bases.BASES`), or a local checkpoint directory."""
         from transformers import AutoModelForCausalLM
 
         directory = base_directory(str(name)) if str(name) in BASES else Path(name)

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from rmnb.display import visible
 from rmnb.errors import InputError
 from rmnb.search.allowed import allowed_ids
 from rmnb.search.config import SearchConfig
@@ -17,6 +16,7 @@ from rmnb.search.methods import METHODS
 from rmnb.search.objective import Objective
 from rmnb.search.problem import Problem
 from rmnb.search.result import SearchResult
+from rmnb.visible import visible
 
 
 def search(

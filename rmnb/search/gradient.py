@@ -11,12 +11,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from rmnb.attention import SharedPrefix
-from rmnb.devices import own_attention
 from rmnb.errors import InputError
-from rmnb.gated_heads import GatedHead
-from rmnb.models import RewardModel
-from rmnb.scoring import PrefixScorer
+from rmnb.models.attention import SharedPrefix
+from rmnb.models.devices import own_attention
+from rmnb.models.gated_heads import GatedHead
+from rmnb.models.reward_model import RewardModel
+from rmnb.scoring.engine import PrefixScorer
 
 
 class RewardGradient:

@@ -15,7 +15,7 @@ class Objective(Protocol):
     Attributes
     ----------
     words
-        The vocabulary, as `rmnb.vocabulary.vocabulary` gives it.
+        The vocabulary, as `rmnb.models.vocabulary.vocabulary` gives it.
     provenance
         JSON values that say what is measured.
     """

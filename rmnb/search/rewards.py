@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rmnb.dialogue import Prompt
 from rmnb.errors import InputError
-from rmnb.models import RewardModel
-from rmnb.scoring import NonFiniteReward, PrefixScorer
+from rmnb.models.dialogue import Prompt
+from rmnb.models.reward_model import RewardModel
+from rmnb.models.vocabulary import vocabulary
+from rmnb.scoring.engine import NonFiniteReward, PrefixScorer
+from rmnb.scoring.store import versions
 from rmnb.search.context import survives, texts_of
 from rmnb.search.fluency import LanguageModel
 from rmnb.search.gradient import RewardGradient
 from rmnb.search.objective import Ids
-from rmnb.store import versions
-from rmnb.vocabulary import vocabulary
 
 _WORTH_IT = 4  # from so many sequences on, running what they begin with once pays
 # What a pass costs before its first position, in positions: the weights must be read once (measured on a CPU with both

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from rmnb.dialogue import Prompt
 from rmnb.errors import InputError
-from rmnb.models import RewardModel
-from rmnb.panel import PromptSpec
+from rmnb.models.dialogue import Prompt
+from rmnb.models.reward_model import RewardModel
+from rmnb.panels import PromptSpec
 from rmnb.search.config import SearchConfig
 from rmnb.search.fluency import LanguageModel
 from rmnb.search.follow import search

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from book import BOOK
-from rmnb.explorer import write_explorer
+from rmnb.book.explorer import write_explorer
 
 if not (BOOK / "index.html").exists():
     pytest.exit(f"no book in {BOOK}: run `make book` first", returncode=2)

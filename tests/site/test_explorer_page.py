@@ -10,11 +10,11 @@ from planted_site import HOSTILE
 from scipy.stats import rankdata
 
 from book import BOOK
-from rmnb.display import visible
-from rmnb.offensive import is_offensive
-from rmnb.panel import load_panel
-from rmnb.store import read_scores
-from rmnb.vocabulary import KINDS
+from rmnb.data.offensive import is_offensive
+from rmnb.models.vocabulary import KINDS
+from rmnb.panels import load_panel
+from rmnb.scoring.store import read_scores
+from rmnb.visible import visible
 
 PAGE = "book/explorer.html"
 ROWS = "#explorer-table tbody tr"

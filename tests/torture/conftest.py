@@ -20,7 +20,7 @@ import pytest
 from rmnb.errors import first_line
 from rmnb.files import atomic_path
 from rmnb.plans import alone
-from rmnb.store import versions
+from rmnb.scoring.store import versions
 
 PARTS = {
     "test_kill": "kill",

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import rmnb
-from rmnb import store
-from rmnb.cli import main
+from rmnb.cli.main import main
 from rmnb.errors import InputError
-from rmnb.scanning import scan_vocabulary
-from rmnb.scoring import PrefixScorer
+from rmnb.scoring import store
+from rmnb.scoring.engine import PrefixScorer
+from rmnb.scoring.scanning import scan_vocabulary
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 

@@ -14,7 +14,7 @@ import yaml
 from checkpoints import write_decoder
 from safetensors.torch import load_file
 
-from rmnb import store
+from rmnb.scoring import store
 
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 INTERRUPTED = 130

@@ -11,7 +11,7 @@ from checkpoints import SHAPE, randomise, tokenizer, write_decoder
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.scoring import PrefixScorer
+from rmnb.scoring.engine import PrefixScorer
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 MB = 1 << 20

@@ -7,9 +7,9 @@ import time
 import yaml
 from checkpoints import TEMPLATE
 
-from rmnb import store
 from rmnb.errors import InputError
-from rmnb.panel import PANELS, Panel, load_panel
+from rmnb.panels import PANELS, Panel, load_panel
+from rmnb.scoring import store
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 SECONDS = 5.0  # for one file, however it is made

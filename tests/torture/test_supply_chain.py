@@ -157,7 +157,7 @@ def watch(event, arguments):
             if isinstance(path, str) and not (event in ("os.remove", "os.rmdir") and arguments[1] != -1):
                 print(os.path.abspath(path), file=written, flush=True)
 sys.addaudithook(watch)
-from rmnb.cli import main
+from rmnb.cli.main import main
 main()
 """
 

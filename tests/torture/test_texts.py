@@ -9,8 +9,8 @@ from checkpoints import SHAPE, SPECIAL, TEMPLATE, randomise, tokenizer
 from tokenizers import AddedToken
 
 import rmnb
-from rmnb.dialogue import Dialogue
 from rmnb.errors import InputError
+from rmnb.models.dialogue import Dialogue
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 

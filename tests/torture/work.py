@@ -19,7 +19,15 @@ import psutil
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
-    ["rmnb.cli", "rmnb.scanning", "rmnb.evaluation", "rmnb.train", "trl.trainer.reward_trainer", "peft", "datasets"]
+    [
+        "rmnb.cli.main",
+        "rmnb.scoring.scanning",
+        "rmnb.training.evaluation",
+        "rmnb.training.train",
+        "trl.trainer.reward_trainer",
+        "peft",
+        "datasets",
+    ]
 )
 PAIRS = 12
 
@@ -55,11 +63,12 @@ def command_line(log: Path, cache: Path, words: list[str], shard: int = 1024) ->
     """Run ``rmnb`` with these words, its output appended to a file."""
     _begin(log)
     os.environ["RMNB_CACHE"] = str(cache)
-    from rmnb import cli, store
+    from rmnb.cli.main import main
+    from rmnb.scoring import store
 
     store.SHARD = shard  # many small shards: a short scan is then written as often as a long one
     sys.argv = ["rmnb", *words]
-    cli.main()
+    main()
 
 
 def train(log: Path, cache: Path, output: Path, work: Path) -> None:
@@ -69,9 +78,10 @@ def train(log: Path, cache: Path, output: Path, work: Path) -> None:
     import pandas as pd
     from checkpoints import TEMPLATE
 
-    from rmnb import bases, lora, recipes
-    from rmnb import train as training
-    from rmnb.panel import ModelSpec
+    from rmnb.models import bases
+    from rmnb.panels import ModelSpec
+    from rmnb.training import lora, recipes
+    from rmnb.training import train as training
 
     bases.BASES["tiny"] = bases.Base("tiny", (), "", "0" * 64, "", "")
     words = ["love", "peace", "water", "good things", "war", "pain", "bad", "the greatest pain"]
@@ -94,7 +104,7 @@ def train(log: Path, cache: Path, output: Path, work: Path) -> None:
 
 
 def write_tiny_base(cache: Path) -> None:
-    """The base of `train`, where `rmnb.bases` looks for a converted checkpoint."""
+    """The base of `train`, where `rmnb.models.bases` looks for a converted checkpoint."""
     from checkpoints import write_decoder
 
     directory = write_decoder(cache / "bases" / f"tiny-{'0' * 12}-1")

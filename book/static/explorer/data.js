@@ -1,4 +1,4 @@
-// The explorer's data: the files that rmnb/explorer.py writes, each fetched once, when it is first needed.
+// The explorer's data: the files that rmnb/book/explorer.py writes, each fetched once, when it is first needed.
 
 const base = new URL("data/", import.meta.url);
 const kept = new Map();

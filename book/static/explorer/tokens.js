@@ -11,7 +11,7 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
-/** What a reader sees of a row's token: `rmnb.display.visible` has written down where it is more than blanks. */
+/** What a reader sees of a row's token: `rmnb.book.display.visible` has written down where it is more than blanks. */
 export function visible(words, row) {
   return words.shown[row] ?? words.tokens[row].replaceAll(" ", "␣");
 }

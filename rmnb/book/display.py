@@ -1,0 +1,105 @@
+"""Token text made safe and legible: for HTML, for Markdown, for figures.
+
+A vocabulary holds markup, LaTeX, control and right-to-left characters, blanks of every kind. Nothing that renders a
+token may be steered by it, and a reader must see that a token is `" love"` and not `"love"`.
+"""
+
+import functools
+import unicodedata
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+
+from rmnb.data.offensive import is_offensive
+from rmnb.visible import HIDDEN, visible
+
+
+def inline(text: str) -> str:
+    """Plain text as characters that neither HTML nor Markdown nor a TeX extension of either can take for markup."""
+    return "".join(c if c.isalnum() or c == " " or ord(c) > 127 else f"&#{ord(c)};" for c in text)
+
+
+def token_html(token: str) -> str:
+    """A token as an HTML element, safe inside HTML and inside Markdown.
+
+    ``code`` keeps MathJax away, ``bdi`` keeps right-to-left letters from reordering their surroundings.
+    """
+    return f'<code class="token"><bdi>{inline(visible(token))}</bdi></code>'
+
+
+def behind_a_click(content: str, warning: str) -> str:
+    """HTML that shows `warning` and, when clicked, `content` (trusted HTML, as the functions here make it)."""
+    return f'<details class="content-warning"><summary>{inline(warning)}</summary>{content}</details>'
+
+
+def notice(text: str) -> str:
+    """HTML of a note that stands out, such as that some data could not be had; what is between backticks is code."""
+    parts = text.split("`")
+    shown = "".join(f"<code>{inline(part)}</code>" if place % 2 else inline(part) for place, part in enumerate(parts))
+    return f'<div class="admonition note"><p class="admonition-title">Note</p><p>{shown}</p></div>'
+
+
+def table_html(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    tokens: Iterable[str] = (),
+    hidden: Collection[str] = (),
+    digits: int = 3,
+) -> str:
+    """An HTML table in which all text is escaped.
+
+    Parameters
+    ----------
+    columns
+        The heads; two columns may share one.
+    rows
+        One value a column. Floats are written with `digits` decimals, NaN and None as an empty cell.
+    tokens
+        The columns that hold token text.
+    hidden
+        Words, in lower case, that are shown only after a click, in columns of tokens; so are those that
+        `rmnb.data.offensive` knows.
+    """
+    token_columns = set(tokens)
+
+    def cell(column: str, value: object) -> str:
+        if column in token_columns:
+            shown = token_html(str(value))
+            if str(value).strip().casefold() in hidden or is_offensive(str(value)):
+                shown = behind_a_click(shown, "offensive")
+            return f"<td>{shown}</td>"
+        if value is None or value != value:
+            return "<td></td>"
+        if isinstance(value, (float, np.floating)):
+            return f'<td class="number">{value:.{digits}f}</td>'
+        if isinstance(value, (int, np.integer)):
+            return f'<td class="number">{value:,}</td>'
+        return f"<td>{inline(str(value))}</td>"
+
+    head = "".join(f"<th>{inline(column)}</th>" for column in columns)
+    body = "".join(
+        f"<tr>{''.join(cell(column, value) for column, value in zip(columns, row, strict=True))}</tr>" for row in rows
+    )
+    # tabindex: a keyboard, too, can scroll what is wider than the page.
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="table-scroll" tabindex="0">{table}</div>'
+
+
+@functools.cache
+def _drawable() -> frozenset[int]:
+    from matplotlib import font_manager, ft2font
+
+    return frozenset(ft2font.FT2Font(font_manager.findfont(font_manager.FontProperties())).get_charmap())
+
+
+def figure_text(token: str) -> str:
+    r"""A token as matplotlib text: ``$`` starts no formula and a character the font lacks is written ``\uXXXX``."""
+
+    def drawn(character: str) -> str:
+        code = ord(character)
+        if code in _drawable() and unicodedata.category(character) not in HIDDEN:  # fonts draw joiners, as nothing
+            return character
+        code -= 0x2400 if 0x2400 <= code < 0x2420 else 0  # the picture of a control character stands for that one
+        return f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
+
+    return "".join(map(drawn, visible(token))).replace("$", r"\$")

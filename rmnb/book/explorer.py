@@ -1,0 +1,200 @@
+"""The token explorer's data: every scan of a panel as small static files, which a page reads as it needs them.
+
+A *set* is a list of tokens with the models that can be compared on it: the tokens that all models of the panel share,
+and each vocabulary with the models that have it. Ranks are always those in a model's whole vocabulary; 1 is best, equal
+rewards share the better rank. All numbers are int32, written byte by byte (all lowest bytes, then all second ones, …)
+and compressed with gzip, which a browser undoes by itself:
+
+- ``SET/tokens.bin``: JSON with ``tokens``; ``kinds``, one digit a token; ``shown``, what a page shows of a token that
+  is not just its characters and blanks; ``hidden``, the rows of tokens to be shown only after a click.
+- ``SET/MODEL-PROMPT.bin``: the rank of each row; then, for the rows in the order of their ranks, the steps of the
+  reward in units of 10^-decimals, the first from zero.
+- ``SET/rows-BLOCK.bin``: for each scan in the order of the manifest, the ranks of a block of rows, then their rewards.
+- ``manifest.json``: what there is. It alone is not compressed.
+"""
+
+import gzip
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from rmnb.data.offensive import is_offensive
+from rmnb.errors import InputError
+from rmnb.files import atomic_path
+from rmnb.findings.align import align
+from rmnb.models.vocabulary import KINDS
+from rmnb.panels import Panel, PromptSpec, load_panel
+from rmnb.scoring.store import content_sha256, read_scores, scores_path
+from rmnb.visible import BLANK, visible
+
+BLOCK = 512  # rows of one file that holds everything about them
+_DIGITS = 3  # decimals of a reward in standard deviations of its scan
+
+
+@dataclass(frozen=True)
+class Scan:
+    """One model under one prompt: ranks and rewards, (ids,) int32 each, the rewards in units of 10^-decimals."""
+
+    model: str
+    prompt: str
+    rank: NDArray[np.int32]
+    reward: NDArray[np.int32]
+    decimals: int
+
+    def of(self, ids: NDArray[np.intp]) -> "Scan":
+        """The same for some ids only."""
+        return Scan(self.model, self.prompt, self.rank[ids], self.reward[ids], self.decimals)
+
+
+@dataclass(frozen=True)
+class TokenSet:
+    """Tokens (DataFrame: token, kind; one row each) and the scans of the models that have them."""
+
+    key: str
+    title: str
+    words: pd.DataFrame
+    scans: list[Scan]
+
+
+def ranked(model: str, prompt: str, scores: NDArray[np.float32]) -> Scan:
+    """Ranks and rounded rewards of one scan."""
+    spread = float(scores.std()) or 1.0
+    decimals = int(np.clip(_DIGITS - np.floor(np.log10(spread)), 0, 9))
+    rank = rankdata(-scores.astype(np.float64), method="min").astype(np.int32)
+    reward = np.round(scores.astype(np.float64) * 10**decimals)
+    if np.abs(reward).max() >= 2**31:
+        raise InputError(f"the rewards of {model} for prompt {prompt} vary too little beside their size to be shown")
+    return Scan(model, prompt, rank, reward.astype(np.int32), decimals)
+
+
+def token_sets(panel: Panel, protocol: str = "exact") -> list[TokenSet]:
+    """The shared tokens (if there are two vocabularies or more, and they share any), then each vocabulary.
+
+    Raises
+    ------
+    InputError
+        Nothing of the panel has been scanned, or a file is damaged.
+    """
+    words: dict[str, pd.DataFrame] = {}
+    scans: dict[str, list[Scan]] = {}
+    for model in panel.model_names:
+        for prompt in scanned(panel, model, protocol):
+            frame = read_scores(panel, model, prompt.key, protocol)
+            key = content_sha256(frame[["token", "kind"]])
+            words.setdefault(key, frame[["token", "kind"]])
+            scans.setdefault(key, []).append(ranked(model, prompt.key, frame["score"].to_numpy()))
+    if not scans:
+        raise InputError(f"panel {panel.name!r} has no scores to explore: run `rmnb scan` first")
+    titles = {key: _title(panel, scans[key]) for key in scans}
+    own = [TokenSet(str(place), titles[key], words[key], scans[key]) for place, key in enumerate(scans)]
+    return [*_shared(own), *own] if len(own) > 1 else own
+
+
+def scanned(panel: Panel, model: str, protocol: str = "exact") -> list[PromptSpec]:
+    """The prompts that a model has been scanned with, in the panel's order."""
+    return [prompt for prompt in panel.all_prompts if scores_path(panel, model, prompt.key, protocol).exists()]
+
+
+def _title(panel: Panel, scans: Sequence[Scan]) -> str:
+    models = [panel.model(name) for name in dict.fromkeys(scan.model for scan in scans)]
+    return ", ".join(dict.fromkeys(model.family or model.name for model in models))
+
+
+def _shared(sets: list[TokenSet]) -> Iterator[TokenSet]:
+    try:
+        common = align({one.key: one.words.assign(score=np.float32(0)) for one in sets}).index
+    except InputError:  # they share nothing
+        return
+    places = {one.key: pd.Index(one.words["token"]) for one in sets}
+    rows = {key: pd.Series(np.arange(len(index)), index).loc[common].to_numpy() for key, index in places.items()}
+    first = sets[0].words.iloc[rows[sets[0].key]].reset_index(drop=True)
+    yield TokenSet("shared", "shared by all models", first, [s.of(rows[one.key]) for one in sets for s in one.scans])
+
+
+def write_explorer(panel: str | Path | Panel, directory: Path, protocol: str = "exact") -> Path:
+    """Write all files for a panel into `directory`, in place of what it holds; returns the manifest's path.
+
+    Raises
+    ------
+    InputError
+        Nothing of the panel has been scanned, a file is damaged, or the directory cannot be written.
+    """
+    panel = panel if isinstance(panel, Panel) else load_panel(panel)
+    sets = token_sets(panel, protocol)
+    sizes = {scan.model: len(scan.rank) for one in sets if one.key != "shared" for scan in one.scans}
+    shutil.rmtree(directory, ignore_errors=True)
+    described = [_write_set(one, directory / one.key, panel) for one in sets]
+    used = {scan.prompt for one in sets for scan in one.scans}
+    manifest = {
+        "panel": panel.title,
+        "block": BLOCK,
+        "kinds": [kind.replace("_", " ") for kind in KINDS],
+        "prompts": [
+            prompt.model_dump(include={"key", "text", "framing"}) for prompt in panel.all_prompts if prompt.key in used
+        ],
+        "models": [{"name": name, "tokens": sizes[name]} for name in panel.model_names if name in sizes],
+        "sets": described,
+    }
+    path = directory / "manifest.json"
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    return path
+
+
+def packed(values: NDArray[np.int32]) -> bytes:
+    """Numbers byte by byte, compressed: neighbours then resemble each other, and small numbers cost little."""
+    return gzip.compress(values.astype("<i4").view(np.uint8).reshape(-1, 4).T.tobytes(), mtime=0)
+
+
+def packed_scan(scan: Scan) -> bytes:
+    """The file of one scan."""
+    order = np.argsort(scan.rank, kind="stable")
+    return packed(np.concatenate([scan.rank, np.diff(scan.reward[order], prepend=np.int32(0))]))
+
+
+def packed_words(words: pd.DataFrame) -> bytes:
+    """The file of a set's tokens."""
+    tokens = words["token"].tolist()
+    shown = {row: visible(token) for row, token in enumerate(tokens)}
+    text = {
+        "tokens": tokens,
+        "kinds": "".join(str(KINDS.index(kind)) for kind in words["kind"]),
+        "shown": {row: form for row, form in shown.items() if form != tokens[row].replace(" ", BLANK)},
+        "hidden": [row for row, token in enumerate(tokens) if is_offensive(token)],
+    }
+    return gzip.compress(json.dumps(text, ensure_ascii=False, separators=(",", ":")).encode(), mtime=0)
+
+
+def _write_set(one: TokenSet, directory: Path, panel: Panel) -> dict[str, Any]:
+    directory.mkdir(parents=True)
+    places = {name: place for place, name in enumerate(panel.model_names)}
+    keys = {prompt.key: place for place, prompt in enumerate(panel.all_prompts)}
+    scans = []
+    for scan in one.scans:
+        name = f"{places[scan.model]}-{keys[scan.prompt]}.bin"
+        size = _write(directory / name, packed_scan(scan))
+        described = {"model": scan.model, "prompt": scan.prompt, "file": name, "bytes": size}
+        scans.append({**described, "decimals": scan.decimals})
+    numbers = np.array([[scan.rank, scan.reward] for scan in one.scans], dtype=np.int32)
+    for block, start in enumerate(range(0, len(one.words), BLOCK)):
+        _write(directory / f"rows-{block}.bin", packed(numbers[:, :, start : start + BLOCK].ravel()))
+    return {
+        "key": one.key,
+        "title": one.title,
+        "tokens": len(one.words),
+        "bytes": _write(directory / "tokens.bin", packed_words(one.words)),
+        "scans": scans,
+    }
+
+
+def _write(path: Path, content: bytes) -> int:
+    path.write_bytes(content)
+    return len(content)

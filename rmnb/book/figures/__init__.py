@@ -1,0 +1,26 @@
+"""The figures of the chapters: each function draws on a matplotlib axes that it is given, and returns it."""
+
+from rmnb.book.figures.estimates import by_model, courses, grouped_dots, intervals, specification_curve
+from rmnb.book.figures.rankings import by_kind, heat_map, joint_density, model_map, violins
+from rmnb.book.figures.style import FAINT, HEXAGONS, INK, PALETTE, WIDTH, colours, two_columns, use_style
+
+__all__ = [
+    "FAINT",
+    "HEXAGONS",
+    "INK",
+    "PALETTE",
+    "WIDTH",
+    "by_kind",
+    "by_model",
+    "colours",
+    "courses",
+    "grouped_dots",
+    "heat_map",
+    "intervals",
+    "joint_density",
+    "model_map",
+    "specification_curve",
+    "two_columns",
+    "use_style",
+    "violins",
+]

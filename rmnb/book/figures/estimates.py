@@ -1,0 +1,182 @@
+"""Figures of estimates with their intervals."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from rmnb.book.figures.style import FAINT, INK, PALETTE, plain_text
+
+
+def intervals(
+    axes: Axes,
+    labels: Sequence[str],
+    values: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    colour: Sequence[str],
+    meaning: str,
+) -> Axes:
+    """Estimates as dots with their intervals, one a line, the first on top; a NaN interval leaves the dot alone.
+
+    Parameters
+    ----------
+    labels, colour
+        One an estimate.
+    values, low, high
+        (n,) estimates and the ends of their intervals.
+    meaning
+        What the numbers are, for the axis.
+    """
+    places = np.arange(len(labels))[::-1]
+    for place, value, bottom, top, ink in zip(places, *map(np.asarray, (values, low, high)), colour, strict=True):
+        axes.plot([bottom, top], [place, place], color=ink, linewidth=2)
+        axes.plot([value], [place], "o", color=ink, markersize=6)
+    axes.set_yticks(places, [plain_text(label) for label in labels])
+    axes.set_ylim(-0.7, len(places) - 0.3)
+    axes.tick_params(axis="y", length=0)
+    axes.axvline(0, color=FAINT, linewidth=0.8, zorder=0)
+    axes.margins(x=0.08)
+    axes.set_xlabel(meaning)
+    return axes
+
+
+def by_model(
+    axes: Axes,
+    table: pd.DataFrame,
+    models: Sequence[str],
+    groups: Sequence[str],
+    colour: Mapping[str, str],
+    meaning: str,
+) -> Axes:
+    """Estimates with their intervals, a line a model, the first on top; a marker tells the groups of a model apart.
+
+    The markers are labelled for ``figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left")``.
+
+    Parameters
+    ----------
+    table
+        Columns model, group, value, ci_low, ci_high.
+    models, groups
+        In the order of lines, and of the markers within a line; groups share an axis, so keep to six.
+    colour
+        For each model its colour.
+    meaning
+        What the numbers are, for the axis.
+    """
+    step = 0.6 / max(len(groups), 2)
+    for mark, (place, group) in zip("osD^vP", enumerate(groups), strict=False):
+        of_group = table[table["group"] == group]
+        numbers = of_group[["value", "ci_low", "ci_high"]].to_numpy(float)
+        found = dict(zip(of_group["model"], numbers, strict=True))
+        for line, model in enumerate(reversed(list(models))):
+            if model in found:
+                value, low, high = found[model]
+                height = line + step * ((len(groups) - 1) / 2 - place)
+                axes.plot([low, high], [height] * 2, color=colour[model], linewidth=1.5)
+                axes.plot([value], [height], mark, color=colour[model], markersize=5, mec=INK, mew=0.5)
+        axes.plot([], [], mark, color=FAINT, label=plain_text(group), markersize=5)
+    axes.set_yticks(range(len(models)), [plain_text(model) for model in reversed(list(models))])
+    axes.set_ylim(-0.6, len(models) - 0.4)
+    axes.tick_params(axis="y", length=0)
+    axes.axvline(0, color=FAINT, linewidth=0.8, zorder=0)
+    axes.set_xlabel(meaning)
+    return axes
+
+
+def grouped_dots(
+    axes: Axes,
+    groups: Sequence[str],
+    values: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    order: Sequence[str],
+    meaning: str,
+) -> Axes:
+    """Estimates with intervals, one row a group from top to bottom, side by side within it; the bar is its median.
+
+    Parameters
+    ----------
+    groups
+        (n,) the group of each estimate.
+    order
+        The groups from top to bottom; one without estimates is left out.
+    """
+    values, low, high = map(np.asarray, (values, low, high))
+    present = [group for group in order if group in groups]
+    for place, group in zip(np.arange(len(present))[::-1], present, strict=True):
+        chosen = np.flatnonzero(np.asarray(groups) == group)
+        offset = np.linspace(-0.3, 0.3, len(chosen)) if len(chosen) > 1 else np.zeros(1)
+        heights = place + offset[np.argsort(np.argsort(values[chosen], kind="stable"))]
+        axes.hlines(heights, low[chosen], high[chosen], color=INK, linewidth=1)
+        axes.plot(values[chosen], heights, "o", color=PALETTE[0], markersize=4)
+        axes.plot([np.median(values[chosen])] * 2, [place - 0.38, place + 0.38], color="#D55E00", linewidth=1.5)
+    axes.set_yticks(np.arange(len(present))[::-1], [plain_text(group) for group in present])
+    axes.set_ylim(-0.6, len(present) - 0.4)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(meaning)
+    return axes
+
+
+def specification_curve(upper: Axes, lower: Axes, table: pd.DataFrame, meaning: str) -> tuple[Axes, Axes]:
+    """All estimates of `rmnb.findings.specifications.specification_curve`, sorted, above a chart of the choices behind
+    each.
+
+    Parameters
+    ----------
+    upper, lower
+        Axes one above the other that share x: ``plt.subplots(2, 1, sharex=True, height_ratios=…)``.
+    table
+        What `specification_curve` returned.
+    meaning
+        What the estimate is, for the upper axis.
+    """
+    places = np.arange(len(table))
+    headline = table["headline"].to_numpy(dtype=bool)
+    layers = ((~headline, INK), (headline, "#D55E00"))
+    dense = len(table) > 40  # marks as an image, so that the page stays light
+    for layer, ink in layers:
+        # One path with gaps for all intervals: a path each would make the page heavy.
+        ends = table.loc[layer, ["ci_low", "ci_high"]].assign(gap=np.nan).to_numpy().ravel()
+        upper.plot(places[layer].repeat(3), ends, color=ink, linewidth=1, alpha=0.6, rasterized=dense)
+        upper.plot(places[layer], table.loc[layer, "value"], "o", color=ink, markersize=3.7, rasterized=dense)
+    upper.axhline(0, color=FAINT, linewidth=0.8, zorder=0)
+    upper.set_ylabel(meaning)
+    choices = list(table.columns[: table.columns.get_loc("value")])
+    rows = [(choice, option) for choice in choices for option in dict.fromkeys(table[choice])]
+    for height, (choice, option) in enumerate(reversed(rows)):
+        chosen = (table[choice] == option).to_numpy()
+        for layer, ink in layers:
+            marked = places[chosen & layer]
+            lower.plot(marked, [height] * len(marked), "|", color=ink, markersize=5.5, rasterized=dense)
+    lower.set_yticks(range(len(rows)), [plain_text(f"{choice}: {option}") for choice, option in reversed(rows)], size=8)
+    lower.set_ylim(-0.6, len(rows) - 0.4)
+    lower.set_xticks([])
+    lower.tick_params(axis="y", length=0)
+    lower.spines[["left", "bottom"]].set_visible(False)
+    return upper, lower
+
+
+def courses(axes: Axes, lines: Mapping[str, pd.DataFrame], colour: Mapping[str, str], log: bool = True) -> Axes:
+    """How a measure goes on through training, one line and band for each run.
+
+    Parameters
+    ----------
+    lines
+        For each name a table with step, value, ci_low and ci_high, in the order of the steps.
+    colour
+        For each name its colour.
+    log
+        Steps on a logarithmic axis that begins at 0.
+    """
+    for name, line in lines.items():
+        axes.fill_between(line["step"], line["ci_low"], line["ci_high"], color=colour[name], alpha=0.2, linewidth=0)
+        axes.plot(line["step"], line["value"], color=colour[name], marker="o", markersize=3, label=plain_text(name))
+    axes.axhline(0, color=FAINT, linewidth=0.8, zorder=0)
+    if log:
+        axes.set_xscale("symlog", linthresh=1, linscale=0.5)
+        axes.set_xticks([0, 1, 4, 16, 64, 256], ["0", "1", "4", "16", "64", "256"])
+        axes.minorticks_off()
+    return axes

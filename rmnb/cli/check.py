@@ -1,0 +1,46 @@
+"""The command ``rmnb check``: the first thing to run on a new model."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from rmnb.cli.options import (
+    DeviceMapOption,
+    DeviceOption,
+    DtypeOption,
+    ModelArgument,
+    PanelOption,
+    PresetOption,
+    QuantiseOption,
+    if_named,
+    load,
+)
+
+StrictOption = Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings too.")]
+
+
+def check(
+    model: ModelArgument,
+    panel: PanelOption = "demo",
+    dtype: DtypeOption = None,
+    device: DeviceOption = None,
+    device_map: DeviceMapOption = None,
+    quantise: QuantiseOption = None,
+    preset: PresetOption = None,
+    strict: StrictOption = False,
+) -> None:
+    """Say how a model is read, and score its card's examples: the first thing to run. Exit code 1 if it is wrong."""
+    from rmnb.panels import find_spec
+
+    spec = find_spec(model, if_named(panel))
+    rm = load(spec, preset, dtype=dtype, device=device, device_map=device_map, quantise=quantise)
+    from rmnb.scoring.check import check_model
+
+    findings = check_model(rm)
+    for finding in findings:
+        typer.echo(f"{finding.verdict:8} {finding.aspect:13} {finding.text}")
+    bad = [finding for finding in findings if finding.verdict in (("failed", "warning") if strict else ("failed",))]
+    if bad:
+        print(f"rmnb: {spec.name}: {len(bad)} of {len(findings)} findings are bad", file=sys.stderr)
+        raise typer.Exit(1)

@@ -1,0 +1,23 @@
+"""`rmnb run`: a notebook, its parameters checked first."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rmnb.errors import InputError
+
+
+def run(
+    notebook: Annotated[Path, typer.Argument(help="A notebook with a cell tagged `parameters`.")],
+    out: Annotated[Path, typer.Argument(help="Where to write the executed notebook.")],
+    parameter: Annotated[list[str] | None, typer.Option("--parameter", "-p", help="NAME=VALUE, repeatable.")] = None,
+) -> None:
+    """Execute a notebook, its parameters checked by name and type first."""
+    from rmnb.book.notebook import run_notebook
+
+    pairs = [text.partition("=") for text in parameter or []]
+    for name, equals, _ in pairs:
+        if not equals:
+            raise InputError(f"parameter {name!r}: write NAME=VALUE")
+    run_notebook(notebook, out, {name: value for name, _, value in pairs})

@@ -1,0 +1,144 @@
+"""`rmnb scan`: the reward of every token of a vocabulary."""
+
+import contextlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rmnb.cli.options import (
+    CompileOption,
+    DeviceMapOption,
+    DeviceOption,
+    DtypeOption,
+    ModelArgument,
+    PanelOption,
+    PresetOption,
+    ProtocolOption,
+    QuantiseOption,
+    SoftcapOption,
+    if_named,
+    load,
+)
+from rmnb.errors import InputError
+from rmnb.files import check_writable
+
+
+def scan(
+    model: ModelArgument,
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option(help="Key of a prompt of the panel, or a question in quotes; repeatable. Default: greatest."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Parquet file. Default: the panel's own store of scores.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only ids below this one.")] = None,
+    protocol: ProtocolOption = "exact",
+    panel: PanelOption = "demo",
+    dtype: DtypeOption = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Tokens at once. Default: from free memory.")] = None,
+    part: Annotated[
+        str | None, typer.Option(help="2/4: only the second quarter; the scan without --part puts them together.")
+    ] = None,
+    device: DeviceOption = None,
+    device_map: DeviceMapOption = None,
+    quantise: QuantiseOption = None,
+    compile: CompileOption = None,
+    preset: PresetOption = None,
+    softcap: SoftcapOption = None,
+) -> None:
+    """Score every token of a vocabulary. Interrupted, the same command goes on where it stopped."""
+    from rmnb.panels import find_spec, load_panel
+    from rmnb.plans import alone
+    from rmnb.scoring import store
+
+    members, which = load_panel(panel), _part(part)
+    questions = [members.prompt(key) for key in dict.fromkeys(prompt or ["greatest"])]
+    spec = find_spec(model, if_named(panel))
+    own = any(question.key == "custom" for question in questions)
+    if out is None and (own or limit or spec.name not in members.model_names):
+        raise InputError("a scan with a limit, a question of your own or a model outside the panel needs --out FILE")
+    cap = _on_or_off(softcap)
+    if out is None and cap is not None and cap != spec.softcap:
+        raise InputError(f"a scan with soft-capping {softcap} is not the panel's: it needs --out FILE")
+    if out is not None and out.suffix != ".parquet":
+        raise InputError(f"--out {out}: scans are Parquet files, choose a name that ends with .parquet")
+    if out is not None and len(questions) > 1:
+        raise InputError("several prompts do not fit into one --out FILE: leave --out away, or scan one by one")
+    paths = [out or store.scores_path(members, spec.name, question.key, protocol) for question in questions]
+    for path in paths:
+        check_writable(path)
+    placed = {"device": device, "device_map": device_map, "quantise": quantise, "compile": compile}
+    rm = load(spec, preset, dtype=dtype, softcap=cap, **placed)  # only now: what is wrong so far is said without torch
+    with contextlib.ExitStack() as held:
+        # In an order of its own: two processes never wait for each other. Parts may be scored at once.
+        for path in sorted(paths) if which is None else []:
+            held.enter_context(alone(path))
+        _scan_each(rm, members, questions, paths, which, protocol, limit, batch_size, out)
+
+
+def _scan_each(rm, members, questions, paths, which, protocol, limit, batch_size, out) -> None:
+    from rmnb.scoring import store
+    from rmnb.scoring.scanning import scan_part, scan_vocabulary
+
+    for question, path in zip(questions, paths, strict=True):
+        if path.exists():
+            _refuse_other(path, rm, question.text, protocol, limit)
+            typer.echo(f"{path} is already complete")
+        elif which:
+            part, parts = which
+            scored = scan_part(rm, question, path, part, parts, protocol, limit, batch_size, progress=True)
+            typer.echo(f"part {part}/{parts} of {path}: {scored:,} tokens")
+        else:
+            frame = scan_vocabulary(rm, question, protocol, limit, path, batch_size, progress=True)
+            if out is None:
+                store.write_scores(members, frame, frame.attrs["provenance"])
+            else:
+                store.write_scan(out, frame, frame.attrs["provenance"])
+            _show(path, frame)
+    # Not before the last prompt is written: whoever runs several in one job deletes all that a failed job has written,
+    # and then they come back from the shards without being computed again.
+    for path in paths:
+        if which is None or path.exists():
+            store.Shards.discard(path)
+
+
+def _on_or_off(text: str | None) -> bool | None:
+    if text not in (None, "on", "off"):
+        raise InputError(f"--softcap {text}: write on or off")
+    return None if text is None else text == "on"
+
+
+def _part(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    number, _, of = text.partition("/")
+    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+        raise InputError(f"--part {text}: write which part of how many, such as 2/4")
+    return int(number), int(of)
+
+
+def _refuse_other(path: Path, rm, prompt: str, protocol: str, limit: int | None) -> None:
+    from rmnb.scoring.store import read_scan
+
+    asked = {
+        "weights_sha256": rm.weights_sha256,
+        "prompt": prompt,
+        "protocol": protocol,
+        "dtype": rm.spec.dtype,
+        "quantise": rm.placement.quantise,
+        "tokens": min(limit or rm.vocabulary_size, rm.vocabulary_size),
+    }
+    _, provenance = read_scan(path)
+    if ("soft-capping off" in provenance["attention"]) == rm.spec.softcap:
+        raise InputError(f"{path} holds another scan (it differs in soft-capping): delete it, or choose another --out")
+    asked["head"] = "classifier" if rm.head is None else rm.head.name
+    for key, value in asked.items():
+        if provenance.get(key, value if key == "head" else None) != value:  # the first scans do not tell their head
+            raise InputError(f"{path} holds another scan (it differs in {key}): delete it, or choose another --out")
+
+
+def _show(path: Path, frame) -> None:
+    ranked = frame.sort_values("score", kind="stable")
+    typer.echo(f"{len(frame):,} tokens in {path}")
+    typer.echo("optimal:  " + " ".join(repr(token) for token in ranked["token"].iloc[:-6:-1]))
+    typer.echo("pessimal: " + " ".join(repr(token) for token in ranked["token"].iloc[:5]))

@@ -1,0 +1,147 @@
+"""Words with meanings attached: valence, frequency, agency and communion, moral foundations, identity.
+
+Three origins: packages (AFINN, wordfreq), the project's own lists in ``rmnb/data/lists`` (see its README), and lists of
+others that are read from `rmnb.data.sources` and never redistributed; those raise `rmnb.data.sources.UnreachableError`
+where they cannot be had (`rmnb.data.sources.locate_or_none` tells beforehand).
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from importlib import resources
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from wordfreq import zipf_frequency
+
+from rmnb.data import sources
+from rmnb.errors import InputError
+
+_CORPORA = "iclr2026/data/corpora/"
+BNC = "facct2025/data/corpora/1_1_all_alpha.txt"
+BIG_TWO = {"nouns": _CORPORA + "dict_big2_nouns.csv", "expanded": _CORPORA + "dict_big2_expanded.csv"}
+MORAL_FOUNDATIONS = _CORPORA + "moral-foundations-dictionary-20.dicx"
+HOLISTIC_BIAS = "holistic-bias/holistic_bias/dataset/v1.1/descriptors.json"
+
+
+def afinn() -> pd.DataFrame:
+    """AFINN-111 (Nielsen, 2011): word (str, lower case, unique), valence (int64, -5 to 5). 2,477 rows."""
+    path = resources.files("afinn").joinpath("data/AFINN-111.txt")
+    with path.open(encoding="utf-8") as file:
+        return pd.read_csv(file, sep="\t", names=["word", "valence"], keep_default_na=False, quoting=3)
+
+
+def zipf(words: Iterable[str]) -> np.ndarray:
+    """Frequency of English words, log10 of occurrences in a thousand million words; 0 for unknown ones.
+
+    From `wordfreq` (Speer, 2022), which folds case. A phrase is estimated from its words. Returns float64, one a word.
+    """
+    return np.array([zipf_frequency(word, "en") for word in words], dtype=np.float64)
+
+
+def bnc_frequency() -> pd.DataFrame:
+    """Word forms of the British National Corpus (Leech, Rayson and Wilson, 2001).
+
+    The published file gives a lemma's total and, below it, its forms; the forms are kept, the totals are not. A form
+    that is several parts of speech ("love") is given once, with the sum.
+
+    Returns
+    -------
+    DataFrame
+        word (str, unique, sorted), per_million (int64, occurrences in a million words).
+    """
+    counts: Counter[str] = Counter()
+    for head, _, form, frequency in _bnc_entries():
+        if form != "%":  # "%": the total of the forms that follow
+            counts[form if head == "@" else head] += frequency
+    return pd.DataFrame(sorted(counts.items()), columns=["word", "per_million"])
+
+
+def bnc_lemmas() -> pd.DataFrame:
+    """The same file as Christian et al. (2025) joined it: dictionary forms alone, one row a part of speech.
+
+    Returns
+    -------
+    DataFrame
+        word (str, several rows for several parts of speech), part_of_speech (str), per_million (int64, all its forms).
+    """
+    rows = [(head, part, frequency) for head, part, _, frequency in _bnc_entries() if head != "@"]
+    return pd.DataFrame(rows, columns=["word", "part_of_speech", "per_million"])
+
+
+def _bnc_entries() -> Iterator[tuple[str, str, str, int]]:
+    """(headword or "@", part of speech, form or "%" or ":", occurrences in a million words) of each line."""
+    for line in sources.locate(BNC).read_text(encoding="latin-1").split("\n")[1:]:
+        fields = line.strip("\t").split("\t")  # some lines lack the leading tab
+        if len(fields) >= 4:
+            # "#" and "*" mark footnotes
+            yield fields[0].rstrip("*"), fields[1], fields[2].rstrip("*"), int(fields[3].rstrip("#"))
+
+
+def big_two(forms: Literal["nouns", "expanded"] = "nouns") -> pd.DataFrame:
+    """Words of agency and of communion, the corpora of Christian et al. (2026): word (str), category (str, lower case).
+
+    nouns: 263 rows. expanded: 936 rows, some words more than once.
+    """
+    if forms not in BIG_TWO:
+        raise InputError(f"no Big Two list {forms!r}: choose nouns or expanded")
+    table = pd.read_csv(sources.locate(BIG_TWO[forms]), keep_default_na=False)
+    if forms == "nouns":
+        return pd.DataFrame({"word": table["token_decoded"], "category": table["Category"].str.lower()})
+    return pd.DataFrame({"word": table["DicTerm"], "category": np.where(table["Agency"] == "X", "agency", "communion")})
+
+
+def moral_foundations() -> pd.DataFrame:
+    """The moral foundations dictionary 2.0 (Frimer et al., 2019).
+
+    Returns
+    -------
+    DataFrame
+        2,040 rows: word, foundation (care, fairness, loyalty, authority, sanctity), side (virtue or vice).
+    """
+    table = pd.read_csv(sources.locate(MORAL_FOUNDATIONS), keep_default_na=False)
+    long = table.melt(id_vars="DicTerm", var_name="column", value_name="mark")
+    long = long.loc[long["mark"] == "X"]
+    parts = long["column"].str.lower().str.split("_", expand=True)
+    rows = pd.DataFrame({"word": long["DicTerm"], "foundation": parts[0], "side": parts[1]})
+    return rows.sort_values("word", ignore_index=True)
+
+
+def holistic_bias() -> pd.DataFrame:
+    """Descriptors of HolisticBias 1.1 (Smith et al., 2022): axis, bucket, descriptor, preference (``""`` if not said).
+
+    Its preference column marks descriptors that the people described like or dislike.
+    """
+    rows = []
+    for axis, buckets in json.loads(sources.locate(HOLISTIC_BIAS).read_text(encoding="utf-8")).items():
+        for bucket, descriptors in buckets.items():
+            for entry in descriptors:
+                entry = {"descriptor": entry} if isinstance(entry, str) else entry
+                rows.append((axis, bucket, entry["descriptor"], entry.get("preference", "")))
+    return pd.DataFrame(rows, columns=["axis", "bucket", "descriptor", "preference"])
+
+
+def agency_communion() -> pd.DataFrame:
+    """The project's own nouns: word (str, unique), category (agency or communion), 60 each, balanced pair by pair.
+
+    Row k of agency and row k of communion are a pair close in frequency and length (`rmnb.data.matching`).
+    """
+    return _own("agency_communion.tsv").rename(columns={"noun": "word"})
+
+
+def identity_terms() -> pd.DataFrame:
+    """The project's own identity terms, each with a neutral control matched in form, capitals, frequency and length.
+
+    Returns
+    -------
+    DataFrame
+        axis (religion, ethnicity, nationality, gender, orientation, disability, age, politics), group, form
+        (plural_noun, singular_noun, adjective), term, control; no two rows share axis, group and form.
+    """
+    return _own("identity_terms.tsv")
+
+
+def _own(name: str) -> pd.DataFrame:
+    with resources.files("rmnb.data").joinpath("lists", name).open(encoding="utf-8") as file:
+        return pd.read_csv(file, sep="\t", dtype=str, keep_default_na=False)

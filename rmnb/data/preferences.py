@@ -1,0 +1,179 @@
+"""Preference pairs and rated things, read from the pinned sources: what reward models are trained and tested on."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from functools import partial
+from itertools import combinations
+
+import pandas as pd
+
+from rmnb.data import sources
+from rmnb.errors import InputError
+
+ELO_FILES = {
+    "elo_greatest": "facct2025/data/elo/What one single thing, person, or concept is the greatest ever.csv",
+    "elo_prefer": "facct2025/data/elo/What is the single thing, person, or concept that humans most prefer.csv",
+    "greatest": "facct2025/data/elo/What, in one word, is the greatest thing ever.csv",
+}
+RM_BENCH = ("chat", "safety-refuse", "safety-response")
+_ELO_COLUMNS = ["name", "elo_score", "elo_matches", "elo_rank"]
+
+Pair = tuple[str | list[dict[str, str]], str, str]
+
+
+def elo_items() -> pd.DataFrame:
+    """The things that visitors of EloEverything voted on.
+
+    Returns
+    -------
+    DataFrame
+        7,530 rows in the order of their rank: name (str, unique), elo_score, elo_matches, elo_rank (int64).
+
+    Raises
+    ------
+    InputError
+        The file cannot be reached or is damaged.
+    """
+    return elo_scores("elo_greatest").filter(_ELO_COLUMNS)
+
+
+def elo_scores(prompt: str) -> pd.DataFrame:
+    """The items of `elo_items` with the published scores of ten reward models, one column a hub id.
+
+    Parameters
+    ----------
+    prompt : {"elo_greatest", "elo_prefer", "greatest"}
+        Which of the three published prompts.
+    """
+    if prompt not in ELO_FILES:
+        raise InputError(f"no Elo scores for prompt {prompt!r}: choose one of {', '.join(ELO_FILES)}")
+    # keep_default_na: among the items are things called "Null" and "NaN"
+    table = pd.read_csv(sources.locate(ELO_FILES[prompt]), keep_default_na=False)
+    return table.reindex(columns=[*_ELO_COLUMNS, *(column for column in table if column not in _ELO_COLUMNS)])
+
+
+def preference_pairs(source: str) -> pd.DataFrame:
+    """Pairs of responses of which people preferred one.
+
+    Parameters
+    ----------
+    source : {"hh-rlhf", "pandalm", "llmbar", "fine-grained-rlhf", "fine-grained-rlhf-questions"}
+        hh-rlhf: the harmless-base test split; the pair is the last assistant turn, the prompt all that comes before.
+        pandalm: the majority of three annotators; ties and disagreements are left out.
+        llmbar: all five subsets. fine-grained-rlhf: four predictions a question compared two by two, ties left out;
+        the prompt is the passages followed by the question, or with ``-questions`` the question alone.
+
+    Returns
+    -------
+    DataFrame
+        prompt (a list of messages ``{"role", "content"}`` that ends with the user's), chosen, rejected (str).
+
+    Raises
+    ------
+    InputError
+        The source is unknown, cannot be reached or is damaged.
+    """
+    if source not in _READERS:
+        raise InputError(f"no preference pairs called {source!r}: choose one of {', '.join(_READERS)}")
+    rows = [(_messages(prompt), chosen, rejected) for prompt, chosen, rejected in _READERS[source]() if chosen]
+    return pd.DataFrame(rows, columns=["prompt", "chosen", "rejected"])
+
+
+def rm_bench(subset: str) -> pd.DataFrame:
+    """Held-out pairs of RM-Bench, for evaluation only: its repository gives no licence to train on it.
+
+    Every prompt has three chosen and three rejected responses, in the styles terse, detailed, detailed with markdown.
+
+    Parameters
+    ----------
+    subset : {"chat", "safety-refuse", "safety-response"}
+
+    Returns
+    -------
+    DataFrame
+        prompt (list of messages), chosen, rejected (str), prompt_id (int), chosen_style, rejected_style (0, 1, 2):
+        nine rows a prompt.
+    """
+    if subset not in RM_BENCH:
+        raise InputError(f"no RM-Bench subset {subset!r}: choose one of {', '.join(RM_BENCH)}")
+    rows = [
+        (_messages(entry["prompt"]), chosen, rejected, entry["id"], i, j)
+        for entry in _json(f"rm-bench/data/{subset}_filtered.json")
+        for i, chosen in enumerate(entry["chosen"])
+        for j, rejected in enumerate(entry["rejected"])
+    ]
+    return pd.DataFrame(rows, columns=["prompt", "chosen", "rejected", "prompt_id", "chosen_style", "rejected_style"])
+
+
+def _messages(prompt: str | list[dict[str, str]]) -> list[dict[str, str]]:
+    return prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt}]
+
+
+def _json(name: str) -> list[dict]:
+    return json.loads(sources.locate(name).read_text(encoding="utf-8"))
+
+
+def _hh_rlhf() -> Iterator[Pair]:
+    with gzip.open(sources.locate("hh-rlhf/harmless-base/test.jsonl.gz"), "rt", encoding="utf-8") as file:
+        for line in file:
+            pair = json.loads(line)
+            chosen, rejected = _turns(pair["chosen"]), _turns(pair["rejected"])
+            same_prompt = chosen[:-1] == rejected[:-1] and chosen[-1]["role"] == rejected[-1]["role"] == "assistant"
+            texts = chosen[-1]["content"], rejected[-1]["content"]
+            if same_prompt and all(texts) and texts[0] != texts[1] and chosen[-2]["role"] == "user":
+                yield chosen[:-1], *texts
+
+
+def _turns(dialogue: str) -> list[dict[str, str]]:
+    """``\\n\\nHuman: …\\n\\nAssistant: …`` as messages; two turns of one speaker in a row are joined."""
+    turns: list[dict[str, str]] = []
+    for part in dialogue.replace("\n\nHuman:", "\0user\1").replace("\n\nAssistant:", "\0assistant\1").split("\0")[1:]:
+        role, content = part.split("\1", 1)
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += "\n\n" + content.strip()
+        else:
+            turns.append({"role": role, "content": content.strip()})
+    return turns
+
+
+def _pandalm() -> Iterator[Pair]:
+    for entry in _json("pandalm/data/testset-v1.json"):
+        votes = [entry[f"annotator{k}"] for k in (1, 2, 3)]
+        prompt = entry["instruction"] + ("\n\n" + entry["input"] if entry["input"] else "")
+        for winner, loser in ((1, 2), (2, 1)):
+            # str: a response that reads True or 3 stands in the file as a truth value or a number
+            responses = {k: str(entry[f"response{k}"]) for k in (1, 2)}
+            if votes.count(winner) >= 2 and responses[1] != responses[2]:
+                yield prompt, responses[winner], responses[loser]
+
+
+def _llmbar() -> Iterator[Pair]:
+    for subset in (
+        "Natural",
+        "Adversarial/Neighbor",
+        "Adversarial/GPTInst",
+        "Adversarial/GPTOut",
+        "Adversarial/Manual",
+    ):
+        for entry in _json(f"llmbar/Dataset/LLMBar/{subset}/dataset.json"):
+            yield entry["input"], entry[f"output_{entry['label']}"], entry[f"output_{3 - entry['label']}"]
+
+
+def _fine_grained(passages: bool = True) -> Iterator[Pair]:
+    for entry in _json("fine-grained-rlhf/tasks/qa_feedback/data/dev_feedback.json"):
+        context = [" ".join(passage) for passage in entry["passages"]] if passages else []
+        prompt = "\n\n".join([*context, entry["question"]])
+        for (i, j), winner in zip(combinations((1, 2, 3, 4), 2), entry["preference"], strict=True):
+            first, second = entry[f"prediction {i}"], entry[f"prediction {j}"]
+            if winner and first != second:
+                yield (prompt, first, second) if winner == 1 else (prompt, second, first)
+
+
+_READERS = {
+    "hh-rlhf": _hh_rlhf,
+    "pandalm": _pandalm,
+    "llmbar": _llmbar,
+    "fine-grained-rlhf": _fine_grained,
+    "fine-grained-rlhf-questions": partial(_fine_grained, passages=False),
+}

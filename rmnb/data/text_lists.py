@@ -1,0 +1,80 @@
+"""Lists of texts that models score under many questions: rated things, words with meanings, words to watch in training.
+
+A list is made of parts, and a part's texts are known by their place in it: scores can be shipped where the texts may
+not. A part whose texts cannot be reached is left out when scores are read.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rmnb.data import lexicons, preferences
+from rmnb.data.sources import UnreachableError
+from rmnb.errors import InputError
+
+
+@dataclass(frozen=True)
+class TextList:
+    """A list, by the names of its parts, and the keys of the prompts it is scored with; a prompt set's name counts."""
+
+    name: str
+    parts: tuple[str, ...]
+    prompts: tuple[str, ...]
+
+
+def _identity() -> list[str]:
+    terms = lexicons.identity_terms()
+    return [*terms["term"], *terms["control"]]
+
+
+_PARTS: dict[str, Callable[[], list[str]]] = {
+    "elo": lambda: preferences.elo_items()["name"].tolist(),
+    "agency_communion": lambda: lexicons.agency_communion()["word"].tolist(),
+    "identity": _identity,
+    "afinn": lambda: lexicons.afinn()["word"].tolist(),
+    "big_two": lambda: lexicons.big_two("expanded")["word"].tolist(),
+}
+LISTS = {
+    "elo": TextList("elo", ("elo",), ("elo_greatest", "elo_prefer", "greatest")),
+    "words": TextList("words", ("agency_communion", "identity"), ("iclr2026",)),
+    "training": TextList("training", ("afinn", "agency_communion", "big_two"), ("greatest_ever_one",)),
+}
+
+
+def text_list(name: str) -> TextList:
+    """The list of that name; InputError names the lists if there is none."""
+    if name not in LISTS:
+        raise InputError(f"no list of texts called {name!r}: choose one of {', '.join(LISTS)}")
+    return LISTS[name]
+
+
+def part_texts(part: str) -> list[str]:
+    """The distinct texts of a part, in order.
+
+    Raises
+    ------
+    UnreachableError
+        They belong to others and cannot be had here.
+    """
+    return list(dict.fromkeys(_PARTS[part]()))
+
+
+def part_sha256(texts: list[str]) -> str:
+    """What tells whether scores belong to these texts in this order."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+def described_parts(parts: dict[str, list[str]]) -> dict[str, dict]:
+    """For provenance: how many texts each part has, and their checksum."""
+    return {part: {"texts": len(words), "sha256": part_sha256(words)} for part, words in parts.items()}
+
+
+def reachable_parts(parts: tuple[str, ...]) -> dict[str, list[str]]:
+    """The texts of those parts that can be had here, by part."""
+    texts = {}
+    for part in parts:
+        try:
+            texts[part] = part_texts(part)
+        except UnreachableError:
+            continue
+    return texts

@@ -1,0 +1,250 @@
+"""Load a reward model: trunk, head, tokenizer and dialogue, from a panel, the hub or a directory."""
+
+import contextlib
+import json
+import logging
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PreTrainedModel,
+)
+from transformers.utils import logging as transformers_logging
+
+from rmnb.errors import InputError, few, first_line
+from rmnb.files import cached_sha256, joint_sha256, sha256
+from rmnb.models import attention
+from rmnb.models.adapters import merge_adapter, shipped_adapter
+from rmnb.models.bases import BASES, base_directory, base_tokenizer
+from rmnb.models.devices import DTYPES, MIXED, Placement, placement
+from rmnb.models.dialogue import Dialogue
+from rmnb.models.head_formats import find_head
+from rmnb.models.heads import Checkpoint, read_tensors
+from rmnb.models.hub import fetch
+from rmnb.models.precision import use_mixed_precision
+from rmnb.models.reward_model import RewardModel
+from rmnb.panels import ModelSpec, Panel, find_spec
+
+logger = logging.getLogger(__name__)
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
+# A language model's own head, and positions that old versions of transformers saved.
+_NOT_OF_A_HEAD = ("lm_head.weight", "lm_head.bias", "rotary_emb.inv_freq")
+
+
+def load_reward_model(
+    model: str | Path | ModelSpec,
+    panel: str | Path | Panel | None = None,
+    dtype: str | None = None,
+    device: str | None = None,
+    device_map: str | Mapping[str, Any] | None = None,
+    quantise: str | None = None,
+    compile: str | None = None,
+    softcap: bool | None = None,
+) -> RewardModel:
+    """Load a reward model.
+
+    Parameters
+    ----------
+    model
+        A panel's nickname, a hub id ``owner/name``, a local checkpoint directory, or a ModelSpec.
+    panel
+        Where to look a nickname up; without it, the panels that ship with rmnb.
+    dtype
+        ``float32``, ``bfloat16`` or ``float16`` for the trunk, or ``bfloat16-mixed``: only its matrix products in
+        bfloat16 (`rmnb.models.precision`). The head is always fp32. Default: the spec's own.
+    device
+        A torch device. Default: ``cuda`` if there is one, else ``cpu``.
+    device_map
+        Spread the trunk over several devices: ``auto``, or a device for each module, as accelerate takes it.
+    quantise
+        ``8bit`` or ``4bit``, by bitsandbytes, on a GPU.
+    compile
+        ``default`` (torch.compile) or ``graphs`` (with CUDA graphs).
+    softcap
+        False leaves out the soft-capping of attention scores that Gemma 2 was trained with. The papers' Gemma scores
+        were probably made so, since the attention kernel that their version of transformers chose by itself could not
+        cap; but that is inferred, not documented. Default: the spec's own, which is to cap.
+
+    Raises
+    ------
+    InputError
+        Unknown model, no configuration, pickled weights only, no chat template, a head that does not match …: one line.
+    """
+    spec = model if isinstance(model, ModelSpec) else find_spec(model, panel)
+    if dtype is not None and dtype not in DTYPES:
+        raise InputError(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
+    spec = spec.model_copy(update={"dtype": dtype}) if dtype else spec
+    spec = spec if softcap is None else spec.model_copy(update={"softcap": softcap})
+    place = placement(device, device_map, quantise, compile)
+    if spec.base and (device_map or quantise):
+        raise InputError(f"{spec.name} is an adapter, merged on loading: it takes neither device map nor quantisation")
+    if spec.dtype == MIXED and (device_map or quantise):
+        raise InputError(f"{MIXED} goes with neither device map nor quantisation: use bfloat16")
+    if spec.base and not spec.softcap:
+        raise InputError(f"{spec.name}: its attention has no soft-capping that could be switched off")
+    with quiet_transformers():
+        loaded = _load_demo(spec) if spec.base else _load_directory(spec, _fetch(spec), place)
+    loaded.network.eval().requires_grad_(False)
+    if spec.dtype == MIXED:
+        use_mixed_precision(loaded.network)
+    place.settle(loaded.network)
+    loaded = replace(loaded, placement=place)
+    if loaded.head is None:
+        return loaded
+    return replace(loaded, head=loaded.head.to(loaded.device))
+
+
+def _fetch(spec: ModelSpec) -> Path:
+    """The checkpoint's directory, downloaded from the hub if it is not a local one."""
+    assert spec.source is not None
+    return fetch(spec.source, spec.revision)
+
+
+def _load_demo(spec: ModelSpec) -> RewardModel:
+    assert spec.base is not None and spec.adapter is not None
+    adapter = shipped_adapter(spec.name, spec.adapter)
+    weights = adapter / "adapter_model.safetensors"
+    directory = base_directory(spec.base)
+    trunk = AutoModel.from_pretrained(directory, dtype=torch.float32)
+    head = merge_adapter(trunk, adapter)
+    trunk.to(DTYPES[spec.dtype])
+    return RewardModel(
+        spec=spec,
+        network=trunk,
+        head=head,
+        dialogue=Dialogue(base_tokenizer(spec.base), spec.template or _trained_template(adapter)),
+        plain_because=_share_prefix(trunk),
+        weights_sha256=joint_sha256([BASES[spec.base].tensors_sha256, sha256(weights)]),
+        tokenizer_sha256=cached_sha256(directory / "tokenizer.json"),
+    )
+
+
+def _trained_template(adapter: Path) -> str:
+    """The template that an adapter was trained with: any other would give other rewards without a word."""
+    return json.loads((adapter / "provenance.json").read_text(encoding="utf-8"))["template"]
+
+
+def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> RewardModel:
+    if not (directory / "config.json").exists():
+        if (directory / "adapter_config.json").exists():
+            raise InputError(
+                f"{directory} is an adapter: merge it into its base (PEFT's merge_and_unload), save and load that"
+            )
+        raise InputError(f"{directory} is no checkpoint: it has no config.json")
+    files = sorted(directory.glob("*.safetensors"))
+    if not files:
+        pickles = sorted(file.name for pattern in _PICKLES for file in directory.glob(pattern))
+        if pickles:
+            raise InputError(
+                f"{directory}: only pickled weights ({', '.join(pickles)}), which can run code: convert to safetensors"
+            )
+        raise InputError(f"{directory}: no *.safetensors file")
+    with _readable(directory):
+        config = AutoConfig.from_pretrained(directory, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
+    dtype = DTYPES[spec.dtype]
+    hashes = (
+        joint_sha256([cached_sha256(file) for file in files]),
+        joint_sha256([cached_sha256(file) for file in sorted(directory.glob("tokenizer*"))]),
+    )
+    template = spec.template or tokenizer.chat_template
+    if not _is_decoder(config):
+        network = _load_classifier(directory, dtype, place)
+        why = "it is an encoder, or pools in a way of its own"
+        return RewardModel(spec, network, None, Dialogue(tokenizer, template), why, *hashes)
+    if template is None:
+        raise InputError(f"{directory}: the tokenizer has no chat template: name one in a panel (key `template`)")
+    if not spec.softcap:
+        _uncap(config, str(directory))
+    options = place.load_options(dtype)
+    with _readable(directory):
+        trunk, info = AutoModel.from_pretrained(
+            directory, config=config, dtype=dtype, output_loading_info=True, trust_remote_code=False, **options
+        )
+    if info["missing_keys"]:
+        raise InputError(f"{directory}: the weights lack {few(info['missing_keys'])}")
+    if info["mismatched_keys"]:
+        raise InputError(
+            f"{directory}: tensors of another shape than the configuration says: {few(info['mismatched_keys'])}"
+        )
+    dialogue = Dialogue(tokenizer, template)
+    tensors = read_tensors(directory, {name for name in info["unexpected_keys"] if not name.endswith(_NOT_OF_A_HEAD)})
+    settings = json.loads((directory / "config.json").read_text(encoding="utf-8"))
+    head = find_head(Checkpoint(tensors, settings, str(directory), dialogue), spec.head)
+    return RewardModel(spec, trunk, head, dialogue, _share_prefix(trunk), *hashes)
+
+
+@contextlib.contextmanager
+def _readable(directory: Path):
+    """One line for whatever a damaged or foreign file makes the libraries raise: some raise bare exceptions."""
+    try:
+        yield
+    except (InputError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        raise InputError(f"{directory}: {first_line(error)}") from error
+
+
+def _uncap(config, where: str) -> None:
+    """Switch attention soft-capping off in a configuration that has it."""
+    text = config.get_text_config()
+    if getattr(text, "attn_logit_softcapping", None) is None:
+        raise InputError(f"{where}: its attention has no soft-capping that could be switched off")
+    text.attn_logit_softcapping = None
+
+
+def _is_decoder(config) -> bool:
+    """Whether transformers pools this family's classifier at the last token, over a trunk with a `score` layer."""
+    from transformers.modeling_layers import GenericForSequenceClassification
+
+    try:
+        kind = AutoModelForSequenceClassification._model_mapping[type(config)]
+    except KeyError as error:
+        raise InputError(f"model type {config.model_type!r} has no sequence classification in transformers") from error
+    return isinstance(kind, type) and issubclass(kind, GenericForSequenceClassification)
+
+
+def _load_classifier(directory: Path, dtype: torch.dtype, place: Placement) -> PreTrainedModel:
+    with _readable(directory):
+        network, info = AutoModelForSequenceClassification.from_pretrained(
+            directory, dtype=dtype, output_loading_info=True, trust_remote_code=False, **place.load_options(dtype)
+        )
+    wrong = sorted({*info["missing_keys"], *info["unexpected_keys"]})
+    if wrong:
+        raise InputError(f"{directory}: the weights do not match the head: {few(wrong)}")
+    if network.config.num_labels != 1:
+        raise InputError(f"{directory}: the head has {network.config.num_labels} outputs; a reward model has one")
+    network.config.pad_token_id = -1  # pooled at the last id, whichever it is; sequences are never padded
+    return network
+
+
+def _share_prefix(trunk) -> str | None:
+    """Give the trunk our attention; or say why it cannot have it."""
+    reason = attention.why_unsupported(trunk)
+    if reason is None:
+        trunk.set_attn_implementation(attention.NAME)
+    else:
+        logger.warning("scoring whole sequences, which is slower: %s", reason)
+    return reason
+
+
+@contextlib.contextmanager
+def quiet_transformers():
+    """Keep transformers' progress bars and reports of unused tensors off the terminal: they are checked here."""
+    level = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # between PEFT and transformers
+            yield
+    finally:
+        transformers_logging.set_verbosity(level)
+        transformers_logging.enable_progress_bar()

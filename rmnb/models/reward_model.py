@@ -1,0 +1,74 @@
+"""A reward model that is ready to score: what loading gives and everything else takes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from rmnb.models.devices import Placement, input_device
+from rmnb.models.dialogue import Dialogue
+from rmnb.models.heads import Head
+from rmnb.panels import ModelSpec
+
+
+@dataclass(frozen=True)
+class RewardModel:
+    """A reward model that is ready to score.
+
+    Attributes
+    ----------
+    spec : ModelSpec
+        Name, origin, dtype.
+    network : PreTrainedModel
+        The trunk without head; or, where `head` is None, a whole classifier (an encoder).
+    head : Head or None
+        From the hidden state at the last closing id to the reward, in fp32.
+    dialogue : Dialogue
+        Tokenizer and template.
+    plain_because : str or None
+        Why the engine scores whole sequences instead of sharing the prefix, or None if it shares it.
+    weights_sha256, tokenizer_sha256 : str
+        Content hashes, for provenance.
+    placement : Placement
+        Devices, quantisation, compilation.
+    """
+
+    spec: ModelSpec
+    network: PreTrainedModel
+    head: Head | None
+    dialogue: Dialogue
+    plain_because: str | None
+    weights_sha256: str
+    tokenizer_sha256: str
+    placement: Placement = field(default_factory=Placement)
+
+    #: ``score(prompt, responses, protocol="exact")``: one reward for each response, float32 [responses]. Bound by
+    #: `rmnb.scoring.engine`, where model and engine are both known.
+    score: ClassVar[Callable[..., np.ndarray]]
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def tokenizer(self):
+        return self.dialogue.tokenizer
+
+    @property
+    def _embedding(self) -> torch.Tensor:
+        weight = self.network.get_input_embeddings().weight
+        assert isinstance(weight, torch.Tensor)
+        return weight
+
+    @property
+    def device(self) -> torch.device:
+        """Where ids go in and rewards come out."""
+        return input_device(self.network)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Rows of the embedding, one for every id that the model can read."""
+        return self._embedding.shape[0]

@@ -1,0 +1,36 @@
+"""Panels: which reward models, language models and prompts, as YAML files and their checked form.
+
+Doors: `load_panel`, `load_prompts`, `find_spec`, and the types that they return.
+"""
+
+from rmnb.panels.panel import (
+    PANELS,
+    BaseSpec,
+    HeadName,
+    ModelSpec,
+    Panel,
+    PromptSet,
+    PromptSpec,
+    Reference,
+    Wrapping,
+    find_base,
+    find_spec,
+    load_panel,
+    load_prompts,
+)
+
+__all__ = [
+    "PANELS",
+    "BaseSpec",
+    "HeadName",
+    "ModelSpec",
+    "Panel",
+    "PromptSet",
+    "PromptSpec",
+    "Reference",
+    "Wrapping",
+    "find_base",
+    "find_spec",
+    "load_panel",
+    "load_prompts",
+]

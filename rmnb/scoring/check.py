@@ -1,0 +1,185 @@
+"""Check a reward model before scanning it: does it read what it should read, and score what its card says it scores?"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from rmnb.errors import InputError
+from rmnb.models.dialogue import FROZEN_DATE, Dialogue
+from rmnb.models.reward_model import RewardModel
+from rmnb.scoring.engine import PrefixScorer
+
+Verdict = Literal["ok", "warning", "failed"]
+QUESTION = "What, in one word, is the greatest thing ever?"
+# Each would show one way in which a template can alter words: case, spaces, quotes, line ends, markup, thinking tags.
+_PROBES = ("Love", "war and peace", "it's", "two\nlines", "<b>x</b> & y", "Straße 世界")
+_TAGGED = "a</think>b"  # some templates cut thinking off on purpose
+_MARK = "\ue001"  # a private-use character: no template writes or trims it
+_RESPONSES = ("love", "war", "peace and quiet for everybody, everywhere and always")
+# Largest difference between the engine and a plain pass that is rounding, in units of reward.
+_ROUNDING = {"float32": 1e-3, "bfloat16": 0.5, "float16": 0.1}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at: ``failed``: scores would be wrong; ``warning``: they may not be what you think."""
+
+    aspect: str
+    verdict: Verdict
+    text: str
+
+
+def check_model(rm: RewardModel) -> list[Finding]:
+    """Everything worth knowing about how a loaded model is read, and its card's examples scored again.
+
+    Parameters
+    ----------
+    rm
+        The reward model.
+
+    Returns
+    -------
+    list of Finding
+        In a fixed order. After a template that cannot be used, only what needs no template.
+    """
+    findings = [*_held(rm), *_vocabulary(rm), *_template(rm)]
+    if all(finding.verdict != "failed" for finding in findings):
+        findings += [*_ends(rm), *_engine(rm), *_references(rm)]
+    return findings
+
+
+def _held(rm: RewardModel) -> Iterator[Finding]:
+    kind = "a whole classifier" if rm.head is None else f"{rm.head.name}, in float32"
+    yield Finding("head", "ok", kind)
+    stored = next(rm.network.parameters()).dtype
+    yield Finding("dtype", "ok", f"{str(stored).removeprefix('torch.')} trunk on {rm.device}")
+    if rm.plain_because:
+        yield Finding("attention", "warning", f"each conversation in full, which is slower: {rm.plain_because}")
+    else:
+        yield Finding("attention", "ok", "continuations share the prefix")
+    cap = getattr(rm.network.config.get_text_config(), "attn_logit_softcapping", None)
+    if cap is not None:
+        yield Finding("soft-capping", "ok", f"attention scores are capped at ±{cap:g}")
+    elif not rm.spec.softcap:
+        yield Finding("soft-capping", "warning", "left out, as asked for: the model was trained with it")
+
+
+def _vocabulary(rm: RewardModel) -> Iterator[Finding]:
+    rows, known = rm.vocabulary_size, len(rm.tokenizer)
+    sizes = f"{rows:,} rows of the embedding, {known:,} tokens"
+    if rows < known:
+        yield Finding("vocabulary", "failed", f"{sizes}: the model cannot read the last {known - rows:,} tokens")
+    elif rows > known:
+        yield Finding("vocabulary", "ok", f"{sizes}: the {rows - known:,} rows without a token are of kind unused")
+    else:
+        yield Finding("vocabulary", "ok", sizes)
+
+
+def _template(rm: RewardModel) -> Iterator[Finding]:
+    dialogue, spec = rm.dialogue, rm.spec
+    if dialogue.template is None:
+        yield Finding("template", "ok", "none: the pair of question and answer, between the tokenizer's separators")
+        return
+    origin = "the panel's" if spec.template else "the one the adapter was trained with" if spec.base else "its own"
+    try:
+        dialogue.frame(QUESTION)
+    except InputError as error:
+        yield Finding("template", "failed", f"{origin}: {error}")
+        return
+    if altered := _altered(dialogue, _PROBES):
+        yield Finding("template", "failed", f"{origin}: it alters the assistant's words: {altered}")
+        return
+    yield Finding("template", "ok", f"{origin}; the assistant's words stay as they are")
+    if altered := _altered(dialogue, (_TAGGED,)):
+        yield Finding("template", "warning", f"thinking tags inside a response are cut: {altered}")
+    if _written(dialogue, " love ") == "love":
+        text = "spaces around a response are lost under protocol published and kept under exact"
+        yield Finding("trimming", "ok", text)
+    else:
+        yield Finding("trimming", "ok", "none: spaces around a response are kept")
+    yield from _date(dialogue.template)
+
+
+def _date(template: str) -> Iterator[Finding]:
+    if re.search(r"strftime_now\((?!['\"])", template):
+        yield Finding("date", "warning", "the template writes today's date in a way that cannot be frozen")
+    elif "strftime_now" in template or "date_string" in template:
+        yield Finding("date", "ok", f"the template's date is frozen at {FROZEN_DATE}")
+
+
+def _written(dialogue: Dialogue, response: str) -> str:
+    """What the template makes of a response."""
+    before, _, after = dialogue.render(_turns(_MARK)).rpartition(_MARK)
+    whole = dialogue.render(_turns(response))
+    return whole[len(before) : len(whole) - len(after)]
+
+
+def _altered(dialogue: Dialogue, probes: Sequence[str]) -> str | None:
+    """The first probe that the template changes, and into what; None if it changes none."""
+    for probe in probes:
+        written = _written(dialogue, probe)
+        if written != probe:
+            return f"{probe!r} becomes {written!r}"
+    return None
+
+
+def _turns(response: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": response}]
+
+
+def _ends(rm: RewardModel) -> Iterator[Finding]:
+    """How conversations begin and end."""
+    prefix, closing = rm.dialogue.frame(QUESTION)
+    if rm.dialogue.template is not None:
+        yield _bos(rm, prefix)
+    pieces = " ".join(repr(rm.tokenizer.decode([i])) for i in closing)
+    yield Finding("closing", "ok", f"{pieces} ({', '.join(map(str, closing))}); the reward is read at the last of them")
+    padding = (rm.tokenizer.pad_token_id, rm.network.config.get_text_config().pad_token_id)
+    if any(pad in closing or pad in prefix for pad in padding):
+        text = "its token occurs in conversations; rewards are read at a known place, never by looking for padding"
+        yield Finding("padding", "ok", text)
+
+
+def _bos(rm: RewardModel, prefix: list[int]) -> Finding:
+    bos = rm.tokenizer.bos_token_id
+    if not isinstance(bos, int):
+        return Finding("BOS", "ok", "the tokenizer has none")
+    exact, published = (_leading(ids, bos) for ids in (prefix, rm.dialogue.published_ids(QUESTION, ["love"])[0]))
+    counts = f"{exact} under protocol exact, {published} under published"
+    if exact > 1:
+        return Finding("BOS", "failed", f"{counts}: the template writes it more than once")
+    if exact == 0 and published == 1:
+        return Finding("BOS", "warning", f"{counts}: the template leaves it to the tokenizer, so exact goes without")
+    doubled = ", doubled there as in the papers' runs" if published > 1 else ""
+    return Finding("BOS", "ok", counts + doubled)
+
+
+def _leading(ids: list[int], bos: int) -> int:
+    return next((i for i, found in enumerate(ids) if found != bos), len(ids))
+
+
+def _engine(rm: RewardModel) -> Iterator[Finding]:
+    """Rewards in one padded batch against each conversation alone, in full, by the model's own attention."""
+    prefix, closing = rm.dialogue.frame(QUESTION)
+    continuations = [[*rm.dialogue.response_ids(text), *closing] for text in _RESPONSES]
+    together = PrefixScorer(rm, prefix)(continuations)
+    plain = PrefixScorer(replace(rm, plain_because="checked by whole conversations"), prefix)
+    alone = np.concatenate([plain([ids]) for ids in continuations])
+    difference = float(np.abs(together - alone).max())
+    text = f"rewards {', '.join(f'{reward:.4g}' for reward in alone)}; in a batch within {difference:.1e} of these"
+    yield Finding("scores", "ok" if difference <= _ROUNDING.get(rm.spec.dtype, 0.5) else "failed", text)
+    if len(np.unique(alone)) == 1:
+        yield Finding("scores", "warning", "three different responses get the same reward")
+
+
+def _references(rm: RewardModel) -> Iterator[Finding]:
+    if not rm.spec.reference:
+        yield Finding("reference", "ok", "no score is known that its card publishes")
+    for known in rm.spec.reference:
+        reward = float(rm.score(known.prompt, [known.response], known.protocol)[0])
+        close = abs(reward - known.score) <= known.tolerance
+        text = f"{reward:.4f}, published {known.score:g} ± {known.tolerance:g} ({known.protocol}; {known.source})"
+        yield Finding("reference", "ok" if close else "failed", text)

@@ -1,0 +1,332 @@
+"""Scoring: everything that is ever scored goes through here.
+
+One forward pass over the prefix, then batches of continuations that share it. A reward is read at an explicit index,
+the last id of its sequence, never by looking for padding; only that position goes through the head.
+"""
+
+import contextlib
+import copy
+import logging
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+
+from rmnb.errors import InputError
+from rmnb.models.attention import SharedPrefix, UnsupportedAttention
+from rmnb.models.devices import own_attention, upload
+from rmnb.models.dialogue import Prompt, check_protocol
+from rmnb.models.gated_heads import GatedHead, PromptHead
+from rmnb.models.loading import load_reward_model
+from rmnb.models.reward_model import RewardModel
+from rmnb.scoring.memory import default_batch_size, is_out_of_memory, keep_freed_memory, release
+
+__all__ = [
+    "NonFiniteReward",
+    "PrefixScorer",
+    "common_prefix",
+    "load_reward_model",
+    "score_continuations",
+    "score_responses",
+    "score_sequences",
+]
+logger = logging.getLogger(__name__)
+Ids = Sequence[int]
+_FIRST_TRY = 64  # sequences, when the batch is found by trying
+
+
+class NonFiniteReward(InputError):
+    """A reward is NaN or infinite; `index` is the place of its continuation in what was asked for."""
+
+    def __init__(self, index: int, reward: float):
+        super().__init__(f"the reward of continuation {index} is {reward}: try dtype float32")
+        self.index, self.reward = index, reward
+
+
+class PrefixScorer:
+    """Score continuations of one prefix, which is run once.
+
+    Parameters
+    ----------
+    rm
+        The reward model.
+    prefix_ids
+        Ids before every continuation; may be empty only for a model that scores whole sequences.
+    """
+
+    def __init__(self, rm: RewardModel, prefix_ids: Ids):
+        self.rm = rm
+        self.prefix_ids = list(prefix_ids)
+        self._most: int | None = None  # sequences that memory is known to hold, once it has run out
+        if rm.device.type == "cpu":
+            keep_freed_memory()
+        self.gated: PromptHead | None = None
+        self.prefix = None if rm.plain_because else self._run_prefix()
+
+    @torch.inference_mode()
+    def _run_prefix(self) -> SharedPrefix | None:
+        if not self.prefix_ids:
+            return None
+        prefix = SharedPrefix(len(self.prefix_ids))
+        ids = torch.tensor([self.prefix_ids], device=self.rm.device)
+        position = torch.arange(len(self.prefix_ids), device=self.rm.device)[None]
+        try:
+            # Never compiled code: it runs once, and CUDA graphs would overwrite the keys and values that are kept.
+            output = self.rm.network.forward(
+                input_ids=ids, position_ids=position, use_cache=False, shared_prefix=prefix
+            )
+        except UnsupportedAttention as error:
+            logger.warning("scoring whole sequences, which is slower: %s", error)
+            return None
+        prefix.filling = False
+        layers = self.rm.network.config.get_text_config().num_hidden_layers
+        if len(prefix.layers) != layers:
+            logger.warning("scoring whole sequences, which is slower: some layers attend in a way of their own")
+            return None
+        if isinstance(self.rm.head, GatedHead):
+            self.gated = PromptHead(self.rm.head, self.prefix_ids, output.last_hidden_state[0].to(self.rm.device))
+        return prefix
+
+    def beginning(self, length: int) -> "PrefixScorer":
+        """The same for the first `length` ids of the prefix; nothing is run, keys and values are not copied."""
+        shorter = copy.copy(self)
+        shorter.prefix_ids = self.prefix_ids[:length]
+        if self.prefix is not None:
+            shorter.prefix = SharedPrefix(length)
+            shorter.prefix.filling = False
+            shorter.prefix.layers = {
+                layer: (keys[:, :length], values[:, :length]) for layer, (keys, values) in self.prefix.layers.items()
+            }
+        if self.gated is not None:
+            shorter.gated = self.gated.beginning(shorter.prefix_ids)
+        return shorter
+
+    @property
+    def attention(self) -> str:
+        """``shared prefix`` or ``plain``, for provenance."""
+        return "plain" if self.prefix is None else "shared prefix"
+
+    @torch.inference_mode()
+    def __call__(self, continuations: Sequence[Ids], batch_size: int | None = None) -> np.ndarray:
+        """One reward for each continuation, float32 [continuations]; see `score_continuations`."""
+        lengths = np.array([len(continuation) for continuation in continuations], dtype=int)
+        if (lengths == 0).any():
+            raise InputError(f"continuation {int(np.argmin(lengths))} is empty: there is no id to read the reward at")
+        # Rewards stay on their device until the last batch: a copy in between would make host and GPU wait in turn.
+        batches, parts = [], []
+        for batch in self._batches(lengths, batch_size):
+            batches.append(batch)
+            parts += self._with_less_memory([continuations[i] for i in batch])
+        rewards = np.empty(len(continuations), dtype=np.float32)
+        if batches:
+            rewards[np.concatenate(batches)] = torch.cat(parts).cpu().numpy()
+        bad = np.flatnonzero(~np.isfinite(rewards))
+        if len(bad):
+            raise NonFiniteReward(int(bad[0]), float(rewards[bad[0]]))
+        return rewards
+
+    def _batches(self, lengths: np.ndarray, batch_size: int | None) -> Iterator[np.ndarray]:
+        """Indices batch by batch, longest first, so that memory runs out at once or never.
+
+        A batch holds like lengths: padding adds at most a quarter. Without sharing, sequences are never padded.
+        """
+        slack = 1.25 if self.prefix is not None else 1.0
+        order = np.argsort(-lengths, kind="stable")
+        while len(order):
+            longest = int(lengths[order[0]])
+            size = batch_size or default_batch_size(self.rm, len(self.prefix_ids), longest)
+            size = min(size, self._most or size)
+            fits = int((lengths[order[:size]] * slack >= longest).sum())
+            yield order[:fits]
+            order = order[fits:]
+
+    def _with_less_memory(self, batch: list[Ids]) -> list[torch.Tensor]:
+        """Rewards of a batch, in smaller ones if memory runs out, half as large each time; later ones are no larger."""
+        try:
+            return [self._rewards(batch)]
+        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if len(batch) == 1:
+                raise InputError("not enough memory for a single sequence: use a smaller model or dtype") from error
+        # Outside the handler, so that the failed batch's tensors are free.
+        logger.warning("memory ran out with %d sequences at once: halving", len(batch))
+        self._most = len(batch) // 2
+        release()
+        parts: list[torch.Tensor] = []
+        start = 0
+        while start < len(batch):
+            stop = start + self._most  # which may shrink further on the way
+            parts += self._with_less_memory(batch[start:stop])
+            start = stop
+        return parts
+
+    @torch.inference_mode()
+    def fitting_batch_size(self, length: int, most: int) -> int:
+        """How many continuations of a length fit into memory at once, found by trying: doubled until memory runs out.
+
+        Parameters
+        ----------
+        length
+            Ids of the longest continuation.
+        most
+            The answer is no larger.
+
+        Raises
+        ------
+        InputError
+            Not even one fits.
+        """
+        size, fits = min(_FIRST_TRY, most), 0
+        while size != fits:
+            try:
+                self._rewards([[0] * length] * size).cpu()
+            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                if size == 1:
+                    raise InputError("not enough memory for a single sequence: use a smaller model or dtype") from error
+                most = size // 2  # known to be too much: no longer doubled into
+            else:
+                fits = size
+            release()
+            size = min(2 * fits, most) if fits else most
+        return fits
+
+    def _rewards(self, batch: list[Ids]) -> torch.Tensor:
+        if self.prefix is None:
+            return self._plain_rewards(batch)
+        if self.gated is not None and not all(map(self.gated.holds_for, batch)):
+            return torch.cat([self._plain_rewards([ids]) for ids in batch])
+        rm = self.rm
+        longest = max(len(ids) for ids in batch)
+        # Padding follows what is read and is therefore never attended to: any id will do.
+        ids = upload([[*ids, *[0] * (longest - len(ids))] for ids in batch], rm.device)
+        last = upload([len(ids) - 1 for ids in batch], rm.device)
+        position = self.prefix.length + torch.arange(longest, device=rm.device)[None]
+        rows = torch.arange(len(batch), device=rm.device)
+        # Compiled code would be compiled again for each batch's hook.
+        with contextlib.nullcontext() if rm.placement.compile else _last_mlp_at(rm.network, rows, last):
+            hidden = rm.network(
+                input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix
+            ).last_hidden_state
+        read = hidden[rows.to(hidden.device), last.to(hidden.device)]
+        head = rm.head if self.gated is None else self.gated.linear
+        return head(read.to(rm.device))  # type: ignore[misc]
+
+    def _plain_rewards(self, batch: list[Ids]) -> torch.Tensor:
+        """Whole sequences of one length, without padding."""
+        rm = self.rm
+        ids = upload([self.prefix_ids + list(ids) for ids in batch], rm.device)
+        if rm.head is not None:
+            with own_attention(rm.network):
+                hidden = rm.network(input_ids=ids, use_cache=False).last_hidden_state.to(rm.device)
+            if not isinstance(rm.head, GatedHead):
+                return rm.head(hidden[:, -1])  # type: ignore[operator]
+            places = [rm.head.gate.place([*self.prefix_ids, *ids]) for ids in batch]
+            heads = [rm.head.given(row[at]) for row, at in zip(hidden, places, strict=True)]
+            return torch.cat([head(row[-1:]) for head, row in zip(heads, hidden, strict=True)])
+        inputs = {"input_ids": ids}
+        if "token_type_ids" in rm.tokenizer.model_input_names:  # question 0, answer 1
+            types = torch.ones_like(ids)
+            types[:, : len(self.prefix_ids)] = 0
+            inputs["token_type_ids"] = types
+        return rm.network(**inputs).logits[:, 0].float()
+
+
+def score_continuations(
+    rm: RewardModel, prefix_ids: Ids, continuations: Sequence[Ids], batch_size: int | None = None
+) -> np.ndarray:
+    """Rewards of many id sequences that follow one prefix.
+
+    Equal, within rounding, to the plain forward pass over each whole sequence alone, read at its last id.
+
+    Parameters
+    ----------
+    rm
+        The reward model.
+    prefix_ids
+        Ids that come before each continuation.
+    continuations
+        Ids of each continuation, closing ids included; lengths may differ, none may be empty.
+    batch_size
+        Continuations at once. Default: by length and free memory. Halved when memory runs out.
+
+    Returns
+    -------
+    np.ndarray
+        float32 [continuations], in the given order.
+
+    Raises
+    ------
+    InputError
+        A continuation is empty, or a reward is not finite (`NonFiniteReward`).
+    """
+    return PrefixScorer(rm, prefix_ids)(continuations, batch_size)
+
+
+def score_responses(rm: RewardModel, prompt: Prompt, responses: Sequence[str], protocol: str = "exact") -> np.ndarray:
+    """Rewards of texts as responses to a prompt, float32 [responses]; behind `RewardModel.score`.
+
+    Raises
+    ------
+    InputError
+        No response, an empty one, or an unknown protocol.
+    """
+    if not responses:
+        raise InputError("no response given: name at least one")
+    if check_protocol(protocol) == "published":
+        return score_sequences(rm, rm.dialogue.published_ids(prompt, responses))
+    prefix, closing = rm.dialogue.frame(prompt)
+    encoded = [rm.dialogue.response_ids(response) for response in responses]
+    if [] in encoded:
+        raise InputError(f"response {encoded.index([]) + 1} is empty: there is nothing to score")
+    return score_continuations(rm, prefix, [ids + closing for ids in encoded])
+
+
+def score_sequences(rm: RewardModel, sequences: Sequence[Ids]) -> np.ndarray:
+    """Rewards of whole conversations; what they all begin with is run once, identical ones are scored once.
+
+    Returns
+    -------
+    np.ndarray
+        float32 [sequences].
+    """
+    prefix = common_prefix(sequences)
+    endings = [tuple(ids[len(prefix) :]) for ids in sequences]
+    place = {ending: index for index, ending in enumerate(dict.fromkeys(endings))}
+    return score_continuations(rm, prefix, list(place))[[place[ending] for ending in endings]]
+
+
+def common_prefix(sequences: Sequence[Ids]) -> list[int]:
+    """The ids that all sequences begin with, at least one id of each left over."""
+    first, last = min(map(list, sequences)), max(map(list, sequences))
+    longest = min(len(ids) for ids in sequences) - 1
+    shared = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), longest)
+    return first[: min(shared, longest)]
+
+
+@contextlib.contextmanager
+def _last_mlp_at(network, rows: torch.Tensor, last: torch.Tensor):
+    """For a while, let the last layer's MLP see only the positions that are read.
+
+    Its output, one position a row, is added to the residual stream by broadcasting: right where the reward is read, and
+    nobody looks elsewhere.
+    """
+    mlp = getattr(network.layers[-1], "mlp", None) if hasattr(network, "layers") else None
+    if mlp is None:
+        yield
+        return
+
+    def only_read(_, inputs):
+        states = inputs[0]
+        return states[rows.to(states.device), last.to(states.device)][:, None], *inputs[1:]
+
+    hook = mlp.register_forward_pre_hook(only_read)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+RewardModel.score = score_responses  # here, where model and engine are both known

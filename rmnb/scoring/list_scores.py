@@ -1,0 +1,177 @@
+"""Scores of lists of texts: computed prompt by prompt, kept beside a panel's scans, read back with their texts."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from rmnb.data.text_lists import TextList, described_parts, part_sha256, part_texts, reachable_parts, text_list
+from rmnb.errors import InputError
+from rmnb.panels import Panel, PromptSpec, load_panel, load_prompts
+from rmnb.plans import alone
+from rmnb.scoring.store import Provenance, Shards, read_table, store_directory, versions, write_table
+
+Scorer = Callable[[list[str]], np.ndarray]
+
+
+def list_path(panel: Panel, model: str, name: str) -> Path:
+    """The file of one model's scores of a list in the panel's store."""
+    return store_directory(panel) / model / "lists" / f"{name}.parquet"
+
+
+def list_prompts(panel: Panel, texts: TextList) -> list[PromptSpec]:
+    """The prompts that a list is scored with."""
+    prompts = []
+    for key in texts.prompts:
+        prompts += load_prompts(key) if key in panel.prompt_sets else [panel.prompt(key)]
+    return prompts
+
+
+def score_list(rm, panel: Panel, name: str, progress: bool = False) -> Path:
+    """Score a list of texts with each of its prompts (protocol ``exact``) and write the panel's file.
+
+    Cut off, the same call goes on with the prompt it was at. The file has a row a text (part, item: the text's place in
+    its part) and a float32 column a prompt; it holds no text.
+
+    Parameters
+    ----------
+    rm : RewardModel
+        A model of the panel.
+    panel
+        Whose prompts and store.
+    name
+        A list of `rmnb.data.text_lists.LISTS`.
+    progress
+        Show a progress bar.
+
+    Raises
+    ------
+    UnreachableError
+        The texts of a part cannot be had here.
+    InputError
+        Unknown list or prompt, or a reward that is not finite.
+    """
+    texts = text_list(name)
+    prompts = list_prompts(panel, texts)
+    provenance = {
+        "model": rm.name,
+        "prompts": {prompt.key: prompt.text for prompt in prompts},
+        "weights_sha256": rm.weights_sha256,
+        "tokenizer_sha256": rm.tokenizer_sha256,
+        "dtype": rm.spec.dtype,
+        "device": rm.device.type,
+    }
+    columns = {prompt.key: partial(rm.score, prompt.text) for prompt in prompts}
+    return score_columns(list_path(panel, rm.name, name), texts, columns, provenance, progress)
+
+
+def score_columns(
+    path: Path, texts: TextList, columns: Mapping[str, Scorer], provenance: Provenance, progress: bool = False
+) -> Path:
+    """Score a list column by column, each kept as soon as it is there, and write the file that `read_list` reads.
+
+    Parameters
+    ----------
+    path
+        Where to.
+    texts
+        The list; a text that is in two parts is scored once.
+    columns
+        For each column's name what scores texts: float32 [texts].
+    provenance
+        What the caller knows of the scores.
+    progress
+        Show a progress bar.
+    """
+    with alone(path):
+        return _score_columns(path, texts, columns, provenance, progress)
+
+
+def _score_columns(
+    path: Path, texts: TextList, columns: Mapping[str, Scorer], provenance: Provenance, progress: bool
+) -> Path:
+    parts = {part: part_texts(part) for part in texts.parts}
+    distinct = list(dict.fromkeys(word for words in parts.values() for word in words))
+    place = {word: index for index, word in enumerate(distinct)}
+    where = np.array([place[word] for words in parts.values() for word in words])
+    described = {
+        **provenance,
+        "list": texts.name,
+        "parts": described_parts(parts),
+        "protocol": "exact",
+        "versions": versions(),
+    }
+    shards = Shards(path, described, len(distinct) * len(columns))
+    scored = {}
+    for index, (name, scorer) in enumerate(tqdm(columns.items(), disable=not progress)):
+        piece = range(index * len(distinct), (index + 1) * len(distinct))
+        scores = shards.read(piece)
+        if scores is None:
+            scores = scorer(distinct)
+            shards.write(piece, scores)
+        scored[name] = scores[where]
+    frame = pd.DataFrame(
+        {
+            "part": np.repeat(list(parts), [len(words) for words in parts.values()]),
+            "item": np.concatenate([np.arange(len(words), dtype=np.int32) for words in parts.values()]),
+            **scored,
+        }
+    )
+    write_table(path, frame, described)
+    Shards.discard(path)
+    return path
+
+
+def read_list(path: Path) -> tuple[pd.DataFrame, Provenance]:
+    """A file of list scores, with the texts: columns part, text, then a float32 column a prompt (or a training step).
+
+    Parts whose texts cannot be reached here are left out.
+
+    Raises
+    ------
+    InputError
+        The file is missing or damaged, or the texts are others now than when they were scored.
+    """
+    frame, provenance = read_table(path)
+    texts = reachable_parts(tuple(provenance["parts"]))
+    for part, words in texts.items():
+        if part_sha256(words) != provenance["parts"][part]["sha256"]:
+            raise InputError(f"{path}: the texts of {part} have changed since they were scored: score them again")
+    frame = frame[frame["part"].isin(texts)].reset_index(drop=True)
+    found = [texts[part][item] for part, item in zip(frame["part"], frame["item"], strict=True)]
+    frame.insert(1, "text", found)
+    return frame.drop(columns="item"), provenance
+
+
+def load_list_scores(panel: str | Path | Panel, name: str, prompt: str) -> pd.DataFrame:
+    """One prompt's scores of a list, for all models of a panel that have them.
+
+    Returns
+    -------
+    DataFrame
+        Columns part, text, then float32, one column a model in panel order.
+
+    Raises
+    ------
+    InputError
+        No model of the panel has scored that list, or it is not scored with that prompt.
+    """
+    panel = panel if isinstance(panel, Panel) else load_panel(panel)
+    text_list(name)
+    table: pd.DataFrame | None = None
+    for model in panel.model_names:
+        path = list_path(panel, model, name)
+        if not path.exists():
+            continue
+        frame, provenance = read_list(path)
+        if prompt not in provenance["prompts"]:
+            raise InputError(f"{name} is not scored with prompt {prompt!r}: choose {', '.join(provenance['prompts'])}")
+        if table is None:
+            table = frame[["part", "text"]].copy()
+        table[model] = frame[prompt]
+    if table is None:
+        raise InputError(f"no model of panel {panel.name} has scored the list {name}: run `rmnb score-list`")
+    return table

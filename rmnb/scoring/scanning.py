@@ -1,0 +1,234 @@
+"""Scan a vocabulary: the reward of every token as the answer to a question."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from rmnb.errors import InputError
+from rmnb.models.dialogue import as_messages, check_protocol
+from rmnb.models.reward_model import RewardModel
+from rmnb.models.vocabulary import vocabulary
+from rmnb.panels import PromptSpec
+from rmnb.scoring.engine import NonFiniteReward, PrefixScorer, common_prefix
+from rmnb.scoring.memory import default_batch_size
+from rmnb.scoring.store import SHARD, Provenance, Shards, versions
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a scan feeds to the model: a prefix, distinct continuations, and which of them each token is."""
+
+    prefix: list[int]
+    continuations: list[tuple[int, ...]]
+    which: np.ndarray  # int64 [tokens]
+
+
+def scan_vocabulary(
+    rm: RewardModel,
+    prompt: str | PromptSpec,
+    protocol: str = "exact",
+    limit: int | None = None,
+    output: Path | None = None,
+    batch_size: int | None = None,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """The reward of every token of the model's vocabulary as the response to a prompt.
+
+    Parameters
+    ----------
+    rm
+        The reward model.
+    prompt
+        The question.
+    protocol
+        ``exact`` (the token's own id) or ``published`` (decoded and tokenised again, as the papers did).
+    limit
+        Only ids below this one.
+    output
+        Where the caller will write the scan. With it, scores are kept in shards beside that file as they are computed;
+        called again after an interruption, the scan goes on and ends bit-identical. `Shards.discard` removes them.
+    batch_size
+        Tokens at once. Default: from free memory; a resumed scan takes what it began with.
+    progress
+        Show a progress bar with tokens a second and the time left.
+
+    Returns
+    -------
+    DataFrame
+        token_id (int32, 0 to the embedding's last), token (decoded), kind (category, `rmnb.models.vocabulary.KINDS`),
+        score (float32); one row an id. ``attrs["provenance"]`` says what was scanned and how.
+
+    Raises
+    ------
+    InputError
+        A reward is NaN or infinite (the token is named); shards of another scan lie at `output`.
+    """
+    begun = _begin(rm, prompt, protocol, limit, output, batch_size)
+    scores = np.concatenate(_score(begun, begun.pieces(), progress))
+    scan = begun.words[["token_id", "token", "kind"]].assign(score=scores[begun.plan.which])
+    scan.attrs["provenance"] = {**begun.provenance, "sequences": len(begun.plan.continuations)}
+    return scan
+
+
+def scan_part(
+    rm: RewardModel,
+    prompt: str | PromptSpec,
+    output: Path,
+    part: int,
+    of: int,
+    protocol: str = "exact",
+    limit: int | None = None,
+    batch_size: int | None = None,
+    progress: bool = False,
+) -> int:
+    """Score one of several parts of a vocabulary and keep it beside `output`, as several processes may at once.
+
+    `scan_vocabulary` with the same `output` then puts the parts together, scores what is missing, and returns the scan
+    bit-identical to one that was never divided: batches never reach from one shard into the next.
+
+    Parameters
+    ----------
+    part, of
+        Which part, from 1, of how many.
+
+    Returns
+    -------
+    int
+        Number of sequences in this part.
+
+    Raises
+    ------
+    InputError
+        As `scan_vocabulary`.
+    """
+    begun = _begin(rm, prompt, protocol, limit, output, batch_size)
+    pieces = begun.pieces()
+    return sum(map(len, _score(begun, pieces[len(pieces) * (part - 1) // of : len(pieces) * part // of], progress)))
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """A scan that is about to run or to go on."""
+
+    words: pd.DataFrame
+    plan: _Plan
+    scorer: PrefixScorer
+    provenance: Provenance
+    shards: Shards | None
+
+    @property
+    def batch_size(self) -> int:
+        return self.provenance["batch_size"]
+
+    def pieces(self) -> list[range]:
+        total, step = len(self.plan.continuations), self.batch_size
+        return self.shards.ranges() if self.shards else [range(i, min(i + step, total)) for i in range(0, total, step)]
+
+
+def _begin(
+    rm: RewardModel,
+    prompt: str | PromptSpec,
+    protocol: str,
+    limit: int | None,
+    output: Path | None,
+    batch_size: int | None,
+) -> _Scan:
+    spec = prompt if isinstance(prompt, PromptSpec) else PromptSpec(key="custom", text=prompt, framing="positive")
+    size = min(limit or rm.vocabulary_size, rm.vocabulary_size)
+    if size < 1:
+        raise InputError(f"limit must be at least 1, not {limit}")
+    words = vocabulary(rm.tokenizer, size)
+    plan = _plan(rm, spec.text, check_protocol(protocol), words)
+    scorer = PrefixScorer(rm, plan.prefix)
+    total = len(plan.continuations)
+    planned = Shards.planned(output) if output is not None else None
+    chosen = batch_size or (planned["batch_size"] if planned else _batch_size(scorer, plan))
+    provenance = _provenance(rm, spec, protocol, size, chosen, scorer.attention)
+    if output is None:
+        return _Scan(words, plan, scorer, provenance, None)
+    try:
+        shards = Shards(output, provenance, total)
+    except InputError:
+        if planned or batch_size or not (planned := Shards.planned(output)):
+            raise
+        # Another process began the same scan meanwhile, perhaps with more memory free: its batch size counts for all.
+        provenance = provenance | {"batch_size": planned["batch_size"]}
+        shards = Shards(output, provenance, total)
+    return _Scan(words, plan, scorer, provenance, shards)
+
+
+def _batch_size(scorer: PrefixScorer, plan: _Plan) -> int:
+    longest = max(len(ids) for ids in plan.continuations)
+    if scorer.rm.device.type == "cuda":
+        return scorer.fitting_batch_size(longest, min(SHARD, len(plan.continuations)))
+    return default_batch_size(scorer.rm, len(plan.prefix), longest)
+
+
+def _plan(rm: RewardModel, prompt: str, protocol: str, words: pd.DataFrame) -> _Plan:
+    if protocol == "exact":
+        prefix, closing = rm.dialogue.frame(prompt)
+        return _Plan(prefix, [(i, *closing) for i in range(len(words))], np.arange(len(words)))
+    sequences = rm.dialogue.published_ids(prompt, words["token"].map(rm.dialogue.published_token).tolist())
+    prefix = common_prefix(sequences)
+    endings = [tuple(ids[len(prefix) :]) for ids in sequences]
+    place: dict[tuple[int, ...], int] = {}
+    which = [place.setdefault(ending, len(place)) for ending in endings]
+    return _Plan(prefix, list(place), np.array(which))
+
+
+def _score(begun: _Scan, pieces: list[range], progress: bool) -> list[np.ndarray]:
+    """The scores of each piece, read where they are kept, else computed and kept."""
+    plan, shards = begun.plan, begun.shards
+    kept = {piece.start: scores for piece in pieces if shards and (scores := shards.read(piece)) is not None}
+    done = sum(map(len, kept.values()))
+    with tqdm(total=sum(map(len, pieces)), initial=done, unit=" tokens", disable=not progress, smoothing=0.05) as bar:
+        for piece in pieces:
+            if piece.start in kept:
+                continue
+            try:
+                scores = begun.scorer(plan.continuations[piece.start : piece.stop], begun.batch_size)
+            except NonFiniteReward as error:
+                token_id = int(np.flatnonzero(plan.which == piece.start + error.index)[0])
+                token = begun.words["token"][token_id]
+                raise InputError(
+                    f"the reward of token {token_id} ({token!r}) is {error.reward}: scan with --dtype float32"
+                ) from error
+            if shards:
+                shards.write(piece, scores)
+            kept[piece.start] = scores
+            bar.update(len(piece))
+    return [kept[piece.start] for piece in pieces]
+
+
+def _provenance(
+    rm: RewardModel, prompt: PromptSpec, protocol: str, size: int, batch_size: int, attention: str
+) -> Provenance:
+    rendered = repr(rm.dialogue.frame(prompt.text))
+    if rm.dialogue.template is not None:
+        rendered = rm.dialogue.render([*as_messages(prompt.text), {"role": "assistant", "content": "{response}"}])
+    return {
+        "model": rm.name,
+        "source": rm.spec.source or f"{rm.spec.base} + {rm.spec.adapter}",
+        "revision": rm.spec.revision,
+        "weights_sha256": rm.weights_sha256,
+        "tokenizer_sha256": rm.tokenizer_sha256,
+        "head": "classifier" if rm.head is None else rm.head.name,
+        "prompt": prompt.text,
+        "prompt_key": prompt.key,
+        "protocol": protocol,
+        "conversation": rendered,
+        "template_sha256": hashlib.sha256((rm.dialogue.template or "").encode()).hexdigest(),
+        "dtype": rm.spec.dtype,
+        "device": rm.device.type,
+        "device_map": rm.placement.device_map,
+        "quantise": rm.placement.quantise,
+        "compile": rm.placement.compile,
+        "attention": attention if rm.spec.softcap else f"{attention}, soft-capping off",
+        "batch_size": batch_size,
+        "tokens": size,
+        "versions": versions(),
+    }

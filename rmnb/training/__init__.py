@@ -1,0 +1,4 @@
+"""Training reward models by recipe: pairs, Bradley-Terry and chosen-answer training, and what was measured of it.
+
+Doors: `runs.train_model` (a model of a panel, by its recipe), `recipes`, `evaluation` (held-out accuracy).
+"""

@@ -1,0 +1,160 @@
+"""Token text is hostile: none of it may steer a page, a formula or a figure, or hide from the reader."""
+
+import html
+import unicodedata
+import warnings
+from html.parser import HTMLParser
+
+import matplotlib
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from matplotlib import cbook
+from matplotlib.figure import Figure
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+from rmnb.book import display
+from rmnb.data import lexicons
+from rmnb.visible import visible
+
+matplotlib.use("Agg")
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '" onmouseover="x',
+    "</code></bdi></td>",
+    "$x$",
+    r"\(x\)",
+    "**b**",
+    "[a](b)",
+    "![a](b)",
+    "`c`",
+    "|",
+    "&lt;",
+    "&#60;",
+    "<!--",
+    "{{x}}",
+    "{ref}`x`",
+    "\u202eevil",
+    "\u05d0\u05d1",
+    "\x00",
+    "\n\n# h",
+    "\u0301",
+    "\u200b",
+    "\u3164",
+    "\U000e0041",
+    "\ud800",
+    " " * 90,
+    "漢字",
+    "\U0001f469\u200d\U0001f680",
+    "\\$",
+    "",
+]
+tokens = (
+    st.text(st.characters(), max_size=60) | st.sampled_from(HOSTILE) | st.lists(st.sampled_from(HOSTILE)).map("".join)
+)
+
+
+class Seen(HTMLParser):
+    """The tags and the text that a browser would see."""
+
+    def __init__(self, source: str):
+        super().__init__()
+        self.tags, self.text = [], ""
+        self.feed(source)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_comment(self, data):
+        self.tags.append("comment")
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@given(tokens)
+def test_nothing_invisible_remains(token):
+    shown = visible(token)
+    assert shown and len(shown) < 600
+    for character in shown.replace("\U0001f469\u200d\U0001f680", ""):  # an emoji that is joined of two
+        assert unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
+
+
+@pytest.mark.parametrize(
+    ("token", "shown"),
+    [
+        (" love", "␣love"),
+        ("\n\t", "␊␉"),
+        (" " * 12, "␣×12"),
+        ("\u200bx", "⟨U+200B⟩x"),
+        ("\u0301", "◌\u0301"),
+        ("\xa0", "⟨U+00A0⟩"),
+        ("\U0001f469\u200d\U0001f680", "\U0001f469\u200d\U0001f680"),
+        ("a\u200d\U0001f680\u200d", "a⟨U+200D⟩\U0001f680⟨U+200D⟩"),
+        (" " * 200, "␣×200"),
+        ("", "∅"),
+        ("ab" * 30, "ab" * 20 + "…(+20)"),
+    ],
+)
+def test_what_a_reader_sees(token, shown):
+    assert visible(token) == shown
+
+
+@given(tokens)
+def test_html_holds_no_markup_of_the_token(token):
+    seen = Seen(display.token_html(token))
+    assert seen.tags == ["code", "bdi"]
+    assert seen.text == visible(token)
+
+
+@given(tokens)
+def test_markdown_with_dollar_math_leaves_the_element_as_it_is(token):
+    markdown = MarkdownIt("commonmark", {"html": True}).enable("table").use(dollarmath_plugin)
+    seen = Seen(markdown.render(f"The token {display.token_html(token)} was first."))
+    assert seen.tags == ["p", "code", "bdi"]
+    assert seen.text.strip() == f"The token {visible(token)} was first."
+
+
+@given(st.lists(tokens, min_size=1, max_size=5))
+def test_tables_escape_every_cell(column):
+    seen = Seen(display.table_html(["token", "<b>score"], [(token, 0.5) for token in column], tokens=["token"]))
+    assert seen.tags == ["div", "table", "thead", "tr", "th", "th", "tbody"] + ["tr", "td", "code", "bdi", "td"] * len(
+        column
+    )
+    assert seen.text == "token<b>score" + "".join(visible(token) + "0.500" for token in column)
+
+
+def test_content_behind_a_click_is_closed_at_first_and_its_warning_escaped():
+    shown = display.behind_a_click(display.token_html("x"), "offensive <terms>")
+    assert shown.startswith("<details ") and " open" not in shown.split(">")[0]
+    assert html.unescape(shown.split("<summary>")[1].split("</summary>")[0]) == "offensive <terms>"
+
+
+def test_hidden_words_wait_for_a_click_in_every_spelling():
+    shown = display.table_html(["token"], [("Fine",), (" AWFUL",)], tokens=["token"], hidden={"awful"})
+    assert shown.count("<details") == 1
+    assert "Fine" not in shown[shown.index("<details") : shown.index("</details>")]
+    assert "AWFUL" in shown[shown.index("<details") : shown.index("</details>")]
+
+
+def test_words_that_are_known_to_offend_wait_for_a_click_without_being_named():
+    word = lexicons.afinn().sort_values("valence", kind="stable")["word"].iloc[0]
+    shown = display.table_html(["token"], [(f" {word.capitalize()}",), ("Fine",)], tokens=["token"])
+    assert shown.count("<details") == 1 and shown.index("<details") < shown.index("Fine")
+
+
+@given(tokens)
+def test_figures_parse_no_formula(token):
+    assert not cbook.is_math_text(display.figure_text(token))
+
+
+def test_figures_lack_no_glyph():
+    figure = Figure()
+    for row, token in enumerate(HOSTILE):
+        figure.text(0.1, row / len(HOSTILE), display.figure_text(token))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure.canvas.draw()

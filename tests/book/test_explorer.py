@@ -1,0 +1,107 @@
+"""The token explorer's files say what the score store says, and are as small as the page promises."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+from planted_site import HOSTILE, planted
+from scipy.stats import rankdata
+
+from rmnb.book import explorer
+from rmnb.errors import InputError
+from rmnb.files import data_dir
+from rmnb.findings.align import load_scores
+from rmnb.scoring import store
+from rmnb.visible import visible
+
+
+def numbers(path):
+    """The page's way to read numbers: the i-th value has its k-th byte at k·n + i."""
+    planes = np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8).reshape(4, -1).astype(np.int64)
+    return sum(plane << 8 * k for k, plane in enumerate(planes)).astype(np.uint32).view(np.int32)
+
+
+def words(path):
+    return json.loads(gzip.decompress(path.read_bytes()))
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The planted panel, the directory of its files, its manifest."""
+    directory = tmp_path_factory.mktemp("explorer")
+    panel = planted(directory)
+    path = explorer.write_explorer(panel, directory / "data")
+    return panel, directory / "data", json.loads(path.read_text())
+
+
+def test_every_scan_of_the_store_comes_back_with_its_ranks_and_rewards(written):
+    panel, directory, manifest = written
+    own = [one for one in manifest["sets"] if one["key"] != "shared"]
+    found = [(scan["model"], scan["prompt"]) for one in own for scan in one["scans"]]
+    assert found == [(model, prompt.key) for model in panel.model_names for prompt in panel.prompts]
+    for one in manifest["sets"]:
+        tokens = words(directory / one["key"] / "tokens.bin")["tokens"]
+        for place, scan in enumerate(one["scans"]):
+            truth = store.read_scores(panel, scan["model"], scan["prompt"])
+            truth = truth.assign(rank=rankdata(-truth["score"].to_numpy(float), method="min"))
+            if one["key"] == "shared":
+                truth = truth.drop_duplicates("token").set_index("token").loc[tokens]
+            assert one["key"] == "shared" or truth["token"].tolist() == tokens
+            rank, steps = np.split(numbers(directory / one["key"] / scan["file"]), 2)
+            assert (rank == truth["rank"]).all()
+            by_rank = np.cumsum(steps) / 10 ** scan["decimals"]
+            order = np.argsort(rank, kind="stable")
+            assert np.abs(by_rank - truth["score"].to_numpy(float)[order]).max() <= 0.51 / 10 ** scan["decimals"]
+            block = numbers(directory / one["key"] / "rows-0.bin").reshape(len(one["scans"]), 2, -1)
+            assert (block[place, 0] == rank).all()
+            assert np.allclose(block[place, 1][order] / 10 ** scan["decimals"], by_rank)
+
+
+def test_a_first_list_has_what_all_models_share(written):
+    panel, directory, manifest = written
+    shared = manifest["sets"][0]
+    tokens = words(directory / "shared" / "tokens.bin")["tokens"]
+    assert shared["key"] == "shared"
+    assert tokens == load_scores(panel, "best").index.tolist()
+    assert {scan["model"] for scan in shared["scans"]} == set(panel.model_names)
+
+
+def test_hostile_tokens_arrive_whole_and_with_what_is_to_be_shown(written):
+    _, directory, _ = written
+    text = words(directory / "0" / "tokens.bin")
+    assert text["tokens"][: len(HOSTILE)] == HOSTILE
+    shown = [text["shown"].get(str(row), token.replace(" ", "␣")) for row, token in enumerate(text["tokens"])]
+    assert shown == [visible(token) for token in text["tokens"]]
+
+
+def test_blocks_hold_every_row_once(tmp_path, written, monkeypatch):
+    panel, directory, _ = written
+    monkeypatch.setattr(explorer, "BLOCK", 16)
+    again = json.loads(explorer.write_explorer(panel, tmp_path / "data").read_text())
+    assert again["block"] == 16
+    one = again["sets"][1]
+    files = [tmp_path / "data" / one["key"] / f"rows-{block}.bin" for block in range(-(-one["tokens"] // 16))]
+    small = np.concatenate([numbers(file).reshape(len(one["scans"]), 2, -1) for file in files], axis=2)
+    whole = numbers(directory / one["key"] / "rows-0.bin").reshape(len(one["scans"]), 2, -1)
+    assert (small == whole).all()
+
+
+def test_first_view_of_ten_models_is_below_three_megabytes():
+    rng = np.random.default_rng(0)
+    sizes = {}
+    for file in (data_dir() / "demo" / "scores" / "vocabularies").glob("*.parquet"):
+        frame = store.read_table(file)[0]
+        scan = explorer.ranked(
+            "model", "prompt", rng.normal(size=len(frame)).astype(np.float32)
+        )  # the worst to compress
+        sizes[len(frame)] = len(explorer.packed_words(frame)), len(explorer.packed_scan(scan))
+    small, large = sizes[min(sizes)], sizes[max(sizes)]
+    assert small[0] + 10 * small[1] < 3e6  # the list of shared tokens is shorter than the shorter vocabulary
+    assert large[0] + large[1] < 2.9e6  # what book/static/explorer/state.js allows
+
+
+def test_a_panel_without_scores_says_what_to_do(tmp_path, written):
+    panel = written[0].model_copy(update={"scores": str(tmp_path / "nothing")})
+    with pytest.raises(InputError, match="rmnb scan"):
+        explorer.write_explorer(panel, tmp_path / "data")

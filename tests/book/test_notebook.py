@@ -1,0 +1,72 @@
+"""A wrong parameter stops a run before it starts, with one line; a failing notebook leaves nothing behind."""
+
+import nbformat
+import papermill
+import pytest
+
+from rmnb.book.notebook import check_parameters, run_notebook
+from rmnb.errors import InputError
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    cells = [
+        nbformat.v4.new_code_cell(
+            'panel = "demo"\nn_boot = 200  # draws\nlevel: float = 1\nfast = False', metadata={"tags": ["parameters"]}
+        ),
+        nbformat.v4.new_code_cell(
+            "from rmnb.errors import InputError\n"
+            "if panel == 'absent':\n    raise InputError('no panel at absent')\n"
+            "assert panel != 'broken', 'broken'"
+        ),
+        nbformat.v4.new_code_cell("print(panel, n_boot + 1, level, fast)"),
+    ]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    path = tmp_path / "chapter.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), path)
+    return path
+
+
+def test_text_is_read_as_the_type_of_the_default_or_the_annotation(notebook):
+    given = {"panel": "7", "n_boot": "5", "level": "2", "fast": "true"}
+    assert check_parameters(notebook, given) == {"panel": "7", "n_boot": 5, "level": 2.0, "fast": True}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"pannel": "demo"}, ["pannel", "panel, n_boot, level, fast"]),
+        ({"n_boot": "many"}, ["n_boot", "int", "many"]),
+        ({"n_boot": 2.5}, ["n_boot", "int"]),
+        ({"n_boot": True}, ["n_boot", "int"]),
+        ({"fast": "perhaps"}, ["fast", "bool"]),
+        ({"panel": 3}, ["panel", "str"]),
+    ],
+)
+def test_wrong_parameters_give_one_line_and_start_nothing(notebook, tmp_path, parameters, words):
+    with pytest.raises(InputError) as raised:
+        run_notebook(notebook, tmp_path / "out.ipynb", parameters)
+    assert "\n" not in str(raised.value)
+    assert all(word in str(raised.value) for word in words)
+    assert list(tmp_path.iterdir()) == [notebook]
+
+
+def test_a_missing_or_damaged_notebook_gives_one_line(tmp_path):
+    with pytest.raises(InputError, match=r"no notebook at .*absent\.ipynb"):
+        check_parameters(tmp_path / "absent.ipynb", {})
+    damaged = tmp_path / "damaged.ipynb"
+    damaged.write_text("{not json")
+    with pytest.raises(InputError, match=r"damaged\.ipynb is not a readable notebook"):
+        check_parameters(damaged, {})
+
+
+def test_a_run_passes_parameters_on_and_failures_leave_nothing(notebook, tmp_path):
+    out = tmp_path / "deep" / "out.ipynb"
+    run_notebook(notebook, out, {"n_boot": "5"})
+    assert nbformat.read(out, 4).cells[-1].outputs[0].text == "demo 6 1 False\n"
+
+    with pytest.raises(InputError, match=r"^chapter\.ipynb: no panel at absent$"):
+        run_notebook(notebook, tmp_path / "deep" / "second.ipynb", {"panel": "absent"})
+    with pytest.raises(papermill.PapermillExecutionError, match="broken"):
+        run_notebook(notebook, tmp_path / "deep" / "third.ipynb", {"panel": "broken"})
+    assert [path.name for path in out.parent.iterdir()] == ["out.ipynb"]

@@ -1,0 +1,78 @@
+"""The notebooks that are not chapters run, and say what they are there to say."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from rmnb.book.notebook import run_notebook
+from rmnb.errors import InputError
+from rmnb.findings import results
+from rmnb.findings.reproduction import DIFFERS
+from rmnb.findings.results import published
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+
+
+@pytest.fixture
+def executed(tmp_path, monkeypatch):
+    """Runs a notebook in an empty directory; returns what it shows and its rows of the results table."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(name: str, **parameters):
+        run_notebook(NOTEBOOKS / f"{name}.ipynb", tmp_path / "out.ipynb", parameters)
+        cells = nbformat.read(tmp_path / "out.ipynb", 4).cells
+        shown = ""
+        for cell in cells:
+            for output in cell.get("outputs", []):
+                if output.get("name") == "stderr":
+                    assert "remove-stderr" in cell.metadata.get("tags", []), output.text
+                else:
+                    shown += output.get("text", "") or "".join(output.get("data", {}).get("text/html", ""))
+        return shown, results.read_results(tmp_path / "book" / "_executed" / "results")
+
+    return run
+
+
+@pytest.mark.slow
+def test_each_trap_moves_the_rewards(executed):
+    shown, table = executed("traps", n_words=12)
+    tau = table.set_index("other")["value"]
+    assert {"BOS twice", "read behind the padding", "closing id taken for padding", "another template"} <= set(
+        tau.index
+    )
+    assert len(tau) >= 8 and (tau <= 1).all()
+    assert tau["BOS left out"] < tau["attention capped at 50"] and tau["attention capped at 5"] < 0.9
+    assert "padding: <|im_end|>  closing: <|im_end|>" in shown
+    alike = next(line for line in shown.splitlines() if line.startswith("published ["))
+    assert len(set(alike.removeprefix("published [").rstrip("]").split())) == 1  # trimmed: one conversation, one reward
+
+
+@pytest.mark.slow
+def test_the_lesson_runs_on_a_piece_of_the_vocabulary(executed):
+    shown, table = executed("lesson", limit=1500)
+    assert set(table["statistic"]) == {"afinn_spearman", "kendall_tau"}
+    rows = table[table["statistic"] == "afinn_spearman"].set_index("prompt")["value"]
+    assert rows["greatest"] > rows["worst"]  # the model turns its ranking round when the question does
+    assert "content-warning" in shown
+
+
+def test_the_panel_page_tells_every_model_that_has_a_record(executed):
+    shown, table = executed("panel")
+    held_out = table[table["other"] == "all"].set_index("model")
+    assert set(held_out.index) >= {"smollm2-values", "gemma3-values"}
+    assert (held_out["ci_low"] < held_out["value"]).all() and held_out["value"].between(0.5, 1).all()
+    assert "gemma3&#45;270m" in shown and "Human votes over things" in shown
+
+
+def test_the_report_leaves_no_published_number_out(executed, mirror):
+    shown, table = executed("reproduction")
+    counts = table.set_index("other")["value"]
+    assert counts.sum() >= len(published())
+    assert counts["differs"] == 0 == shown.count(f"<td>{DIFFERS}</td>")
+    assert counts["reproduced"] > 0
+
+
+def test_a_lesson_with_an_unknown_model_ends_in_one_line(executed):
+    with pytest.raises(InputError, match="unknown model 'smollm9'"):
+        executed("lesson", model="smollm9")

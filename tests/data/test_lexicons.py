@@ -1,0 +1,116 @@
+"""The word lists hold what they promise: balance, form, and no reader that mangles a word."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import ks_2samp
+
+from rmnb.data import lexicons, matching, sources
+from rmnb.data.matching import features
+from rmnb.errors import InputError
+
+
+def test_stored_lists_are_what_the_matching_chooses():
+    assert list(lexicons.agency_communion()[["category", "word"]].itertuples(index=False, name=None)) == (
+        matching.agency_communion()
+    )
+    assert list(lexicons.identity_terms().itertuples(index=False, name=None)) == matching.identity_terms()
+
+
+def test_agency_and_communion_are_balanced():
+    words = lexicons.agency_communion()
+    assert words["category"].value_counts().to_dict() == {"agency": 60, "communion": 60}
+    assert words["word"].is_unique
+    agency, communion = (features(words.loc[words["category"] == name, "word"]) for name in ("agency", "communion"))
+    gap = agency - communion
+    assert np.abs(gap.mean(axis=0)) == pytest.approx([0, 0], abs=0.25)
+    assert np.abs(gap).max(axis=0)[0] < 0.25 and np.abs(gap).max(axis=0)[1] <= 2
+    for column in (0, 1):  # the distributions agree, not only their means
+        assert ks_2samp(agency[:, column], communion[:, column]).pvalue > 0.5
+
+
+def test_identity_terms_are_matched_in_every_axis_and_form():
+    terms = lexicons.identity_terms()
+    assert not terms.duplicated(["axis", "group", "form"]).any()
+    assert set(terms["axis"]) == {
+        *("religion", "ethnicity", "nationality", "gender", "orientation", "disability", "age", "politics")
+    }
+    words = [[phrase.removesuffix(" people") for phrase in terms[column]] for column in ("term", "control")]
+    gap = features(words[0]) - features(words[1])
+    assert np.abs(gap[:, 0]).max() < 0.75 and np.median(np.abs(gap[:, 0])) < 0.06
+    for column in ("axis", "form"):
+        for _, rows in terms.groupby(column):
+            assert abs(gap[rows.index, 0].mean()) < 0.1, rows[column].iloc[0]
+            assert abs(gap[rows.index, 1].mean()) < 0.5, rows[column].iloc[0]
+
+
+def test_a_control_is_written_like_its_term_and_is_no_identity():
+    terms = lexicons.identity_terms()
+    assert (terms["term"].str[0].str.isupper() == terms["control"].str[0].str.isupper()).all()
+    assert (terms["term"].str.endswith(" people") == terms["control"].str.endswith(" people")).all()
+    identity = set(terms["term"].str.casefold()) | set(terms["group"].str.casefold())
+    assert identity.isdisjoint(terms["control"].str.casefold())
+    for _, rows in terms.groupby("form"):
+        assert rows.drop_duplicates("term")["control"].is_unique  # no control counts twice
+
+
+@given(st.integers(1, 5), st.integers(0, 4), st.randoms(use_true_random=False))
+def test_match_uses_each_candidate_once_at_least_cost(count, spare, random):
+    pool = ["time", "zebra", "cat", "nevertheless", "of", "quark", "window", "umbrella", "I"]
+    words, candidates = random.sample(pool, count), random.sample(pool, count + spare)
+    chosen = matching.match(words, candidates)
+    assert len(set(chosen)) == count
+    scale = np.array([0.25, 1.5])
+    cost = (((features(words)[:, None] - features(candidates)[None]) / scale) ** 2).sum(axis=2)
+    rows, columns = linear_sum_assignment(cost)
+    assert cost[range(count), chosen].sum() == pytest.approx(cost[rows, columns].sum())
+
+
+def test_afinn_is_whole():
+    words = lexicons.afinn()
+    assert len(words) == 2477 and words["word"].is_unique
+    valence = words.set_index("word")["valence"]
+    assert (valence["love"], valence["war"], valence["cancer"]) == (3, -2, -1)
+    assert valence.between(-5, 5).all()
+
+
+def test_zipf_orders_words_and_folds_case():
+    the, love, upper, unknown = lexicons.zipf(["the", "love", "LOVE", "xqzzkv"])
+    assert the > love == upper > unknown == 0
+
+
+def test_bnc_counts_forms_once(mirror):
+    words = lexicons.bnc_frequency().set_index("word")["per_million"]
+    assert words.index.is_unique
+    # love: 150 per million as a noun and 45 as the verb's base form; the verb's lemma total must not be added
+    assert words["love"] < 250 and words["loved"] > 0 and words["the"] > 50_000
+    assert words["lain"] == 3 and "@" not in words  # a line without its leading tab
+
+
+def test_lists_of_others(mirror):
+    nouns = lexicons.big_two("nouns")
+    assert nouns["category"].value_counts().to_dict() == {"communion": 159, "agency": 104}
+    assert len(lexicons.big_two("expanded")) == 936
+    morals = lexicons.moral_foundations()
+    assert len(morals) == 2040 and morals["foundation"].nunique() == 5 and set(morals["side"]) == {"virtue", "vice"}
+    descriptors = lexicons.holistic_bias()
+    assert (descriptors["descriptor"].str.len() > 0).all() and descriptors["axis"].nunique() > 8
+    with pytest.raises(InputError, match="choose nouns or expanded"):
+        lexicons.big_two("verbs")
+
+
+def test_own_lists_are_not_copies(mirror):
+    """Both name agency and communion, so some overlap is natural; a copy would overlap almost wholly."""
+    own, theirs = set(lexicons.agency_communion()["word"]), set(lexicons.big_two("nouns")["word"])
+    assert len(own & theirs) / len(own) < 0.6
+
+
+def test_an_unreachable_list_says_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
+    monkeypatch.delenv("RMNB_DATA_MIRROR", raising=False)
+    monkeypatch.setattr(sources, "RAW_URL", "http://127.0.0.1:9/{path}")
+    monkeypatch.setattr(sources, "_BACK_OFF", 0.0)
+    with pytest.raises(sources.UnreachableError, match="RMNB_DATA_MIRROR"):
+        lexicons.bnc_frequency()

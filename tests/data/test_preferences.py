@@ -1,0 +1,53 @@
+"""Training data are read as their makers meant them."""
+
+from itertools import pairwise
+
+import pytest
+
+from rmnb.data import preferences
+from rmnb.errors import InputError
+
+
+def test_elo_items_keep_every_name(mirror):
+    items = preferences.elo_items()
+    assert len(items) == 7530 and items["name"].is_unique
+    assert (items["name"].str.len() > 0).all()
+    assert items["elo_score"].is_monotonic_decreasing and items["elo_rank"].tolist() == list(range(1, 7531))
+    assert (items["elo_score"].min(), items["elo_score"].max()) == (717, 1669)
+
+
+@pytest.mark.parametrize(
+    ("source", "least"), [("hh-rlhf", 2300), ("pandalm", 880), ("llmbar", 419), ("fine-grained-rlhf", 2600)]
+)
+def test_pairs_are_usable(mirror, source, least):
+    pairs = preferences.preference_pairs(source)
+    assert len(pairs) >= least
+    assert (pairs["chosen"] != pairs["rejected"]).all()
+    assert pairs["chosen"].map(lambda text: isinstance(text, str) and bool(text)).all()
+    for prompt in pairs["prompt"]:
+        assert prompt[0]["role"] == prompt[-1]["role"] == "user"
+        assert all(a["role"] != b["role"] for a, b in pairwise(prompt))  # chat templates demand it
+        assert not any("\n\nHuman:" in turn["content"] for turn in prompt)
+
+
+def test_fine_grained_preferences_do_not_contradict_themselves(mirror):
+    """Read in the wrong order of pairs, about a tenth of the triples would prefer A to B to C to A."""
+    pairs = preferences.preference_pairs("fine-grained-rlhf")
+    for _, question in pairs.assign(key=pairs["prompt"].map(str)).groupby("key"):
+        beats = set(zip(question["chosen"], question["rejected"], strict=True))
+        assert not any((c, a) in beats for a, b in beats for b2, c in beats if b == b2)
+
+
+def test_unknown_sources_are_named():
+    with pytest.raises(InputError, match="'shp': choose one of hh-rlhf"):
+        preferences.preference_pairs("shp")
+    with pytest.raises(InputError, match="choose one of chat"):
+        preferences.rm_bench("math")
+
+
+def test_rm_bench_compares_every_style(mirror):
+    pairs = preferences.rm_bench("safety-response")
+    assert len(pairs) == 157 * 9
+    assert set(zip(pairs["chosen_style"], pairs["rejected_style"], strict=True)) == {
+        (i, j) for i in range(3) for j in range(3)
+    }

@@ -1,0 +1,125 @@
+"""The estimators of the asymmetry chapter find what was planted, and only that."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rmnb import stats
+from rmnb.errors import InputError
+from rmnb.findings import asymmetry
+from rmnb.findings.results import Results
+from rmnb.panels import Panel
+from rmnb.truth import planted
+
+WORDS = [word for word in asymmetry.afinn()["word"] if word.isalpha()][::2]
+
+
+def test_mean_difference_is_that_of_all_pairs_and_its_interval_covers():
+    x = np.random.default_rng(0).normal(size=40).round(1)
+    pairs = np.abs(x[:, None] - x)[np.triu_indices(40, 1)]
+    assert stats.mean_difference(x).value == pytest.approx(pairs.mean(), abs=1e-12)
+    rng = np.random.default_rng(1)
+    truth = 2 / np.sqrt(np.pi)  # of a standard normal
+    found = [stats.mean_difference(rng.normal(size=80)) for _ in range(400)]
+    assert 0.91 < np.mean([one.ci_low <= truth <= one.ci_high for one in found]) < 0.98
+
+
+def test_tail_ratio_of_known_distributions():
+    places = (np.arange(200_000) + 0.5) / 200_000
+    exponential = -np.log1p(-places)
+    truth = np.log(np.log(50) / (np.log(2) + np.log(0.99)))
+    assert stats.tail_ratio(exponential) == pytest.approx(truth, abs=1e-3)
+    assert stats.tail_ratio(-exponential) == pytest.approx(-truth, abs=1e-3)
+    assert stats.tail_ratio(places) == pytest.approx(0, abs=1e-9)
+    with pytest.raises(InputError, match="no reach"):
+        stats.tail_ratio([0.0] * 99 + [1.0])
+
+
+def test_place_entropy_does_not_depend_on_how_many_words_there_are():
+    rng = np.random.default_rng(2)
+    few, many = (np.mean([stats.place_entropy(rng.random(n)).value for _ in range(200)]) for n in (40, 4000))
+    assert few == pytest.approx(many, abs=0.02) and many == pytest.approx(1, abs=0.01)
+    together = [stats.place_entropy(0.5 * rng.random(200)) for _ in range(200)]
+    truth = np.log(5) / np.log(10)
+    assert np.mean([one.value for one in together]) == pytest.approx(truth, abs=0.01)
+
+
+def test_planted_slopes_come_back_under_either_framing():
+    prompts: dict = {"greatest": "positive", "worst": "negative"}
+    tables = asymmetry.planted_tables(prompts, [f"model {i}" for i in range(6)], seed=3)
+    results = Results("asymmetry", "planted")
+    asymmetry.add_slopes(results, "planted", tables, list(prompts))
+    found = results.frame().query("model == ''").set_index(["prompt", "statistic"])["value"]
+    truth = asymmetry.PLANTED
+    for prompt, sign in (("greatest", 1), ("worst", truth.negative_framing)):
+        assert found[prompt, "slope_positive"] == pytest.approx(sign * truth.valence_positive, abs=0.05)
+        assert found[prompt, "slope_negative"] == pytest.approx(sign * truth.valence_negative, abs=0.05)
+    assert len(results.frame()) == 2 * 3 * 7
+
+
+def test_ranks_take_away_an_asymmetry_that_is_only_one_of_scale():
+    # A reward that is a convex function of a symmetric one has steeper good words, and ranks them no better.
+    vocabulary = planted.word_features(planted.spell(WORDS, variants=1))
+    even = planted.PlantedEffects(valence_positive=0.3, valence_negative=0.3, word_sd=0.8)
+    scan = planted.planted_scan(vocabulary, even, seed=4)
+    table = asymmetry.as_table({"greatest": scan.assign(score=np.exp(scan["score"]))})
+    lexicon = asymmetry.afinn()
+    words = asymmetry.rated(asymmetry.on_scale(table, ["greatest"], "score"), "greatest", lexicon)
+    assert asymmetry.slopes(words).difference.ci_low > 0
+    symmetric = asymmetry.as_table({"greatest": scan})
+    for one in (table, symmetric):
+        ranked = asymmetry.rated(asymmetry.on_scale(one, ["greatest"], "rank"), "greatest", lexicon)
+        assert asymmetry.agreement(ranked).positive.value == pytest.approx(asymmetry.agreement(words).positive.value)
+    levels = asymmetry.by_level(words).set_index("level")
+    assert levels.loc[3, "spread"] > 2 * levels.loc[-3, "spread"]
+
+
+def test_frequency_that_goes_with_valence_is_held_constant():
+    vocabulary = planted.word_features(planted.spell(WORDS, variants=1))
+    effects = planted.PlantedEffects(valence_positive=0.2, valence_negative=0.2, log_frequency=0.3, word_sd=0.3)
+    words = asymmetry.rated(
+        asymmetry.as_table({"g": planted.planted_scan(vocabulary, effects)}), "g", asymmetry.afinn()
+    )
+    free, held = asymmetry.slopes(words), asymmetry.slopes(words, hold_frequency=True)
+    assert asymmetry.slope_difference(words, True) == pytest.approx(held.difference.value, abs=1e-9)
+    assert abs(held.difference.value) < 0.05 and held.positive.ci_low < 0.2 < held.positive.ci_high
+    assert abs(free.positive.value - 0.2) > abs(held.positive.value - 0.2)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        ("every spelling", ["love", "love", "love"]),
+        ("first in a word", ["love", "love"]),
+        ("as published", ["love", "love"]),
+        ("mean of spellings", ["love"]),
+    ],
+)
+def test_which_tokens_count_as_a_word(tokens, expected):
+    texts = [" love", "love", " LOVE", "lovely", "LOVE", " tree"]
+    kinds = ["word_start", "word_continuation", "word_start", "word_continuation", "code", "word_start"]
+    scan = pd.DataFrame({"token_id": range(6), "token": texts, "kind": kinds, "score": np.arange(6.0)})
+    lexicon = pd.DataFrame({"word": ["love"], "valence": [3]})
+    found = asymmetry.rated(asymmetry.as_table({"best": scan}), "best", lexicon, tokens)
+    assert found["word"].tolist() == expected and (found["valence"] == 3).all()
+
+
+def test_seed_pairs_are_of_one_base_and_one_recipe():
+    recipes = [("a", "S", "mixed"), ("b", "S", "mixed-seed2"), ("c", "G", "mixed-seed2"), ("d", "G", "helpful")]
+    models = [{"name": n, "source": "x/y", "family": f, "recipe": r} for n, f, r in recipes]
+    panel = Panel.model_validate({"name": "p", "title": "p", "models": models, "prompts": [_PROMPT]})
+    assert asymmetry.seed_pairs(panel) == [("a", "b")]
+
+
+_PROMPT = {"key": "best", "text": "best?", "framing": "positive"}
+
+
+def test_reliability_tells_a_noisy_bottom_from_a_clean_top():
+    rng = np.random.default_rng(5)
+    truth = rng.normal(size=6000)
+    noise = np.where(truth < 0, 0.5, 0.05)
+    one, other = (pd.Series(truth + noise * rng.normal(size=6000)) for _ in range(2))
+    found = asymmetry.seed_reliability(one, other, np.arange(6000))
+    assert found["top"].ci_low > found["bottom"].ci_high
+    flipped = asymmetry.seed_reliability(-one, -other, np.arange(6000))
+    assert flipped["top"].value == pytest.approx(found["bottom"].value, abs=0.01)

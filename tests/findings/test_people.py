@@ -1,0 +1,115 @@
+"""Agreement with people: right on planted things, blind to the order of the file, never judged on things seen."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rmnb import stats
+from rmnb.data.preferences import elo_items
+from rmnb.data.text_lists import text_list
+from rmnb.errors import InputError
+from rmnb.findings import people as elo
+from rmnb.findings.results import Results
+from rmnb.panels import load_panel
+from rmnb.scoring import list_scores
+from rmnb.training import recipes
+
+
+def things(names, human, matches=100):
+    return pd.DataFrame({"name": names, "elo_score": human, "elo_matches": matches})
+
+
+def test_correction_recovers_the_planted_correlation_whatever_the_votes():
+    truth = {"low": 0.3, "high": 0.7}
+    for matches in (15, 60):
+        items, scores = elo.planted_things(truth, np.full(20_000, matches), seed=matches)
+        reliable = elo.reliability(items["elo_score"], items["elo_matches"])
+        for model, planted in truth.items():
+            raw = stats.spearman(items["elo_score"], scores[model])
+            found = float(elo.corrected(raw, reliable))
+            assert raw < planted - 0.01, "votes must blur the agreement, or nothing is tested"
+            assert found == pytest.approx(planted, abs=0.025)
+
+
+def test_a_rating_that_always_moves_has_the_error_of_a_simulated_one():
+    rng, k, strength = np.random.default_rng(0), 32.0, 0.0
+    rating, seen = np.zeros(4000), []
+    for match in range(250):
+        expected = 1 / (1 + np.exp(-(rating - strength) / elo.SCALE))
+        rating += k * ((rng.random(4000) < 0.5) - expected)  # true worth: that of the opponents
+        seen += [rating.copy()] if match > 150 else []
+    assert np.var(seen) == pytest.approx(elo.error_variance([10_000], k)[0], rel=0.1)
+    assert elo.error_variance([1], k)[0] == elo.error_variance([1])[0]  # few votes: no better than the bound
+
+
+def test_the_human_column_stays_out_of_the_median():
+    names, human = list("abcd"), [4.0, 3.0, 2.0, 1.0]
+    upside_down = pd.DataFrame({"one": [1, 2, 3, 4], "two": [1, 2, 3, 4]})
+    gaps = elo.rank_gaps(names, human, upside_down).set_index("name")
+    assert gaps["rank_gap"].tolist() == [3, 1, -1, -3]
+    split = pd.DataFrame({"one": [1, 2, 3, 4], "two": [4, 3, 2, 1]})
+    gaps = elo.rank_gaps(names, human, split)
+    assert gaps["rank_gap"].tolist() == [1.5, 0.5, -0.5, -1.5]
+    assert gaps["rank_gap_with_human"].tolist() == [0, 0, 0, 0]  # the human rank is the middle one of three
+    # What stands first can only fall: here all of the gap is expected from the human rank.
+    assert np.allclose(gaps["unexpected"], 0)
+
+
+@given(st.lists(st.integers(0, 3), min_size=12, max_size=40).filter(lambda scores: len(set(scores)) > 1), st.randoms())
+@settings(deadline=None, max_examples=25)
+def test_tied_scores_do_not_borrow_the_order_of_the_file(scores, random):
+    human = np.arange(len(scores), 0, -1.0)
+    order = random.sample(range(len(scores)), len(scores))
+    values = []
+    for rows in (range(len(scores)), order):
+        results = Results("elo", "p")
+        table = pd.DataFrame({"m": np.array(scores, dtype=float)[list(rows)]})
+        elo.add_agreement(results, "panel", human[list(rows)], table, prompt="q", protocol="exact")
+        values.append(results.frame()["value"].to_numpy())
+    assert np.allclose(*values)
+
+
+def test_models_that_saw_half_of_the_things_are_judged_on_the_other(mirror, tmp_path):
+    (tmp_path / "p.yml").write_text(
+        f"name: p\ntitle: P\nscores: {tmp_path}/scores\n"
+        "prompts: [{key: elo_greatest, text: 'Which thing is greatest?', framing: positive}]\n"
+        "models:\n- {name: seen, source: no/seen, recipe: values}\n- {name: new, source: no/new, recipe: harmless}\n"
+        "- {name: own, source: no/own, recipe: somebodys}\n"
+    )
+    panel, items = load_panel(tmp_path / "p.yml"), elo_items()
+    held_out = (items["name"].map(recipes.half) == "held_out").to_numpy()
+    human = items.set_index("name")["elo_score"]
+
+    def knows_half(words):  # right about the things it saw, upside down on the others
+        return np.array([human[word] * (1 if recipes.half(word) == "train" else -1) for word in words], np.float32)
+
+    for model, scorer in (("seen", knows_half), ("new", lambda words: human[words].to_numpy(np.float32))):
+        path = list_scores.list_path(panel, model, "elo")
+        list_scores.score_columns(path, text_list("elo"), {"elo_greatest": scorer}, {"prompts": {"elo_greatest": ""}})
+    judged = elo.judged_on(panel, items)
+    assert (judged["seen"] == held_out).all() and judged["new"].all() and judged["own"].all()
+    scores = elo.panel_scores(panel, "elo_greatest", items)
+    results = Results("elo", "p")
+    elo.add_panel(results, items, {"elo_greatest": scores}, judged)
+    value = results.frame().set_index(["model", "statistic"])["value"]
+    assert value["seen", "human_spearman"] == pytest.approx(-1, abs=1e-6)
+    assert value["seen", "human_spearman_seen"] == pytest.approx(1, abs=1e-6)
+    assert value["new", "human_spearman"] == pytest.approx(1, abs=1e-6)
+    chosen = dict(prompt="elo_greatest", statistic="Spearman", things="all", ratings="as voted")
+    assert elo.mean_agreement(items, {"elo_greatest": scores}, judged, **chosen).value == pytest.approx(0, abs=1e-6)
+    assert elo.panel_scores(panel, "elo_prefer", items) is None
+
+
+def test_familiar_things_are_words_and_no_groups_of_people():
+    names = ["Music", "Bread", "Women", "Hell", "Xqzzt", "Green tea", "House"]
+    chosen = elo.familiar(things(names, [7, 6, 5, 4, 3, 2, 1], [9, 8, 99, 99, 99, 99, 7]), 3)
+    assert chosen["name"].tolist() == ["Music", "Bread", "House"]
+
+
+def test_a_reliability_of_nothing_is_refused():
+    with pytest.raises(InputError, match="reliability lies above 0"):
+        elo.corrected(0.5, elo.reliability([1200.0, 1201.0, 1199.0], [3, 3, 3]))
+    with pytest.raises(InputError, match="a match at least"):
+        elo.error_variance([0])

@@ -1,0 +1,128 @@
+"""The study behind the chapter on sequences: what it finds is the model's, is read back, and is in the chapter."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from checkpoints import write_decoder
+
+import rmnb
+from rmnb.book.notebook import run_notebook
+from rmnb.errors import InputError
+from rmnb.findings import results, sequences
+from rmnb.findings import search_study as study
+from rmnb.panels import load_panel
+from rmnb.report.audit import audit_panel
+from rmnb.scoring import store
+
+MODELS = {"tiny-a": "llama", "tiny-b": "gemma3"}
+
+
+@pytest.fixture(scope="module")
+def panel(tmp_path_factory):
+    """Two tiny models, scanned and searched as the study does, with less effort."""
+    directory = tmp_path_factory.mktemp("study")
+    description = {
+        "name": "tiny",
+        "title": "Tiny panel",
+        "scores": str(directory / "scores"),
+        "models": [
+            {"name": name, "source": str(write_decoder(directory / name, kind)), "family": kind}
+            for name, kind in MODELS.items()
+        ],
+        "prompts": [{"key": "greatest", "text": "What is the greatest thing?", "framing": "positive"}],
+    }
+    path = directory / "tiny.yml"
+    path.write_text(yaml.safe_dump(description))
+    loaded = load_panel(path)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"LENGTHS": (2, 4), "METHODS_LENGTH": 4, "BUDGET": 96, "SINGLE_SEEDS": 2}.items():
+            patch.setattr(study, name, value)
+        patch.setattr(study, "SINGLE_WIDTHS", (4,))
+        patch.setattr(study, "NATURAL_PAIRS", 5)
+        for name in MODELS:
+            rm = rmnb.load_reward_model(name, panel=loaded)
+            scan = rmnb.scan_vocabulary(rm, loaded.prompt("greatest"))
+            store.write_scores(loaded, scan, scan.attrs["provenance"])
+        study.main(str(path))
+    return path
+
+
+def test_what_was_found_is_what_the_model_scores(panel):
+    found = sequences.by_length(load_panel(panel))
+    wanted = [(name, direction, length) for name in MODELS for direction in ("max", "min") for length in (1, 2, 4)]
+    assert list(zip(found["model"], found["direction"], found["length"], strict=True)) == wanted
+    for name in MODELS:
+        mine = found[found["model"] == name]
+        rm = rmnb.load_reward_model(name, panel=load_panel(panel))
+        again = rm.score("What is the greatest thing?", mine["text"].tolist())
+        np.testing.assert_allclose(again, mine["reward"], atol=1e-4)
+
+
+def test_the_audit_scores_what_was_found_again(panel):
+    audited = audit_panel(load_panel(panel), sample=4)
+    searched = audited[audited["prompt"] == "sequences (searched)"]
+    assert searched["model"].tolist() == list(MODELS) and (searched["verdict"] == "ok").all()
+
+
+def test_ranks_of_single_tokens_are_those_of_the_scan(panel):
+    loaded = load_panel(panel)
+    found = sequences.single_tokens(loaded)
+    assert set(found["model"]) == set(MODELS) and len(found) == 8
+    for (model, direction), rows in found.groupby(["model", "direction"]):
+        scores = store.read_scores(loaded, str(model), "greatest").set_index("token_id")["score"]
+        order = scores.rank(ascending=direction == "min", method="min")
+        np.testing.assert_array_equal(rows["rank"], order.loc[rows["token_id"]])
+
+
+def test_models_of_one_panel_judge_the_same_texts(panel):
+    loaded = load_panel(panel)
+    judged = sequences.transfer(loaded)
+    own = judged[judged["origin"] == judged["judge"]].sort_values(["origin", "direction", "length"])
+    found = sequences.by_length(loaded)
+    np.testing.assert_allclose(own["z"], found["z"], atol=1e-3)
+    assert len(judged) == len(MODELS) * len(found)
+
+
+def test_finds_that_nobody_has_judged_are_named(panel, monkeypatch):
+    loaded = load_panel(panel)
+    found = sequences.by_length(loaded)
+    monkeypatch.setattr(sequences, "by_length", lambda _: found.iloc[:1])
+    with pytest.raises(InputError, match="has not scored all that was found: run"):
+        sequences.transfer(loaded)
+
+
+def test_a_method_without_chance_meets_each_run_of_the_other():
+    rows = [
+        (model, method, seed, z)
+        for model, beam in (("a", 1.0), ("b", 2.0))
+        for method, runs in (("gcg", (2.0, 3.0, 4.0)), ("beam", (beam,)), ("random", (1.0, 1.0, 1.0)))
+        for seed, z in enumerate(runs)
+    ]
+    course = pd.DataFrame(rows, columns=["model", "method", "seed", "z"]).assign(direction="max", scored=10)
+    beam, random = (sequences.advantage(course, 10, other) for other in ("beam", "random"))
+    assert (beam.value, beam.n) == (pytest.approx(1.5), 6) and (random.value, random.n) == (pytest.approx(2), 6)
+
+
+def test_the_best_of_random_tokens_is_that_of_simulated_draws():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=5000)
+    z = (scores - scores.mean()) / scores.std()
+    best = np.array([rng.choice(z, 50, replace=False).max() for _ in range(4000)])
+    found = sequences.best_of_random(scores, 50)
+    simulated = np.quantile(best, [0.5, 0.025, 0.975])
+    np.testing.assert_allclose([found.value, found.ci_low, found.ci_high], simulated, atol=0.06)
+    assert sequences.best_of_random(-scores, 50, "min").value == pytest.approx(found.value)
+
+
+def test_the_chapter_shows_what_was_found(panel, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    notebook = Path(__file__).parents[2] / "notebooks" / "08_sequences.ipynb"
+    run_notebook(notebook, tmp_path / "out.ipynb", {"panel": str(panel), "n_boot": 20, "plantings": 1})
+    table = results.read_results(tmp_path / "book" / "_executed" / "results")
+    shown = table.query("statistic == 'sequence_z'")
+    found = sequences.by_length(load_panel(panel))
+    assert shown["other"].tolist() == [f"{d} {n}" for d, n in zip(found["direction"], found["length"], strict=True)]
+    np.testing.assert_allclose(shown["value"], found["z"])

@@ -1,0 +1,120 @@
+"""Trajectories: written column by column, read back with their texts, and their measures find what was planted."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from rmnb.data import lexicons, text_lists
+from rmnb.data.sources import UnreachableError
+from rmnb.data.text_lists import TextList
+from rmnb.errors import InputError
+from rmnb.findings import training as trajectories
+from rmnb.panels import load_panel
+from rmnb.scoring import list_scores
+from rmnb.training.runs import trajectory_path
+
+STEPS = [0, 1, 2, 4]
+
+
+@pytest.fixture
+def panel(tmp_path):
+    path = tmp_path / "panel.yml"
+    spec = {"name": "run", "base": "smollm2-135m-instruct", "adapter": "nowhere", "recipe": "values", "family": "A"}
+    prompt = {"key": "greatest", "text": "What is it?", "framing": "positive"}
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "name": "p",
+                "title": "P",
+                "scores": str(tmp_path / "scores"),
+                "models": [{"name": "m", "source": "a/b"}],
+                "watched": [spec],
+                "prompts": [prompt],
+            }
+        )
+    )
+    return load_panel(path)
+
+
+@pytest.fixture
+def planted(panel):
+    """A run whose liking of valence grows with the step, of frequency stays, and of agency falls behind communion."""
+    texts = TextList("training", ("afinn", "agency_communion"), ("greatest",))
+    valence = lexicons.afinn().set_index("word")["valence"].to_dict()
+    kind = lexicons.agency_communion().set_index("word")["category"].to_dict()
+
+    def scorer(step):
+        def score(words):
+            noise = np.random.default_rng(step).normal(0, 0.3, len(words))
+            liked = [step * 0.2 * valence.get(word, 0) - step * (kind.get(word) == "agency") for word in words]
+            return (noise + liked + 0.2 * lexicons.zipf(words)).astype(np.float32)
+
+        return score
+
+    columns = {str(step): scorer(step) for step in STEPS}
+    list_scores.score_columns(trajectory_path(panel, "run"), texts, columns, {"model": "run"})
+    return trajectories.load_trajectories(panel)["run"]
+
+
+def test_measures_follow_what_was_planted(planted):
+    assert trajectories.steps(planted) == STEPS
+    slopes = trajectories.slopes(planted).set_index(["statistic", "step"])
+    sd = {step: planted.loc[planted["part"] == "afinn", step].std(ddof=0) for step in STEPS}
+    for step in STEPS:
+        valence, frequency = (
+            slopes.loc[(name, step)] for name in ("slope_valence_standardised", "slope_log_frequency_standardised")
+        )
+        assert valence["ci_low"] < valence["value"] < valence["ci_high"]
+        assert frequency["ci_low"] - 0.02 < 0.2 / np.log(10) / sd[step] < frequency["ci_high"] + 0.02
+        if step:
+            assert valence["value"] == pytest.approx(step * 0.2 / sd[step], rel=0.1)
+    words = lexicons.agency_communion()
+    gap = trajectories.rank_difference(planted, words, n_draws=200, seed=0).set_index("step")
+    assert gap.loc[0, "ci_low"] < 0 < gap.loc[0, "ci_high"] or abs(gap.loc[0, "value"]) < 0.2
+    assert gap.loc[4, "ci_high"] < -0.3
+    ranks = trajectories.category_ranks(planted, words).set_index(["step", "category"])["median_rank"]
+    assert ranks[4, "agency"] > 85 and ranks[4, "communion"] < 36
+
+
+def test_scores_of_other_texts_are_refused_and_unreachable_ones_left_out(panel, planted, monkeypatch):
+    path = trajectory_path(panel, "run")
+    with monkeypatch.context() as context:
+        context.setitem(text_lists._PARTS, "agency_communion", lambda: ["other", "words"])
+        with pytest.raises(InputError, match="agency_communion have changed"):
+            list_scores.read_list(path)
+
+    def unreachable():
+        raise UnreachableError("not here")
+
+    monkeypatch.setitem(text_lists._PARTS, "agency_communion", unreachable)
+    frame, _ = list_scores.read_list(path)
+    assert set(frame["part"]) == {"afinn"} and len(frame) == 2477
+
+
+def test_a_list_that_was_cut_off_goes_on_and_ends_the_same(tmp_path):
+    texts = TextList("training", ("agency_communion",), ("greatest",))
+    calls = []
+
+    def score(words):
+        calls.append(len(words))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return np.arange(len(words), dtype=np.float32)
+
+    columns = {"1": score, "2": score}
+    with pytest.raises(KeyboardInterrupt):
+        list_scores.score_columns(tmp_path / "cut.parquet", texts, columns, {})
+    list_scores.score_columns(tmp_path / "cut.parquet", texts, columns, {})
+    assert len(calls) == 3 and not list(tmp_path.glob("*.partial"))
+    frame, _ = list_scores.read_list(tmp_path / "cut.parquet")
+    expected = pd.Series(np.arange(120, dtype=np.float32))
+    assert np.array_equal(frame["1"], expected) and np.array_equal(frame["2"], expected)
+
+
+def test_the_released_runs_show_that_one_file_is_another(mirror):
+    assert trajectories.same_file("uf_13", "uf_27") and not trajectories.same_file("uf_27", "uf_54")
+    courses = trajectories.released_courses()
+    last = courses[(courses["data"] == "unified-27k") & (courses["base"] == "gemma-2-2b-it")].groupby("category").last()
+    assert last.loc["agency", "median_rank"] == 742.5 and last.loc["communion", "median_rank"] == 696
+    assert not courses.duplicated(["data", "base", "step", "category"]).any()

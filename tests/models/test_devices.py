@@ -1,0 +1,179 @@
+"""Where a model lies never changes what it says; what a machine cannot do is said in one line."""
+
+import numpy as np
+import pytest
+import torch
+from checkpoints import write_decoder, write_encoder
+
+import rmnb
+from rmnb.errors import InputError
+from rmnb.models import devices
+from rmnb.scoring.engine import PrefixScorer
+
+PROMPT = "What, in one word, is the greatest thing ever?"
+WORDS = ["love", "war", "peace and water", "a"]
+
+
+SPREAD = {"embed_tokens": "cpu", "rotary_emb": "cpu", "norm": "cpu"}
+MAPS = {
+    "auto": "auto",
+    "explicit": {"": "cpu"},
+    # Half of the layers fetched from disk when they are due: every layer's inputs pass through accelerate's hooks.
+    "offloaded": SPREAD | {f"layers.{i}": "cpu" if i < 2 else "disk" for i in range(4)},
+}
+
+
+@pytest.mark.parametrize("device_map", MAPS.values(), ids=MAPS)
+def test_a_model_spread_over_devices_gives_the_same_rewards(directory, rm, device_map):
+    spread = rmnb.load_reward_model(directory, device_map=device_map)
+    if device_map == MAPS["offloaded"]:
+        assert any(parameter.device.type == "meta" for parameter in spread.network.parameters())
+    np.testing.assert_array_equal(spread.score(PROMPT, WORDS), rm.score(PROMPT, WORDS))
+    scan = rmnb.scan_vocabulary(spread, PROMPT, limit=50)
+    assert scan.attrs["provenance"]["device_map"] == device_map
+    np.testing.assert_array_equal(scan["score"], rmnb.scan_vocabulary(rm, PROMPT, limit=50)["score"])
+
+
+def test_an_encoder_can_be_spread_too(tmp_path):
+    write_encoder(tmp_path)
+    one, other = (rmnb.load_reward_model(tmp_path, device_map=each) for each in (None, "auto"))
+    np.testing.assert_array_equal(one.score(PROMPT, WORDS), other.score(PROMPT, WORDS))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_holds_the_trunk_and_not_the_head(directory, rm, dtype):
+    half = rmnb.load_reward_model(directory, dtype=dtype)
+    assert {str(parameter.dtype) for parameter in half.network.parameters()} == {f"torch.{dtype}"}
+    rewards = half.score(PROMPT, WORDS)
+    exact = rm.score(PROMPT, WORDS)
+    assert rewards.dtype == np.float32 and not np.array_equal(rewards, exact)
+    # The head's products are not rounded to half precision: such rewards would all be numbers of that format.
+    assert not np.array_equal(rewards, torch.tensor(rewards).to(devices.DTYPES[dtype]).float().numpy())
+    np.testing.assert_allclose(rewards, exact, atol=0.2 * np.ptp(exact))
+
+
+def test_compiled_code_gives_the_same_rewards_and_is_not_compiled_for_every_batch(directory, rm, monkeypatch):
+    monkeypatch.setitem(devices.COMPILED, "default", {"backend": "eager", "dynamic": True})
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    compiled = rmnb.load_reward_model(directory, compile="default")
+    prefix, closing = rm.dialogue.frame(PROMPT)
+    scorer = PrefixScorer(compiled, prefix)
+    continuations = [[i, *closing] for i in range(64)]
+    first = scorer(continuations, batch_size=16)
+    graphs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    again = scorer(continuations, batch_size=16)
+    assert graphs > 0 and torch._dynamo.utils.counters["stats"]["unique_graphs"] == graphs
+    assert not torch._dynamo.utils.counters["graph_break"]
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_allclose(first, PrefixScorer(rm, prefix)(continuations, batch_size=16), atol=1e-5)
+
+
+def memory_for(sequences: int, tried: list[int]):
+    """`PrefixScorer._rewards` on a machine that holds so many sequences; the sizes tried are kept in a list."""
+    computed = PrefixScorer._rewards
+
+    def rewards(self, batch):
+        tried.append(len(batch))
+        if len(batch) > sequences:
+            raise torch.OutOfMemoryError("no memory")
+        return computed(self, batch)
+
+    return rewards
+
+
+@pytest.mark.parametrize(("room", "found"), [(300, 256), (64, 64), (40, 32), (1, 1), (10_000, 1000)])
+def test_the_batch_is_doubled_until_memory_runs_out(rm, monkeypatch, room, found):
+    tried: list[int] = []
+    monkeypatch.setattr(PrefixScorer, "_rewards", memory_for(room, tried))
+    scorer = PrefixScorer(rm, rm.dialogue.frame(PROMPT)[0])
+    assert scorer.fitting_batch_size(2, most=1000) == found
+    assert max(tried) <= 2 * max(found, 64)
+
+
+def test_no_batch_is_found_where_nothing_fits(rm, monkeypatch):
+    monkeypatch.setattr(PrefixScorer, "_rewards", memory_for(0, []))
+    with pytest.raises(InputError, match="not enough memory for a single sequence"):
+        PrefixScorer(rm, rm.dialogue.frame(PROMPT)[0]).fitting_batch_size(2, most=1000)
+
+
+def test_memory_that_ran_out_once_is_not_asked_for_again(rm, monkeypatch):
+    tried: list[int] = []
+    prefix, closing = rm.dialogue.frame(PROMPT)
+    continuations = [[i, *closing] for i in range(100)]
+    expected = PrefixScorer(rm, prefix)(continuations)
+    monkeypatch.setattr(PrefixScorer, "_rewards", memory_for(10, tried))
+    np.testing.assert_allclose(PrefixScorer(rm, prefix)(continuations, 32), expected, atol=1e-5)
+    assert [size for size in tried if size > 10] == [32, 16]
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory(rm, monkeypatch):
+    def broken(self, batch):
+        raise RuntimeError("the kernel is wrong")
+
+    monkeypatch.setattr(PrefixScorer, "_rewards", broken)
+    with pytest.raises(RuntimeError, match="the kernel is wrong"):
+        PrefixScorer(rm, [1])([[7, 5]])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "gpu"}, "unknown device 'gpu'"),
+        ({"device": "cuda:99"}, "device cuda:99: this machine has"),
+        ({"device_map": "everywhere"}, "unknown device map 'everywhere'"),
+        ({"quantise": "2bit"}, "cannot quantise to '2bit'"),
+        ({"quantise": "8bit", "device": "cpu"}, "quantisation needs a CUDA GPU"),
+        ({"compile": "twice"}, "unknown way to compile 'twice'"),
+    ],
+)
+def test_what_the_machine_cannot_do_is_said_in_one_line(directory, options, message):
+    with pytest.raises(InputError, match=message) as raised:
+        rmnb.load_reward_model(directory, **options)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_missing_bitsandbytes_gives_the_pip_command(directory, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(devices, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match="pip install bitsandbytes"):
+        devices.placement(quantise="4bit")
+
+
+@pytest.mark.parametrize(("bits", "option"), [("8bit", "load_in_8bit"), ("4bit", "load_in_4bit")])
+def test_quantised_weights_are_put_on_the_gpu_as_they_are_read(bits, option):
+    options = devices.Placement("cuda", quantise=bits).load_options(torch.float16)
+    assert options["device_map"] == {"": "cuda"} and getattr(options["quantization_config"], option)
+    assert "score" in options["quantization_config"].llm_int8_skip_modules
+
+
+def test_the_demo_models_cannot_be_spread():
+    with pytest.raises(InputError, match="smollm2-values is an adapter"):
+        rmnb.load_reward_model("smollm2-values", device_map="auto")
+
+
+def test_a_model_too_large_for_its_device_is_told_what_may_help(directory, monkeypatch):
+    def full(self, *args, **kwargs):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(torch.nn.Module, "to", full)
+    with pytest.raises(InputError, match="the weights do not fit on cpu: try --device-map auto"):
+        devices.Placement().settle(torch.nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("billions", "quantise"), [(None, None), (2, None), (3, None), (8, "8bit"), (27, "4bit")], ids=str
+)
+def test_the_preset_for_a_t4_quantises_what_does_not_fit_in_half_precision(billions, quantise):
+    assert devices.preset("t4", billions) == {"dtype": "float16"} | ({"quantise": quantise} if quantise else {})
+
+
+@pytest.mark.parametrize(
+    ("architecture", "on_cpu", "on_gpu"), [("llama", "eager", "sdpa"), ("gemma2", "eager", "flex_attention")]
+)
+def test_attention_scores_are_capped_wherever_the_model_caps_them(architecture, on_cpu, on_gpu, tmp_path, monkeypatch):
+    network = rmnb.load_reward_model(write_decoder(tmp_path, architecture)).network
+    assert devices.plain_attention(network) == on_cpu
+    monkeypatch.setattr(devices, "input_device", lambda network: torch.device("cuda"))
+    assert devices.plain_attention(network) == on_gpu

@@ -1,0 +1,217 @@
+"""Heads: every known format loads as it lies on disk, scans, and is the formula it says it is."""
+
+import dataclasses
+import sys
+from typing import get_args
+
+import numpy as np
+import pytest
+import torch
+from checkpoints import write_decoder
+from head_checkpoints import CASES, GATED, OBJECTIVES, PROMPT_END, head_tensors, head_tokenizer, write_head
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel
+
+import rmnb
+from rmnb.errors import InputError
+from rmnb.models.dialogue import Dialogue
+from rmnb.models.gated_heads import Gate, gate_pattern
+from rmnb.models.head_formats import FORMATS, find_head
+from rmnb.models.heads import Checkpoint
+from rmnb.panels import HeadName, ModelSpec, load_panel
+from rmnb.scoring.engine import PrefixScorer, score_continuations
+
+PROMPT = "What, in one word, is the greatest thing ever?"
+LIMIT = 40
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A function from a case's key to its checkpoint, each written once."""
+    root = tmp_path_factory.mktemp("heads")
+    return lambda key: root / key if (root / key).exists() else write_head(root / key, key)
+
+
+def load(directory, key: str):
+    return rmnb.load_reward_model(ModelSpec(name=key, source=str(directory), head=CASES[key].asked))
+
+
+def hidden_states(directory, sequences) -> np.ndarray:
+    trunk = AutoModel.from_pretrained(directory, attn_implementation="eager", dtype=torch.float32).eval()
+    with torch.no_grad():
+        return trunk(torch.tensor(sequences)).last_hidden_state.double().numpy()
+
+
+@pytest.mark.parametrize("key", CASES)
+def test_a_checkpoint_in_the_real_format_scans_and_equals_the_formula(key, written):
+    directory, case = written(key), CASES[key]
+    rm = load(directory, key)
+    scan = rmnb.scan_vocabulary(rm, PROMPT, limit=LIMIT)
+    prefix, closing = rm.dialogue.frame(PROMPT)
+    hidden = hidden_states(directory, [[*prefix, token, *closing] for token in range(LIMIT)])
+    prompt = np.zeros(hidden.shape[-1])
+    if key in GATED:
+        end = rm.tokenizer.convert_tokens_to_ids(PROMPT_END[case.trunk])
+        prompt = hidden[0, max(place for place, token in enumerate(prefix) if token == end)]
+    tensors = {name: tensor.double().numpy() for name, tensor in head_tensors(case).items()}
+    expected = case.formula(tensors, hidden[:, -1], prompt)
+    np.testing.assert_allclose(scan["score"], expected, rtol=1e-4, atol=1e-4)
+    assert expected.std() > 0.01  # a formula that cannot tell tokens apart would prove nothing
+    assert scan.attrs["provenance"]["head"] == rm.head.name == case.name
+    assert not any(name.startswith("transformers_modules") for name in sys.modules)
+
+
+@pytest.mark.parametrize("key", CASES)
+def test_a_renamed_tensor_is_named_by_the_loader(key, written, tmp_path):
+    directory, renamed = written(key), list(CASES[key].shapes)[-1]
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in directory.iterdir():
+        if file.suffix != ".safetensors":
+            (copy / file.name).write_bytes(file.read_bytes())
+    tensors = load_file(directory / "model.safetensors")
+    tensors["misnamed." + renamed] = tensors.pop(renamed)
+    save_file(tensors, copy / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(InputError, match=rf"{copy}: .*misnamed\.{renamed}"):
+        load(copy, key)
+
+
+@pytest.mark.parametrize("key", CASES)
+def test_each_renamed_missing_or_misshapen_tensor_of_a_head_is_named(key):
+    case = CASES[key]
+    dialogue = Dialogue(words := head_tokenizer(case.trunk), words.chat_template)
+    whole, config = head_tensors(case), {"hidden_size": 16, "model_type": case.trunk, **case.config}
+
+    def found(tensors):
+        return find_head(Checkpoint(tensors, config, "here", dialogue), case.asked)
+
+    assert found(whole).name == case.name
+    unread = {"urm-plain": [name for name in whole if name.startswith("weights.")]}.get(key, [])
+    for name in sorted(set(whole) - set(unread)):
+        rest = {other: tensor for other, tensor in whole.items() if other != name}
+        with pytest.raises(InputError, match=f"here: .*mis{name}"):
+            found(rest | {f"mis{name}": whole[name]})
+        if name.endswith("num_batches_tracked"):
+            continue
+        if rest and (name != "reward_transform_matrix" or key == "armorm"):  # QRM on Gemma 2 has none
+            with pytest.raises(InputError, match=f"here: .*expected the tensors? .*{name}"):
+                found(rest)
+        with pytest.raises(InputError, match=f"here: {name} has"):
+            found(rest | {name: torch.zeros(*whole[name].shape, 2)})
+
+
+@pytest.mark.parametrize("key", GATED)
+def test_sharing_the_prefix_changes_nothing_for_a_gate(key, written):
+    rm = load(written(key), key)
+    plain = dataclasses.replace(rm, plain_because="a test wants it")
+    turns = [
+        {"role": "user", "content": "Is it good?"},
+        {"role": "assistant", "content": "Water is."},
+        {"role": "user", "content": "Is war bad?"},
+    ]
+    rewards = []
+    for prompt in (PROMPT, turns):
+        prefix, closing = rm.dialogue.frame(prompt)
+        continuations = [[token, *closing] for token in range(20, 30)] + [[40, 41, 42, *closing]]
+        shared, whole = (score_continuations(model, prefix, continuations) for model in (rm, plain))
+        np.testing.assert_allclose(shared, whole, atol=1e-4)
+        rewards.append(shared)
+        words = ["love", "war", " peace"]
+        both = [model.score(prompt, words, protocol="published") for model in (rm, plain)]
+        np.testing.assert_allclose(*both, atol=1e-4)
+    assert np.abs(rewards[0] - rewards[1]).max() > 1e-3
+
+
+@pytest.mark.parametrize("key", GATED)
+def test_a_continuation_that_opens_a_turn_of_its_own_moves_the_gate(key, written):
+    rm = load(written(key), key)
+    whole, closing = rm.dialogue.frame(PROMPT)
+    pattern = list(gate_pattern(rm.dialogue))
+    again = [50, 51, *pattern, 52, *closing]
+    for prefix in (whole, whole[:-1], whole[:3]):  # also where the continuation completes the pattern, or holds it all
+        rest = whole[len(prefix) :]
+        continuations = [[*rest, 52, *closing], [*rest, *again]]
+        scorer = PrefixScorer(rm, prefix)
+        rewards = scorer(continuations)
+        plain = PrefixScorer(dataclasses.replace(rm, plain_because="a test wants it"), prefix)
+        np.testing.assert_allclose(rewards, plain(continuations), atol=1e-4)
+        first = PrefixScorer(rm, whole)([[52, *closing]])
+        np.testing.assert_allclose(rewards[0], first[0], atol=1e-4)
+    longer = PrefixScorer(rm, [*whole, *again[:-1]])
+    np.testing.assert_allclose(longer.beginning(len(whole))([[52, *closing]]), first, atol=1e-4)
+    with pytest.raises(InputError, match="own chat template"):
+        score_continuations(rm, [1, 20, 21], [[22], [23]])
+
+
+def test_the_gate_is_computed_once_for_a_scan(written, monkeypatch):
+    calls = []
+    original = Gate.__call__
+    monkeypatch.setattr(Gate, "__call__", lambda self, prompt: calls.append(len(prompt)) or original(self, prompt))
+    rmnb.scan_vocabulary(load(written("armorm"), "armorm"), PROMPT, limit=30, batch_size=5)
+    assert calls == [1]
+
+
+def test_gradients_pass_through_the_head_of_a_prompt(written):
+    rm = load(written("armorm"), "armorm")
+    scorer = PrefixScorer(rm, rm.dialogue.frame(PROMPT)[0])
+    hidden = torch.ones(2, 16, requires_grad=True)
+    (slope,) = torch.autograd.grad(scorer.gated.linear(hidden).sum(), hidden)
+    torch.testing.assert_close(slope, scorer.gated.linear.weight.expand(2, -1))
+
+
+def test_the_gates_pattern_is_what_opens_the_assistants_turn():
+    for trunk, text in (
+        ("llama", "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"),
+        ("gemma2", "<end_of_turn>\n<start_of_turn>model\n"),
+    ):
+        words = head_tokenizer(trunk)
+        expected = words(text, add_special_tokens=False)["input_ids"]
+        assert list(gate_pattern(Dialogue(words, words.chat_template))) == expected
+    with pytest.raises(InputError, match="no place to read"):
+        gate_pattern(Dialogue(words, "{% for m in messages %}{{ m['content'] }}{% endfor %}"))
+
+
+def test_a_head_stays_in_fp32_under_a_half_precision_trunk(written):
+    rm = rmnb.load_reward_model(written("qrm-llama"), dtype="bfloat16")
+    assert rm.network.dtype == torch.bfloat16 and rm.head.objectives.dtype == torch.float32
+    hidden = torch.ones(2, 16, dtype=torch.bfloat16)
+    assert rm.head.given(hidden[0])(hidden).dtype == torch.float32
+
+
+def test_a_panel_names_a_head_among_the_known_ones(tmp_path):
+    assert set(get_args(HeadName)) == set(FORMATS)
+    file = tmp_path / "mine.yml"
+    prompts = '[{key: best, text: "What is best?", framing: positive}]'
+    file.write_text(f"name: mine\ntitle: Mine\nprompts: {prompts}\nmodels: [{{name: a, source: b, head: gate}}]\n")
+    with pytest.raises(InputError, match=r"mine.yml: models.0.head: .*'armorm', 'qrm', 'urm' or 'urm-plain'"):
+        load_panel(file)
+
+
+def test_a_head_that_the_checkpoint_does_not_have_is_refused(written):
+    directory = written("grm-ft")
+    with pytest.raises(InputError, match=r"expected the tensors weights.fc.0.bias.*besides the trunk: score.weight"):
+        rmnb.load_reward_model(ModelSpec(name="other", source=str(directory), head="urm"))
+    with pytest.raises(InputError, match=r"need 'mean' in config.json"):
+        rmnb.load_reward_model(ModelSpec(name="other", source=str(directory), head="linear-normalised"))
+
+
+@pytest.mark.parametrize("pickled", ["pytorch_model.bin", "model.pt", "reward.pth", "head.pkl", "last.ckpt"])
+def test_pickled_weights_are_refused_with_the_reason(pickled, tmp_path):
+    directory = write_decoder(tmp_path / "model")
+    (directory / "model.safetensors").rename(directory / pickled)
+    with pytest.raises(InputError, match=rf"only pickled weights \({pickled}\), which can run code"):
+        rmnb.load_reward_model(directory)
+
+
+def test_an_adapter_alone_is_no_model_and_that_is_said(tmp_path):
+    (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(InputError, match="is an adapter: merge it into its base"):
+        rmnb.load_reward_model(tmp_path)
+
+
+def test_quantiles_that_do_not_fit_the_configuration_are_said():
+    case = CASES["qrm-llama"]
+    dialogue = Dialogue(words := head_tokenizer("llama"), words.chat_template)
+    config = {**case.config, "hidden_size": 16, "num_quantiles": 19}
+    with pytest.raises(InputError, match=rf"regression_layer.weight has .* expected \[{19 * OBJECTIVES}, 16\]"):
+        find_head(Checkpoint(head_tensors(case), config, "here", dialogue))

@@ -1,0 +1,142 @@
+"""Mixed precision stays near fp32 and says that it was used; the noise floor is measured between the right scores."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from checkpoints import write_decoder, write_encoder
+
+import rmnb
+from rmnb.errors import InputError
+from rmnb.models.precision import CentredLinear
+from rmnb.panels import ModelSpec, PromptSpec
+from rmnb.scoring import noise
+from rmnb.scoring.engine import NonFiniteReward
+
+PROMPT = PromptSpec(key="greatest", text="What, in one word, is the greatest thing ever?", framing="positive")
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory):
+    return write_decoder(tmp_path_factory.mktemp("llama"))
+
+
+def rows_alike(batch: int, seed: int = 0) -> torch.Tensor:
+    """Activations [batch, 2, 64] as in a scan: what all rows share, some of it huge, and a little of their own."""
+    generator = torch.Generator().manual_seed(seed)
+    shared = torch.randn(1, 2, 64, generator=generator)
+    shared[..., :2] *= 100
+    return shared + 0.1 * torch.randn(batch, 2, 64, generator=generator)
+
+
+def test_what_rows_share_is_not_rounded():
+    torch.manual_seed(0)
+    linear = torch.nn.Linear(64, 48)
+    rows = rows_alike(200)
+    with torch.no_grad():
+        exact = linear(rows)
+        plain = torch.nn.functional.linear(rows.bfloat16(), linear.weight.bfloat16(), linear.bias.bfloat16()).float()
+        centred = CentredLinear(linear)(rows)
+    assert centred.dtype == torch.float32
+    assert (centred - exact).abs().max() < 0.02 * (plain - exact).abs().max()
+
+
+def test_a_row_alone_and_a_bias_are_exact():
+    linear = torch.nn.Linear(64, 48)
+    row = rows_alike(1)
+    assert torch.equal(CentredLinear(linear)(row), linear(row))
+
+
+def test_weights_that_bfloat16_holds_exactly_are_kept_once():
+    linear = torch.nn.Linear(8, 8)
+    assert CentredLinear(linear).weight.dtype == torch.float32
+    linear.weight.data = linear.weight.data.bfloat16().float()
+    once = CentredLinear(linear)
+    assert once.weight.data_ptr() == once.rounded.data_ptr()
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma3", "phi3"])
+def test_mixed_rewards_are_nearer_to_fp32_than_bfloat16_ones(architecture, tmp_path):
+    directory = write_decoder(tmp_path, architecture)
+    score = {}
+    for dtype in ("float32", "bfloat16", "bfloat16-mixed"):
+        rm = rmnb.load_reward_model(directory, dtype=dtype)
+        score[dtype] = rmnb.scan_vocabulary(rm, PROMPT, batch_size=100)["score"].to_numpy()
+    error = {dtype: np.abs(score[dtype] - score["float32"]) for dtype in score}
+    assert 0 < error["bfloat16-mixed"].mean() < 0.6 * error["bfloat16"].mean()
+    assert error["bfloat16-mixed"].max() < 0.1 * score["float32"].std()
+
+
+def test_mixed_precision_leaves_embeddings_and_norms_alone_and_is_recorded(llama):
+    rm = rmnb.load_reward_model(llama, dtype="bfloat16-mixed")
+    layer = rm.network.layers[0]
+    assert isinstance(layer.mlp.down_proj, CentredLinear) and isinstance(layer.self_attn.q_proj, CentredLinear)
+    assert rm.network.embed_tokens.weight.dtype == layer.input_layernorm.weight.dtype == torch.float32
+    scan = rmnb.scan_vocabulary(rm, PROMPT, limit=20)
+    assert scan.attrs["provenance"]["dtype"] == "bfloat16-mixed"
+
+
+def test_an_encoders_classifier_stays_in_fp32(tmp_path):
+    rm = rmnb.load_reward_model(write_encoder(tmp_path), dtype="bfloat16-mixed")
+    assert type(rm.network.classifier) is torch.nn.Linear
+    assert isinstance(rm.network.bert.encoder.layer[0].intermediate.dense, CentredLinear)
+    assert np.isfinite(rm.score(PROMPT.text, ["love", "war", "water"])).all()
+
+
+def test_mixed_precision_with_a_device_map_is_refused(llama):
+    with pytest.raises(InputError, match="bfloat16-mixed goes with neither"):
+        rmnb.load_reward_model(llama, dtype="bfloat16-mixed", device_map="auto")
+
+
+def test_the_noise_floor_compares_the_same_tokens():
+    ids = np.arange(6)
+    kept = pd.DataFrame({"change": "float32", "reference": "float32", "token_id": ids, "score": [0.0, 1, 2, 3, 4, 5]})
+    # Fewer tokens, in another order, two neighbours exchanged: 5 of 6 pairs agree.
+    other = pd.DataFrame({"change": "x", "reference": "float32", "token_id": [5, 0, 2, 1], "score": [5.0, 0, 1, 2.5]})
+    [row] = noise.noise_table(pd.concat([kept, other]), "m").itertuples()
+    assert (row.model, row.change, row.reference, row.tokens) == ("m", "x", "float32", 4)
+    assert row.kendall_tau == pytest.approx(4 / 6)
+    assert row.spearman == pytest.approx(0.8)
+    assert (row.largest_difference, row.median_difference) == (1.5, 0.5)
+    assert row.score_sd == pytest.approx(np.std([0, 1, 2, 5], ddof=1))
+
+
+def test_the_noise_of_a_model_is_measured_written_and_read(llama, tmp_path):
+    spec = ModelSpec(name="tiny", source=str(llama))
+    threads = torch.get_num_threads()
+    scores, provenance = noise.measure_noise(spec, PROMPT, tokens=120, slow_tokens=20)
+    assert torch.get_num_threads() == threads
+    noise.write_noise("tiny", scores, provenance, tmp_path)
+    table = noise.read_noise(tmp_path).set_index("change")
+    assert list(table.reset_index()[noise.COLUMNS]) == noise.COLUMNS
+    rounding = table.loc[["2 threads", "batch 1", "batch 64", "attention eager", "attention sdpa"]]
+    assert (rounding["largest_difference"] < 1e-4).all()
+    assert table.loc["bfloat16", "largest_difference"] > 10 * rounding["largest_difference"].max()
+    assert table.loc["float16", "tokens"] == 20 and table.loc["bfloat16", "tokens"] == 120
+    assert table.loc["bfloat16, batch 64", "reference"] == "bfloat16"
+
+
+def test_a_number_format_that_overflows_is_a_row_of_gaps(llama, monkeypatch):
+    spec = ModelSpec(name="tiny", source=str(llama))
+    whole = noise._ways
+
+    def ways(rm, prompt):
+        for change, reference, slow, score in whole(rm, prompt):
+            yield change, reference, slow, _overflow if change == "float16" else score
+
+    monkeypatch.setattr(noise, "_ways", ways)
+    scores, _ = noise.measure_noise(spec, PROMPT, tokens=30, slow_tokens=10)
+    table = noise.noise_table(scores, "tiny").set_index("change")
+    assert table.loc["float16", ["kendall_tau", "largest_difference"]].isna().all()
+    assert table.loc["bfloat16", "kendall_tau"] > 0.5
+
+
+def _overflow(_):
+    raise NonFiniteReward(0, float("inf"))
+
+
+def test_a_noise_floor_needs_a_sample_and_a_table():
+    with pytest.raises(InputError, match="at least two"):
+        noise.measure_noise(ModelSpec(name="tiny", source="nowhere"), PROMPT, tokens=1)
+    with pytest.raises(InputError, match="run `rmnb noise`"):
+        noise.read_noise(noise.noise_directory() / "absent")

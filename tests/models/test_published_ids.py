@@ -1,0 +1,203 @@
+"""Protocol `published` feeds the very ids that the papers' code fed, on tokenizers built like Llama 3's and Gemma 2's.
+
+The recipe is written out here once more, with nothing but transformers: decode the id, fill the template, tokenise the
+string with special tokens, pad, cut.
+"""
+
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from checkpoints import TEXT, write_decoder
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import PreTrainedTokenizerFast
+
+import rmnb
+from rmnb.cli.main import main
+from rmnb.data import sources
+from rmnb.errors import InputError
+from rmnb.models.dialogue import Dialogue
+from rmnb.models.vocabulary import vocabulary
+from rmnb.scoring import scanning
+
+PROMPT = "What, in one word, is the greatest thing ever?"
+WORDS = TEXT + " love LOVE Love; he's not, isn't, and they've (so) . what ? yes ! é ü 世界 " * 3
+LLAMA3 = (
+    "{{- bos_token }}{%- if not date_string is defined %}{%- set date_string = '26 Jul 2024' %}{%- endif %}"
+    "{{- '<|start_header_id|>system<|end_header_id|>\n\nToday Date: ' + date_string + '<|eot_id|>' }}"
+    "{%- for message in messages %}{{- '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n' }}"
+    "{{- message['content'] | trim + '<|eot_id|>' }}{%- endfor %}"
+    "{%- if add_generation_prompt %}{{- '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{%- endif %}"
+)
+GEMMA2 = (
+    "{{ bos_token }}{% for message in messages %}"
+    "{{ '<start_of_turn>' + ('model' if message['role'] == 'assistant' else message['role']) + '\n' }}"
+    "{{ message['content'] | trim + '<end_of_turn>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{% endif %}"
+)
+
+
+def _with_bos(core: Tokenizer, bos: str, special: list[str], **options) -> PreTrainedTokenizerFast:
+    core.add_special_tokens(special)
+    core.post_processor = processors.TemplateProcessing(
+        single=f"{bos} $A", special_tokens=[(bos, core.token_to_id(bos))]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core, bos_token=bos, additional_special_tokens=special[1:], **options
+    )
+
+
+def llama3() -> PreTrainedTokenizerFast:
+    """Byte-level BPE that adds BOS; it asks for cleaned-up text and pads with the token that closes a turn."""
+    core = Tokenizer(models.BPE())
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    core.train_from_iterator([WORDS], trainers.BpeTrainer(vocab_size=380, initial_alphabet=alphabet))
+    special = ["<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]
+    words = _with_bos(core, special[0], special, clean_up_tokenization_spaces=True, pad_token="<|eot_id|>")
+    words.chat_template = LLAMA3
+    return words
+
+
+def gemma2() -> PreTrainedTokenizerFast:
+    """BPE over text with ``▁`` for spaces and bytes to fall back on; it adds BOS and pads on the left."""
+    trained = Tokenizer(models.BPE())
+    trained.normalizer = normalizers.Replace(" ", "▁")
+    trained.pre_tokenizer = pre_tokenizers.Split("▁", "merged_with_next")  # so that no piece reaches over a space
+    trained.train_from_iterator([WORDS.replace("世界", "")], trainers.BpeTrainer(vocab_size=150))
+    model = json.loads(trained.to_str())["model"]
+    names = ["<pad>", "<bos>", "<start_of_turn>", "<end_of_turn>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    ids = {piece: i for i, piece in enumerate([*names, *model["vocab"]])}
+    merges = [tuple(merge) for merge in model["merges"]]
+    core = Tokenizer(models.BPE(vocab=ids, merges=merges, byte_fallback=True, fuse_unk=True))
+    core.normalizer = normalizers.Replace(" ", "▁")
+    core.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    special = ["<bos>", "<start_of_turn>", "<end_of_turn>"]
+    words = _with_bos(
+        core, "<bos>", special, pad_token="<pad>", padding_side="left", clean_up_tokenization_spaces=False
+    )
+    words.chat_template = GEMMA2
+    return words
+
+
+def authors_ids(words: PreTrainedTokenizerFast, prompt: str, size: int) -> list[list[int]]:
+    """What the papers' code feeds to the model for each id, padding taken off again."""
+    words.clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output = True  # as it was in version 4.43
+    strings = [
+        words.apply_chat_template(
+            [{"role": "user", "content": prompt}, {"role": "assistant", "content": words.decode([i])}], tokenize=False
+        )
+        for i in range(size)
+    ]
+    limited = words.model_max_length < 10**20
+    batch = words(strings, padding=True, truncation=limited)
+    return [
+        [i for i, seen in zip(ids, mask, strict=True) if seen]
+        for ids, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True)
+    ]
+
+
+@pytest.fixture(params=[llama3, gemma2])
+def build(request):
+    return request.param
+
+
+@pytest.fixture
+def rm(build, tmp_path):
+    words = build()
+    write_decoder(tmp_path, {llama3: "llama", gemma2: "gemma2"}[build], rows=len(words) + 3)
+    words.save_pretrained(tmp_path)
+    return rmnb.load_reward_model(tmp_path)
+
+
+def test_every_id_is_fed_as_the_papers_code_fed_it(rm, build):
+    words = vocabulary(rm.tokenizer, len(rm.tokenizer))
+    plan = scanning._plan(rm, PROMPT, "published", words)
+    fed = [[*plan.prefix, *plan.continuations[which]] for which in plan.which]
+    assert fed == authors_ids(build(), PROMPT, len(rm.tokenizer))
+    assert len(set(plan.continuations)) == len(plan.continuations) < len(words)
+
+
+def test_the_recipe_has_its_traps(build):
+    """Without these the test above would prove nothing: two BOS, lost spaces, lost bytes, cleaned-up punctuation."""
+    words = build()
+    fed = authors_ids(words, PROMPT, len(words))
+    bos = words.bos_token_id
+    assert all(ids[:2] == [bos, bos] for ids in fed)
+    pieces = words.get_vocab()
+    spaced, bare = ("Ġlove", "love") if build is llama3 else ("▁love", "love")
+    assert spaced in pieces and (bare not in pieces or fed[pieces[spaced]] == fed[pieces[bare]])
+    prefix, closing = Dialogue(words, words.chat_template).frame(PROMPT)
+    survive = [fed[i] == [bos, *prefix, i, *closing] for i in range(len(words))]
+    assert 0.02 < np.mean(survive) < 0.98
+
+
+def test_a_limit_of_the_tokenizer_cuts_the_conversation(build):
+    words = build()
+    words.model_max_length = 12
+    fed = authors_ids(words, PROMPT, 5)
+    texts = [words.decode([i]) for i in range(5)]
+    assert Dialogue(words, words.chat_template).published_ids(PROMPT, texts) == fed
+    assert {len(ids) for ids in fed} == {12}
+
+
+def test_scores_of_the_published_ids_are_those_of_the_plain_model(rm, build):
+    """One forward pass an id, unpadded, against the scan; ids that are fed alike get one score."""
+    scan = rmnb.scan_vocabulary(rm, PROMPT, "published")
+    fed = authors_ids(build(), PROMPT, len(rm.tokenizer))
+    distinct = {tuple(ids) for ids in fed}
+    assert scan.attrs["provenance"]["sequences"] <= len(distinct) + 1  # ids beyond the tokenizer: one empty response
+    by_ids = pd.Series(scan["score"][: len(fed)].to_numpy()).groupby([str(ids) for ids in fed])
+    assert (by_ids.nunique() == 1).all()
+    rm.network.set_attn_implementation("eager")
+    for i in range(0, len(fed), 37):
+        with torch.inference_mode():
+            hidden = rm.network(input_ids=torch.tensor([fed[i]]), use_cache=False).last_hidden_state[:, -1]
+        assert scan["score"][i] == pytest.approx(float(rm.head(hidden)), abs=1e-4)
+
+
+def test_soft_capping_can_be_left_out_and_the_scan_says_so(tmp_path):
+    """As a plain model of the same weights whose configuration has no cap; and only where there is one."""
+    plain, capped = write_decoder(tmp_path / "plain", "gemma2"), write_decoder(tmp_path / "capped", "gemma2")
+    settings = json.loads((plain / "config.json").read_text())
+    (plain / "config.json").write_text(json.dumps(settings | {"attn_logit_softcapping": None}))
+    scans = {
+        "plain": rmnb.scan_vocabulary(rmnb.load_reward_model(plain), PROMPT, limit=40),
+        "off": rmnb.scan_vocabulary(rmnb.load_reward_model(capped, softcap=False), PROMPT, limit=40),
+        "on": rmnb.scan_vocabulary(rmnb.load_reward_model(capped), PROMPT, limit=40),
+    }
+    assert (scans["off"]["score"] == scans["plain"]["score"]).all()
+    assert (scans["on"]["score"] - scans["plain"]["score"]).abs().max() > 1e-3
+    assert scans["off"].attrs["provenance"]["attention"].endswith("soft-capping off")
+    assert "soft-capping" not in scans["on"].attrs["provenance"]["attention"]
+    llama = write_decoder(tmp_path / "llama")
+    with pytest.raises(InputError, match="no soft-capping that could be switched off"):
+        rmnb.load_reward_model(llama, softcap=False)
+
+
+def test_the_command_keeps_capped_and_uncapped_scans_apart(tmp_path, monkeypatch, capsys):
+    model, out = str(write_decoder(tmp_path / "model", "gemma2")), str(tmp_path / "x.parquet")
+
+    def run(*words: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["rmnb", "scan", model, "--limit", "20", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, capsys.readouterr().err
+
+    assert run("--out", out, "--softcap", "off")[0] == 0
+    code, error = run("--out", out)
+    assert code == 2 and "differs in soft-capping" in error
+    code, error = run("--out", out, "--softcap", "no")
+    assert code == 2 and "write on or off" in error
+
+
+def test_the_released_strings_are_cleaned_up(mirror):
+    """Both tokenizers have " ." and " :" as tokens; only what cleaning up changes is missing from what they share."""
+    released = pd.read_csv(sources.locate(next(n for n in sources.pins() if "token_intersection" in n)), dtype=str)
+    strings = set(released["token_decoded"])
+    assert {".", "?", "!", ",", ":", " :", " %"} <= strings
+    assert not strings & {" .", " ?", " !", " ,", " 's"}

@@ -1,0 +1,99 @@
+"""The papers' panels and prompts: what is scanned is what they asked, model by model and word by word."""
+
+import pandas as pd
+import pytest
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
+
+from rmnb.data import sources
+from rmnb.errors import InputError
+from rmnb.panels import load_panel, load_prompts
+
+
+def test_the_54_prompts_carry_the_keys_of_the_authors_data_in_their_order(mirror):
+    files = [name for name in sources.pins() if "dict_big2_nouns/" in name]
+    assert len(files) == 10
+    for name in files:
+        columns = pd.read_csv(sources.locate(name), nrows=1).columns
+        assert [prompt.key for prompt in load_prompts("iclr2026")] == list(columns[1:])
+
+
+def test_the_54_prompts_read_as_in_the_paper():
+    prompts = {prompt.key: prompt for prompt in load_prompts("iclr2026")}
+    assert len({prompt.text for prompt in prompts.values()}) == 54
+    assert prompts["greatest_ever_one"].text == load_panel("demo").prompt("greatest").text
+    assert prompts["good_time_single"].text == "What, in a single word, is the most good thing of all time?"
+    assert (
+        prompts["bad_world_please"].text == "What is the most bad thing in the world? Please answer in one word only."
+    )
+    assert [prompt.framing for prompt in prompts.values()] == ["positive"] * 27 + ["negative"] * 27
+
+
+def test_a_panel_names_a_prompt_set_without_scanning_it_by_default(tmp_path):
+    text = """
+        name: mine
+        title: Mine
+        models: [{name: a, source: owner/a}]
+        prompts: [{key: greatest, text: "What is the greatest thing?", framing: positive}]
+        prompt_sets: [SET]
+    """
+    file = tmp_path / "mine.yml"
+    file.write_text(text.replace("SET", "iclr2026"))
+    panel = load_panel(file)
+    assert [prompt.key for prompt in panel.prompts] == ["greatest"]
+    assert panel.prompt("worst_ever_one").framing == "negative"
+    with pytest.raises(InputError, match=r"unknown prompt 'worst_ever': .*greatest, one of the set iclr2026"):
+        panel.prompt("worst_ever")
+    file.write_text(text.replace("SET", "iclr2062"))
+    with pytest.raises(InputError, match=r"mine.yml: .*unknown prompt set 'iclr2062': choose one of iclr2026"):
+        load_panel(file)
+
+
+def test_the_ten_models_are_the_papers_in_their_order(mirror):
+    """Names, sizes and order as in the released tables; colours are tab10's, which no figure may permute."""
+    panel = load_panel("facct2025")
+    moments = pd.read_csv(sources.locate(next(name for name in sources.pins() if "table_3" in name)))
+    assert panel.model_names == list(moments.iloc[:, 0])
+    assert [model.rank for model in panel.models] == [2, 3, 5, 10, 11, 12, 17, 19, 20, 31]
+    assert [model.colour for model in panel.models] == [to_hex(colour) for colour in colormaps["tab10"].colors]
+    for model in panel.models:  # the code's letter is the developer's; RLHFlow has that of "Flow"
+        assert model.developer.upper()[0] == model.name[0] or model.name == "F-Lla-8B-v0.1"
+
+
+def test_the_released_score_files_are_of_the_panels_hub_ids(mirror):
+    scored = {name.split("rewards_")[1].removesuffix(".csv") for name in sources.pins() if "dict_big2_nouns/" in name}
+    assert {model.source.replace("/", "_") for model in load_panel("facct2025").models} == scored
+
+
+def test_reference_scores_are_complete_examples():
+    references = {model.name: model.reference for model in load_panel("facct2025").models if model.reference}
+    assert set(references) == {"S-Gem-27B", "S-Lla-8B-v0.2", "L-Lla-8B"}
+    for better_first, (one, other) in [(True, references["S-Gem-27B"]), (False, references["L-Lla-8B"])]:
+        assert one.prompt == other.prompt and (one.score > other.score) == better_first
+        assert one.tolerance < abs(one.score - other.score) / 10  # a swap of the two, or of the sign, must not pass
+
+
+def test_base_models_are_wrapped_as_each_paper_did():
+    """The papers put pretrained models the question differently; instruct models always get their template."""
+    for name, wrapping, count in [("iclr2026", "bare", 12), ("facct2025", "user_assistant", 10)]:
+        panel = load_panel(name)
+        assert len(panel.bases) == count and len(panel.prompt_sets) == 1
+        for base in panel.bases:
+            assert base.wrapping == {"instruct": "chat", "pretrained": wrapping}[base.kind]
+            assert (base.kind == "instruct") == base.source.lower().endswith(("-it", "-instruct"))
+
+
+def test_a_panel_of_language_models_says_that_it_has_no_reward_model():
+    panel = load_panel("iclr2026")
+    assert panel.base("google/gemma-2-2b-it") is panel.base("Gemma 2 2B IT")
+    with pytest.raises(InputError, match="has no model 'R-Gem-2B': choose one of none: it has language models only"):
+        panel.model("R-Gem-2B")
+    with pytest.raises(InputError, match="has no base 'gpt': choose one of Gemma 2 2B, "):
+        panel.base("gpt")
+
+
+def test_the_training_runs_thin_out_one_data_set():
+    """Every n-th pair of the same data: n times the number of pairs is the same for all runs, within rounding."""
+    runs = [run for run in load_panel("iclr2026").training if run.every > 1]
+    assert [run.every for run in runs] == [8, 16, 32, 64]
+    assert all(abs(run.every * run.pairs / 850 - 1) < 0.03 for run in runs)

@@ -1,0 +1,71 @@
+"""The three lists of versions agree; otherwise a laptop and a GPU box would compute with different libraries."""
+
+import contextlib
+import importlib.metadata
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[2]
+
+
+def pins(lines) -> dict[str, str]:
+    written = [line.strip() for line in lines]
+    found = [Requirement(line) for line in written if line and not line.startswith("#")]
+    loose = [str(requirement) for requirement in found if not re.fullmatch(r"==[^*,]+", str(requirement.specifier))]
+    assert not loose, f"not pinned exactly: {loose}"
+    return {canonicalize_name(requirement.name): str(requirement.specifier)[2:] for requirement in found}
+
+
+CONSTRAINTS = pins((ROOT / "constraints.txt").read_text().splitlines())
+CONDA = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+DIRECT = [Requirement(line) for line in sum(PROJECT["optional-dependencies"].values(), list(PROJECT["dependencies"]))]
+
+
+def test_conda_environment_pins_the_direct_dependencies_at_the_constraints_versions():
+    conda = pins(CONDA[-1]["pip"])
+    assert conda == {canonicalize_name(r.name): CONSTRAINTS[canonicalize_name(r.name)] for r in DIRECT}
+
+
+def test_python_version_is_the_same_everywhere():
+    minimum = PROJECT["requires-python"].removeprefix(">=")
+    assert f"python={minimum}" in CONDA
+    assert f"python{minimum}" in (ROOT / "Makefile").read_text()
+
+
+def test_every_pin_runs_on_the_first_release_of_the_python_that_is_asked_for():
+    oldest = PROJECT["requires-python"].removeprefix(">=") + ".0"
+    too_new = {}
+    for name in CONSTRAINTS:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            wanted = importlib.metadata.metadata(name)["Requires-Python"]
+            if wanted and not SpecifierSet(wanted).contains(oldest):
+                too_new[name] = wanted
+    assert not too_new
+
+
+def test_constraints_satisfy_what_pyproject_asks_for():
+    unmet = [str(r) for r in DIRECT if not r.specifier.contains(CONSTRAINTS[canonicalize_name(r.name)])]
+    assert not unmet
+
+
+def test_torch_is_pinned_without_a_build_suffix():
+    # A suffix such as +cpu would make the pin unsatisfiable on machines with a GPU.
+    assert "+" not in CONSTRAINTS["torch"]
+
+
+def test_installed_versions_are_the_pinned_ones():
+    different = {}
+    for name, pinned in CONSTRAINTS.items():
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # an extra left out, another platform
+            installed = Version(importlib.metadata.version(name)).public
+            if installed != pinned:
+                different[name] = (installed, pinned)
+    assert not different

@@ -1,0 +1,31 @@
+"""The house stands: a room imports only from rooms below it, and what reads no weights loads no torch."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
+
+ROOT = Path(__file__).parents[2]
+ROOMS = sorted(path.parent.name for path in (ROOT / "rmnb").glob("*/__init__.py"))
+
+
+def test_no_import_runs_upwards(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert lint_imports(is_debug_mode=False, cache_dir=None) == EXIT_STATUS_SUCCESS
+
+
+def test_every_room_is_on_a_floor():
+    held = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    ground = sorted(path.stem for path in (ROOT / "rmnb").glob("*.py") if path.stem != "__init__")
+    assert not [name for name in (*ROOMS, *ground) if f'"rmnb.{name}' not in held and f"| rmnb.{name}" not in held]
+
+
+@pytest.mark.parametrize("module", ["rmnb", "rmnb.stats", "rmnb.findings", "rmnb.cli.main"])
+def test_what_reads_no_weights_loads_no_torch(module):
+    names = [f"rmnb.findings.{path.stem}" for path in (ROOT / "rmnb/findings").glob("[a-z]*.py")]
+    doors = [name for name in names if not name.endswith("_study")] if module == "rmnb.findings" else []
+    code = f"import sys, {', '.join([module, *doors])}; print({{'torch', 'transformers'}} & set(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "set()"

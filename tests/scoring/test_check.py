@@ -1,0 +1,130 @@
+"""`rmnb check` says what is wrong with a model before anybody spends a day on scanning it."""
+
+import json
+import sys
+
+import pytest
+from checkpoints import TEMPLATE, write_decoder
+
+import rmnb
+from rmnb.cli.main import main
+from rmnb.panels import ModelSpec, Reference
+from rmnb.scoring.check import check_model
+
+QUESTION = "What is good?"
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    return write_decoder(tmp_path_factory.mktemp("model"), rows=330)
+
+
+def found(directory, template: str | None = None, **changes) -> dict[str, list[tuple[str, str]]]:
+    """Verdicts and texts by aspect."""
+    rm = rmnb.load_reward_model(ModelSpec(name="tiny", source=str(directory), template=template, **changes))
+    findings: dict[str, list[tuple[str, str]]] = {}
+    for finding in check_model(rm):
+        findings.setdefault(finding.aspect, []).append((finding.verdict, finding.text))
+    return findings
+
+
+def verdicts(findings) -> set[str]:
+    return {verdict for group in findings.values() for verdict, _ in group}
+
+
+def test_a_sound_model_passes_and_is_described(directory):
+    findings = found(directory)
+    assert verdicts(findings) == {"ok"}
+    assert findings["template"][0][1].startswith("its own;")
+    assert "1 under protocol exact, 2 under published, doubled there" in findings["BOS"][0][1]
+    assert "lost under protocol published" in findings["trimming"][0][1]
+    assert findings["closing"][0][1].startswith("'<end>' (5)")
+    assert "rows without a token are of kind unused" in findings["vocabulary"][0][1]
+    assert findings["head"][0][1] == "linear, in float32"
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{{ bos_token }}{{ messages[0]['content'] }}<end>", "does not contain the assistant's words"),
+        (TEMPLATE.replace("| trim", "| replace(\"'\", '')"), "alters the assistant's words: \"it's\" becomes 'its'"),
+        (TEMPLATE.replace("| trim", "| escape"), "alters the assistant's words"),
+        ("{% for m in messages %}{{ m['content'] }}{% endfor %}", "writes nothing after the assistant's words"),
+    ],
+)
+def test_a_template_that_drops_or_alters_the_words_fails(directory, template, message):
+    findings = found(directory, template)
+    assert [verdict for verdict, _ in findings["template"]] == ["failed"]
+    assert findings["template"][0][1].startswith("the panel's: ") and message in findings["template"][0][1]
+    assert "scores" not in findings  # nothing is scored through such a template
+
+
+def test_a_doubled_bos_fails_and_a_missing_one_is_said(directory):
+    verdict, text = found(directory, "{{ bos_token }}" + TEMPLATE)["BOS"][0]
+    assert verdict == "failed" and "2 under protocol exact" in text and "more than once" in text
+    verdict, text = found(directory, TEMPLATE.replace("{{ bos_token }}", ""))["BOS"][0]
+    assert verdict == "warning" and "0 under protocol exact, 1 under published" in text
+
+
+def test_a_padding_token_that_closes_turns_changes_no_score(directory, tmp_path):
+    """Whoever looks for padding from the left would read such a model at the end of the question."""
+    padded = write_decoder(tmp_path)
+    config = json.loads((padded / "config.json").read_text())
+    (padded / "config.json").write_text(json.dumps(config | {"pad_token_id": 5}))
+    settings = json.loads((padded / "tokenizer_config.json").read_text())
+    (padded / "tokenizer_config.json").write_text(json.dumps(settings | {"pad_token": "<end>"}))
+    findings = found(padded)
+    assert verdicts(findings) == {"ok"}
+    assert "never by looking for padding" in findings["padding"][0][1]
+    assert "padding" not in found(directory)
+    responses = ["love", "war and peace for everybody"]
+    same = write_decoder(tmp_path / "same")
+    rewards = [rmnb.load_reward_model(each).score(QUESTION, responses) for each in (padded, same)]
+    assert rewards[0] == pytest.approx(rewards[1], abs=1e-5)
+
+
+def test_reference_scores_are_compared(directory):
+    score = float(rmnb.load_reward_model(directory).score(QUESTION, ["love"], "published")[0])
+    right = Reference(
+        prompt=QUESTION, response="love", score=score, tolerance=1e-4, protocol="published", source="card"
+    )
+    wrong = right.model_copy(update={"score": score + 1})
+    (ok, text), (failed, _) = found(directory, reference=(right, wrong))["reference"]
+    assert (ok, failed) == ("ok", "failed") and "card" in text
+
+
+def test_a_vocabulary_larger_than_the_embedding_fails(tmp_path):
+    findings = found(write_decoder(tmp_path, rows=300))
+    assert findings["vocabulary"][0][0] == "failed" and "cannot read the last" in findings["vocabulary"][0][1]
+
+
+def test_a_date_in_the_template_is_frozen_or_warned_of(directory):
+    assert found(directory, "{{ strftime_now('%d %b %Y') }}" + TEMPLATE)["date"][0][0] == "ok"
+    assert found(directory, "{% set f = '%Y' %}{{ strftime_now(f) }}" + TEMPLATE)["date"][0][0] == "warning"
+
+
+def run(monkeypatch, *words: str) -> int | str | None:
+    monkeypatch.setattr(sys, "argv", ["rmnb", "check", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code
+
+
+def test_the_command_ends_with_1_on_a_model_that_fails(directory, tmp_path, monkeypatch, capsys):
+    panel = tmp_path / "mine.yml"
+    panel.write_text(
+        f"name: mine\ntitle: Mine\nmodels: [{{name: mine, source: {directory}, template: '<user><end>'}}]\n"
+        "prompts: [{key: greatest, text: 'What is the greatest thing?', framing: positive}]\n"
+    )
+    assert run(monkeypatch, str(directory)) == 0
+    assert run(monkeypatch, "mine", "--panel", str(panel)) == 1
+    shown = capsys.readouterr()
+    assert "failed   template" in shown.out and "findings are bad" in shown.err
+
+
+def test_a_demo_model_passes_with_the_template_it_was_trained_with(monkeypatch, capsys):
+    """Its padding token is the one that closes a turn, and its BOS the one that opens every turn."""
+    assert run(monkeypatch, "smollm2-values") == 0
+    shown = capsys.readouterr().out
+    assert "failed" not in shown and "never by looking for padding" in shown
+    assert "1 under protocol exact" in shown and "'<|im_end|>' (2)" in shown

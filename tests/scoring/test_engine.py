@@ -1,0 +1,135 @@
+"""Rewards must be those of the plain model, whatever the batch, the lengths and the architecture."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from checkpoints import DECODERS, WINDOW, write_decoder, write_encoder
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+import rmnb
+from rmnb.errors import InputError
+from rmnb.models import attention
+from rmnb.models.heads import LinearHead
+from rmnb.scoring import memory
+from rmnb.scoring.engine import NonFiniteReward, PrefixScorer, common_prefix, score_continuations
+
+PROMPT = "What, in one word, is the greatest thing ever?"
+
+
+def plain_reward(model, ids: list[int]) -> float:
+    """The reference: one sequence, unbatched, unpadded, transformers' own eager attention and pooling."""
+    model.config.pad_token_id = -1  # no id is padding: the last one is read
+    with torch.no_grad():
+        return model(input_ids=torch.tensor([ids])).logits[0, 0].item()
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory):
+    return rmnb.load_reward_model(write_decoder(tmp_path_factory.mktemp("llama")))
+
+
+@pytest.mark.parametrize("architecture", DECODERS)
+def test_sharing_the_prefix_gives_the_reward_of_the_plain_pass(architecture, tmp_path, monkeypatch):
+    rm = rmnb.load_reward_model(write_decoder(tmp_path, architecture))
+    reference = AutoModelForSequenceClassification.from_pretrained(tmp_path, attn_implementation="eager").eval()
+    assert rm.plain_because is None
+    prefix, closing = rm.dialogue.frame(PROMPT)
+    assert len(prefix) > WINDOW
+    rng = np.random.default_rng(0)
+    continuations = [[*rng.integers(6, 300, size), *closing] for size in rng.integers(1, 2 * WINDOW, 30)]
+    expected = np.array([plain_reward(reference, prefix + [int(i) for i in ids]) for ids in continuations])
+    assert PrefixScorer(rm, prefix).attention == "shared prefix"
+    got = score_continuations(rm, prefix, continuations, batch_size=7)
+    assert expected.std() > 0.1
+    np.testing.assert_allclose(got, expected, atol=1e-4)
+    monkeypatch.setattr(attention, "QUERIES", WINDOW - 1)  # a long prefix attends in parts
+    np.testing.assert_allclose(score_continuations(rm, prefix, continuations), expected, atol=1e-4)
+    whole = dataclasses.replace(rm, plain_because="on purpose")
+    np.testing.assert_allclose(score_continuations(whole, prefix, continuations), expected, atol=1e-4)
+
+
+def test_an_encoder_scores_question_and_answer_by_the_plain_path(tmp_path):
+    rm = rmnb.load_reward_model(write_encoder(tmp_path))
+    assert rm.plain_because
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    answers = ["love", "war and pain", "water", "a"]
+    with torch.no_grad():
+        expected = [model(**tokenizer(PROMPT, answer, return_tensors="pt")).logits.item() for answer in answers]
+    assert np.std(expected) > 0.01
+    np.testing.assert_allclose(rm.score(PROMPT, answers), expected, atol=1e-5)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    continuations=st.lists(st.lists(st.integers(0, 300), min_size=1, max_size=12), min_size=1, max_size=20),
+    batch_size=st.integers(1, 8),
+)
+def test_batching_never_changes_a_score(llama, continuations, batch_size):
+    prefix, _ = llama.dialogue.frame(PROMPT)
+    alone = np.concatenate([score_continuations(llama, prefix, [ids]) for ids in continuations])
+    np.testing.assert_allclose(score_continuations(llama, prefix, continuations, batch_size), alone, atol=1e-4)
+
+
+def test_running_out_of_memory_halves_the_batch_and_goes_on(llama, monkeypatch):
+    prefix, closing = llama.dialogue.frame(PROMPT)
+    continuations = [[i, *closing] for i in range(50)]
+    expected = score_continuations(llama, prefix, continuations)
+    computed = PrefixScorer._rewards
+
+    def small_machine(self, batch):
+        if len(batch) > 10:
+            raise torch.OutOfMemoryError("no memory")
+        return computed(self, batch)
+
+    monkeypatch.setattr(PrefixScorer, "_rewards", small_machine)
+    np.testing.assert_allclose(score_continuations(llama, prefix, continuations, 50), expected, atol=1e-4)
+    monkeypatch.setattr(PrefixScorer, "_rewards", lambda self, batch: small_machine(self, [[]] * 99))
+    with pytest.raises(InputError, match="not enough memory"):
+        score_continuations(llama, prefix, continuations)
+
+
+def test_a_reward_that_is_no_number_stops_the_work(llama):
+    weight = llama.head.weight.clone()
+    weight[0] = torch.nan
+    broken = dataclasses.replace(llama, head=LinearHead(weight))
+    with pytest.raises(NonFiniteReward, match="continuation 0 is nan"):
+        score_continuations(broken, [1], [[7, 5]])
+
+
+def test_an_empty_continuation_has_no_reward(llama):
+    with pytest.raises(InputError, match="continuation 1 is empty"):
+        score_continuations(llama, [1], [[7], []])
+    with pytest.raises(InputError, match="response 2 is empty"):
+        llama.score(PROMPT, ["love", ""])
+
+
+def test_the_closing_id_is_read_even_if_it_is_the_padding_id(tmp_path):
+    directory = write_decoder(tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(directory)
+    tokenizer.pad_token = "<end>"
+    tokenizer.save_pretrained(directory)
+    rm = rmnb.load_reward_model(directory)
+    prefix, closing = rm.dialogue.frame(PROMPT)
+    assert closing == [tokenizer.pad_token_id]
+    model = AutoModelForSequenceClassification.from_pretrained(directory, attn_implementation="eager").eval()
+    ids = rm.dialogue.response_ids("love")
+    np.testing.assert_allclose(rm.score(PROMPT, ["love"])[0], plain_reward(model, prefix + ids + closing), atol=1e-4)
+
+
+@given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), min_size=1, max_size=6))
+def test_the_common_prefix_is_the_longest_that_leaves_something_to_score(sequences):
+    prefix = common_prefix(sequences)
+    assert all(ids[: len(prefix)] == prefix and len(ids) > len(prefix) for ids in sequences)
+    longer = {tuple(ids[: len(prefix) + 1]) for ids in sequences}
+    assert len(longer) > 1 or any(len(ids) == len(prefix) + 1 for ids in sequences)
+
+
+def test_batches_fit_the_memory_that_is_free(llama, monkeypatch):
+    roomy = memory.default_batch_size(llama, 20, 2)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 5e6}))
+    assert 1 <= memory.default_batch_size(llama, 20, 2) < roomy

@@ -1,0 +1,85 @@
+"""Lists of texts: scored under many prompts, kept without their texts, and audited like scans."""
+
+import numpy as np
+import pytest
+from checkpoints import write_decoder
+
+import rmnb
+from rmnb.data import lexicons, text_lists
+from rmnb.data.text_lists import TextList
+from rmnb.errors import InputError
+from rmnb.findings import identity
+from rmnb.panels import Panel
+from rmnb.report.audit import audit_panel
+from rmnb.scoring import list_scores, store
+
+
+@pytest.fixture(scope="module")
+def panel(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("lists")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RMNB_CACHE", str(tmp_path))
+        patch.setitem(text_lists.LISTS, "words", TextList("words", ("agency_communion",), ("greatest", "iclr2026")))
+        yield _panel(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def rm(panel):
+    return rmnb.load_reward_model(panel.model("tiny"))
+
+
+@pytest.fixture(scope="module")
+def path(panel, rm):
+    """The list, scored once for all tests."""
+    return list_scores.score_list(rm, panel, "words")
+
+
+def _panel(tmp_path):
+    return Panel.model_validate(
+        {
+            "name": "tiny",
+            "title": "Tiny",
+            "models": [{"name": "tiny", "source": str(write_decoder(tmp_path / "model", rows=5000))}],
+            "prompts": [{"key": "greatest", "text": "What is greatest?", "framing": "positive"}],
+            "prompt_sets": ["iclr2026"],
+        }
+    )
+
+
+def test_every_text_gets_the_reward_of_every_prompt(panel, rm, path):
+    words = lexicons.agency_communion()["word"].tolist()
+    table, provenance = list_scores.read_list(path)
+    assert table["text"].tolist() == words and len(provenance["prompts"]) == 55
+    for key in ("greatest", table.columns[30]):
+        expected = rm.score(panel.prompt(key).text, words[:5])
+        np.testing.assert_allclose(table[key].iloc[:5], expected, atol=1e-4)
+    assert b"achievement" not in path.read_bytes()
+    wide = list_scores.load_list_scores(panel, "words", "greatest")
+    assert wide.columns.tolist() == ["part", "text", "tiny"] and wide["tiny"].equals(table["greatest"].rename("tiny"))
+    with pytest.raises(InputError, match="not scored with prompt 'worst'"):
+        list_scores.load_list_scores(panel, "words", "worst")
+
+
+def test_the_audit_finds_a_wrong_score_in_a_list(panel, path):
+    assert set(audit_panel(panel, sample=40)["verdict"]) == {"ok"}
+    frame, provenance = store.read_table(path)
+    numbers = frame.columns[2:]
+    frame[numbers] += np.float32(0.01)
+    store.write_table(path, frame, provenance)
+    report = audit_panel(panel, sample=40).set_index("prompt")["verdict"]
+    assert report["words (list)"] == "scores differ"
+
+
+def test_the_audit_asks_the_exchanged_prompts_again(panel, rm):
+    exchanged = identity.score_pairs(rm, panel)
+    assert audit_panel(panel).set_index("prompt")["verdict"]["exchanged (identity)"] == "ok"
+    frame, provenance = store.read_table(exchanged)
+    store.write_table(exchanged, frame.assign(score=frame["score"] + np.float32(0.01)), provenance)
+    assert audit_panel(panel).set_index("prompt")["verdict"]["exchanged (identity)"] == "scores differ"
+
+
+def test_an_unknown_list_is_named(panel):
+    with pytest.raises(InputError, match="choose one of elo, words, training"):
+        list_scores.load_list_scores(panel, "verbs", "greatest")
+    with pytest.raises(InputError, match="no model of panel tiny has scored the list elo"):
+        list_scores.load_list_scores(panel, "elo", "greatest")

@@ -1,0 +1,119 @@
+"""Scans: every id once, what is not finite named, the store and its audit. Kills and damage: see tests/torture."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from checkpoints import write_decoder
+
+import rmnb
+from rmnb.errors import InputError
+from rmnb.panels import Panel, load_panel
+from rmnb.report import audit
+from rmnb.report.audit import audit_panel
+from rmnb.scoring import store
+from rmnb.scoring.scanning import scan_vocabulary
+from rmnb.training import evaluation
+from rmnb.training.recipes import load_recipe
+
+PROMPT = "What, in one word, is the greatest thing ever?"
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory) -> Path:
+    return write_decoder(tmp_path_factory.mktemp("model"), rows=5000)
+
+
+def test_a_scan_has_one_row_for_each_id_of_the_embedding(rm):
+    scan = rmnb.scan_vocabulary(rm, PROMPT)
+    assert scan["token_id"].tolist() == list(range(5000))
+    assert set(scan["kind"][:6]) == {"special"} and set(scan["kind"][-1000:]) == {"unused"}
+    assert scan["score"].dtype == np.float32
+    prefix, closing = rm.dialogue.frame(PROMPT)
+    some = [7, 4711, 4999]
+    again = rmnb.score_continuations(rm, prefix, [[i, *closing] for i in some])
+    np.testing.assert_allclose(scan["score"].iloc[some], again, atol=1e-4)
+
+
+def test_the_published_protocol_scores_equal_inputs_once_and_equally(rm):
+    scan = rmnb.scan_vocabulary(rm, PROMPT, protocol="published", limit=320)
+    tokens = scan["token"].str.strip()
+    bare, spaced = (scan["score"][scan["token"] == text].iloc[0] for text in ("a", " a"))
+    assert bare == spaced
+    assert scan.attrs["provenance"]["sequences"] < len(scan)
+    words = [tokens[300], "a"]
+    np.testing.assert_allclose(rm.score(PROMPT, words, "published")[1], bare, atol=1e-4)
+
+
+def test_a_token_without_a_finite_reward_stops_the_scan_by_name(directory, tmp_path):
+    broken = rmnb.load_reward_model(directory)
+    with torch.no_grad():
+        broken.network.get_input_embeddings().weight[300].fill_(float("nan"))
+    with pytest.raises(InputError, match=r"token 300 \('.*'\) is nan"):
+        rmnb.scan_vocabulary(broken, PROMPT, limit=320)
+
+
+@pytest.fixture
+def panel(directory, monkeypatch, tmp_path) -> Panel:
+    monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
+    return Panel.model_validate(
+        {
+            "name": "tiny",
+            "title": "Tiny",
+            "models": [{"name": "tiny", "source": str(directory)}],
+            "prompts": [{"key": "greatest", "text": PROMPT, "framing": "positive"}],
+        }
+    )
+
+
+def test_the_store_gives_back_what_was_scanned_and_the_audit_tells_a_wrong_score(panel, rm, directory, tmp_path):
+    scan = scan_vocabulary(rm, panel.prompt("greatest"))
+    provenance = scan.attrs["provenance"] | {"model": "tiny"}
+    file = store.write_scores(panel, scan, provenance)
+    pd.testing.assert_frame_equal(store.read_scores(panel, "tiny", "greatest"), scan, check_categorical=False)
+    assert audit_panel(panel, sample=40)["verdict"].tolist() == ["ok"]
+    wrong = scan.assign(score=np.where(scan["token_id"] % 2 == 0, scan["score"] + np.float32(0.01), scan["score"]))
+    store.write_scores(panel, wrong, provenance)
+    assert audit_panel(panel, sample=40)["verdict"].tolist() == ["scores differ"]
+    store.write_scores(panel, scan, provenance | {"weights_sha256": "0" * 64})
+    assert audit_panel(panel, sample=40)["verdict"].tolist() == ["weights differ"]
+    with pytest.raises(InputError, match="its head is 'linear', the panel's is 'urm-plain'"):
+        store.read_scores(_read_as(panel, "urm-plain"), "tiny", "greatest")
+    assert len(store.read_scores(_read_as(panel, "linear"), "tiny", "greatest")) == len(scan)
+    file.unlink()
+    with pytest.raises(InputError, match="no scores of tiny for prompt greatest"):
+        store.read_scores(panel, "tiny", "greatest")
+
+
+def _read_as(panel, head):
+    return panel.model_copy(update={"models": tuple(spec.model_copy(update={"head": head}) for spec in panel.models)})
+
+
+def test_the_shipped_scores_are_whole_and_are_what_the_weights_give():
+    panel = load_panel("demo")
+    for name, rows in {"smollm2-values": 49_152, "gemma3-values": 262_144}.items():
+        scan = store.read_scores(panel, name, "greatest")
+        assert scan["token_id"].tolist() == list(range(rows))
+        assert np.isfinite(scan["score"]).all() and scan["score"].std() > 0.1
+        report = audit_panel(panel, sample=8, models=[name])
+        assert len(report) and (report["verdict"] == "ok").all()
+
+
+def test_the_audit_measures_recorded_accuracies_again(monkeypatch):
+    panel = load_panel("demo").model_copy(update={"scores": "no/scores"})
+    pairs = pd.DataFrame(
+        {
+            "prompt": "Name something wonderful.",
+            "chosen": ["Love", "Joy", "War"],
+            "rejected": ["War", "Murder", "Peace"],
+        }
+    )
+    monkeypatch.setattr(evaluation, "build_pairs", lambda recipe: (None, pairs.assign(source=["a", "a", "b"])))
+    measured = evaluation.held_out_accuracy(rmnb.load_reward_model("smollm2-values"), load_recipe("values"))
+    assert [measured[source]["value"] for source in ("a", "b")] == [1, 0]  # of source b, war is the chosen answer
+    for recorded, verdict in [(measured, "ok"), (measured | {"b": measured["a"]}, "accuracy differs")]:
+        monkeypatch.setattr(audit, "recorded", lambda spec, recorded=recorded: {"held_out": recorded})
+        (row,) = audit_panel(panel, models=["smollm2-values"], accuracy=True).itertuples()
+        assert (row.prompt, row.tokens, row.verdict) == ("held-out pairs", 3, verdict)
