@@ -14,7 +14,7 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.findings import align, asymmetry, released
+from rmnb.findings import align, released, scan_tables
 from rmnb.findings.results import Results
 from rmnb.panels import Panel, PromptSpec, load_prompts
 from rmnb.scoring.list_scores import list_path, read_list
@@ -84,7 +84,7 @@ def axes_of(table: pd.DataFrame, good: str, bad: str) -> pd.DataFrame:
 def axis_meaning(table: pd.DataFrame, axis: str) -> dict[str, tuple[float, int]]:
     """Spearman correlation over words of an axis with valence (AFINN) and with frequency, each with its words."""
     starts = table[table["kind"] == "word_start"].groupby("word")[axis].mean()
-    valence = asymmetry.afinn().set_index("word")["valence"]
+    valence = scan_tables.afinn().set_index("word")["valence"]
     known = starts[starts.index.isin(valence.index)]
     zipf = pd.Series(lexicons.zipf(starts.index), index=starts.index)
     heard = zipf[zipf > 0].index
@@ -101,7 +101,7 @@ def contrasts(good: pd.DataFrame, bad: pd.DataFrame) -> Contrasts:
     ----------
     good, bad : DataFrame
         word, valence, score of rated words, asked for something good and for something bad
-        (`rmnb.findings.asymmetry.rated`).
+        (`rmnb.findings.scan_tables.rated`).
     """
     both = pd.concat([good.assign(asked=1.0), bad.assign(asked=-1.0)])
     valence, asked = both["valence"].to_numpy(float), both["asked"].to_numpy()
@@ -197,7 +197,7 @@ def add_changes(results: Results, source: str, tables: Mapping[str, pd.DataFrame
 
 def released_contrasts() -> dict[str, Contrasts]:
     """The contrasts of the ten published models on the dictionary words that AFINN rates, standardised over these."""
-    lexicon, found = asymmetry.afinn(), {}
+    lexicon, found = scan_tables.afinn(), {}
     for model in released.MODELS:
         scores = released.word_scores(model, "dict_MFD_20")
         known = lexicon[lexicon["word"].isin(scores.index)]

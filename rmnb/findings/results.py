@@ -9,18 +9,32 @@ import math
 import re
 from importlib import resources
 from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 import pandas as pd
 
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
-from rmnb.stats.estimate import Estimate
 
 SOURCES = ("published", "released", "panel", "planted")
 PROTOCOLS = ("", "exact", "published")
 KEY = ("finding", "source", "panel", "model", "other", "prompt", "protocol", "statistic")
 COLUMNS = (*KEY, "value", "ci_low", "ci_high", "n")
 _TYPES = {name: "str" for name in KEY} | {"value": "float64", "ci_low": "float64", "ci_high": "float64", "n": "Int64"}
+
+
+@runtime_checkable
+class WithInterval(Protocol):
+    """Anything with a value, the ends of its interval and the observations behind it."""
+
+    @property
+    def value(self) -> Any: ...
+    @property
+    def ci_low(self) -> Any: ...
+    @property
+    def ci_high(self) -> Any: ...
+    @property
+    def n(self) -> Any: ...
 
 
 @functools.cache
@@ -31,7 +45,7 @@ def statistics() -> dict[str, str]:
 
 
 class Results:
-    """Collects a finding's numbers and writes them as ``<finding>.csv``.
+    """Collects the rows of a finding, checked one by one; a chapter's are written as ``<finding>.csv``.
 
     Parameters
     ----------
@@ -51,7 +65,7 @@ class Results:
         self,
         source: str,
         statistic: str,
-        value: float | Estimate,
+        value: "float | WithInterval",
         *,
         model: str = "",
         other: str = "",
@@ -62,7 +76,7 @@ class Results:
         ci_high: float = math.nan,
         n: int | None = None,
     ) -> None:
-        """Add one number. An `Estimate` brings its interval and n with it.
+        """Add one number. What has an interval (`Estimate`, `Bootstrap`, a row of a table) brings it and n with it.
 
         Raises
         ------
@@ -70,8 +84,8 @@ class Results:
             An unknown source, statistic or protocol, a value that is not finite, an interval that does not hold its
             order, or a row that is there already.
         """
-        if isinstance(value, Estimate):
-            value, ci_low, ci_high, n = value.value, value.ci_low, value.ci_high, value.n
+        if isinstance(value, WithInterval):
+            value, ci_low, ci_high, n = float(value.value), float(value.ci_low), float(value.ci_high), int(value.n)
         row = {
             "finding": self.finding,
             "source": _one_of(source, SOURCES, "source"),

@@ -2,6 +2,7 @@
 
 from rmnb.stats.concordance import kendall_interval, spearman_interval
 from rmnb.stats.estimate import Estimate
+from rmnb.stats.formulas import Fit, mixed, ols
 from rmnb.stats.gaps import Gap, identity_gaps
 from rmnb.stats.geometry import Alignment, Embedding, align, embed
 from rmnb.stats.mixed import (
@@ -47,6 +48,7 @@ __all__ = [
     "Curvature",
     "Embedding",
     "Estimate",
+    "Fit",
     "Gap",
     "MantelTest",
     "MatrixRegression",
@@ -78,8 +80,10 @@ __all__ = [
     "mean_difference",
     "mean_over_models",
     "mid_ranks",
+    "mixed",
     "mixed_model",
     "moments",
+    "ols",
     "over_models",
     "overlap_matrix",
     "partial_mantel",

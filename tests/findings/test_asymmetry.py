@@ -6,12 +6,12 @@ import pytest
 
 from rmnb import stats
 from rmnb.errors import InputError
-from rmnb.findings import asymmetry
+from rmnb.findings import asymmetry, scan_tables
 from rmnb.findings.results import Results
 from rmnb.panels import Panel
 from rmnb.truth import planted
 
-WORDS = [word for word in asymmetry.afinn()["word"] if word.isalpha()][::2]
+WORDS = [word for word in scan_tables.afinn()["word"] if word.isalpha()][::2]
 
 
 def test_mean_difference_is_that_of_all_pairs_and_its_interval_covers():
@@ -62,13 +62,13 @@ def test_ranks_take_away_an_asymmetry_that_is_only_one_of_scale():
     vocabulary = planted.word_features(planted.spell(WORDS, variants=1))
     even = planted.PlantedEffects(valence_positive=0.3, valence_negative=0.3, word_sd=0.8)
     scan = planted.planted_scan(vocabulary, even, seed=4)
-    table = asymmetry.as_table({"greatest": scan.assign(score=np.exp(scan["score"]))})
-    lexicon = asymmetry.afinn()
-    words = asymmetry.rated(asymmetry.on_scale(table, ["greatest"], "score"), "greatest", lexicon)
+    table = scan_tables.as_table({"greatest": scan.assign(score=np.exp(scan["score"]))})
+    lexicon = scan_tables.afinn()
+    words = scan_tables.rated(scan_tables.on_scale(table, ["greatest"], "score"), "greatest", lexicon)
     assert asymmetry.slopes(words).difference.ci_low > 0
-    symmetric = asymmetry.as_table({"greatest": scan})
+    symmetric = scan_tables.as_table({"greatest": scan})
     for one in (table, symmetric):
-        ranked = asymmetry.rated(asymmetry.on_scale(one, ["greatest"], "rank"), "greatest", lexicon)
+        ranked = scan_tables.rated(scan_tables.on_scale(one, ["greatest"], "rank"), "greatest", lexicon)
         assert asymmetry.agreement(ranked).positive.value == pytest.approx(asymmetry.agreement(words).positive.value)
     levels = asymmetry.by_level(words).set_index("level")
     assert levels.loc[3, "spread"] > 2 * levels.loc[-3, "spread"]
@@ -77,8 +77,8 @@ def test_ranks_take_away_an_asymmetry_that_is_only_one_of_scale():
 def test_frequency_that_goes_with_valence_is_held_constant():
     vocabulary = planted.word_features(planted.spell(WORDS, variants=1))
     effects = planted.PlantedEffects(valence_positive=0.2, valence_negative=0.2, log_frequency=0.3, word_sd=0.3)
-    words = asymmetry.rated(
-        asymmetry.as_table({"g": planted.planted_scan(vocabulary, effects)}), "g", asymmetry.afinn()
+    words = scan_tables.rated(
+        scan_tables.as_table({"g": planted.planted_scan(vocabulary, effects)}), "g", scan_tables.afinn()
     )
     free, held = asymmetry.slopes(words), asymmetry.slopes(words, hold_frequency=True)
     assert asymmetry.slope_difference(words, True) == pytest.approx(held.difference.value, abs=1e-9)
@@ -100,7 +100,7 @@ def test_which_tokens_count_as_a_word(tokens, expected):
     kinds = ["word_start", "word_continuation", "word_start", "word_continuation", "code", "word_start"]
     scan = pd.DataFrame({"token_id": range(6), "token": texts, "kind": kinds, "score": np.arange(6.0)})
     lexicon = pd.DataFrame({"word": ["love"], "valence": [3]})
-    found = asymmetry.rated(asymmetry.as_table({"best": scan}), "best", lexicon, tokens)
+    found = scan_tables.rated(scan_tables.as_table({"best": scan}), "best", lexicon, tokens)
     assert found["word"].tolist() == expected and (found["valence"] == 3).all()
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rmnb import stats
-from rmnb.findings import asymmetry, framing, released, results
+from rmnb.findings import asymmetry, framing, released, results, scan_tables
 from rmnb.findings.results import Results
 from rmnb.panels import load_prompts
 from rmnb.truth import planted
@@ -16,8 +16,8 @@ PAIR = ("best", "worst")
 def test_contrasts_recover_what_was_planted_over_models():
     asks: dict = {"best": "positive", "worst": "negative"}
     tables = asymmetry.planted_tables(asks, [f"model {i}" for i in range(8)], 1, framing.PLANTED)
-    lexicon = asymmetry.afinn()
-    found = {m: framing.contrasts(*(asymmetry.rated(t, key, lexicon) for key in PAIR)) for m, t in tables.items()}
+    lexicon = scan_tables.afinn()
+    found = {m: framing.contrasts(*(scan_tables.rated(t, key, lexicon) for key in PAIR)) for m, t in tables.items()}
     numbers = Results("framing", "planted")
     framing.add_contrasts(numbers, "planted", found, PAIR)
     mean = numbers.frame().query("model == ''").set_index("statistic")
@@ -31,7 +31,7 @@ def test_contrasts_recover_what_was_planted_over_models():
 
 def test_one_fit_gives_the_contrasts_of_the_slopes_fitted_apart():
     rng = np.random.default_rng(2)
-    lexicon = asymmetry.afinn()
+    lexicon = scan_tables.afinn()
     halves = [lexicon.assign(score=rng.normal(size=len(lexicon)) + 0.2 * lexicon["valence"]) for _ in range(2)]
     fits = [stats.valence_slopes(half["score"], half["valence"]) for half in halves]
     apart = framing.of_slopes(*((fit.positive.value, fit.negative.value) for fit in fits))
@@ -41,7 +41,7 @@ def test_one_fit_gives_the_contrasts_of_the_slopes_fitted_apart():
 
 
 def test_a_model_that_does_not_listen_shows_damping_and_no_loss_aversion():
-    words = asymmetry.afinn().iloc[::3]
+    words = scan_tables.afinn().iloc[::3]
     same = words.assign(score=0.4 * words["valence"] + np.random.default_rng(3).normal(size=len(words)))
     found = framing.contrasts(same, same)
     assert found.loss_aversion.value == pytest.approx(0, abs=1e-9)
@@ -49,11 +49,11 @@ def test_a_model_that_does_not_listen_shows_damping_and_no_loss_aversion():
 
 
 def test_the_axes_separate_valence_from_what_is_good_for_both():
-    vocabulary = planted.word_features(planted.spell(asymmetry.afinn()["word"].iloc[::3], variants=2))
+    vocabulary = planted.word_features(planted.spell(scan_tables.afinn()["word"].iloc[::3], variants=2))
     effects = planted.PlantedEffects(valence_positive=0.5, valence_negative=0.5, log_frequency=0.3, word_sd=0.3)
     asks: dict = {"best": "positive", "worst": "negative"}
     scans = {key: planted.planted_scan(vocabulary, effects, 4, framed) for key, framed in asks.items()}
-    table = framing.axes_of(asymmetry.as_table(scans), *PAIR)
+    table = framing.axes_of(scan_tables.as_table(scans), *PAIR)
     assert np.corrcoef(table["difference"], table["sum"])[0, 1] == pytest.approx(0, abs=1e-9)
     difference, total = (framing.axis_meaning(table, axis) for axis in ("difference", "sum"))
     assert difference["afinn_spearman"][0] > 0.9 > 0.3 > abs(total["afinn_spearman"][0])
