@@ -1,6 +1,8 @@
 """Options that several commands share, and loading a model by them."""
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -8,7 +10,7 @@ import typer
 from rmnb.errors import InputError
 
 if TYPE_CHECKING:
-    from rmnb.panels import ModelSpec
+    from rmnb.panels import ModelSpec, Panel, PromptSpec
 
 PanelOption = Annotated[str, typer.Option(help="Name of a panel, or path of your own YAML.")]
 ProtocolOption = Annotated[str, typer.Option(help="exact: the token's own id. published: as the papers' code.")]
@@ -31,6 +33,40 @@ SoftcapOption = Annotated[
 ]
 PresetOption = Annotated[str | None, typer.Option(help="t4: what fits a GPU of 16 GB, as on Colab.")]
 PromptOption = Annotated[str, typer.Option(help="Key of a prompt of the panel, or a question in quotes.")]
+PromptsOption = Annotated[
+    list[str] | None,
+    typer.Option("--prompt", help="Key of a prompt of the panel, or a question; repeatable. Default: greatest."),
+]
+SystemOption = Annotated[str | None, typer.Option(help="A system prompt before the question.")]
+MessagesOption = Annotated[
+    Path | None,
+    typer.Option(help='JSON list of {"role": …, "content": …} that ends with the question, in place of --prompt.'),
+]
+
+
+def asked(
+    members: "Panel", prompts: Sequence[str] | None, system: str | None = None, messages: Path | None = None
+) -> "list[PromptSpec]":
+    """The questions that a command puts, each once; with a system prompt or earlier turns they are the user's own."""
+    from pydantic import ValidationError
+
+    from rmnb.panels import PromptSpec, Turn
+
+    turns = (Turn(role="system", content=system),) if system else ()
+    if messages is None:
+        found = [members.prompt(name) for name in dict.fromkeys(prompts or ["greatest"])]
+        return [prompt.model_copy(update={"key": "custom", "history": turns}) if turns else prompt for prompt in found]
+    if prompts:
+        raise InputError("give either --prompt or --messages, not both")
+    try:
+        read = tuple(Turn.model_validate(message) for message in json.loads(messages.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InputError(f"--messages {messages}: {error.strerror}") from error
+    except (ValueError, TypeError, ValidationError) as error:
+        raise InputError(f"--messages {messages}: not a JSON list of messages with role and content") from error
+    if not read or read[-1].role != "user":
+        raise InputError(f"--messages {messages}: the last message must be the user's: it is the question")
+    return [PromptSpec(key="custom", text=read[-1].content, framing="positive", history=(*turns, *read[:-1]))]
 
 
 def load(spec: "ModelSpec", preset: str | None = None, **options: Any):

@@ -8,12 +8,15 @@ from rmnb.cli.options import (
     DeviceMapOption,
     DeviceOption,
     DtypeOption,
+    MessagesOption,
     ModelArgument,
     PanelOption,
     PresetOption,
-    PromptOption,
+    PromptsOption,
     ProtocolOption,
     QuantiseOption,
+    SystemOption,
+    asked,
     if_named,
     load,
 )
@@ -22,7 +25,9 @@ from rmnb.cli.options import (
 def score(
     model: ModelArgument,
     responses: Annotated[list[str], typer.Argument(help="Texts to score.")],
-    prompt: PromptOption = "greatest",
+    prompt: PromptsOption = None,
+    system: SystemOption = None,
+    messages: MessagesOption = None,
     protocol: ProtocolOption = "exact",
     panel: PanelOption = "demo",
     dtype: DtypeOption = None,
@@ -31,11 +36,13 @@ def score(
     quantise: QuantiseOption = None,
     preset: PresetOption = None,
 ) -> None:
-    """Print the reward of each response."""
+    """Print the reward of each response, under each prompt."""
     from rmnb.panels import find_spec, load_panel
 
-    question, spec = load_panel(panel).prompt(prompt), find_spec(model, if_named(panel))
+    questions, spec = asked(load_panel(panel), prompt, system, messages), find_spec(model, if_named(panel))
     rm = load(spec, preset, dtype=dtype, device=device, device_map=device_map, quantise=quantise)
-    rewards = rm.score(question.text, responses, protocol)
-    for response, reward in zip(responses, rewards, strict=True):
-        typer.echo(f"{reward:12.6f}  {response!r}")
+    for question in questions:
+        if len(questions) > 1:
+            typer.echo(question.text)
+        for response, reward in zip(responses, rm.score(question.conversation, responses, protocol), strict=True):
+            typer.echo(f"{reward:12.6f}  {response!r}")

@@ -139,13 +139,31 @@ class TrainingSpec(_Strict):
     checkpoint_every: int = Field(gt=0)
 
 
+class Turn(_Strict):
+    """One message of a conversation."""
+
+    role: str
+    content: str
+
+
 class PromptSpec(_Strict):
-    """A question, its key, and whether it asks for something good (positive) or bad (negative)."""
+    """A question, its key, and whether it asks for something good (positive) or bad (negative).
+
+    `history` is what comes before the question: a system prompt, earlier turns.
+    """
 
     key: FileName
     text: str
     framing: Framing
+    history: tuple[Turn, ...] = ()
     scanned: bool = Field(default=True, description="false: asked about lists of texts, never about a whole vocabulary")
+
+    @property
+    def conversation(self) -> str | list[dict[str, str]]:
+        """What is scored as the prompt: the question alone, or messages that end with it."""
+        if not self.history:
+            return self.text
+        return [*(turn.model_dump() for turn in self.history), {"role": "user", "content": self.text}]
 
 
 class Adjective(_Strict):

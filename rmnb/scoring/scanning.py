@@ -9,7 +9,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from rmnb.errors import InputError
-from rmnb.models.dialogue import as_messages, check_protocol
+from rmnb.models.dialogue import Prompt, as_messages, check_protocol
 from rmnb.models.reward_model import RewardModel
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
@@ -142,7 +142,7 @@ def _begin(
     if size < 1:
         raise InputError(f"limit must be at least 1, not {limit}")
     words = vocabulary(rm.tokenizer, size)
-    plan = _plan(rm, spec.text, check_protocol(protocol), words)
+    plan = _plan(rm, spec.conversation, check_protocol(protocol), words)
     scorer = PrefixScorer(rm, plan.prefix)
     total = len(plan.continuations)
     planned = Shards.planned(output) if output is not None else None
@@ -168,7 +168,7 @@ def _batch_size(scorer: PrefixScorer, plan: _Plan) -> int:
     return default_batch_size(scorer.rm, len(plan.prefix), longest)
 
 
-def _plan(rm: RewardModel, prompt: str, protocol: str, words: pd.DataFrame) -> _Plan:
+def _plan(rm: RewardModel, prompt: Prompt, protocol: str, words: pd.DataFrame) -> _Plan:
     if protocol == "exact":
         prefix, closing = rm.dialogue.frame(prompt)
         return _Plan(prefix, [(i, *closing) for i in range(len(words))], np.arange(len(words)))
@@ -207,9 +207,10 @@ def _score(begun: _Scan, pieces: list[range], progress: bool) -> list[np.ndarray
 def _provenance(
     rm: RewardModel, prompt: PromptSpec, protocol: str, size: int, batch_size: int, attention: str
 ) -> Provenance:
-    rendered = repr(rm.dialogue.frame(prompt.text))
+    rendered = repr(rm.dialogue.frame(prompt.conversation))
     if rm.dialogue.template is not None:
-        rendered = rm.dialogue.render([*as_messages(prompt.text), {"role": "assistant", "content": "{response}"}])
+        answer = {"role": "assistant", "content": "{response}"}
+        rendered = rm.dialogue.render([*as_messages(prompt.conversation), answer])
     return {
         "model": rm.name,
         "source": rm.spec.source or f"{rm.spec.base} + {rm.spec.adapter}",
@@ -218,6 +219,7 @@ def _provenance(
         "tokenizer_sha256": rm.tokenizer_sha256,
         "head": "classifier" if rm.head is None else rm.head.name,
         "prompt": prompt.text,
+        **({"history": [turn.model_dump() for turn in prompt.history]} if prompt.history else {}),
         "prompt_key": prompt.key,
         "protocol": protocol,
         "conversation": rendered,
