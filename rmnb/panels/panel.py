@@ -106,39 +106,6 @@ class BaseSpec(_Strict):
     colour: str | None = Field(default=None, pattern="^#[0-9a-fA-F]{6}$")
 
 
-class Lora(_Strict):
-    """A low-rank adapter: rank, alpha, dropout and the layers that it is put on."""
-
-    rank: int = Field(gt=0)
-    alpha: int
-    dropout: float
-    layers: tuple[str, ...]
-
-
-class TrainingSpec(_Strict):
-    """How a paper trained its own reward models, as far as its code and data say.
-
-    `every` keeps every n-th pair of the data (after pairs of equal rating are dropped), `pairs` is the resulting number
-    in thousands; `batch_size` is in pairs, `max_length` in tokens, `checkpoint_every` in steps.
-    """
-
-    name: str
-    bases: tuple[str, ...] = Field(min_length=1, description="hub ids")
-    data: str = Field(description="hub id of the preference data")
-    every: int = Field(default=1, gt=0)
-    pairs: float = Field(gt=0, description="thousands")
-    objective: Literal["bradley_terry"]
-    lora: Lora
-    learning_rate: float = Field(gt=0)
-    schedule: Literal["cosine"]
-    warmup_ratio: float
-    batch_size: int = Field(gt=0)
-    epochs: float = Field(gt=0)
-    max_length: int = Field(gt=0)
-    dtype: Literal["float32", "bfloat16", "float16"]
-    checkpoint_every: int = Field(gt=0)
-
-
 class Turn(_Strict):
     """One message of a conversation."""
 
@@ -209,7 +176,6 @@ class Panel(_Strict):
     title: str
     models: tuple[ModelSpec, ...] = ()
     bases: tuple[BaseSpec, ...] = ()
-    training: tuple[TrainingSpec, ...] = ()
     prompts: tuple[PromptSpec, ...] = ()
     prompt_sets: tuple[str, ...] = ()
     scores: str | None = Field(default=None, description="directory of shipped scores, relative to the project's data")
@@ -221,7 +187,7 @@ class Panel(_Strict):
             raise ValueError("models: give at least 1 model, or at least 1 language model under bases")
         if not (self.prompts or self.prompt_sets):
             raise ValueError("prompts: give at least 1 prompt, or the name of a set under prompt_sets")
-        named = {"model": self.models, "base": self.bases, "training run": self.training}
+        named = {"model": self.models, "base": self.bases}
         names = {kind: [spec.name for spec in specs] for kind, specs in named.items()}
         for kind, used in {**names, "prompt": [prompt.key for prompt in self.all_prompts]}.items():
             if len(set(used)) < len(used):
