@@ -47,14 +47,19 @@ MessagesOption = Annotated[
 def asked(
     members: "Panel", prompts: Sequence[str] | None, system: str | None = None, messages: Path | None = None
 ) -> "list[PromptSpec]":
-    """The questions that a command puts, each once; with a system prompt or earlier turns they are the user's own."""
+    """The questions that a command puts, each once; the name of a prompt set stands for all of its prompts.
+
+    With a system prompt or earlier turns they are the user's own.
+    """
     from pydantic import ValidationError
 
-    from rmnb.panels import PromptSpec, Turn
+    from rmnb.panels import PromptSpec, Turn, load_prompts
 
     turns = (Turn(role="system", content=system),) if system else ()
     if messages is None:
-        found = [members.prompt(name) for name in dict.fromkeys(prompts or ["greatest"])]
+        sets = {name: load_prompts(name) for name in members.prompt_sets}
+        named = [sets.get(name) or [members.prompt(name)] for name in dict.fromkeys(prompts or ["greatest"])]
+        found = list({prompt.key + prompt.text: prompt for several in named for prompt in several}.values())
         return [prompt.model_copy(update={"key": "custom", "history": turns}) if turns else prompt for prompt in found]
     if prompts:
         raise InputError("give either --prompt or --messages, not both")

@@ -233,6 +233,9 @@ class Panel(_Strict):
         for prompt in self.all_prompts:
             if key_or_text in (prompt.key, prompt.text):
                 return prompt
+        if (PANELS / "prompts" / f"{key_or_text}.yml").exists():
+            told = "name one of its keys" if key_or_text in self.prompt_sets else "list it under `prompt_sets`"
+            raise InputError(f"{key_or_text!r} is a set of prompts, not a prompt: {told}")
         if " " not in key_or_text.strip():
             known = [*(prompt.key for prompt in self.prompts), *(f"one of the set {name}" for name in self.prompt_sets)]
             keys = ", ".join(known)

@@ -138,7 +138,7 @@ def _begin(
     batch_size: int | None,
 ) -> _Scan:
     spec = prompt if isinstance(prompt, PromptSpec) else PromptSpec(key="custom", text=prompt, framing="positive")
-    size = min(limit or rm.vocabulary_size, rm.vocabulary_size)
+    size = rm.vocabulary_size if limit is None else min(limit, rm.vocabulary_size)
     if size < 1:
         raise InputError(f"limit must be at least 1, not {limit}")
     words = vocabulary(rm.tokenizer, size)

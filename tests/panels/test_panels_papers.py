@@ -42,6 +42,8 @@ def test_a_panel_names_a_prompt_set_without_scanning_it_by_default(tmp_path):
     panel = load_panel(file)
     assert [prompt.key for prompt in panel.prompts] == ["greatest"]
     assert panel.prompt("worst_ever_one").framing == "negative"
+    with pytest.raises(InputError, match="'iclr2026' is a set of prompts, not a prompt: name one of its keys"):
+        load_panel("demo").prompt("iclr2026")
     with pytest.raises(InputError, match=r"unknown prompt 'worst_ever': .*greatest, one of the set iclr2026"):
         panel.prompt("worst_ever")
     file.write_text(text.replace("SET", "iclr2062"))
