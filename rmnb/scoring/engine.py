@@ -271,10 +271,15 @@ def score_responses(rm: RewardModel, prompt: Prompt, responses: Sequence[str], p
     Raises
     ------
     InputError
-        No response, an empty one, or an unknown protocol.
+        No response, an empty one, one that is no text, or an unknown protocol.
     """
+    if isinstance(responses, str):
+        raise InputError(f"responses must be a list of texts, not one text: give [{responses[:20]!r}]")
+    responses = list(responses)  # a pandas Series and an array are lists too
     if not responses:
         raise InputError("no response given: name at least one")
+    if odd := [text for text in responses if not isinstance(text, str)]:
+        raise InputError(f"responses must be texts, found {odd[0]!r} ({type(odd[0]).__name__})")
     if check_protocol(protocol) == "published":
         return score_sequences(rm, rm.dialogue.published_ids(prompt, responses))
     prefix, closing = rm.dialogue.frame(prompt)

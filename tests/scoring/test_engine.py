@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from checkpoints import DECODERS, WINDOW, write_decoder, write_encoder
@@ -133,3 +134,13 @@ def test_batches_fit_the_memory_that_is_free(llama, monkeypatch):
     roomy = memory.default_batch_size(llama, 20, 2)
     monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 5e6}))
     assert 1 <= memory.default_batch_size(llama, 20, 2) < roomy
+
+
+def test_what_is_no_list_of_texts_is_refused_and_a_series_is_one(rm):
+    texts = ["a", "b"]
+    for same in (pd.Series(texts, index=[7, 8]), np.array(texts), iter(texts)):
+        assert rm.score("q", same).tolist() == rm.score("q", texts).tolist()
+    with pytest.raises(rmnb.errors.InputError, match=r"give \['love'\]"):
+        rm.score("q", "love")
+    with pytest.raises(rmnb.errors.InputError, match=r"found 3 \(int\)"):
+        rm.score("q", ["a", 3])
