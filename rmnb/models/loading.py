@@ -155,7 +155,7 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
         joint_sha256([cached_sha256(file) for file in files]),
         joint_sha256([cached_sha256(file) for file in sorted(directory.glob("tokenizer*"))]),
     )
-    template = spec.template or tokenizer.chat_template
+    template = _chosen_template(tokenizer.chat_template, spec, directory)
     if not _is_decoder(config):
         network = _load_classifier(directory, dtype, place)
         why = "it is an encoder, or pools in a way of its own"
@@ -180,6 +180,20 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
     settings = json.loads((directory / "config.json").read_text(encoding="utf-8"))
     head = find_head(Checkpoint(tensors, settings, str(directory), dialogue), spec.head)
     return RewardModel(spec, trunk, head, dialogue, _share_prefix(trunk), *hashes)
+
+
+def _chosen_template(own: str | dict[str, str] | None, spec: ModelSpec, directory: Path) -> str | None:
+    """The panel's template; else the tokenizer's own, of several the one called ``default``, as transformers does.
+
+    A panel may name one of several (``template: rag``).
+    """
+    if not isinstance(own, dict):
+        return spec.template or own
+    if spec.template in own or (spec.template is None and "default" in own):
+        return own[spec.template or "default"]
+    if spec.template is None:
+        raise InputError(f"{directory}: several chat templates ({few(own)}): name one in a panel (key `template`)")
+    return spec.template
 
 
 @contextlib.contextmanager

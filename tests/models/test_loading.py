@@ -9,13 +9,14 @@ import pytest
 import torch
 from checkpoints import TEMPLATE, write_decoder
 from safetensors.torch import load_file, save_file
+from transformers import AutoTokenizer
 
 import rmnb
 from rmnb.cli.main import main
 from rmnb.errors import InputError
 from rmnb.files import data_dir
 from rmnb.models import bases
-from rmnb.panels import load_panel
+from rmnb.panels import ModelSpec, load_panel
 
 
 @pytest.fixture
@@ -238,3 +239,21 @@ def test_a_checkpoint_of_several_labels_is_no_reward_model(directory):
     with pytest.raises(InputError, match="3 outputs; a reward model has one"):
         rmnb.load_reward_model(directory)
     shutil.rmtree(directory)
+
+
+def test_of_several_chat_templates_the_default_is_read_or_the_one_that_is_named(directory, tmp_path):
+    own = AutoTokenizer.from_pretrained(directory)
+    copy = shutil.copytree(directory, tmp_path / "model")
+    several = {"default": own.chat_template, "shout": own.chat_template.replace("message['content']", "'A'")}
+
+    def written(templates: dict, **spec):
+        tokenizer = AutoTokenizer.from_pretrained(directory)
+        tokenizer.chat_template = templates
+        shutil.rmtree(copy / "additional_chat_templates", ignore_errors=True)
+        tokenizer.save_pretrained(copy)
+        return rmnb.load_reward_model(ModelSpec(name="m", source=str(copy), **spec), device="cpu").dialogue.template
+
+    assert written(several) == own.chat_template
+    assert written(several, template="shout") == several["shout"]
+    with pytest.raises(InputError, match=r"several chat templates \(loud, shout\)"):
+        written({"shout": several["shout"], "loud": own.chat_template})
