@@ -243,7 +243,7 @@ def test_a_checkpoint_of_several_labels_is_no_reward_model(directory):
 
 def test_of_several_chat_templates_the_default_is_read_or_the_one_that_is_named(directory, tmp_path):
     own = AutoTokenizer.from_pretrained(directory)
-    copy = shutil.copytree(directory, tmp_path / "model")
+    copy = shutil.copytree(directory, tmp_path / "named")
     several = {"default": own.chat_template, "shout": own.chat_template.replace("message['content']", "'A'")}
 
     def written(templates: dict, **spec):
