@@ -250,6 +250,7 @@ def test_of_several_chat_templates_the_default_is_read_or_the_one_that_is_named(
         tokenizer = AutoTokenizer.from_pretrained(directory)
         tokenizer.chat_template = templates
         shutil.rmtree(copy / "additional_chat_templates", ignore_errors=True)
+        (copy / "chat_template.jinja").unlink(missing_ok=True)
         tokenizer.save_pretrained(copy)
         return rmnb.load_reward_model(ModelSpec(name="m", source=str(copy), **spec), device="cpu").dialogue.template
 
