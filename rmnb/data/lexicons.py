@@ -5,7 +5,6 @@ others that are read from `rmnb.data.sources` and never redistributed; those rai
 where they cannot be had (`rmnb.data.sources.locate_or_none` tells beforehand).
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib import resources
@@ -22,7 +21,6 @@ _CORPORA = "iclr2026/data/corpora/"
 BNC = "facct2025/data/corpora/1_1_all_alpha.txt"
 BIG_TWO = {"nouns": _CORPORA + "dict_big2_nouns.csv", "expanded": _CORPORA + "dict_big2_expanded.csv"}
 MORAL_FOUNDATIONS = _CORPORA + "moral-foundations-dictionary-20.dicx"
-HOLISTIC_BIAS = "holistic-bias/holistic_bias/dataset/v1.1/descriptors.json"
 
 
 def afinn() -> pd.DataFrame:
@@ -106,20 +104,6 @@ def moral_foundations() -> pd.DataFrame:
     parts = long["column"].str.lower().str.split("_", expand=True)
     rows = pd.DataFrame({"word": long["DicTerm"], "foundation": parts[0], "side": parts[1]})
     return rows.sort_values("word", ignore_index=True)
-
-
-def holistic_bias() -> pd.DataFrame:
-    """Descriptors of HolisticBias 1.1 (Smith et al., 2022): axis, bucket, descriptor, preference (``""`` if not said).
-
-    Its preference column marks descriptors that the people described like or dislike.
-    """
-    rows = []
-    for axis, buckets in json.loads(sources.locate(HOLISTIC_BIAS).read_text(encoding="utf-8")).items():
-        for bucket, descriptors in buckets.items():
-            for entry in descriptors:
-                entry = {"descriptor": entry} if isinstance(entry, str) else entry
-                rows.append((axis, bucket, entry["descriptor"], entry.get("preference", "")))
-    return pd.DataFrame(rows, columns=["axis", "bucket", "descriptor", "preference"])
 
 
 def agency_communion() -> pd.DataFrame:

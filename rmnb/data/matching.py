@@ -15,7 +15,7 @@ from wordfreq import zipf_frequency
 
 from rmnb.files import atomic_path
 
-LISTS = Path(str(resources.files("rmnb"))) / "lists"
+LISTS = Path(str(resources.files("rmnb.data"))) / "lists"
 NOUNS_PER_CATEGORY = 60
 _SCALES = np.array([0.25, 1.5])  # a quarter of a Zipf unit weighs as much as one and a half letters
 _PEOPLE = " people"

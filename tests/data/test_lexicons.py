@@ -95,8 +95,6 @@ def test_lists_of_others(mirror):
     assert len(lexicons.big_two("expanded")) == 936
     morals = lexicons.moral_foundations()
     assert len(morals) == 2040 and morals["foundation"].nunique() == 5 and set(morals["side"]) == {"virtue", "vice"}
-    descriptors = lexicons.holistic_bias()
-    assert (descriptors["descriptor"].str.len() > 0).all() and descriptors["axis"].nunique() > 8
     with pytest.raises(InputError, match="choose nouns or expanded"):
         lexicons.big_two("verbs")
 
