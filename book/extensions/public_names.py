@@ -8,7 +8,7 @@ import importlib
 import re
 
 #: Packages whose ``__init__`` is their surface.
-PACKAGES = ("rmnb.stats", "rmnb.search", "rmnb.book.figures")
+PACKAGES = ("rmnb.panels", "rmnb.stats", "rmnb.search", "rmnb.book.figures")
 _ARRAY = re.compile(r"~?(?:numpy\.)?ndarray\[~?(?:typing\.)?tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?(?:numpy\.)?dtype\[")
 _SHARED = re.compile(r"(\w+(?:, \w+)+)( : .*)?")
 
