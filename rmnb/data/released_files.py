@@ -1,0 +1,159 @@
+"""The files that the authors of both papers released, read as they wrote them.
+
+They are pinned and come through `rmnb.data.sources`, which raises `rmnb.data.sources.UnreachableError` where one cannot
+be had. The ten tables of rewards over full vocabularies (columns ``token_id, token_name, token_decoded, greatest, best,
+worst``) are large: `vocabularies` gives None where they cannot be reached.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from rmnb.data import lexicons, sources
+from rmnb.errors import InputError
+
+FACCT, ICLR = "facct2025", "iclr2026"
+PROMPTS = ("greatest", "best", "worst")  # of the full vocabularies
+_COLUMNS = ["token_id", "token_decoded", *PROMPTS]
+
+
+@dataclass(frozen=True)
+class ReleasedModel:
+    """One of the ten reward models of both papers; `rank` on RewardBench, `parameters` in thousand millions."""
+
+    code: str
+    hub_id: str
+    family: str
+    developer: str
+    parameters: int
+    rank: int
+
+
+MODELS = tuple(
+    ReleasedModel(code, hub_id, family, hub_id.split("/")[0], parameters, rank)
+    for code, hub_id, family, parameters, rank in (
+        ("N-Gem-27B", "nicolinho/QRM-Gemma-2-27B", "Gemma", 27, 2),
+        ("S-Gem-27B-v0.2", "Skywork/Skywork-Reward-Gemma-2-27B-v0.2", "Gemma", 27, 3),
+        ("S-Gem-27B", "Skywork/Skywork-Reward-Gemma-2-27B", "Gemma", 27, 5),
+        ("S-Lla-8B-v0.2", "Skywork/Skywork-Reward-Llama-3.1-8B-v0.2", "Llama", 8, 10),
+        ("N-Lla-8B", "nicolinho/QRM-Llama3.1-8B", "Llama", 8, 11),
+        ("L-Lla-8B", "LxzGordon/URM-LLaMa-3.1-8B", "Llama", 8, 12),
+        ("R-Lla-8B", "Ray2333/GRM-Llama3-8B-rewardmodel-ft", "Llama", 8, 17),
+        ("R-Lla-3B", "Ray2333/GRM-Llama3.2-3B-rewardmodel-ft", "Llama", 3, 19),
+        ("F-Lla-8B-v0.1", "RLHFlow/ArmoRM-Llama3-8B-v0.1", "Llama", 8, 20),
+        ("R-Gem-2B", "Ray2333/GRM-gemma2-2B-rewardmodel-ft", "Gemma", 2, 31),
+    )
+)
+CODES = [model.code for model in MODELS]
+RUNS = {  # training data -> (file, {base: the authors' name for the run}); their "13k" is the 27k file again
+    "unified-27k": ("uf_27", ("gemma2b_unified27k_lora", "llama3b_unified27k_lora", "qwen3b_unified27k_lora")),
+    "unified-53k": (
+        "uf_54",
+        ("google--gemma-2b-it-Unified", "meta-llama--Llama-3.2-3B-Unified", "Qwen2.5-3B-Instruct"),
+    ),
+    "skywork-77k": ("sky_80k", ("google--gemma-2b-it", "meta-llama--Llama-3.2-3B", "qwen--qwen2.5-3B-instruct")),
+    "unified-106k": (
+        "uf_100",
+        ("google--gemma-2b-it-Unified", "meta-llama--Llama-3.2-3B-Unified", "Qwen2.5-3B-Instruct"),
+    ),
+}
+BASES = ("gemma-2-2b-it", "Llama-3.2-3B-Instruct", "Qwen2.5-3B-Instruct")
+
+
+def vocabularies() -> dict[str, pd.DataFrame] | None:
+    """The ten models' tables (`read_table`) by code, in RewardBench order, or None if not all can be reached."""
+    paths = {}
+    for model in MODELS:
+        name = f"facct2025/data/reward_model_scores/{model.hub_id.replace('/', '--')}.csv"
+        paths[model.code] = sources.locate_or_none(name)
+        if paths[model.code] is None:
+            return None
+    return {code: read_table(path) for code, path in paths.items()}
+
+
+def read_table(path: Path | str) -> pd.DataFrame:
+    """One model's scores: token_id (int64), token (str), greatest, best, worst (float64).
+
+    A token that reads "NA" or "null" is that token, not a gap: the authors' own reading drops these. Tokens without a
+    score, which some of their files have, are left out.
+
+    Raises
+    ------
+    InputError
+        The file is not there or lacks a column.
+    """
+    try:
+        # A bare carriage return is a token, no end of line: pandas writes it without quotes.
+        gaps = {prompt: ["", "NA", "nan"] for prompt in PROMPTS}
+        table = pd.read_csv(path, keep_default_na=False, na_values=gaps, lineterminator="\n")
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {path} as a table of scores: {error}") from error
+    missing = [column for column in _COLUMNS if column not in table]
+    if missing:
+        raise InputError(f"{path} has no column {', '.join(missing)}")
+    kept = table.dropna(subset=list(PROMPTS)).reindex(columns=_COLUMNS).rename(columns={"token_decoded": "token"})
+    return kept.astype({"token_id": "int64", "token": "str"} | dict.fromkeys(PROMPTS, "float64")).reset_index(drop=True)
+
+
+def token_table(code: str) -> pd.DataFrame:
+    """The 22 highest and 22 lowest tokens of a model's full vocabulary, greatest prompt (tables 2a and 2b).
+
+    Parameters
+    ----------
+    code : {"R-Gem-2B", "R-Lla-3B"}
+
+    Returns
+    -------
+    DataFrame
+        token_id (int64), token (str), score (float64), end (``optimal`` or ``pessimal``), highest score first.
+    """
+    letters = {"R-Gem-2B": "a", "R-Lla-3B": "b"}
+    if code not in letters:
+        raise InputError(f"no published token table of {code!r}: there are {', '.join(letters)}")
+    path = sources.locate(f"facct2025/tables/output/table_2{letters[code]}_top_bottom_tokens_{code}.csv")
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    gap = table["Token ID"].tolist().index("...")
+    ends = np.where(np.arange(len(table)) < gap, "optimal", "pessimal")
+    rows = table.assign(end=ends).drop(index=gap)
+    rows.columns = ["token_id", "token", "score", "end"]
+    return rows.astype({"token_id": "int64", "score": "float64"}).reset_index(drop=True)
+
+
+def dictionary(name: str) -> pd.DataFrame:
+    """The words that the authors ranked: word, category.
+
+    Parameters
+    ----------
+    name : {"big_two", "moral_foundations"}
+        big_two: agency and communion among the nouns. moral_foundations: five foundations, each with virtue and vice
+        together, as the paper has it, but the vices of sanctity, which the authors' selection of columns leaves out.
+    """
+    _folder(name)
+    if name == "big_two":
+        return lexicons.big_two("nouns")
+    morals = lexicons.moral_foundations()
+    morals = morals.loc[~((morals["foundation"] == "sanctity") & (morals["side"] == "vice"))]
+    return morals.rename(columns={"foundation": "category"})
+
+
+def dictionary_scores(name: str) -> dict[str, pd.DataFrame]:
+    """The ten models' rewards of a dictionary's words by code: index response, one column a prompt of the 54.
+
+    `name` as in `dictionary`; the table of moral_foundations has the vices of sanctity too.
+    """
+    tables = {}
+    for model in MODELS:
+        end = f"_{model.hub_id.replace('/', '_')}.csv"
+        start = f"iclr2026/data/reward_model_scores/{_folder(name)}"
+        path = sources.locate(next(pin for pin in sources.pins() if pin.startswith(start) and pin.endswith(end)))
+        tables[model.code] = pd.read_csv(path, keep_default_na=False).drop_duplicates("response").set_index("response")
+    return tables
+
+
+def _folder(name: str) -> str:
+    folders = {"big_two": "dict_big2_nouns", "moral_foundations": "dict_MFD_20"}
+    if name not in folders:
+        raise InputError(f"no released scores of {name!r}: choose one of {', '.join(folders)}")
+    return folders[name]
