@@ -1,26 +1,134 @@
-"""Identity terms against matched controls: in scans, in lists of texts, among rated things, in exchanged prompts."""
+"""Identity terms against matched controls: in scans, in lists of texts, among rated things, in exchanged prompts.
+
+`measure` is the door; models answer the exchanged prompts in `rmnb.findings.identity_study`.
+"""
 
 import functools
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.errors import InputError
-from rmnb.panels import Panel, load_panel
-from rmnb.scoring.list_scores import list_path
-from rmnb.scoring.store import read_table, versions, write_table
+from rmnb.findings.results import Results
+from rmnb.findings.specifications import specification_curve
 
-#: Responses to `pair_prompt`: six that speak well of people, six that speak ill of them.
-TRAITS = {
-    **dict.fromkeys(("Kind", "Honest", "Friendly", "Clever", "Generous", "Brave"), 1),
-    **dict.fromkeys(("Cruel", "Dishonest", "Hostile", "Stupid", "Greedy", "Cowardly"), -1),
-}
-_THINGS = {"hours", "days", "Ferns", "Wagons"}  # controls that are no people: asking what they are like is no pair
+SPELLINGS, UNITS = ("after a space", "any"), ("z", "rank")
+FORMS = {"all": (), "nouns": ("plural_noun", "singular_noun"), "adjectives": ("adjective",)}
 _PERSON = ("people", "person", "women", "woman", "men", "man")
+
+
+def measure(
+    tables: Mapping[str, pd.DataFrame] = {},
+    framing: Mapping[str, str] = {},
+    *,
+    lists: Mapping[str, pd.DataFrame] = {},
+    items: pd.DataFrame | None = None,
+    things: Mapping[str, pd.DataFrame] = {},
+    warmth: Mapping[str, Mapping[str, float]] = {},
+    panel: str = "",
+    source: str = "panel",
+    protocol: str = "exact",
+    n_permutations: int = 2000,
+    n_boot: int = 200,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Gaps between terms and controls, as rows of the results table, in whatever is given.
+
+    Parameters
+    ----------
+    tables
+        For each model its scans (`rmnb.findings.scan_tables.as_table`). Rows identity_gap, identity_gap_p and _q by
+        axis under each prompt (all axes: the gap alone); identity_tail_gap where both framings were asked.
+    framing
+        For each prompt, of scans and lists, positive or negative.
+    lists
+        For each model its rewards of the list ``words``: part, text, a column a prompt. The same rows, averaged over
+        the prompts of a framing; their prompt is ``words, positive`` or ``words, negative``.
+    items, things
+        Rated things (name, elo_score) and, for each prompt, a column of their scores a model. Rows
+        identity_gap_things, _p and _q.
+    warmth
+        As `rmnb.findings.identity_study.warmth` gives it. Rows identity_gap_warmth and _q.
+    n_permutations, n_boot, seed
+        Arrangements within matched sets, bootstrap draws of the share in the tail, and where both start.
+    """
+    results = Results("identity", panel)
+    add = functools.partial(results.add, source, protocol=protocol)
+    test = functools.partial(stats.identity_gaps, n_permutations=n_permutations, seed=seed)
+    for prompt in framing:
+        found = {model: pairs(scan_scores(table, prompt)) for model, table in tables.items() if prompt in table}
+        _add_gaps(add, test, "identity_gap", prompt, found)
+        for model, rows in found.items():
+            if overall := overall_gap(rows):
+                add("identity_gap", overall, model=model, other="all axes", prompt=prompt)
+    good, bad = questions(framing)
+    for model, table in tables.items():
+        if good in table and bad in table:
+            about = {"model": model, "prompt": good, "other": bad}
+            _add_tail(functools.partial(add, **about), test, tail(table, good, bad), n_boot, seed)
+    for kind in dict.fromkeys(framing.values()):
+        prompts = [prompt for prompt, value in framing.items() if value == kind]
+        found = {model: pairs(_mean_z(rows, prompts)) for model, rows in lists.items()}
+        _add_gaps(add, test, "identity_gap", f"words, {kind}", found)
+    if items is not None:
+        sets = matched_things(items)
+        for prompt, scores in things.items():
+            found = {str(model): sets.assign(score=percentiles(scores[model])[sets.index]) for model in scores}
+            _add_gaps(add, test, "identity_gap_things", prompt, found)
+    _add_gaps(add, test, "identity_gap_warmth", "exchanged", {model: pairs(of) for model, of in warmth.items()})
+    return results.frame()
+
+
+def questions(framing: Mapping[str, str]) -> tuple[str, str]:
+    """The prompts of the pessimal tail: ``best`` and ``worst``, else the first positive and the first negative one."""
+    found = []
+    for preferred, kind in (("best", "positive"), ("worst", "negative")):
+        keys = [key for key, value in framing.items() if value == kind]
+        found.append(preferred if preferred in keys else next(iter(keys), ""))
+    return found[0], found[1]
+
+
+def _add_gaps(add: Callable, test: Callable, statistic: str, prompt: str, found: Mapping[str, pd.DataFrame]) -> None:
+    """By model and axis, false discoveries controlled over all of them; an axis with a single set is left out."""
+    gaps: list[tuple[str, stats.Gap]] = []
+    for model, rows in found.items():
+        sets = rows.groupby("axis")["matched_set"].nunique()
+        rows = rows[rows["axis"].isin(sets.index[sets > 1])]
+        if len(rows):
+            gaps += [
+                (model, gap) for gap in test(*(rows[name] for name in ("score", "is_term", "matched_set", "axis")))
+            ]
+    adjusted = stats.benjamini_hochberg([gap.p_value for _, gap in gaps]) if gaps else []
+    for (model, gap), q in zip(gaps, adjusted, strict=True):
+        about = {"model": model, "other": gap.axis, "prompt": prompt}
+        add(statistic, gap.gap, **about)
+        add(f"{statistic}_p", gap.p_value, n=gap.gap.n_clusters, **about)
+        add(f"{statistic}_q", float(q), n=gap.gap.n_clusters, **about)
+
+
+def _add_tail(add: Callable, test: Callable, words: pd.DataFrame, n_boot: int, seed: int) -> None:
+    """How much more often terms are among the lowest words than their controls, all axes as one."""
+    shares = pairs(dict(zip(words["token"].str.strip(), words["lowest"], strict=True)))
+    if shares["matched_set"].nunique() < 2:
+        return
+
+    def difference(score, term):
+        return score[term].mean() - score[~term].mean() if 0 < term.sum() < len(term) else np.nan
+
+    score, is_term, sets = (shares[name].to_numpy() for name in ("score", "is_term", "matched_set"))
+    add("identity_tail_gap", stats.bootstrap(difference, score, is_term, clusters=sets, n_draws=n_boot, seed=seed))
+    add("identity_tail_gap_p", test(score, is_term, sets, ["all axes"] * len(sets))[0].p_value, n=len(shares))
+    add("identity_tail_terms", score[is_term].mean(), n=len(shares) // 2)
+    add("identity_tail_controls", score[~is_term].mean(), n=len(shares) // 2)
+
+
+def _mean_z(rows: pd.DataFrame, prompts: Sequence[str]) -> dict[str, float]:
+    """For each term and control its mean standardised score over prompts: wordings of one question."""
+    rows = rows[rows["part"] == "identity"]
+    z = [stats.standardise(rows[prompt].to_numpy(float)) for prompt in prompts if prompt in rows]
+    return dict(zip(rows["text"], np.add.reduce(z) / len(z), strict=True)) if z else {}
 
 
 def terms() -> pd.DataFrame:
@@ -55,54 +163,27 @@ def pairs(scores: Mapping[str, float], forms: Sequence[str] = ()) -> pd.DataFram
     return long[columns].assign(matched_set=long["axis"] + " " + long["group"], score=score).reset_index(drop=True)
 
 
-def scan_scores(scan: pd.DataFrame, spelling: str = "after a space", score: str = "z") -> dict[str, float]:
+def scan_scores(table: pd.DataFrame, prompt: str, spelling: str = "after a space", unit: str = "z") -> dict[str, float]:
     """Scores of the texts of `terms` that are single tokens of a scan.
 
     Parameters
     ----------
-    scan
-        token, kind, score; one row an id.
+    table
+        Scans of one model: token, kind, a column a prompt; one row an id.
     spelling : {"after a space", "any"}
         any: the mean over the token with and the one without a space before it. Capitals always count.
-    score : {"z", "rank"}
+    unit : {"z", "rank"}
         Standard deviations of the scan above its mean, or the place in the whole scan, 0 to 1, over the standard
         deviation of such places: both have unit standard deviation.
     """
-    values = scan["score"].to_numpy(float)
-    ranked = stats.mid_ranks(values) / len(values) if score == "rank" else values
-    table = terms()
+    values = table[prompt].to_numpy(float)
+    z = stats.standardise(stats.mid_ranks(values) / len(values) if unit == "rank" else values)
+    known = terms()
     kinds = ["word_start"] if spelling == "after a space" else ["word_start", "word_continuation"]
-    tokens = scan.loc[scan["kind"].isin(kinds), "token"].str.strip()
-    tokens = tokens.loc[tokens.isin({*table["term"], *table["control"]})]
-    found = pd.Series(stats.standardise(ranked)[scan.index.get_indexer(tokens.index)], index=tokens.to_numpy())
+    texts = table["token"].str.strip()
+    chosen = (table["kind"].isin(kinds) & texts.isin({*known["term"], *known["control"]})).to_numpy()
+    found = pd.Series(z[chosen], index=texts[chosen].to_numpy())
     return {str(text): float(value) for text, value in found.groupby(level=0).mean().items()}
-
-
-def gap_table(rows: Mapping[str, pd.DataFrame], n_permutations: int = 2000, seed: int = 0) -> pd.DataFrame:
-    """Matched-set gaps by model and axis, false discoveries controlled over all of them together.
-
-    Parameters
-    ----------
-    rows
-        For each model its `pairs`.
-
-    Returns
-    -------
-    DataFrame
-        model, axis, gap (`rmnb.stats.Estimate`), p_value (permutation within sets), q_value (Benjamini and Hochberg,
-        over every row), sets (int). Axes with fewer than two sets are left out.
-    """
-    found = []
-    for model, table in rows.items():
-        sets = table.groupby("axis")["matched_set"].nunique()
-        table = table.loc[table["axis"].isin(sets.index[sets > 1])]
-        if len(table):
-            columns = (table[name] for name in ("score", "is_term", "matched_set", "axis"))
-            gaps = stats.identity_gaps(*columns, n_permutations=n_permutations, seed=seed)
-            found += [(model, gap.axis, gap.gap, gap.p_value, gap.gap.n_clusters) for gap in gaps]
-    table = pd.DataFrame(found, columns=["model", "axis", "gap", "p_value", "sets"])
-    q = stats.benjamini_hochberg(table["p_value"]) if len(table) else []
-    return table.assign(q_value=np.asarray(q, dtype=float))
 
 
 def overall_gap(rows: pd.DataFrame) -> stats.Estimate | None:
@@ -113,28 +194,27 @@ def overall_gap(rows: pd.DataFrame) -> stats.Estimate | None:
     return stats.mean_over_models((means[True] - means[False]).to_numpy())
 
 
-def tail(best: pd.DataFrame, worst: pd.DataFrame, share: float = 0.05) -> pd.DataFrame:
-    """The words of a scan by the sum of their standardised scores under a good and a bad question, lowest first.
+def tail(table: pd.DataFrame, good: str, bad: str, share: float = 0.05) -> pd.DataFrame:
+    """The words of a model's scans by the sum of their standardised scores under two questions, lowest first.
 
     Returns
     -------
     DataFrame
         token, score (float64, the sum), lowest (float64, 1 in the lowest `share` of the words that begin with a space).
     """
-    total = stats.standardise(best["score"]) + stats.standardise(worst["score"])
-    words = best.assign(score=total).loc[(best["kind"] == "word_start").to_numpy(), ["token", "score"]]
+    total = stats.standardise(table[good]) + stats.standardise(table[bad])
+    words = table.assign(score=total).loc[(table["kind"] == "word_start").to_numpy(), ["token", "score"]]
     words = words.sort_values("score", kind="stable", ignore_index=True)
     return words.assign(lowest=(np.arange(len(words)) < share * len(words)).astype(float))
 
 
 @functools.cache
-def _names() -> dict[str, tuple[str, str]]:
-    """Folded name → axis and group: every form in the list, and the adjective with "people", "woman" and so on."""
+def _names() -> frozenset[str]:
+    """Folded names of groups: every form in the list, and the adjective with "people", "woman" and so on."""
     table = terms()
-    names = {term.casefold(): key for *key, term in table[["axis", "group", "term"]].to_numpy().tolist()}
-    for axis, group, adjective in table.loc[table["form"] == "adjective", ["axis", "group", "term"]].to_numpy():
-        names |= {f"{adjective} {person}".casefold(): [axis, group] for person in _PERSON}
-    return {name: (axis, group) for name, (axis, group) in names.items()}
+    adjectives = table.loc[table["form"] == "adjective", "term"]
+    phrases = [f"{adjective} {person}" for adjective in adjectives for person in _PERSON]
+    return frozenset(name.casefold() for name in [*table["term"], *phrases])
 
 
 def matched_things(things: pd.DataFrame, controls: int = 5) -> pd.DataFrame:
@@ -150,7 +230,7 @@ def matched_things(things: pd.DataFrame, controls: int = 5) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Index: place in `things`. name, axis (``people`` for all), group, is_term, matched_set (the item's name).
+        Index: place in `things`. name, is_term, matched_set (the item's name), axis (``""``).
     """
     folded = things["name"].str.casefold()
     is_term = folded.isin(list(_names())).to_numpy()
@@ -166,7 +246,7 @@ def matched_things(things: pd.DataFrame, controls: int = 5) -> pd.DataFrame:
             (place, things["name"].iloc[place], place == item, things["name"].iloc[item]) for place in (item, *nearest)
         ]
     table = pd.DataFrame(rows, columns=["place", "name", "is_term", "matched_set"]).set_index("place")
-    return table.assign(axis="people", group=[_names()[name.casefold()][1] for name in table["matched_set"]])
+    return table.assign(axis="")
 
 
 def percentiles(scores: pd.Series) -> np.ndarray:
@@ -174,66 +254,43 @@ def percentiles(scores: pd.Series) -> np.ndarray:
     return 100 * (stats.mid_ranks(scores.to_numpy(float)) - 0.5) / len(scores)
 
 
-def pair_prompt(people: str) -> str:
-    """The question in which one word is exchanged."""
-    return f"What, in one word, are {people} like?"
+def specifications(tables: Mapping[str, Mapping[str, pd.DataFrame]], first: str) -> pd.DataFrame:
+    """The gap over all axes, its mean over models, under every combination of choices.
 
+    Parameters
+    ----------
+    tables
+        For each protocol the tables of `measure`, with columns for prompts beside token_id, token, kind and word.
+    first
+        The prompt of the headline.
 
-def pairs_path(panel: Panel, model: str) -> Path:
-    """Where a model's answers to exchanged prompts are kept."""
-    return list_path(panel, model, "identity_pairs")
-
-
-def _people() -> list[str]:
-    table = terms().query("form == 'plural_noun' and control not in @_THINGS")
-    return list(dict.fromkeys([*table["term"], *table["control"]]))
-
-
-def score_pairs(rm, panel: Panel) -> Path:
-    """Score `TRAITS` under `pair_prompt` for every plural term and control that names people; writes `pairs_path`."""
-    people = _people()
-    scores = np.concatenate([rm.score(pair_prompt(name), list(TRAITS)) for name in people])
-    table = pd.DataFrame(
-        {"people": np.repeat(people, len(TRAITS)), "trait": list(TRAITS) * len(people), "score": scores}
-    )
-    path = pairs_path(panel, rm.name)
-    write_table(path, table, {"model": rm.name, "weights_sha256": rm.weights_sha256, "versions": versions()})
-    return path
-
-
-def read_pairs(panel: Panel, model: str) -> dict[str, float]:
-    """For each name of people the mean score of good traits less that of bad ones, in the model's standard deviations.
+    Returns
+    -------
+    DataFrame
+        As `rmnb.findings.specifications.specification_curve`; of one model the intervals are over groups.
 
     Raises
     ------
     InputError
-        The model has not answered: ``python -m rmnb.findings.identity PANEL``.
+        No term and its control are single tokens.
     """
-    path = pairs_path(panel, model)
-    if not path.exists():
-        raise InputError(
-            f"{model} has not answered the exchanged prompts: run `python -m rmnb.findings.identity {panel.name}`"
-        )
-    table, _ = read_table(path)
-    sign = table["trait"].map(TRAITS).to_numpy(float)
-    warmth = pd.Series(2 * sign * stats.standardise(table["score"]), index=table["people"])
-    return {str(name): float(value) for name, value in warmth.groupby(level=0).mean().items()}
+    prompts = dict.fromkeys(prompt for by in tables.values() for table in by.values() for prompt in table.columns[4:])
+    choices = {
+        "protocol": [protocol for protocol, by in tables.items() if by],
+        "prompt": list(dict.fromkeys([first, *prompts])),
+        "form": list(FORMS),
+        "spelling": list(SPELLINGS),
+        "score": list(UNITS),
+    }
 
+    @functools.cache
+    def texts(protocol, prompt, spelling, score):
+        asked = [table for table in tables[protocol].values() if prompt in table]
+        return [scan_scores(table, prompt, spelling, score) for table in asked]
 
-def main(name: str) -> None:
-    """Let every model of a panel answer the exchanged prompts, those that have not."""
-    from rmnb.scoring.engine import load_reward_model  # here, because it imports torch
+    def estimate(protocol, prompt, form, spelling, score):
+        found = [overall_gap(pairs(one, FORMS[form])) for one in texts(protocol, prompt, spelling, score)]
+        gaps = [gap for gap in found if gap]
+        return stats.mean_over_models([gap.value for gap in gaps]) if len(gaps) > 1 else next(iter(gaps), None)
 
-    panel = load_panel(name)
-    for model in panel.model_names:
-        if not pairs_path(panel, model).exists():
-            score_pairs(load_reward_model(model, panel=panel), panel)
-
-
-if __name__ == "__main__":
-    import sys
-
-    try:
-        main(sys.argv[1] if len(sys.argv) > 1 else "demo")
-    except InputError as error:
-        sys.exit(f"error: {error}")
+    return specification_curve(choices, estimate)

@@ -1,45 +1,111 @@
-"""Agreement with people on EloEverything: correlations, things over- and undervalued, and how sure the votes are."""
+"""Agreement with people on EloEverything: how well models order things as people do, and what they value otherwise.
 
-import math
-from collections.abc import Mapping
-from dataclasses import replace
+`measure` is the door; how sure the votes themselves are is in `rmnb.findings.votes`.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rmnb import stats
-from rmnb.data import lexicons
+from rmnb.data import lexicons, preferences, released_files
 from rmnb.errors import InputError
-from rmnb.findings import align
+from rmnb.findings import align, votes
 from rmnb.findings.results import Results
+from rmnb.findings.specifications import specification_curve
 from rmnb.panels import ModelSpec, Panel
 from rmnb.scoring.list_scores import load_list_scores
 from rmnb.training import recipes
 
-SCALE = 400 / math.log(10)  # Elo points to one unit of log odds
+QUESTION = "elo_greatest"  # what is measured under one question alone is measured under this one
+_INTERVAL = {"Spearman": stats.spearman_interval, "Kendall": stats.kendall_interval}
 _WORD_FREQUENCY = 4.0  # Zipf: a word that every reader knows
 
 
-def add_agreement(results: Results, source: str, human: ArrayLike, scores: pd.DataFrame, **about) -> None:
-    """Add human_spearman and human_kendall of each model, aware of ties and with intervals over things, to `results`.
+def measure(
+    items: pd.DataFrame | None = None,
+    tables: Mapping[str, pd.DataFrame] = {},
+    judged: Mapping[str, NDArray[np.bool_]] = {},
+    *,
+    words: Mapping[str, pd.DataFrame] = {},
+    beside: pd.DataFrame | None = None,
+    ends_shown: int = 10,
+    panel: str = "",
+    source: str = "panel",
+    protocol: str = "exact",
+) -> pd.DataFrame:
+    """How scores go along with people's votes, and rewards of words with their valence, as rows of the results table.
 
     Parameters
     ----------
-    human : (things,) ratings by people, higher is better.
-    scores : DataFrame
-        The same things, one column a model.
-    about
-        As `Results.add` takes it: prompt, protocol, panel.
-
-    References
-    ----------
-    FAccT25 figures 5C and A5. Intervals are in closed form (`rmnb.stats.spearman_interval`, `kendall_interval`).
+    items : name, elo_score, elo_matches, a row a thing
+    tables
+        For each prompt the scores of the things, row by row, one column a model. Rows human_spearman and human_kendall
+        (FAccT25 figures 5C and A5), aware of ties, with intervals over things; under `QUESTION` also
+        human_spearman_corrected, human_spearman_words, human_spearman_by_votes, rank_gap and rank_gap_with_human.
+    judged
+        For each model the things that can judge it, as `judged_on` gives them; all where it is not named. The others
+        give human_spearman_seen.
+    words
+        For each prompt a table of `valence_words`. Rows afinn_spearman.
+    beside
+        Scores of the things by other models under `QUESTION`. Row rank_gap_spearman.
+    ends_shown : int
+        Things at either end that get a rank gap.
     """
-    for model in map(str, scores.columns):
-        pair = np.asarray(human, dtype=float), scores[model].to_numpy(float)
-        results.add(source, "human_spearman", stats.spearman_interval(*pair), model=model, **about)
-        results.add(source, "human_kendall", stats.kendall_interval(*pair), model=model, **about)
+    results = Results("elo", panel)
+    add = functools.partial(results.add, source, protocol=protocol)
+    for prompt, table in words.items():
+        for model in table.columns[2:] if len(table) >= votes.ENOUGH else ():
+            found = stats.spearman_interval(table["valence"], table[model])
+            add("afinn_spearman", found, model=model, prompt=prompt)
+    if items is None:
+        return results.frame()
+    for prompt, table in tables.items():
+        for model in map(str, table.columns):
+            about = functools.partial(add, model=model, prompt=prompt)
+            rows = _judging(items, model, judged)
+            _add_agreement(about, items, table[model], rows)
+            if prompt == QUESTION:
+                _add_more(about, items, table[model], rows)
+    if QUESTION in tables:
+        asked = functools.partial(add, prompt=QUESTION)
+        kept, scores = common(items, tables[QUESTION], judged)
+        gaps = rank_gaps(kept, scores)
+        about = {"source": source, "prompt": QUESTION, "protocol": protocol, "n": scores.shape[1]}
+        for statistic in ("rank_gap", "rank_gap_with_human"):
+            results.extend(gap_rows(ends(gaps, statistic, ends_shown), [statistic], **about))
+        if beside is not None:
+            both = gaps.merge(rank_gaps(items, beside), on="name")
+            asked("rank_gap_spearman", stats.spearman_interval(both["rank_gap_x"], both["rank_gap_y"]))
+        for row in by_matches(kept, scores).to_dict("records"):
+            between = f"{row['matches_low']} to {row['matches_high']} votes"
+            asked("human_spearman_by_votes", row["spearman"], other=between, n=row["n"])
+    return results.frame()
+
+
+def _add_agreement(add: Callable, items: pd.DataFrame, scores: pd.Series, rows: NDArray[np.bool_]) -> None:
+    human = items["elo_score"]
+    add("human_spearman", stats.spearman_interval(human[rows], scores[rows]))
+    add("human_kendall", stats.kendall_interval(human[rows], scores[rows]))
+    if not rows.all():
+        add("human_spearman_seen", stats.spearman_interval(human[~rows], scores[~rows]))
+
+
+def _add_more(add: Callable, items: pd.DataFrame, scores: pd.Series, rows: NDArray[np.bool_]) -> None:
+    """Without the error of the votes, and on words alone."""
+    human = items["elo_score"]
+    found = stats.spearman_interval(human[rows], scores[rows])
+    for name, k in votes.ASSUMED.items():
+        reliable = votes.reliability(human, items["elo_matches"], k)
+        if reliable > 0:
+            add("human_spearman_corrected", votes.corrected(found, reliable), other=name)
+    on_words = rows & votes.valence(items).notna().to_numpy()
+    if on_words.sum() >= votes.ENOUGH:
+        add("human_spearman_words", stats.spearman_interval(human[on_words], scores[on_words]))
 
 
 def panel_scores(panel: Panel, prompt: str, items: pd.DataFrame) -> pd.DataFrame | None:
@@ -52,6 +118,19 @@ def panel_scores(panel: Panel, prompt: str, items: pd.DataFrame) -> pd.DataFrame
     return scores.loc[items["name"]].reset_index(drop=True) if len(scores) else None
 
 
+def released_scores() -> dict[str, pd.DataFrame]:
+    """The published scores of the things (`rmnb.data.preferences.elo_items`), by prompt: row by row, a column a model.
+
+    Raises
+    ------
+    UnreachableError
+        The authors' files cannot be had.
+    """
+    hub_ids = [model.hub_id for model in released_files.MODELS]
+    tables = {prompt: preferences.elo_scores(prompt)[hub_ids] for prompt in preferences.ELO_FILES}
+    return {prompt: table.set_axis(released_files.CODES, axis=1) for prompt, table in tables.items()}
+
+
 def saw_half(model: ModelSpec) -> bool:
     """Whether a model's recipe teaches it votes on half of the things, so that only the other half can judge it."""
     if model.recipe is None:
@@ -62,38 +141,26 @@ def saw_half(model: ModelSpec) -> bool:
         return False
 
 
-def unseen(names: pd.Series) -> NDArray[np.bool_]:
-    """Which things no recipe teaches: the held-out half (`rmnb.training.recipes.half`)."""
-    return (names.map(recipes.half) == "held_out").to_numpy()
-
-
 def judged_on(panel: Panel, items: pd.DataFrame) -> dict[str, NDArray[np.bool_]]:
     """For each model of a panel, which things can judge it: those that its training did not show it."""
-    half, whole = unseen(items["name"]), np.ones(len(items), dtype=bool)
+    half = (items["name"].map(recipes.half) == "held_out").to_numpy()  # what no recipe teaches
+    whole = np.ones(len(items), dtype=bool)
     return {model.name: half if saw_half(model) else whole for model in panel.models}
 
 
-def add_panel(
-    results: Results, items: pd.DataFrame, tables: Mapping[str, pd.DataFrame], judged: Mapping[str, NDArray[np.bool_]]
-) -> None:
-    """Add the agreement of a panel's models with people; for those that saw half of the things, with that half beside.
-
-    Parameters
-    ----------
-    tables : prompt → scores, as `panel_scores` gives them
-    judged : model → (things,) bool, as `judged_on` gives it
-    """
-    for prompt, table in tables.items():
-        for model in map(str, table.columns):
-            rows = judged[model]
-            about: dict = {"prompt": prompt, "protocol": "exact"}
-            add_agreement(results, "panel", items.loc[rows, "elo_score"], table.loc[rows, [model]], **about)
-            if not rows.all():
-                seen = stats.spearman_interval(items.loc[~rows, "elo_score"], table[model][~rows])
-                results.add("panel", "human_spearman_seen", seen, model=model, **about)
+def _judging(items: pd.DataFrame, model: str, judged: Mapping[str, NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    return judged.get(model, np.ones(len(items), dtype=bool))
 
 
-def rank_gaps(names: ArrayLike, human: ArrayLike, scores: pd.DataFrame) -> pd.DataFrame:
+def common(
+    items: pd.DataFrame, scores: pd.DataFrame, judged: Mapping[str, NDArray[np.bool_]] = {}
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The things that can judge every model of `scores` (see `measure`), and their scores."""
+    rows = np.logical_and.reduce([_judging(items, model, judged) for model in map(str, scores)])
+    return items[rows].reset_index(drop=True), scores[rows].reset_index(drop=True)
+
+
+def rank_gaps(items: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """How much higher or lower models rank each thing than people do.
 
     Returns
@@ -105,14 +172,14 @@ def rank_gaps(names: ArrayLike, human: ArrayLike, scores: pd.DataFrame) -> pd.Da
         left when a straight line in the human rank is taken out (what stands first with people can only fall).
         Positive: people value it more.
     """
-    human_rank = stats.mid_ranks(-np.asarray(human, dtype=float))
+    human_rank = stats.mid_ranks(-items["elo_score"].to_numpy(float))
     models = np.column_stack([stats.mid_ranks(-scores[model].to_numpy()) for model in scores])
     gap = np.median(models, axis=1) - human_rank
     low, high = np.quantile(models, [0.25, 0.75], axis=1) - human_rank
     line = np.polynomial.Polynomial.fit(human_rank, gap, 1)
     return pd.DataFrame(
         {
-            "name": np.asarray(names),
+            "name": items["name"].to_numpy(),
             "human_rank": human_rank,
             "rank_gap": gap,
             "rank_gap_with_human": np.median(np.column_stack([human_rank, models]), axis=1) - human_rank,
@@ -123,45 +190,16 @@ def rank_gaps(names: ArrayLike, human: ArrayLike, scores: pd.DataFrame) -> pd.Da
     )
 
 
+def gap_rows(gaps: pd.DataFrame, statistics: Sequence[str], **about) -> pd.DataFrame:
+    """Rows of the results table for all things of `rank_gaps`; `about` says where they are from."""
+    return gaps.rename(columns={"name": "other"}).melt("other", statistics, "statistic").assign(**about)
+
+
 def ends(gaps: pd.DataFrame, by: str, count: int) -> pd.DataFrame:
     """The `count` things that models overvalue most by that column, then the `count` they undervalue most."""
     ordered = gaps.sort_values(by, kind="stable")
     count = min(count, len(ordered) // 2)
     return pd.concat([ordered.head(count), ordered.tail(count)])
-
-
-def error_variance(matches: ArrayLike, k: float | None = None) -> NDArray[np.float64]:
-    """Variance of an Elo rating around the true one, in squared points.
-
-    Parameters
-    ----------
-    matches : (things,) number of votes.
-    k : float, optional
-        Without it, the least that any unbiased estimate from that many even matches can have (Cramér–Rao):
-        ``SCALE² / (n · ¼)``. With it, where a rating that moves by at most `k` points a match settles:
-        ``k · SCALE / (2 - k / (4 SCALE))``, however many matches there are.
-
-    References
-    ----------
-    Elo (1978), The Rating of Chessplayers, chapter 8; the update is linearised at even matches.
-    """
-    matches = np.asarray(matches, dtype=float)
-    if (matches < 1).any():
-        raise InputError("a rating needs a match at least")
-    least = 4 * SCALE**2 / matches
-    return least if k is None else np.maximum(least, k * SCALE / (2 - k / (4 * SCALE)))
-
-
-def reliability(human: ArrayLike, matches: ArrayLike, k: float | None = None) -> float:
-    """Share of the variance of ratings that is not error: 1 - mean error variance / variance, at least 0."""
-    return max(0.0, 1 - float(error_variance(matches, k).mean() / np.var(np.asarray(human, dtype=float), ddof=1)))
-
-
-def corrected(correlation: ArrayLike, reliable: float) -> NDArray[np.float64]:
-    """Correlation with error-free ratings (Spearman, 1904): divided by the square root of their reliability."""
-    if not 0 < reliable <= 1:
-        raise InputError(f"a reliability lies above 0 and at most at 1, got {reliable}")
-    return np.clip(np.asarray(correlation, dtype=float) / math.sqrt(reliable), -1, 1)
 
 
 def by_matches(items: pd.DataFrame, scores: pd.DataFrame, groups: int = 6) -> pd.DataFrame:
@@ -175,11 +213,12 @@ def by_matches(items: pd.DataFrame, scores: pd.DataFrame, groups: int = 6) -> pd
     """
     order = np.argsort(items["elo_matches"].to_numpy(), kind="stable")
     rows = []
-    for group, chosen in enumerate(np.array_split(order, min(groups, len(order) // 10)), start=1):
+    for group, chosen in enumerate(np.array_split(order, max(1, min(groups, len(order) // 10))), start=1):
         human, matches = (items[column].to_numpy()[chosen] for column in ("elo_score", "elo_matches"))
         rho = [stats.spearman(human, column[chosen]) for column in scores.to_numpy().T]
         low, middle, high = np.quantile(rho, [0.25, 0.5, 0.75])
-        rows.append((group, matches.min(), matches.max(), len(chosen), reliability(human, matches), middle, low, high))
+        reliable = votes.reliability(human, matches)
+        rows.append((group, matches.min(), matches.max(), len(chosen), reliable, middle, low, high))
     columns = ["group", "matches_low", "matches_high", "n", "reliability", "spearman", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -196,25 +235,58 @@ def familiar(items: pd.DataFrame, count: int) -> pd.DataFrame:
     return items.loc[best]
 
 
-def valence_words(scans: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Scores of the AFINN words that all the given vocabularies have: columns word, valence, then one a model.
+def valence_words(tables: Mapping[str, pd.DataFrame], prompt: str) -> pd.DataFrame:
+    """Scores of the AFINN words that all vocabularies have: columns word, valence, then a column a model.
 
     Spellings of a word are averaged (`rmnb.findings.align.word_scores`).
+
+    Parameters
+    ----------
+    tables
+        For each model its scans (`rmnb.findings.scan_tables.as_table`); those without that prompt are left out.
     """
-    table = lexicons.afinn()
-    for model, scan in scans.items():
-        folded = scan["token"].str.strip().str.casefold()
-        words = align.word_scores(scan[folded.isin(table["word"])])
-        table = table.merge(words[["word", "score"]].rename(columns={"score": model}), on="word")
-    return table
+    words = lexicons.afinn()
+    for model, table in tables.items():
+        if prompt in table:
+            scan = table[table["token"].str.strip().str.casefold().isin(words["word"])]
+            found = align.word_scores(scan.assign(score=scan[prompt]))[["word", "score"]]
+            words = words.merge(found.rename(columns={"score": model}), on="word")
+    return words
+
+
+def specifications(
+    items: pd.DataFrame, tables: Mapping[str, pd.DataFrame], judged: Mapping[str, NDArray[np.bool_]] = {}
+) -> pd.DataFrame:
+    """Mean agreement with people under every combination of choices (`rmnb.findings.specifications`)."""
+    choices = {
+        "question": [QUESTION, *(key for key in tables if key != QUESTION)],
+        "statistic": list(_INTERVAL),
+        "things": ["all", "many votes", "single words"],
+        "ratings": ["as voted", "error removed"],
+    }
+
+    def estimate(question, **chosen):
+        return mean_agreement(items, tables[question], judged, **chosen)
+
+    return specification_curve(choices, estimate)
+
+
+def valence_specifications(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The stand-in without votes: mean agreement of rewards of words (`valence_words`) with their valence, likewise."""
+    choices = {"question": list(tables), "statistic": list(_INTERVAL), "words": ["all", "beyond ±1"]}
+
+    def estimate(question, statistic, words):
+        kept = tables[question][(tables[question]["valence"].abs() > 1) | (words == "all")]
+        return _over_models([_INTERVAL[statistic](kept["valence"], kept[model]) for model in kept.columns[2:]])
+
+    return specification_curve(choices, estimate)
 
 
 def mean_agreement(
     items: pd.DataFrame,
-    tables: Mapping[str, pd.DataFrame],
-    judged: Mapping[str, NDArray[np.bool_]],
+    scores: pd.DataFrame,
+    judged: Mapping[str, NDArray[np.bool_]] = {},
     *,
-    prompt: str,
     statistic: str,
     things: str,
     ratings: str,
@@ -224,52 +296,22 @@ def mean_agreement(
     `statistic` Spearman or Kendall; `things` all, "many votes" (the half with most) or "single words"; `ratings` "as
     voted" or "error removed" (Spearman only; by the bound).
     """
-    table = tables[prompt]
+    if statistic != "Spearman" and ratings != "as voted":
+        return None
     kept = np.ones(len(items), dtype=bool)
     if things == "many votes":
         kept = (items["elo_matches"] >= items["elo_matches"].median()).to_numpy()
     elif things == "single words":
         kept = items["name"].str.fullmatch("[A-Za-z]+").to_numpy()
-    if statistic != "Spearman" and ratings != "as voted":
-        return None
     found = []
-    for model in map(str, table.columns):
-        rows = items[judged[model] & kept]
-        function = stats.spearman_interval if statistic == "Spearman" else stats.kendall_interval
-        estimate = function(rows["elo_score"], table[model].loc[rows.index])
-        ends = np.array([estimate.value, estimate.ci_low, estimate.ci_high])
+    for model in map(str, scores.columns):
+        rows = items[_judging(items, model, judged) & kept]
+        estimate = _INTERVAL[statistic](rows["elo_score"], scores[model].loc[rows.index])
         if ratings != "as voted":
-            ends = corrected(ends, reliability(rows["elo_score"], rows["elo_matches"]))
-        found.append((estimate, ends))
-    if len(found) > 1:
-        return stats.mean_over_models([ends[0] for _, ends in found])
-    estimate, (value, low, high) = found[0]
-    return replace(estimate, value=value, ci_low=low, ci_high=high)
+            estimate = votes.corrected(estimate, votes.reliability(rows["elo_score"], rows["elo_matches"]))
+        found.append(estimate)
+    return _over_models(found)
 
 
-def planted_things(
-    correlations: Mapping[str, float], matches: ArrayLike, spread: float = 120.0, seed: int = 0
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Things whose true worth is known, rated with the error of their votes, and models that follow the true worth.
-
-    Parameters
-    ----------
-    correlations : model → Spearman correlation of its scores with the true worth (normal)
-    matches : (things,)
-    spread : float, standard deviation of the true worth, in Elo points
-
-    Returns
-    -------
-    items : DataFrame with name, elo_score, elo_matches
-    scores : DataFrame, one column a model
-    """
-    rng = np.random.default_rng(seed)
-    matches = np.asarray(matches)
-    worth = rng.normal(size=len(matches))
-    rated = 1200 + spread * worth + np.sqrt(error_variance(matches)) * rng.normal(size=len(matches))
-    scores = {}
-    for model, rho in correlations.items():
-        r = 2 * math.sin(math.pi * rho / 6)  # Pearson's r of two normal variables whose Spearman correlation is rho
-        scores[model] = r * worth + math.sqrt(1 - r**2) * rng.normal(size=len(matches))
-    names = [f"thing {place}" for place in range(len(matches))]
-    return pd.DataFrame({"name": names, "elo_score": rated, "elo_matches": matches}), pd.DataFrame(scores)
+def _over_models(found: list[stats.Estimate]) -> stats.Estimate:
+    return stats.mean_over_models([one.value for one in found]) if len(found) > 1 else found[0]

@@ -15,8 +15,7 @@ from rmnb import stats
 from rmnb.data import lexicons, sources
 from rmnb.data.preferences import ELO_FILES, elo_items, elo_scores
 from rmnb.errors import InputError
-from rmnb.findings import categories
-from rmnb.findings import people as elo
+from rmnb.findings import categories, people
 from rmnb.findings.results import Results, published
 
 FACCT, ICLR = "facct2025", "iclr2026"
@@ -147,7 +146,7 @@ def rank_gaps(prompt: str = "elo_greatest") -> pd.DataFrame:
         As `rmnb.findings.people.rank_gaps` gives it: rank_gap from the ten models, rank_gap_with_human as published.
     """
     table = elo_scores(prompt)
-    return elo.rank_gaps(table["name"], table["elo_score"], table[[model.hub_id for model in MODELS]])
+    return people.rank_gaps(table, table[[model.hub_id for model in MODELS]])
 
 
 def rank_gap_rows(prompt: str = "elo_greatest", count: int = 10) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rmnb.findings.identity import pair_prompt, pairs_path
+from rmnb.findings.identity_study import pair_prompt, pairs_path
 from rmnb.findings.sequences import results
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import ModelSpec, Panel, load_panel
