@@ -1,63 +1,160 @@
-"""What changes when a question asks for the worst instead of the best, and what when only its wording changes.
+"""What changes when a question asks for the worst instead of the best.
 
-Tables are those of `rmnb.findings.asymmetry`: token_id, token, kind, word and a column of scores a prompt. Source of
-the questions: Christian et al. (2025), section 4 and figures 3 and 4; the 54 wordings are those of Christian et al.
-(2026).
+Tables are those of `rmnb.findings.scan_tables`: token_id, token, kind, word and a column of scores a prompt. Source of
+the questions: Christian et al. (2025), section 4 and figures 3 and 4.
 """
 
+import contextlib
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from rmnb import stats
-from rmnb.data import lexicons
-from rmnb.findings import align, released, scan_tables
-from rmnb.findings.results import Results
-from rmnb.panels import Panel, PromptSpec, load_prompts
-from rmnb.scoring.list_scores import list_path, read_list
+from rmnb.data import lexicons, released_files
+from rmnb.errors import InputError
+from rmnb.findings import align, asymmetry, scan_tables
+from rmnb.findings.results import Results, published
+from rmnb.findings.specifications import specification_curve
 from rmnb.stats.estimate import Estimate
 from rmnb.truth import planted
 
 PLANTED = planted.PlantedEffects(
     valence_positive=0.30, valence_negative=0.20, negative_framing=-0.6, word_sd=0.7, noise_sd=0.3
 )
-#: What two wordings of a question may differ in, with what is the same.
-CHANGES = ("style", "scope", "adjective", "framing")
-CONTRASTS = ("loss_aversion", "match", "damping")
+#: The pair of questions that the paper, its released scores and the planted ones share.
+BEST_WORST = ("best", "worst")
 _SIGNS = {  # of the turned slopes among good and bad words, asked for something good, then for something bad
     "loss_aversion": (-1, 1, -1, 1),
     "match": (1, -1, -1, 1),
     "damping": (1, 1, -1, -1),
 }
+CONTRASTS = tuple(_SIGNS)
 
 
-@dataclass(frozen=True)
-class Contrasts:
-    """Three contrasts of a model's four slopes over valence, turned so that following valence is positive.
+def measure(
+    tables: Mapping[str, pd.DataFrame],
+    framings: Mapping[str, str],
+    seeds: Sequence[tuple[str, str]] = (),
+    *,
+    n_boot: int = 200,
+    seed: int = 0,
+    panel: str = "",
+    source: str = "panel",
+    protocol: str = "exact",
+) -> pd.DataFrame:
+    """How far rankings turn with the question, along which axes, and the contrasts of the slopes over valence.
 
-    Attributes
+    Parameters
     ----------
-    loss_aversion : Estimate
-        Slope among bad words less slope among good words, mean of the framings.
-    match : Estimate
-        Slope among the words that answer the question less slope among the others, mean of the framings.
-    damping : Estimate
-        Slope asked for something good less slope asked for something bad, mean of good and bad words.
+    tables
+        Model → its scans, on any scale.
+    framings
+        Prompt → ``positive`` or ``negative``. What needs both framings is left out where there is one.
+    seeds
+        Pairs of models that differ in their seed alone, the noise of training.
+    n_boot, seed
+        Of the bootstrap of the share of variance.
+    panel, source, protocol
+        Where the scores are from, as `rmnb.findings.results` names it.
+
+    Returns
+    -------
+    DataFrame
+        Rows of the results table: framing_kendall and framing_spearman for every two prompts, noise_ceiling for
+        `seeds`, and for the pair of `opposites` framing_share_valence, afinn_spearman and frequency_spearman of its
+        difference and its sum, and the rows of `measure_contrasts` on standardised scores.
+
+    Raises
+    ------
+    InputError
+        No table, or vocabularies that share nothing.
     """
+    results = Results("framing", panel)
+    add = functools.partial(results.add, source, protocol=protocol)
+    shared = shared_scores(tables, list(framings))
+    word_of = next(iter(shared.values())).index.str.strip().str.casefold().to_numpy()
+    for model, (one, other) in itertools.product(tables, itertools.combinations(framings, 2)):
+        scores = shared[one][model].to_numpy(), shared[other][model].to_numpy()
+        about: dict = {"model": model, "prompt": one, "other": other}
+        add("framing_kendall", stats.kendall_interval(*scores, word_of), **about)
+        add("framing_spearman", stats.spearman(*scores), n=len(word_of), **about)
+    for (one, other), prompt in itertools.product(seeds, framings):
+        tau = stats.kendall_interval(shared[prompt][one], shared[prompt][other], word_of)
+        add("noise_ceiling", tau, model=one, other=other, prompt=prompt)
+    if pair := opposites(framings):
+        good, bad = pair
+        for model, table in tables.items():
+            halves = (shared[prompt][model].to_numpy(float) for prompt in pair)
+            drawn = stats.bootstrap(_share_of_valence, *halves, clusters=word_of, n_draws=n_boot, seed=seed)
+            add("framing_share_valence", drawn, model=model, prompt=good, other=bad)
+            turned = axes_of(table, good, bad)
+            for axis, sign in (("difference", "-"), ("sum", "+")):
+                for statistic, (value, n) in axis_meaning(turned, axis).items():
+                    add(statistic, value, model=model, prompt=good, other=f"{good} {sign} {bad}", n=n)
+        standardised = {model: scan_tables.on_scale(table, pair, "score") for model, table in tables.items()}
+        results.extend(measure_contrasts(standardised, pair, panel=panel, source=source, protocol=protocol))
+    return results.frame()
 
-    loss_aversion: Estimate
-    match: Estimate
-    damping: Estimate
+
+def measure_contrasts(
+    tables: Mapping[str, pd.DataFrame],
+    pair: tuple[str, str] = BEST_WORST,
+    *,
+    panel: str = "",
+    source: str = "panel",
+    protocol: str = "exact",
+) -> pd.DataFrame:
+    """Rows framing_loss_aversion, framing_match and framing_damping by model, their means over models, and p-values.
+
+    The p-value is that of flipping the signs of models, which are what the claim is about. A model with too few rated
+    words has no row. The unit is that of the scores, a point of valence.
+    """
+    results = Results("framing", panel)
+    add = functools.partial(results.add, source, prompt=pair[0], other=pair[1], protocol=protocol)
+    lexicon, found = scan_tables.afinn(), {}
+    for model, table in tables.items():
+        with contextlib.suppress(InputError):
+            found[model] = contrasts(*(scan_tables.rated(table, prompt, lexicon) for prompt in pair))
+    for name in CONTRASTS if found else ():
+        single = [of_model[name] for of_model in found.values()]
+        for model, estimate in zip(found, single, strict=True):
+            add(f"framing_{name}", estimate, model=model)
+        add(f"framing_{name}", stats.over_models(single))
+        if len(single) > 1:
+            test = stats.sign_flip_test([one.value for one in single])
+            add(f"framing_{name}_p", test.p_value, n=len(single))
+    return results.frame()
 
 
-def opposites(prompts: Sequence[PromptSpec]) -> tuple[str, str] | None:
+def measure_planted(models: Sequence[str], seed: int = 0) -> pd.DataFrame:
+    """Rows of the contrasts of planted models, and planted_effect: what they should be (`other` names which)."""
+    asks: dict[str, planted.Framing] = {"best": "positive", "worst": "negative"}
+    results = Results("framing", "planted")
+    tables = asymmetry.planted_tables(asks, models, seed, PLANTED)
+    results.extend(measure_contrasts(tables, panel="planted", source="planted"))
+    for name, value in planted_truth().items():
+        results.add("planted", "planted_effect", value, other=f"framing_{name}", prompt="best", protocol="exact")
+    return results.frame()
+
+
+def published_contrasts() -> pd.DataFrame:
+    """Rows of the contrasts that follow from the mean slopes that FAccT25 prints, which are of raw rewards."""
+    slope = published().query("finding == 'asymmetry'").set_index(["prompt", "statistic"])["value"]
+    halves = ((slope[prompt, "slope_positive"], slope[prompt, "slope_negative"]) for prompt in BEST_WORST)
+    results = Results("framing", released_files.FACCT)
+    for name, value in of_slopes(*halves).items():
+        results.add("published", f"framing_{name}", value, prompt="best", other="worst", protocol="published")
+    return results.frame()
+
+
+def opposites(framings: Mapping[str, str]) -> tuple[str, str] | None:
     """The keys of a question for something good and of one for something bad, best and worst if they are there."""
     chosen = []
-    for framing, wanted in (("positive", "best"), ("negative", "worst")):
-        keys = [prompt.key for prompt in prompts if prompt.framing == framing]
+    for wanted, framing in zip(BEST_WORST, ("positive", "negative"), strict=True):
+        keys = [prompt for prompt, kind in framings.items() if kind == framing]
         if not keys:
             return None
         chosen.append(wanted if wanted in keys else keys[0])
@@ -94,8 +191,13 @@ def axis_meaning(table: pd.DataFrame, axis: str) -> dict[str, tuple[float, int]]
     }
 
 
-def contrasts(good: pd.DataFrame, bad: pd.DataFrame) -> Contrasts:
+def contrasts(good: pd.DataFrame, bad: pd.DataFrame) -> dict[str, Estimate]:
     """The three contrasts of one model from one fit, so that a word under both questions counts once.
+
+    Each is of slopes over valence, turned so that following valence is positive. loss_aversion: slope among bad words
+    less slope among good words, mean of the framings. match: slope among the words that answer the question less slope
+    among the others, likewise. damping: slope asked for something good less slope asked for something bad, mean of good
+    and bad words.
 
     Parameters
     ----------
@@ -103,16 +205,12 @@ def contrasts(good: pd.DataFrame, bad: pd.DataFrame) -> Contrasts:
         word, valence, score of rated words, asked for something good and for something bad
         (`rmnb.findings.scan_tables.rated`).
     """
-    both = pd.concat([good.assign(asked=1.0), bad.assign(asked=-1.0)])
-    valence, asked = both["valence"].to_numpy(float), both["asked"].to_numpy()
-    columns, names = {}, []
-    for wanted, is_high in itertools.product((1.0, -1.0), (True, False)):
-        member = ((asked == wanted) & ((valence > 0) == is_high)).astype(float)
-        names.append(f"slope {wanted} {is_high}")
-        columns |= {f"level {wanted} {is_high}": member, names[-1]: member * valence * wanted}
-    fit = stats.least_squares(both["score"], columns, both["word"].to_numpy(), intercept=False)
-    weights = {name: dict(zip(names, np.array(signs) / 2, strict=True)) for name, signs in _SIGNS.items()}
-    return Contrasts(**{name: fit.contrast(weight) for name, weight in weights.items()})
+    both = pd.concat([good.assign(asked="good", sign=1), bad.assign(asked="bad", sign=-1)])
+    both["turned"] = both["sign"] * both["valence"]
+    both["part"] = np.where(both["valence"] > 0, "good words asked ", "bad words asked ") + both["asked"]
+    fit = stats.ols("score ~ 0 + part + part:turned", both, clusters="word")
+    names = [f"part[{words} words asked {asked}]:turned" for asked in ("good", "bad") for words in ("good", "bad")]
+    return {name: fit.contrast(dict(zip(names, np.array(signs) / 2, strict=True))) for name, signs in _SIGNS.items()}
 
 
 def of_slopes(good: tuple[float, float], bad: tuple[float, float]) -> dict[str, float]:
@@ -128,82 +226,74 @@ def planted_truth() -> dict[str, float]:
     return of_slopes(slopes, (turned * slopes[0], turned * slopes[1]))
 
 
-def add_contrasts(
-    results: Results, source: str, found: Mapping[str, Contrasts], pair: tuple[str, str], protocol: str = "exact"
-) -> None:
-    """Rows framing_loss_aversion, framing_match and framing_damping by model, their means over models, and p-values.
+def released_tables() -> dict[str, pd.DataFrame]:
+    """Tables of the ten published models over the dictionary words that AFINN rates, standardised over these.
 
-    The p-value is that of flipping the signs of models, which are what the claim is about.
+    Raises
+    ------
+    UnreachableError
+        The scores cannot be had.
     """
-    about: dict = {"prompt": pair[0], "other": pair[1], "protocol": protocol}
-    for name in CONTRASTS:
-        single = [getattr(one, name) for one in found.values()]
-        for model, estimate in zip(found, single, strict=True):
-            results.add(source, f"framing_{name}", estimate, model=model, **about)
-        results.add(source, f"framing_{name}", stats.over_models(single), **about)
-        if len(single) > 1:
-            test = stats.sign_flip_test([one.value for one in single])
-            results.add(source, f"framing_{name}_p", test.p_value, n=len(single), **about)
+    rated, tables = scan_tables.afinn()["word"], {}
+    for code, scores in released_files.dictionary_scores("moral_foundations").items():
+        scores = scores[scores.index.isin(rated)]
+        asked = {prompt: stats.standardise(scores[f"{prompt}_ever_one"]) for prompt in BEST_WORST}
+        tables[code] = pd.DataFrame({"token": scores.index, "kind": "word_start", "word": scores.index, **asked})
+    return tables
 
 
-def changes(scores: pd.DataFrame, prompts: Sequence[PromptSpec]) -> pd.DataFrame:
-    """How alike two wordings rank the same texts, for every pair that differs in one thing alone.
+_CORRELATIONS = {
+    "kendall": stats.kendall_tau,
+    "spearman": stats.spearman,
+    "pearson": lambda x, y: np.corrcoef(x, y)[0, 1],
+}
+
+
+def curve(tables: Mapping[str, Mapping[str, pd.DataFrame]], framings: Mapping[str, str]) -> pd.DataFrame | None:
+    """How far rankings turn, mean over models, under every combination of choices; None without both framings.
 
     Parameters
     ----------
-    scores : DataFrame
-        A row a text, a column a prompt; keys read ``adjective_scope_style``.
-    prompts
-        Of a factorial set such as ``iclr2026``; those without a column are left out.
+    tables
+        Protocol → model → table; the chapter's protocol first.
 
     Returns
     -------
     DataFrame
-        prompt, other (keys), change (one of `CHANGES`; adjective: another adjective of the same framing, framing: one
-        of the other), spearman (float64).
+        Of `rmnb.findings.specifications.specification_curve`; without intervals for a single model.
     """
-    known = [prompt for prompt in prompts if prompt.key in scores]
-    matrix = stats.spearman_matrix(scores[[prompt.key for prompt in known]].to_numpy(np.float64).T)
-    rows = []
-    for (i, one), (j, other) in itertools.combinations(enumerate(known), 2):
-        differ = [a != b for a, b in zip(one.key.split("_"), other.key.split("_"), strict=True)]
-        if sum(differ) == 1:
-            change = ("adjective", "scope", "style")[differ.index(True)]
-            change = "framing" if one.framing != other.framing else change
-            rows.append((one.key, other.key, change, matrix[i, j]))
-    return pd.DataFrame(rows, columns=["prompt", "other", "change", "spearman"])
+    pair = opposites(framings)
+    if pair is None:
+        return None
+    good, bad = pair
+
+    def turn(question: str, tokens: str, correlation: str, protocol: str) -> Estimate | None:
+        if not {question, bad} <= set(next(iter(tables[protocol].values()))):
+            return None
+        halves = [_chosen(table, tokens, [question, bad]).to_numpy().T for table in tables[protocol].values()]
+        values = [float(_CORRELATIONS[correlation](*half)) for half in halves]
+        if len(values) > 1:
+            return stats.mean_over_models(values)
+        return Estimate(values[0], np.nan, np.nan, np.nan, np.nan, 1, 1)
+
+    others = [prompt for prompt, framing in framings.items() if framing == "positive" and prompt != good]
+    choices = {
+        "question": [good, *others],
+        "tokens": ["all", "beginnings of words", "words with a valence", "words, spellings averaged"],
+        "correlation": list(_CORRELATIONS),
+        "protocol": list(tables),
+    }
+    return specification_curve(choices, turn)
 
 
-def list_tables(panel: Panel, name: str = "words") -> dict[str, pd.DataFrame]:
-    """For each model that has scored a list, its scores: a row a distinct text, a column a prompt."""
-    tables = {}
-    for model in panel.model_names:
-        path = list_path(panel, model, name)
-        if path.exists():
-            frame, _ = read_list(path)
-            tables[model] = frame.drop(columns="part").drop_duplicates("text").set_index("text")
-    return tables
+def _chosen(table: pd.DataFrame, tokens: str, prompts: list[str]) -> pd.DataFrame:
+    if tokens == "words, spellings averaged":
+        return table[table["kind"].isin(["word_start", "word_continuation"])].groupby("word")[prompts].mean()
+    if tokens == "beginnings of words":
+        return table.loc[table["kind"] == "word_start", prompts]
+    return table.loc[table["word"].isin(scan_tables.afinn()["word"]), prompts] if tokens != "all" else table[prompts]
 
 
-def add_changes(results: Results, source: str, tables: Mapping[str, pd.DataFrame], protocol: str) -> None:
-    """Rows wording_spearman by model and change: the median over pairs of wordings, with the middle 90 % of them."""
-    prompts = load_prompts("iclr2026")
-    for model, table in tables.items():
-        for change, values in changes(table, prompts).groupby("change", sort=False)["spearman"]:
-            low, high = values.quantile([0.05, 0.95])
-            about: dict = {"model": model, "other": change, "protocol": protocol, "n": len(values)}
-            results.add(source, "wording_spearman", values.median(), ci_low=low, ci_high=high, **about)
-
-
-def released_contrasts() -> dict[str, Contrasts]:
-    """The contrasts of the ten published models on the dictionary words that AFINN rates, standardised over these."""
-    lexicon, found = scan_tables.afinn(), {}
-    for model in released.MODELS:
-        scores = released.word_scores(model, "dict_MFD_20")
-        known = lexicon[lexicon["word"].isin(scores.index)]
-        halves = [
-            known.assign(score=stats.standardise(scores.loc[known["word"], key].to_numpy()))
-            for key in ("best_ever_one", "worst_ever_one")
-        ]
-        found[model.code] = contrasts(*halves)
-    return found
+def _share_of_valence(first: np.ndarray, second: np.ndarray) -> float:
+    """Share of the variance of two standardised columns along their difference."""
+    return (1 - np.corrcoef(first, second)[0, 1]) / 2
