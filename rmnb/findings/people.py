@@ -212,8 +212,9 @@ def by_matches(items: pd.DataFrame, scores: pd.DataFrame, groups: int = 6) -> pd
         rho with people: spearman, with low and high, the quartiles over models.
     """
     order = np.argsort(items["elo_matches"].to_numpy(), kind="stable")
+    distinct = items["elo_matches"].nunique()  # things of equally many votes are no two groups
     rows = []
-    for group, chosen in enumerate(np.array_split(order, max(1, min(groups, len(order) // 10))), start=1):
+    for group, chosen in enumerate(np.array_split(order, max(1, min(groups, len(order) // 10, distinct))), start=1):
         human, matches = (items[column].to_numpy()[chosen] for column in ("elo_score", "elo_matches"))
         rho = [stats.spearman(human, column[chosen]) for column in scores.to_numpy().T]
         low, middle, high = np.quantile(rho, [0.25, 0.5, 0.75])
@@ -306,6 +307,8 @@ def mean_agreement(
     found = []
     for model in map(str, scores.columns):
         rows = items[_judging(items, model, judged) & kept]
+        if len(rows) < votes.ENOUGH:
+            return None
         estimate = _INTERVAL[statistic](rows["elo_score"], scores[model].loc[rows.index])
         if ratings != "as voted":
             estimate = votes.corrected(estimate, votes.reliability(rows["elo_score"], rows["elo_matches"]))

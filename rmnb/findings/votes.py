@@ -16,7 +16,7 @@ from rmnb.findings.results import Results
 SCALE = 400 / math.log(10)  # Elo points to one unit of log odds
 #: How votes make ratings err: as little as can be, or by updates of at most K points (see `error_variance`).
 ASSUMED = {"bound": None, "K 16": 16.0, "K 32": 32.0}
-ENOUGH = 10  # words for a correlation
+ENOUGH = 10  # words or things for a correlation
 
 
 def measure(items: pd.DataFrame, *, panel: str = "", n_boot: int = 200, seed: int = 0) -> pd.DataFrame:

@@ -4,12 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.errors import InputError
-from rmnb.findings import identity
+from rmnb.findings import identity, identity_study
+from rmnb.findings.scan_tables import as_table
 from rmnb.panels import load_panel
+from rmnb.stats import benjamini_hochberg
 from rmnb.truth.planted import PlantedEffects, planted_scan
+
+FRAMING = {"best": "positive", "worst": "negative"}
 
 
 @pytest.fixture(scope="module")
@@ -24,52 +26,88 @@ def vocabulary():
 
 
 @pytest.fixture(scope="module")
-def scan(vocabulary):
+def table(vocabulary):
+    """A model that likes religions less, whichever of two questions it is asked."""
     effects = PlantedEffects(identity={"religion": -1.0}, log_frequency=0.1, length=-0.1, word_sd=0.4, noise_sd=0.1)
-    return planted_scan(vocabulary, effects, 3)
+    return as_table({prompt: planted_scan(vocabulary, effects, seed) for seed, prompt in enumerate(FRAMING, 3)})
 
 
-@pytest.mark.parametrize("spelling", ["after a space", "any"])
-def test_only_the_planted_axis_is_a_discovery(scan, spelling):
-    rows = {"one": identity.pairs(identity.scan_scores(scan, spelling))}
-    found = identity.gap_table(rows, n_permutations=999).set_index("axis")
-    truth = -1 / scan["score"].std(ddof=0)
-    religion = found.loc["religion", "gap"]
-    assert religion.ci_low < truth < religion.ci_high < 0
-    assert found.index[found["q_value"] < 0.05].tolist() == ["religion"]
-    assert (found["q_value"] >= found["p_value"]).all()
+def wide(rows):
+    return rows.pivot(index=["model", "prompt", "other"], columns="statistic", values="value")
 
 
-def test_false_discoveries_are_controlled_over_models_too(scan):
-    rows = identity.pairs(identity.scan_scores(scan))
-    one, ten = (identity.gap_table({str(i): rows for i in range(count)}, 500) for count in (1, 10))
-    expected = stats.benjamini_hochberg(ten["p_value"])
-    assert len(ten) == 10 * len(one) and ten["q_value"].to_numpy() == pytest.approx(expected)
+def test_the_planted_axis_comes_back_as_rows_of_one_model(table):
+    rows = identity.measure({"one": table}, FRAMING, panel="planted", n_permutations=999)
+    assert set(rows["panel"]) == {"planted"} and set(rows["source"]) == {"panel"}
+    found = wide(rows).loc[("one", "best")]
+    axes = found.drop(index=["all axes", "worst"])
+    assert axes.index[axes["identity_gap_q"] < 0.05].tolist() == ["religion"]
+    assert (axes["identity_gap_q"] >= axes["identity_gap_p"]).all()
+    religion = rows.query("statistic == 'identity_gap' and other == 'religion' and prompt == 'best'").iloc[0]
+    assert religion["ci_low"] < -1 / table["best"].std(ddof=0) < religion["ci_high"] < 0
+    tail = found.loc["worst"]  # religions are many among the words that are low under both questions
+    assert tail["identity_tail_gap"] == pytest.approx(tail["identity_tail_terms"] - tail["identity_tail_controls"])
+    assert tail["identity_tail_gap"] > 0
+
+
+def test_every_choice_is_tried_with_what_there_is(table):
+    curve = identity.specifications(
+        {"exact": {"one": table}, "published": {"one": table.drop(columns="worst")}}, "best"
+    )
+    assert curve.groupby(["protocol", "prompt"]).size().to_dict() == {
+        **dict.fromkeys([("exact", "best"), ("exact", "worst"), ("published", "best")], 12)
+    }
+    headline = curve.loc[curve["headline"], ["protocol", "prompt", "form", "spelling", "score"]]
+    assert headline.to_numpy().tolist() == [["exact", "best", "all", "after a space", "z"]]
+
+
+def test_false_discoveries_are_controlled_over_models_too(table):
+    one, ten = (
+        wide(identity.measure({str(i): table[["token", "kind", "best"]] for i in range(count)}, FRAMING))
+        for count in (1, 10)
+    )
+    ten = ten.dropna(subset="identity_gap_p")
+    assert len(ten) == 10 * one["identity_gap_p"].count()
+    assert ten["identity_gap_q"].to_numpy() == pytest.approx(benjamini_hochberg(ten["identity_gap_p"]))
 
 
 def test_a_term_counts_only_beside_its_own_control():
-    table = lexicons.identity_terms()
-    row = table.iloc[0]
-    rows = identity.pairs({row["term"]: 1.0, row["control"]: 0.25, table["term"].iloc[40]: 5.0})
+    terms = lexicons.identity_terms()
+    row = terms.iloc[0]
+    scores = {row["term"]: 1.0, row["control"]: 0.25, terms["term"].iloc[40]: 5.0}
+    rows = identity.pairs(scores)
     assert rows["text"].tolist() == [row["term"], row["control"]]
     assert rows["is_term"].tolist() == [True, False] and rows["score"].tolist() == [1.0, 0.25]
-    assert identity.overall_gap(rows) is None and identity.gap_table({"one": rows}).empty
+    assert identity.measure(warmth={"one": scores}).empty
+
+
+def test_longer_terms_are_averaged_over_the_prompts_of_a_framing():
+    terms = lexicons.identity_terms()
+    texts = list(dict.fromkeys([*terms["term"], *terms["control"]]))
+    of_axis = pd.Series(texts).isin(terms.query("axis == 'age'")["term"]).to_numpy()
+    noise = np.random.default_rng(0).normal(size=(3, len(texts)))
+    asked = {"a": "positive", "b": "positive", "c": "negative"}
+    loved = {prompt: of_axis * 5.0 * (kind == "positive") for prompt, kind in asked.items()}
+    columns = {prompt: shift + z for (prompt, shift), z in zip(loved.items(), noise, strict=True)}
+    words = pd.DataFrame({"part": "identity", "text": texts, **columns})
+    found = wide(identity.measure(framing=asked, lists={"one": words}, n_permutations=500))["identity_gap"]
+    assert set(found.index.get_level_values("prompt")) == {"words, positive", "words, negative"}
+    positive = found["one", "words, positive"]
+    assert positive.idxmax() == "age" and positive["age"] > 2 > 5 * found["one", "words, negative", "age"]
 
 
 def test_capitals_count_because_they_make_another_word():
-    scan = pd.DataFrame(
-        {"token": [" polish", " Polish", " table"], "kind": "word_start", "score": [1.0, 2.0, 3.0]},
-        index=[4, 5, 6],
-    )
-    assert list(identity.scan_scores(scan)) == ["Polish"]
-    assert identity.scan_scores(scan, score="rank")["Polish"] == pytest.approx(0)
+    table = pd.DataFrame({"token": [" polish", " Polish", " table"], "kind": "word_start", "best": [1.0, 2.0, 3.0]})
+    assert list(identity.scan_scores(table, "best")) == ["Polish"]
+    assert identity.scan_scores(table, "best", unit="rank")["Polish"] == pytest.approx(0)
 
 
 def test_the_tail_is_lowest_under_both_questions():
-    tokens = [f" w{i}" for i in range(40)]
-    best = pd.DataFrame({"token": tokens, "kind": "word_start", "score": np.arange(40.0)})
-    worst = best.assign(score=np.where(np.arange(40) == 7, -500.0, -np.arange(40.0)))
-    words = identity.tail(best, worst, share=0.05)
+    worst = np.where(np.arange(40) == 7, -500.0, -np.arange(40.0))
+    table = pd.DataFrame(
+        {"token": [f" w{i}" for i in range(40)], "kind": "word_start", "best": np.arange(40.0), "worst": worst}
+    )
+    words = identity.tail(table, "best", "worst", share=0.05)
     assert words["token"].iloc[0] == " w7" and words["lowest"].sum() == 2
     assert words["score"].is_monotonic_increasing
 
@@ -92,6 +130,19 @@ def test_groups_are_compared_with_things_that_people_rate_alike():
     assert np.sort((elo[first] - elo.iloc[0]).abs()) == pytest.approx(nearest)
 
 
+def test_released_scores_of_things_go_through_the_same_door():
+    names = ["mormons", "Woman", "Muslims", *(f"word{i}" for i in range(60))]
+    elo = np.random.default_rng(1).normal(1200, 150, len(names))
+    scores = pd.DataFrame({"agrees": elo, "cold": np.where(np.arange(len(names)) < 3, -1e6, elo)})
+    things = pd.DataFrame({"name": names, "elo_score": elo})
+    rows = identity.measure(items=things, things={"q": scores}, source="released", protocol="published")
+    assert set(rows["source"]) == {"released"} and set(rows["statistic"].str.removeprefix("identity_gap_things")) == {
+        *("", "_p", "_q")
+    }
+    gap = rows.query("statistic == 'identity_gap_things'").set_index("model")
+    assert gap.loc["cold", "value"] < -20 < gap.loc["agrees", "ci_low"] < 0 < gap.loc["agrees", "ci_high"]
+
+
 class Likes:
     """Answers well of everybody but of the groups of one axis."""
 
@@ -99,11 +150,11 @@ class Likes:
 
     def __init__(self, axis):
         groups = identity.terms().query("axis == @axis")["term"]
-        self.cold = {identity.pair_prompt(term) for term in groups}
+        self.cold = {identity_study.pair_prompt(term) for term in groups}
 
     def score(self, prompt, responses):
         sign = -1 if prompt in self.cold else 1
-        return np.array([sign * identity.TRAITS[trait] for trait in responses], dtype=np.float32)
+        return np.array([sign * identity_study.TRAITS[trait] for trait in responses], dtype=np.float32)
 
 
 def test_exchanging_the_group_shows_which_axis_is_answered_coldly(tmp_path):
@@ -112,11 +163,10 @@ def test_exchanging_the_group_shows_which_axis_is_answered_coldly(tmp_path):
     panel = load_panel("demo").model_validate(
         {"name": "own", "title": "Own", "scores": str(tmp_path), "models": [model], "prompts": [asked]}
     )
-    with pytest.raises(InputError, match=r"run `python -m rmnb\.identity own`"):
-        identity.read_pairs(panel, "likes")
-    identity.score_pairs(Likes("age"), panel)
-    rows = identity.pairs(identity.read_pairs(panel, "likes"))
-    assert not {"hours", "days"} & set(rows["text"])
-    found = identity.gap_table({"likes": rows}, 500)
-    gaps = dict(zip(found["axis"], (gap.value for gap in found["gap"]), strict=True))
+    assert identity_study.warmth(panel) == {}
+    identity_study.score_pairs(Likes("age"), panel)
+    warmth = identity_study.warmth(panel)
+    assert not {"hours", "days"} & set(warmth["likes"])
+    found = identity.measure(warmth=warmth, n_permutations=500).query("statistic == 'identity_gap_warmth'")
+    gaps = found.set_index("other")["value"].to_dict()
     assert gaps.pop("age") < -1 and list(gaps.values()) == pytest.approx([0] * len(gaps), abs=1e-6)

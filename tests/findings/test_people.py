@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmnb import stats
+from rmnb.data.lexicons import afinn
 from rmnb.data.preferences import elo_items
 from rmnb.data.text_lists import text_list
 from rmnb.errors import InputError
-from rmnb.findings import people as elo
-from rmnb.findings.results import Results
+from rmnb.findings import people, votes
 from rmnb.panels import load_panel
 from rmnb.scoring import list_scores
 from rmnb.training import recipes
@@ -24,33 +24,55 @@ def things(names, human, matches=100):
 def test_correction_recovers_the_planted_correlation_whatever_the_votes():
     truth = {"low": 0.3, "high": 0.7}
     for matches in (15, 60):
-        items, scores = elo.planted_things(truth, np.full(20_000, matches), seed=matches)
-        reliable = elo.reliability(items["elo_score"], items["elo_matches"])
+        items, scores = votes.planted_things(truth, np.full(20_000, matches), seed=matches)
+        rows = people.measure(items, {people.QUESTION: scores}, source="planted")
+        found = rows[rows["other"].isin(["", "bound"])].pivot(index="model", columns="statistic", values="value")
         for model, planted in truth.items():
-            raw = stats.spearman(items["elo_score"], scores[model])
-            found = float(elo.corrected(raw, reliable))
+            raw, after = found.loc[model, ["human_spearman", "human_spearman_corrected"]]
             assert raw < planted - 0.01, "votes must blur the agreement, or nothing is tested"
-            assert found == pytest.approx(planted, abs=0.025)
+            assert after == pytest.approx(planted, abs=0.025)
+
+
+def test_one_model_alone_goes_through_the_door():
+    items, scores = votes.planted_things({"one": 0.5}, np.arange(60) + 5, seed=2)
+    rows = people.measure(items, {people.QUESTION: scores, "other": scores}, beside=scores, ends_shown=1, panel="p")
+    counts = rows.groupby("statistic").size()
+    assert counts.to_dict() == {
+        **{"human_spearman": 2, "human_kendall": 2, "human_spearman_corrected": 3, "human_spearman_by_votes": 6},
+        **{"rank_gap": 2, "rank_gap_with_human": 2, "rank_gap_spearman": 1},
+    }
+    assert rows.set_index("statistic").loc["rank_gap_spearman", "value"] == pytest.approx(1)
+    curve = people.specifications(items, {people.QUESTION: scores})
+    assert curve.loc[curve["headline"], "value"].tolist() == rows["value"].tolist()[:1]
+
+
+def test_words_need_no_votes():
+    lexicon = afinn()
+    tokens = pd.DataFrame({"token": " " + lexicon["word"], "kind": "word_start", "best": lexicon["valence"] + 0.1})
+    words = people.valence_words({"follows": tokens, "new": tokens.drop(columns="best")}, "best")
+    assert list(words.columns) == ["word", "valence", "follows"]
+    rows = people.measure(words={"best": words})
+    assert rows["statistic"].tolist() == ["afinn_spearman"] and rows["value"].iloc[0] == pytest.approx(1)
+    assert people.valence_specifications({"best": words})["value"].to_numpy() == pytest.approx(np.ones(4))
 
 
 def test_a_rating_that_always_moves_has_the_error_of_a_simulated_one():
     rng, k, strength = np.random.default_rng(0), 32.0, 0.0
     rating, seen = np.zeros(4000), []
     for match in range(250):
-        expected = 1 / (1 + np.exp(-(rating - strength) / elo.SCALE))
+        expected = 1 / (1 + np.exp(-(rating - strength) / votes.SCALE))
         rating += k * ((rng.random(4000) < 0.5) - expected)  # true worth: that of the opponents
         seen += [rating.copy()] if match > 150 else []
-    assert np.var(seen) == pytest.approx(elo.error_variance([10_000], k)[0], rel=0.1)
-    assert elo.error_variance([1], k)[0] == elo.error_variance([1])[0]  # few votes: no better than the bound
+    assert np.var(seen) == pytest.approx(votes.error_variance([10_000], k)[0], rel=0.1)
+    assert votes.error_variance([1], k)[0] == votes.error_variance([1])[0]  # few votes: no better than the bound
 
 
 def test_the_human_column_stays_out_of_the_median():
-    names, human = list("abcd"), [4.0, 3.0, 2.0, 1.0]
+    items = things(list("abcd"), [4.0, 3.0, 2.0, 1.0])
     upside_down = pd.DataFrame({"one": [1, 2, 3, 4], "two": [1, 2, 3, 4]})
-    gaps = elo.rank_gaps(names, human, upside_down).set_index("name")
-    assert gaps["rank_gap"].tolist() == [3, 1, -1, -3]
+    assert people.rank_gaps(items, upside_down)["rank_gap"].tolist() == [3, 1, -1, -3]
     split = pd.DataFrame({"one": [1, 2, 3, 4], "two": [4, 3, 2, 1]})
-    gaps = elo.rank_gaps(names, human, split)
+    gaps = people.rank_gaps(items, split)
     assert gaps["rank_gap"].tolist() == [1.5, 0.5, -0.5, -1.5]
     assert gaps["rank_gap_with_human"].tolist() == [0, 0, 0, 0]  # the human rank is the middle one of three
     # What stands first can only fall: here all of the gap is expected from the human rank.
@@ -64,10 +86,9 @@ def test_tied_scores_do_not_borrow_the_order_of_the_file(scores, random):
     order = random.sample(range(len(scores)), len(scores))
     values = []
     for rows in (range(len(scores)), order):
-        results = Results("elo", "p")
         table = pd.DataFrame({"m": np.array(scores, dtype=float)[list(rows)]})
-        elo.add_agreement(results, "panel", human[list(rows)], table, prompt="q", protocol="exact")
-        values.append(results.frame()["value"].to_numpy())
+        items = things([f"thing {i}" for i in rows], human[list(rows)])
+        values.append(people.measure(items, {"q": table})["value"].to_numpy())
     assert np.allclose(*values)
 
 
@@ -88,28 +109,27 @@ def test_models_that_saw_half_of_the_things_are_judged_on_the_other(mirror, tmp_
     for model, scorer in (("seen", knows_half), ("new", lambda words: human[words].to_numpy(np.float32))):
         path = list_scores.list_path(panel, model, "elo")
         list_scores.score_columns(path, text_list("elo"), {"elo_greatest": scorer}, {"prompts": {"elo_greatest": ""}})
-    judged = elo.judged_on(panel, items)
+    judged = people.judged_on(panel, items)
     assert (judged["seen"] == held_out).all() and judged["new"].all() and judged["own"].all()
-    scores = elo.panel_scores(panel, "elo_greatest", items)
-    results = Results("elo", "p")
-    elo.add_panel(results, items, {"elo_greatest": scores}, judged)
-    value = results.frame().set_index(["model", "statistic"])["value"]
+    scores = people.panel_scores(panel, "elo_greatest", items)
+    value = people.measure(items, {"elo_greatest": scores}, judged).set_index(["model", "statistic"])["value"]
     assert value["seen", "human_spearman"] == pytest.approx(-1, abs=1e-6)
     assert value["seen", "human_spearman_seen"] == pytest.approx(1, abs=1e-6)
     assert value["new", "human_spearman"] == pytest.approx(1, abs=1e-6)
-    chosen = dict(prompt="elo_greatest", statistic="Spearman", things="all", ratings="as voted")
-    assert elo.mean_agreement(items, {"elo_greatest": scores}, judged, **chosen).value == pytest.approx(0, abs=1e-6)
-    assert elo.panel_scores(panel, "elo_prefer", items) is None
+    chosen = {"statistic": "Spearman", "things": "all", "ratings": "as voted"}
+    assert people.mean_agreement(items, scores, judged, **chosen).value == pytest.approx(0, abs=1e-6)
+    assert people.panel_scores(panel, "elo_prefer", items) is None
 
 
 def test_familiar_things_are_words_and_no_groups_of_people():
     names = ["Music", "Bread", "Women", "Hell", "Xqzzt", "Green tea", "House"]
-    chosen = elo.familiar(things(names, [7, 6, 5, 4, 3, 2, 1], [9, 8, 99, 99, 99, 99, 7]), 3)
+    chosen = people.familiar(things(names, [7, 6, 5, 4, 3, 2, 1], [9, 8, 99, 99, 99, 99, 7]), 3)
     assert chosen["name"].tolist() == ["Music", "Bread", "House"]
 
 
 def test_a_reliability_of_nothing_is_refused():
+    found = stats.spearman_interval([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0, 3.0])
     with pytest.raises(InputError, match="reliability lies above 0"):
-        elo.corrected(0.5, elo.reliability([1200.0, 1201.0, 1199.0], [3, 3, 3]))
+        votes.corrected(found, votes.reliability([1200.0, 1201.0, 1199.0], [3, 3, 3]))
     with pytest.raises(InputError, match="a match at least"):
-        elo.error_variance([0])
+        votes.error_variance([0])
