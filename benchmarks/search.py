@@ -28,11 +28,9 @@ from transformers import DynamicCache
 import rmnb
 from rmnb.models.reward_model import RewardModel
 from rmnb.scoring.memory import default_batch_size
-from rmnb.search.allowed import allowed_ids
-from rmnb.search.candidates import neighbours
 from rmnb.search.config import SearchConfig
-from rmnb.search.objective import Ids
-from rmnb.search.problem import Problem
+from rmnb.search.methods import neighbours
+from rmnb.search.problem import Ids, Problem, allowed_ids
 from rmnb.search.rewards import RewardObjective
 
 WHOLE_BATCH = 64  # whole conversations at once; larger batches were slower
@@ -60,16 +58,16 @@ class Rebuilt(RewardObjective):
             for start in range(0, len(sequences), self.batch):
                 rows = self.rows(sequences[start : start + self.batch])
                 rewards.append(self.rm.head(self.hidden(input_ids=rows)))
-        return np.column_stack([torch.cat(rewards).numpy(), np.zeros(len(sequences))])
+        return torch.cat(rewards).numpy().astype(np.float64)
 
-    def gradients(self, ids):
+    def gradient(self, ids):
         embedding = self.trunk.embed_tokens
         row = self.rows([ids])
         vectors = embedding(row).detach().requires_grad_()
         (slope,) = torch.autograd.grad(self.rm.head(self.hidden(inputs_embeds=vectors))[0], vectors)
         at = row.shape[1] - len(self.closing) - len(ids)
         scale = float(getattr(embedding, "embed_scale", 1.0))
-        return (slope[0, at : at + len(ids)] @ embedding.weight.T * scale).numpy(), np.zeros(1)
+        return (slope[0, at : at + len(ids)] @ embedding.weight.T * scale).double().numpy()
 
 
 class Expanded(Rebuilt):
@@ -120,7 +118,7 @@ def measure(model: str, way: str, width: int, length: int, steps: int) -> dict:
     return {
         "seconds": min(seconds),
         "candidates": len(sequences),
-        "rewards": target.measure(fixed, parent)[:, 0].tolist(),
+        "rewards": target.measure(fixed, parent).tolist(),
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         - sum(p.numel() * p.element_size() for p in rm.network.parameters()),
     }

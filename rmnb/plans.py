@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import logging
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from rmnb.errors import InputError
-from rmnb.files import cache_dir, new_path
+from rmnb.files import atomic_path, cache_dir, new_path
 
 logger = logging.getLogger(__name__)
 
@@ -90,3 +91,53 @@ def claim(directory: Path, plan: dict[str, Any], what: str) -> None:
     for key in plan:
         if earlier.get(key) != plan[key]:
             raise InputError(f"{directory} holds a {what} that differs in {key}: delete it, or choose another --out")
+
+
+class Pieces:
+    """What work in progress has done so far, piece by piece beside its output, so that it can be cut off and go on.
+
+    A piece is a file, written whole or not at all, whose name carries its place and its checksum.
+
+    Parameters
+    ----------
+    output, plan, what
+        As `partial_directory` and `claim` take them.
+
+    Raises
+    ------
+    InputError
+        As `claim`; when read, a piece that is damaged.
+    """
+
+    def __init__(self, output: Path, plan: dict[str, Any], what: str):
+        self.directory = partial_directory(output)
+        claim(self.directory, plan, what)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """All pieces, in order."""
+        for file in sorted(self.directory.glob("?????????-*")):
+            yield self._checked(file)
+
+    def read(self, place: int) -> bytes | None:
+        """One piece, or None if it has not been written."""
+        return next((self._checked(file) for file in self.directory.glob(f"{place:09d}-*")), None)
+
+    def write(self, place: int, content: bytes) -> None:
+        """Keep a piece."""
+        with atomic_path(self.directory / f"{place:09d}-{_short_sha256(content)}") as temporary:
+            temporary.write_bytes(content)
+
+    @staticmethod
+    def discard(output: Path) -> None:
+        """Delete the pieces of an output, once it is written whole."""
+        shutil.rmtree(partial_directory(output), ignore_errors=True)
+
+    def _checked(self, file: Path) -> bytes:
+        content = file.read_bytes()
+        if file.name.split("-")[1] != _short_sha256(content):
+            raise InputError(f"damaged piece {file}: delete it and run the same command again")
+        return content
+
+
+def _short_sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

@@ -5,7 +5,16 @@ from typing import Annotated
 
 import typer
 
-from rmnb.cli.options import DeviceOption, DtypeOption, ModelArgument, PanelOption, PresetOption, if_named, load
+from rmnb.cli.options import (
+    DeviceOption,
+    DtypeOption,
+    ModelArgument,
+    PanelOption,
+    PresetOption,
+    ReadOption,
+    if_named,
+    load,
+)
 from rmnb.errors import InputError
 from rmnb.files import check_writable
 
@@ -27,7 +36,6 @@ def search(
     survive: Annotated[
         bool, typer.Option("--survive/--any-ids", help="Only sequences that their own text gives back, or any ids.")
     ] = True,
-    fluency: Annotated[float, typer.Option(help="Weight of the log-probability under the model's base.")] = 0.0,
     start: Annotated[
         list[str] | None, typer.Option(help="blank, best_repeated, best_mixed, sentence, random; repeatable.")
     ] = None,
@@ -38,6 +46,7 @@ def search(
     dtype: DtypeOption = None,
     device: DeviceOption = None,
     preset: PresetOption = None,
+    read: ReadOption = None,
 ) -> None:
     """Search for the response with the highest or lowest reward. Interrupted, the same command goes on."""
     from rmnb.panels import find_spec, load_panel
@@ -47,7 +56,7 @@ def search(
         raise InputError("give either --minus or --also, not both")
     config = SearchConfig(
         **{"length": length, "direction": direction, "method": method, "steps": steps, "budget": budget},
-        **{"width": width, "allowed": allowed, "script": script, "survive": survive, "fluency": fluency, "seed": seed},
+        **{"width": width, "allowed": allowed, "script": script, "survive": survive, "seed": seed},
         combine="difference" if minus else "mean",
         **({"starts": tuple(start)} if start else {}),
     )
@@ -60,16 +69,12 @@ def search(
     check_writable(out)
     if out.exists():
         raise InputError(f"{out} exists: delete it, or choose another --out")
-    from rmnb.search.ledger import Log
-    from rmnb.search.result import write_result
     from rmnb.search.run import optimise
     from rmnb.visible import visible
 
-    models = [load(spec, preset, dtype=dtype, device=device) for spec in specs]
+    models = [load(spec, preset, dtype=dtype, device=device, read=read) for spec in specs]
     scan = _scan(members, model, questions[0].key) if len(models) == len(questions) == 1 else None
     result = optimise(models, questions, config, scan=scan, output=out, progress=True)
-    write_result(out, result)
-    Log.discard(out)
     typer.echo(f"{result.scored:,} sequences scored, the best {len(result.sequences)} in {out}")
     for row in result.sequences.itertuples():
         typer.echo(f"{row.reward:12.6f}  {'' if row.survives else '(not as text) '}{visible(str(row.text))}")

@@ -31,11 +31,8 @@ from rmnb.panels import Panel, load_panel
 from rmnb.scoring.engine import load_reward_model
 from rmnb.scoring.store import read_scores, versions, write_table
 from rmnb.search.config import SearchConfig
-from rmnb.search.follow import search
-from rmnb.search.ledger import Log
-from rmnb.search.result import write_result
 from rmnb.search.rewards import RewardObjective
-from rmnb.search.run import optimise
+from rmnb.search.run import optimise, search
 from rmnb.training.recipes import build_pairs, load_recipe
 
 LENGTHS = (2, 4, 8, 16)
@@ -72,8 +69,7 @@ class ScannedTokens(RewardObjective):
 
     def measure(self, sequences, parent=None):
         """See `Objective.measure`; for sequences of one token only."""
-        scores = self._scores.loc[[token for (token,) in sequences]].to_numpy(np.float64)
-        return np.column_stack([scores, np.zeros(len(scores))])
+        return self._scores.loc[[token for (token,) in sequences]].to_numpy(np.float64)
 
 
 def search_model(rm: RewardModel, panel: Panel) -> None:
@@ -82,15 +78,13 @@ def search_model(rm: RewardModel, panel: Panel) -> None:
     for config in searches(panel, rm.name):
         path = search_path(panel, rm.name, config)
         if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_result(path, optimise(rm, prompt, config, scan=scan, output=path, progress=True))
-            Log.discard(path)
+            optimise(rm, prompt, config, scan=scan, output=path, progress=True)
     known = ScannedTokens(rm, prompt.text, scan)
     for direction in DIRECTIONS:
         config = SearchConfig(length=1, direction=direction, method="exhaustive", starts=("random",))
         path = search_path(panel, rm.name, config)
         if not path.exists():
-            write_result(path, search(known, config, progress=True))
+            search(known, config, output=path, progress=True)
     if not single_path(panel, rm.name).exists():
         reached = _single_tokens(known)
         write_table(single_path(panel, rm.name), reached, _provenance(rm, panel))

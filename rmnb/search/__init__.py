@@ -1,21 +1,18 @@
 """Search for the sequences with the highest and the lowest reward, where no vocabulary scan can reach.
 
-`optimise` is the door. One idea a module: `config` (what to do), `allowed` (from which tokens), `context` (does a
-sequence survive being written as text), `objective` (what is sought) and the one that models give, `rewards`, with
-`gradient` and `fluency` (what is differentiated), `starts`, `candidates` and `methods` (which sequences are tried
-next), `ledger` (none is scored twice, nothing is lost), `follow`, `run` and `result`; `planted` has rewards whose
-optimum is known, `study` the searches of the book.
+`optimise` is the door, `run` its module. One idea each: `config` (what to do), `problem` (what is sought, from which
+tokens and beginnings), `rewards` and `gradient` (what models give), `methods` (which sequences are tried next),
+`journal` (none is scored twice, nothing is lost), `result`.
 """
 
 import importlib
 
 _PUBLIC = {
-    "LanguageModel": "rmnb.search.fluency",
-    "Objective": "rmnb.search.objective",
+    "Objective": "rmnb.search.problem",
     "SearchConfig": "rmnb.search.config",
     "SearchResult": "rmnb.search.result",
     "optimise": "rmnb.search.run",
-    "search": "rmnb.search.follow",
+    "search": "rmnb.search.run",
     "read_result": "rmnb.search.result",
     "write_result": "rmnb.search.result",
 }

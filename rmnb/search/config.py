@@ -2,7 +2,6 @@
 
 from typing import Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from rmnb.errors import InputError
@@ -58,8 +57,6 @@ class SearchConfig(BaseModel):
     survive
         Whether a sequence must come back as the same ids when it is written as text and tokenised again, alone and
         within its conversation. If not, the result says which do.
-    fluency
-        Weight of the mean log-probability (nats a token) under a language model, added to what is sought.
     single_tokens
         Tokens scored singly to find the best ones, for a search that is not given a scan.
     keep
@@ -94,7 +91,6 @@ class SearchConfig(BaseModel):
     script: str | None = None
     banned: tuple[int, ...] = ()
     survive: bool = True
-    fluency: float = Field(0.0, ge=0)
     single_tokens: int = Field(1024, ge=1)
     keep: int = Field(10, ge=1)
     batch_size: int | None = Field(None, ge=1)
@@ -116,14 +112,10 @@ class SearchConfig(BaseModel):
             raise ValueError(f"unknown script {self.script!r}: choose one of {', '.join(SCRIPT_NAMES)}")
         return self
 
-    def value(self, reward: np.ndarray, log_probability: np.ndarray) -> np.ndarray:
-        """What is maximised, from rewards and mean log-probabilities of any shape.
-
-        It is linear, and the gradients of the two parts go through it as well: what is differentiated cannot be another
-        thing than what is sought.
-        """
-        sign = 1.0 if self.direction == "max" else -1.0
-        return sign * reward + self.fluency * log_probability
+    @property
+    def sign(self) -> float:
+        """What a reward, and its gradient, is multiplied with so that more is better."""
+        return 1.0 if self.direction == "max" else -1.0
 
     def swaps_at(self, fraction: float) -> int:
         """Positions to exchange at once when this fraction of the search is done."""

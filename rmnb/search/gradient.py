@@ -35,7 +35,7 @@ class RewardGradient:
         self.head: Any = scorer.rm.head if scorer.gated is None else scorer.gated.linear
         if isinstance(self.head, GatedHead):
             raise InputError(f"{self.rm.name}: its gated head has no gradient while whole sequences are scored")
-        self.prefix = None if scorer.prefix is None else outside_inference(scorer.prefix)
+        self.prefix = None if scorer.prefix is None else _outside_inference(scorer.prefix)
 
     def __call__(self, ids: Sequence[int]) -> Float[np.ndarray, "length vocabulary"]:
         """How fast the reward rises as each token is blended into each position: d reward / d one-hot.
@@ -53,7 +53,7 @@ class RewardGradient:
             vectors = embedding(whole).detach().clone().requires_grad_()
             reward = self._reward(vectors)
             (slope,) = torch.autograd.grad(reward, vectors)
-        return by_token(embedding, slope[0, at])
+        return _by_token(embedding, slope[0, at])
 
     def _reward(self, vectors: Float[Tensor, "1 length hidden"]) -> Tensor:
         rm = self.rm
@@ -71,7 +71,7 @@ class RewardGradient:
         return rm.network(inputs_embeds=vectors, **_segments(rm, vectors, len(self.prefix_ids))).logits[0, 0]
 
 
-def outside_inference(prefix: SharedPrefix) -> SharedPrefix:
+def _outside_inference(prefix: SharedPrefix) -> SharedPrefix:
     """A copy that autograd may keep: what inference mode computes cannot be saved for a backward pass."""
     copy = SharedPrefix(prefix.length)
     copy.layers = {layer: (keys.clone(), values.clone()) for layer, (keys, values) in prefix.layers.items()}
@@ -79,7 +79,7 @@ def outside_inference(prefix: SharedPrefix) -> SharedPrefix:
     return copy
 
 
-def by_token(
+def _by_token(
     embedding: torch.nn.Module, slope: Float[Tensor, "length hidden"]
 ) -> Float[np.ndarray, "length vocabulary"]:
     """From a gradient on embedding vectors to one on one-hot vectors.

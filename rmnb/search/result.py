@@ -11,6 +11,9 @@ from rmnb.errors import InputError
 from rmnb.files import atomic_path
 from rmnb.search.config import SearchConfig
 
+SEQUENCE_COLUMNS = ["ids", "text", "reward", "survives"]
+HISTORY_COLUMNS = ["step", "origin", "scored", "best_reward", "best_text"]
+
 
 @dataclass(frozen=True)
 class SearchResult:
@@ -19,10 +22,10 @@ class SearchResult:
     Attributes
     ----------
     sequences : DataFrame
-        The best sequences, best first: ids (tuple), text, reward (scored alone, without help of a parent), value (what
-        was maximised), log_probability (mean, nats a token; NaN without language model), survives (as text).
+        The best sequences, best first: ids (tuple), text, reward (scored alone, without help of a parent), survives (as
+        text).
     history : DataFrame
-        One row a step: step, origin (initial string), scored (sequences so far), best_value, best_reward, best_text.
+        One row a step: step, origin (initial string), scored (sequences so far), best_reward, best_text.
     scored : int
         Different sequences scored, none twice.
     config : SearchConfig
@@ -65,10 +68,11 @@ def read_result(path: Path) -> SearchResult:
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-        sequences = pd.DataFrame(content["sequences"]).astype({"log_probability": float})
+        # By name: files of the first searches have a term for fluency beside the reward, with weight 0.
+        sequences = pd.DataFrame(content["sequences"])[SEQUENCE_COLUMNS]
         sequences["ids"] = sequences["ids"].map(tuple)
-        history = pd.DataFrame(content["history"])
-        config = SearchConfig(**content["config"])
+        history = pd.DataFrame(content["history"])[HISTORY_COLUMNS]
+        config = SearchConfig(**{name: content["config"][name] for name in SearchConfig.model_fields})
         return SearchResult(sequences, history, content["scored"], config, content["provenance"])
     except FileNotFoundError as error:
         raise InputError(f"no such file: {path}") from error

@@ -1,4 +1,4 @@
-"""The objective that models give: rewards of one or several models to one or several prompts, and fluency."""
+"""The objective that models give: rewards of one or several models to one or several prompts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,15 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from rmnb.errors import InputError
-from rmnb.models.dialogue import Prompt
+from rmnb.models.dialogue import Dialogue, Prompt
 from rmnb.models.reward_model import RewardModel
 from rmnb.models.vocabulary import vocabulary
 from rmnb.scoring.engine import NonFiniteReward, PrefixScorer
 from rmnb.scoring.store import versions
-from rmnb.search.context import survives, texts_of
-from rmnb.search.fluency import LanguageModel
 from rmnb.search.gradient import RewardGradient
-from rmnb.search.objective import Ids
+from rmnb.search.problem import Ids
 
 _WORTH_IT = 4  # from so many sequences on, running what they begin with once pays
 # What a pass costs before its first position, in positions: the weights must be read once (measured on a CPU with both
@@ -50,7 +48,7 @@ class _Term:
                     [whole[i][length:] for i in group], self.batch_size
                 )
             except NonFiniteReward as error:
-                raise NonFiniteReward(int(group[error.index]), error.reward) from error
+                raise NonFiniteReward(int(group[error.index]), error.reward, error.dtype) from error
         return rewards
 
 
@@ -63,8 +61,6 @@ class RewardObjective:
         Reward models that share a tokenizer, each with a weight.
     prompts
         Questions, averaged.
-    language_model
-        What measures fluency; without it, log-probabilities are zero.
     batch_size
         Sequences at once. Default: from free memory.
 
@@ -78,7 +74,6 @@ class RewardObjective:
         self,
         models: Sequence[tuple[RewardModel, float]],
         prompts: Sequence[Prompt],
-        language_model: LanguageModel | None = None,
         batch_size: int | None = None,
     ):
         first = models[0][0]
@@ -99,7 +94,6 @@ class RewardObjective:
                 self._terms.append(_Term(prompt, weight / len(prompts), closing, scorer, gradient, batch_size))
                 if (rm.dialogue.template, prompt) not in [(d.template, p) for d, p in self._dialogues]:
                     self._dialogues.append((rm.dialogue, prompt))
-        self._fluency = language_model.after(self._terms[0].scorer.prefix_ids) if language_model else None
         self.words = vocabulary(first.tokenizer, min(rm.vocabulary_size for rm, _ in models))
         self.provenance = {
             "models": [
@@ -118,30 +112,24 @@ class RewardObjective:
             "prompts": list(prompts),
             "conversation": [repr(rm.dialogue.frame(prompt)) for rm, _ in models for prompt in prompts],
             "attention": self._terms[0].scorer.attention,
-            "language_model": language_model.name if language_model else None,
             "versions": versions(),
         }
 
     def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
         """See `Objective.measure`."""
-        measured = np.zeros((len(sequences), 2))
+        measured = np.zeros(len(sequences))
         try:
             for term in self._terms:
-                measured[:, 0] += term.weight * term.rewards(sequences, parent)
+                measured += term.weight * term.rewards(sequences, parent)
         except NonFiniteReward as error:
             ids = sequences[error.index]
-            raise InputError(f"the reward of the ids {list(ids)} is {error.reward}: use dtype float32") from error
-        if self._fluency is not None:
-            measured[:, 1] = self._fluency.log_probabilities(sequences)
+            raise InputError(f"the reward of the ids {list(ids)} is {error.reward}: {error.advice}") from error
         return measured
 
-    def gradients(self, ids: Ids) -> tuple[np.ndarray, np.ndarray]:
-        """See `Objective.gradients`."""
-        size = len(self.words)
-        reward = sum(term.weight * term.gradient(ids)[:, :size] for term in self._terms)
-        assert isinstance(reward, np.ndarray)
-        fluency = np.zeros(1) if self._fluency is None else self._fluency.gradient(ids)[:, :size]
-        return reward, fluency
+    def gradient(self, ids: Ids) -> np.ndarray:
+        """See `Objective.gradient`."""
+        slopes = sum(term.weight * term.gradient(ids)[:, : len(self.words)] for term in self._terms)
+        return np.asarray(slopes, dtype=np.float64)
 
     def survives(self, sequences: Sequence[Ids]) -> np.ndarray:
         """See `Objective.survives`: in every conversation."""
@@ -157,6 +145,33 @@ class RewardObjective:
     def encode(self, text: str) -> Ids:
         """See `Objective.encode`."""
         return tuple(self._dialogue.response_ids(text))
+
+
+def survives(dialogue: Dialogue, prompt: Prompt, sequences: Sequence[Sequence[int]]) -> np.ndarray:
+    """Whether each sequence comes back as the same ids when it is written as text, bool [sequences].
+
+    A reward that only exists for ids that no text gives is an artefact. So a sequence must be what the tokenizer makes
+    of its own text twice: alone, as `rmnb score` reads it, and between the words of its conversation, where a token
+    could merge with its neighbours or spell a control token.
+    """
+    if not len(sequences):
+        return np.zeros(0, dtype=bool)
+    prefix, closing = dialogue.frame(prompt)
+    texts = texts_of(dialogue, sequences)
+    alone = dialogue.tokenizer(texts, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    within = dialogue.ids_in_context(prompt, texts)
+    return np.array(
+        [
+            list(ids) == one and [*prefix, *ids, *closing] == whole
+            for ids, one, whole in zip(sequences, alone, within, strict=True)
+        ]
+    )
+
+
+def texts_of(dialogue: Dialogue, sequences: Sequence[Sequence[int]]) -> list[str]:
+    """The text of each sequence, as it stands, special tokens by their name."""
+    rows = [list(ids) for ids in sequences]
+    return dialogue.tokenizer.batch_decode(rows, clean_up_tokenization_spaces=False, skip_special_tokens=False)
 
 
 def _agreement(ids: Ids, parent: Ids) -> int:

@@ -17,12 +17,10 @@ from rmnb.errors import InputError
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import load_panel
 from rmnb.scoring.store import read_scores
-from rmnb.search import SearchConfig, optimise, read_result, search, write_result
-from rmnb.search.allowed import allowed_ids
-from rmnb.search.context import survives
-from rmnb.search.ledger import Log
-from rmnb.search.planted import PlantedPairs
-from rmnb.search.rewards import RewardObjective
+from rmnb.search import SearchConfig, optimise, read_result, search
+from rmnb.search.problem import allowed_ids
+from rmnb.search.rewards import RewardObjective, survives
+from rmnb.truth.sequences import PlantedPairs
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 ROWS = 4000
@@ -59,7 +57,7 @@ def test_what_candidates_share_with_their_parent_changes_no_reward(big):
     sequences = [(*parent[:i], *rng.integers(6, ROWS, 9 - i).tolist()) for i in range(10)] * 2 + [parent[:4]]
     objective = RewardObjective([(rm, 1.0)], [PROMPT])
     alone = np.concatenate([objective.measure([ids]) for ids in sequences])
-    assert alone[:, 0].std() > 0.1
+    assert alone.std() > 0.1
     np.testing.assert_allclose(objective.measure(sequences, parent), alone, atol=1e-4)
 
 
@@ -152,7 +150,7 @@ def test_every_reported_reward_is_that_of_its_text_and_nothing_is_scored_twice(r
     prefix, closing = rm.dialogue.frame(PROMPT)
     again = rmnb.score_continuations(rm, prefix, [[*ids, *closing] for ids in result.sequences["ids"]])
     np.testing.assert_allclose(result.sequences["reward"], again, atol=1e-4)
-    assert result.history["best_value"].dropna().is_monotonic_increasing
+    assert result.history["best_reward"].dropna().is_monotonic_decreasing
     assert result.history["scored"].iloc[-1] == result.scored
     assert result.history["best_reward"].iloc[-1] == pytest.approx(result.best["reward"], abs=1e-4)
     special = set(allowed_ids(vocabulary(rm.tokenizer, rm.vocabulary_size), SearchConfig(allowed="every"))[:6])
@@ -184,19 +182,28 @@ def test_interrupted_and_resumed_equals_uninterrupted(rm, method, monkeypatch, t
             resumed = optimise(rm, PROMPT, config, output=out)
             break
         except CutOff:
-            continue
+            with pytest.raises(InputError, match="differs in config"):
+                optimise(rm, PROMPT, config.model_copy(update={"seed": 4}), output=out)
     assert len(calls) > 4
     assert sum(calls) - sum(lost) == whole.scored + len(whole.sequences)  # what was kept is not scored again
     pd.testing.assert_frame_equal(resumed.sequences, whole.sequences)
     pd.testing.assert_frame_equal(resumed.history, whole.history)
-    with pytest.raises(InputError, match="differs in config"):
-        optimise(rm, PROMPT, config.model_copy(update={"seed": 4}), output=out)
-    write_result(out, resumed)
     back = read_result(out)
     pd.testing.assert_frame_equal(back.sequences, resumed.sequences)
     assert back.config == config
-    Log.discard(out)
     assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_a_kept_piece_that_is_damaged_is_named(rm, monkeypatch, tmp_path):
+    config = SearchConfig(length=3, steps=4, width=8, single_tokens=20)
+    with monkeypatch.context() as context:
+        context.setattr(RewardObjective, "gradient", None)  # the first step fails, with some sequences scored
+        with pytest.raises(TypeError):
+            optimise(rm, PROMPT, config, output=tmp_path / "result.json")
+    (piece,) = (tmp_path / "result.json.partial").glob("0*")
+    piece.write_bytes(piece.read_bytes()[:-2] + b"9]")
+    with pytest.raises(InputError, match="damaged piece"):
+        optimise(rm, PROMPT, config, output=tmp_path / "result.json")
 
 
 @settings(max_examples=30, deadline=None)

@@ -8,12 +8,11 @@ import torch
 from checkpoints import write_decoder, write_encoder
 
 import rmnb
-from rmnb.models import attention
 from rmnb.models.attention import SharedPrefix
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.search.config import SearchConfig
-from rmnb.search.fluency import LanguageModel
 from rmnb.search.gradient import RewardGradient
+from rmnb.search.journal import Journal
 from rmnb.search.problem import Problem
 from rmnb.search.rewards import RewardObjective
 
@@ -102,62 +101,20 @@ def directories(tmp_path_factory):
     return [write_decoder(tmp_path_factory.mktemp(f"model{seed}"), seed=seed) for seed in (0, 1)]
 
 
-def language_model(directory) -> LanguageModel:
-    """A tiny causal language model on the trunk of a reward model."""
-    from transformers import LlamaForCausalLM
-
-    model = LlamaForCausalLM.from_pretrained(directory)
-    with torch.no_grad():
-        model.lm_head.weight.normal_(0, 0.3, generator=torch.Generator().manual_seed(5))
-    return LanguageModel(model, "tiny")
-
-
 def test_what_is_differentiated_is_what_is_sought(directories):
-    """Minimising, and the other terms, take part in the gradient with the sign that they have in the objective."""
+    """Minimising, and a model that is subtracted, have in the gradient the sign that they have in the objective."""
     models = [rmnb.load_reward_model(directory) for directory in directories]
     weighted = [(models[0], 1.0), (models[1], -1.0)]
-    objective = RewardObjective(weighted, [PROMPT, "What is bad?"], language_model(directories[0]))
-    problems = {
-        direction: Problem(objective, SearchConfig(length=3, direction=direction, fluency=0.3), np.arange(6, 300))
-        for direction in ("max", "min")
-    }
-    ends = [(*IDS[:2], token) for token in range(6, 300)]
-    measured = objective.measure([IDS, *ends])
-    reward, fluency = objective.gradients(IDS)
+    objective = RewardObjective(weighted, [PROMPT, "What is bad?"])
+    measured = objective.measure([IDS])
+    each = [RewardObjective([(rm, weight)], [PROMPT, "What is bad?"]).gradient(IDS) for rm, weight in weighted]
     for direction, sign in (("max", 1), ("min", -1)):
-        got = problems[direction].gradient(IDS)
-        np.testing.assert_allclose(got, sign * reward + 0.3 * fluency, atol=1e-6)
-        values = problems[direction].config.value(*measured.T)
-        np.testing.assert_allclose(values, sign * measured[:, 0] + 0.3 * measured[:, 1])
+        config = SearchConfig(length=3, direction=direction)
+        problem = Problem(objective, config, np.arange(6, 300))
+        np.testing.assert_allclose(problem.gradient(IDS), sign * (each[0] + each[1]), atol=1e-6)
+        assert Journal(objective, config, None, {}).values([IDS]) == pytest.approx(sign * measured)
     alone = [
         sum(w / 2 * rm.score(prompt, rm.tokenizer.batch_decode([list(IDS)]))[0] for rm, w in weighted)
         for prompt in (PROMPT, "What is bad?")
     ]
-    assert measured[0, 0] == pytest.approx(sum(alone), abs=1e-4)
-
-
-def test_fluency_is_the_language_models_mean_log_probability_and_its_gradient_that_of_the_blend(directories):
-    lm = language_model(directories[0])
-    prefix = [1, 3, 50, 60, 70]
-    fluency = lm.after(prefix)
-    lm.model.set_attn_implementation("eager")
-    with torch.no_grad():
-        logits = lm.model(torch.tensor([[*prefix, *IDS]])).logits.log_softmax(-1)[0]
-    lm.model.set_attn_implementation(attention.NAME)
-    expected = np.mean([logits[len(prefix) - 1 + i, token].item() for i, token in enumerate(IDS)])
-    assert fluency.log_probabilities([IDS, IDS[:1]])[0] == pytest.approx(expected, abs=1e-5)
-    # The last token is only predicted, never read: its slope is the log-probability of each alternative.
-    slope = fluency.gradient(IDS)
-    np.testing.assert_allclose(3 * slope[2], logits[len(prefix) + 1].numpy(), atol=1e-4)
-
-    def value(amount: float) -> float:
-        """Mean log-probability when some of token 200 is blended into the first position, as input and as target."""
-        embedding = lm.model.get_input_embeddings()
-        with torch.no_grad():
-            vectors = embedding(torch.tensor([IDS[:2]])).clone()
-            vectors[0, 0] += amount * embedding(torch.tensor(200))
-            later = fluency._logits(inputs_embeds=vectors)[0]
-        first = fluency.first[IDS[0]] + amount * fluency.first[200]
-        return ((first + later[0, IDS[1]] + later[1, IDS[2]]) / 3).item()
-
-    assert slope[0, 200] == pytest.approx((value(0.02) - value(-0.02)) / 0.04, rel=0.02)
+    assert measured[0] == pytest.approx(sum(alone), abs=1e-4)

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rmnb.search.objective import Ids
+from rmnb.search.problem import Ids
 
 
 class PlantedPairs:
-    """Normal rewards of tokens by position and of neighbouring pairs; see `rmnb.search.objective.Objective`.
+    """Normal rewards of tokens by position and of neighbouring pairs; see `rmnb.search.Objective`.
 
     What one position should hold depends on its neighbours, so that neither single tokens nor their gradients tell.
 
@@ -40,14 +40,14 @@ class PlantedPairs:
         """See `Objective.measure`."""
         ids = np.array(sequences)
         reward = self.single[np.arange(ids.shape[1]), ids].sum(1) + self.pair[ids[:, :-1], ids[:, 1:]].sum(1)
-        return np.column_stack([reward, np.zeros(len(ids))])
+        return reward
 
-    def gradients(self, ids: Ids) -> tuple[np.ndarray, np.ndarray]:
-        """See `Objective.gradients`."""
+    def gradient(self, ids: Ids) -> np.ndarray:
+        """See `Objective.gradient`."""
         slope = self.single.copy()
         slope[1:] += self.pair[list(ids[:-1])]
         slope[:-1] += self.pair[:, list(ids[1:])].T
-        return slope, np.zeros(1)
+        return slope
 
     def survives(self, sequences: Sequence[Ids]) -> np.ndarray:
         """All do."""
