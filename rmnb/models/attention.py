@@ -76,7 +76,7 @@ def shared_prefix_attention(
     Raises
     ------
     UnsupportedAttention
-        The model did not pass `shared_prefix` on, masks by itself, or uses attention sinks.
+        The model did not pass `shared_prefix` on, masks by itself, uses attention sinks, or attends twice in a layer.
     """
     if shared_prefix is None or attention_mask is not None or kwargs.get("s_aux") is not None:
         raise UnsupportedAttention("the model's layers do not pass on what shared-prefix attention needs")
@@ -85,6 +85,8 @@ def shared_prefix_attention(
     query = query.reshape(batch, kv_heads, heads // kv_heads, length, size)
     scale = float(size**-0.5 if scaling is None else scaling)
     if shared_prefix.filling:
+        if module.layer_idx in shared_prefix.layers:
+            raise UnsupportedAttention("its layers attend more than once")
         shared_prefix.layers[module.layer_idx] = (key[0].clone(), value[0].clone())
         parts = []
         for start in range(0, length, QUERIES):
@@ -104,7 +106,7 @@ def shared_prefix_attention(
     scores = torch.cat([over_prefix, own.transpose(0, 1)], dim=-1)
     weights = scores.softmax(-1, dtype=_at_least_float32(query)).to(query.dtype)
     result = weights[..., : keys.shape[1]].reshape(kv_heads, -1, keys.shape[1]) @ values
-    result = result.view(kv_heads, batch, -1, length, size)
+    result = result.view(kv_heads, batch, -1, length, values.shape[2])
     own_part = torch.einsum("kbgij,bkjd->kbgid", weights[..., keys.shape[1] :], value)
     return _merge((result + own_part).permute(1, 3, 2, 0, 4)), None
 
@@ -139,7 +141,7 @@ def _cap(scores: Tensor, softcap: float | None) -> Tensor:
 def _merge(result: Tensor) -> Tensor:
     """[batch, length, group, kv_heads, head] to [batch, length, heads, head], a head's groups side by side."""
     batch, length, group, kv_heads, size = result.shape
-    return result.transpose(2, 3).reshape(batch, length, kv_heads * group, size)
+    return result.transpose(2, 3).reshape(batch, length, kv_heads * group, size).contiguous()
 
 
 AttentionInterface.register(NAME, shared_prefix_attention)
