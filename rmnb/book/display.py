@@ -7,11 +7,16 @@ token may be steered by it, and a reader must see that a token is `" love"` and 
 import functools
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from rmnb.data.offensive import is_offensive
 from rmnb.visible import HIDDEN, visible
+
+if TYPE_CHECKING:
+    from IPython import display
 
 
 def inline(text: str) -> str:
@@ -39,49 +44,64 @@ def notice(text: str) -> str:
     return f'<div class="admonition note"><p class="admonition-title">Note</p><p>{shown}</p></div>'
 
 
+def table(
+    frame: pd.DataFrame, tokens: Iterable[str] = (), hidden: Collection[str] = (), digits: int = 3
+) -> "display.HTML":
+    """A data frame as a cell shows it; see `table_html`."""
+    return show(table_html(frame, tokens=tokens, hidden=hidden, digits=digits))
+
+
+def show(*parts: str) -> "display.HTML":
+    """Pieces of HTML one below the other, as a cell shows them; nothing where all are empty."""
+    from IPython import display
+
+    return display.HTML("".join(parts))
+
+
 def table_html(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[object]],
+    frame: pd.DataFrame | Sequence[str],
+    rows: Iterable[Sequence[object]] | None = None,
     tokens: Iterable[str] = (),
     hidden: Collection[str] = (),
     digits: int = 3,
 ) -> str:
-    """An HTML table in which all text is escaped.
+    """A data frame, less its index, as an HTML table in which all text is escaped.
 
     Parameters
     ----------
-    columns
-        The heads; two columns may share one.
-    rows
-        One value a column. Floats are written with `digits` decimals, NaN and None as an empty cell.
+    frame
+        Two columns may share one head. Floats are written with `digits` decimals, integers in groups of three digits,
+        NaN and None as an empty cell.
     tokens
         The columns that hold token text.
     hidden
         Words, in lower case, that are shown only after a click, in columns of tokens; so are those that
         `rmnb.data.offensive` knows.
     """
+    if rows is not None:
+        frame = pd.DataFrame(list(map(list, rows)), columns=list(frame), dtype=object)
+    assert isinstance(frame, pd.DataFrame)
     token_columns = set(tokens)
 
-    def cell(column: str, value: object) -> str:
+    def cell(column: str, value: Any) -> str:
         if column in token_columns:
             shown = token_html(str(value))
-            if str(value).strip().casefold() in hidden or is_offensive(str(value)):
-                shown = behind_a_click(shown, "offensive")
-            return f"<td>{shown}</td>"
-        if value is None or value != value:
-            return "<td></td>"
+            offends = str(value).strip().casefold() in hidden or is_offensive(str(value))
+            return behind_a_click(shown, "offensive") if offends else shown
+        if pd.isna(value):
+            return ""
         if isinstance(value, (float, np.floating)):
-            return f'<td class="number">{value:.{digits}f}</td>'
-        if isinstance(value, (int, np.integer)):
-            return f'<td class="number">{value:,}</td>'
-        return f"<td>{inline(str(value))}</td>"
+            return f'<span class="number">{value:.{digits}f}</span>'
+        if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+            return f'<span class="number">{value:,}</span>'
+        return inline(str(value))
 
-    head = "".join(f"<th>{inline(column)}</th>" for column in columns)
-    body = "".join(
-        f"<tr>{''.join(cell(column, value) for column, value in zip(columns, row, strict=True))}</tr>" for row in rows
-    )
+    # By place, because two columns may share a head.
+    cells = [[cell(head, value) for value in frame.iloc[:, at]] for at, head in enumerate(frame.columns)]
+    shown = pd.DataFrame(dict(enumerate(cells)), dtype=object)
+    shown.columns = [inline(str(head)) for head in frame.columns]
+    table = shown.to_html(index=False, escape=False, border=0, justify="inherit")
     # tabindex: a keyboard, too, can scroll what is wider than the page.
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return f'<div class="table-scroll" tabindex="0">{table}</div>'
 
 

@@ -1,11 +1,13 @@
 """Token text is hostile: none of it may steer a page, a formula or a figure, or hide from the reader."""
 
 import html
+import re
 import unicodedata
 import warnings
 from html.parser import HTMLParser
 
 import matplotlib
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -120,11 +122,25 @@ def test_markdown_with_dollar_math_leaves_the_element_as_it_is(token):
 
 @given(st.lists(tokens, min_size=1, max_size=5))
 def test_tables_escape_every_cell(column):
-    seen = Seen(display.table_html(["token", "<b>score"], [(token, 0.5) for token in column], tokens=["token"]))
-    assert seen.tags == ["div", "table", "thead", "tr", "th", "th", "tbody"] + ["tr", "td", "code", "bdi", "td"] * len(
-        column
-    )
-    assert seen.text == "token<b>score" + "".join(visible(token) + "0.500" for token in column)
+    frame = pd.DataFrame({"token": pd.Series(column, dtype=object), "<b>score": 0.5})
+    seen = Seen(display.table_html(frame, tokens=["token"]))
+    row = ["tr", "td", "code", "bdi", "td", "span"]
+    assert seen.tags == ["div", "table", "thead", "tr", "th", "th", "tbody"] + row * len(column)
+    assert "".join(seen.text.split()) == "token<b>score" + "".join(visible(token) + "0.500" for token in column)
+
+
+def test_numbers_gaps_and_heads_that_two_columns_share():
+    frame = pd.DataFrame([[1234, None, 0.5], [float("nan"), True, pd.NA]], columns=["a", "a", "$x$"], dtype=object)
+    shown = display.table_html(frame, digits=1)
+    assert [re.sub("<.*?>", "", cell) for cell in re.findall("<td>.*?</td>", shown)] == [
+        "1,234",
+        "",
+        "0.5",
+        "",
+        "True",
+        "",
+    ]
+    assert html.unescape("".join(re.findall("<th>(.*?)</th>", shown))) == "aa$x$" and "$" not in shown
 
 
 def test_content_behind_a_click_is_closed_at_first_and_its_warning_escaped():
@@ -134,7 +150,7 @@ def test_content_behind_a_click_is_closed_at_first_and_its_warning_escaped():
 
 
 def test_hidden_words_wait_for_a_click_in_every_spelling():
-    shown = display.table_html(["token"], [("Fine",), (" AWFUL",)], tokens=["token"], hidden={"awful"})
+    shown = display.table_html(pd.DataFrame({"token": ["Fine", " AWFUL"]}), tokens=["token"], hidden={"awful"})
     assert shown.count("<details") == 1
     assert "Fine" not in shown[shown.index("<details") : shown.index("</details>")]
     assert "AWFUL" in shown[shown.index("<details") : shown.index("</details>")]
@@ -142,7 +158,7 @@ def test_hidden_words_wait_for_a_click_in_every_spelling():
 
 def test_words_that_are_known_to_offend_wait_for_a_click_without_being_named():
     word = lexicons.afinn().sort_values("valence", kind="stable")["word"].iloc[0]
-    shown = display.table_html(["token"], [(f" {word.capitalize()}",), ("Fine",)], tokens=["token"])
+    shown = display.table_html(pd.DataFrame({"token": [f" {word.capitalize()}", "Fine"]}), tokens=["token"])
     assert shown.count("<details") == 1 and shown.index("<details") < shown.index("Fine")
 
 

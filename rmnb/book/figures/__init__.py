@@ -1,7 +1,7 @@
 """The figures of the chapters: each function draws on a matplotlib axes that it is given, and returns it."""
 
-from rmnb.book.figures.estimates import by_model, courses, grouped_dots, intervals, specification_curve
 from rmnb.book.figures.rankings import by_kind, heat_map, joint_density, model_map, violins
+from rmnb.book.figures.results import by_model, courses, estimates, grouped_dots, intervals, specification_curve
 from rmnb.book.figures.style import FAINT, HEXAGONS, INK, PALETTE, WIDTH, colours, two_columns, use_style
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "by_model",
     "colours",
     "courses",
+    "estimates",
     "grouped_dots",
     "heat_map",
     "intervals",

@@ -3,8 +3,8 @@
 Colours are told apart by readers with any of the common colour blindnesses, and a model keeps its colour everywhere.
 """
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -32,20 +32,23 @@ WIDTH = 4.6  # inches: the text stays legible when a telephone shrinks the figur
 
 def use_style() -> None:
     """Set the book's style for this process: small plain figures, and SVG in notebooks."""
-    mpl.rcParams.update(
-        {
+    sns.set_theme(
+        context={},  # matplotlib's own sizes
+        style="ticks",
+        palette=PALETTE,
+        font="DejaVu Sans",  # comes with matplotlib: figures are the same everywhere
+        rc={
             "figure.figsize": (WIDTH, 3.2),
             "figure.constrained_layout.use": True,
             "figure.dpi": 160,  # of the layers that are images: sharp on a dense screen
-            "font.size": 10,
-            "axes.titlesize": 10,
             "axes.titlelocation": "left",
+            "axes.titlesize": "medium",
             "axes.spines.top": False,
             "axes.spines.right": False,
             "axes.edgecolor": INK,
             "legend.frameon": False,
             "svg.hashsalt": "rmnb",  # equal figures are equal files
-        }
+        },
     )
     try:
         from matplotlib_inline.backend_inline import set_matplotlib_formats

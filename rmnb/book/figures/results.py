@@ -1,6 +1,8 @@
 """Figures of estimates with their intervals."""
 
+import itertools
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,6 +10,88 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from rmnb.book.figures.style import FAINT, INK, PALETTE, plain_text
+
+
+def estimates(
+    axes: Axes,
+    rows: pd.DataFrame,
+    y: str = "model",
+    mark: str | None = None,
+    hue: str = "model",
+    colour: Mapping[Any, str] | None = None,
+    order: Sequence[str] | None = None,
+    marks: Sequence[str] | None = None,
+    filled: str | None = None,
+    median: bool = False,
+    reference: float | None = 0.0,
+    meaning: str = "",
+) -> Axes:
+    """Rows of a results table as dots with their intervals, a line for each level of `y`, the first on top.
+
+    A NaN interval leaves the dot alone. The rows of a line stand below each other: by the levels of `mark`, which
+    differ in their marker and are labelled for ``figure.legend(*axes.get_legend_handles_labels(), …)``, or else by
+    their values. The line of the n-th level is at n, from 0, if something is to be drawn beside it.
+
+    Parameters
+    ----------
+    rows
+        Columns value, ci_low and ci_high, and those that are named.
+    y, mark
+        Columns whose levels are the lines, and the markers within a line.
+    hue, colour
+        A column, and for its levels their colours; the others are grey. Without `colour` all is of one colour.
+    order, marks
+        The levels of `y` and of `mark` in their order, by default as they come; rows of others are left out.
+    filled
+        A column of truth values: where it is false the dot is hollow.
+    median
+        Draw a bar at the median of each line.
+    reference
+        Where a thin line stands to compare with, or None for none.
+    meaning
+        What the numbers are, for the axis.
+    """
+    lines = list(dict.fromkeys(rows[y]) if order is None else order)
+    rows = rows[rows[y].isin(lines)]
+    line = np.array([lines.index(level) for level in rows[y]], dtype=float)
+    levels = []
+    if mark is None:
+        of_line = rows.groupby(y)["value"]
+        place = of_line.rank(method="first", ascending=False).to_numpy() - 1
+        among = of_line.transform("size").to_numpy()
+    else:
+        levels = list(dict.fromkeys(rows[mark]) if marks is None else marks)
+        shown = rows[mark].isin(levels).to_numpy()
+        rows, line = rows[shown], line[shown]
+        place = np.array([levels.index(level) for level in rows[mark]], dtype=float)
+        among = np.full(len(rows), len(levels))
+    height = line + 0.7 / np.maximum(among, 3) * (place - (among - 1) / 2)
+    crowd = max(among, default=1)
+    size = 6 if crowd == 1 else 5 if crowd <= 6 else 4
+    marker = dict(zip(levels, itertools.cycle("osD^vP<>Xp")))
+    for at, row in zip(height, rows.to_dict("records"), strict=True):
+        ink = PALETTE[0] if colour is None else colour.get(row[hue], FAINT)
+        look = {"color": ink, "markeredgecolor": INK, "markeredgewidth": 0.5, "markersize": size}
+        if filled is not None and not row[filled]:
+            look |= {"markerfacecolor": "white", "markeredgecolor": ink, "markeredgewidth": 1.2}
+        axes.plot([row["ci_low"], row["ci_high"]], [at, at], color=ink, linewidth=size / 3)
+        axes.plot(row["value"], at, marker[row[mark]] if mark else "o", **look)
+    for level in levels:
+        ink = colour.get(level, FAINT) if colour and mark == hue else FAINT
+        axes.plot([], [], marker[level], color=ink, label=plain_text(str(level)), markersize=5)
+    if median:
+        for at, line in enumerate(lines):
+            middle = rows.loc[rows[y] == line, "value"].median()
+            axes.plot([middle, middle], [at - 0.38, at + 0.38], color=PALETTE[5], linewidth=1.5)
+    for between in np.arange(0.5, len(lines) - 1) if crowd > 3 else ():
+        axes.axhline(between, color=FAINT, linewidth=0.3, zorder=0)
+    if reference is not None:
+        axes.axvline(reference, color=FAINT, linewidth=0.8, zorder=0)
+    axes.set_yticks(range(len(lines)), [plain_text(str(line)) for line in lines])
+    axes.set_ylim(len(lines) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(meaning)
+    return axes
 
 
 def intervals(
