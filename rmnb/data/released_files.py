@@ -74,7 +74,10 @@ def vocabularies() -> dict[str, pd.DataFrame] | None:
 
 
 def read_table(path: Path | str) -> pd.DataFrame:
-    """One model's scores: token_id (int64), token (str), greatest, best, worst (float64).
+    """One model's scores, in the layout of `rmnb.findings.scan_tables`.
+
+    Columns token_id (int64), token, kind (empty: the file does not say it), word (folded; str), and greatest, best and
+    worst (float64).
 
     A token that reads "NA" or "null" is that token, not a gap: the authors' own reading drops these. Tokens without a
     score, which some of their files have, are left out.
@@ -94,7 +97,8 @@ def read_table(path: Path | str) -> pd.DataFrame:
     if missing:
         raise InputError(f"{path} has no column {', '.join(missing)}")
     kept = table.dropna(subset=list(PROMPTS)).reindex(columns=_COLUMNS).rename(columns={"token_decoded": "token"})
-    return kept.astype({"token_id": "int64", "token": "str"} | dict.fromkeys(PROMPTS, "float64")).reset_index(drop=True)
+    kept = kept.astype({"token_id": "int64", "token": "str"} | dict.fromkeys(PROMPTS, "float64"))
+    return kept.assign(kind="", word=kept["token"].str.strip().str.casefold()).reset_index(drop=True)
 
 
 def token_table(code: str) -> pd.DataFrame:

@@ -1,300 +1,294 @@
 """Agency and communion by base: in a panel's rewards, and in what the bases themselves would say first.
 
-``python -m rmnb.findings.agency_communion`` computes the log-probabilities that the book ships: every noun's, under
-the 54 prompts, for the bases of the demo panel.
+Tables of a model have the index word (unique) and one column a prompt: rewards, or log-probabilities of the word as the
+first of an answer. `rmnb.findings.agency_study` reads and computes them.
 """
 
-import functools
+import itertools
 import math
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import typer
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.data.text_lists import described_parts, part_texts
-from rmnb.errors import InputError
-from rmnb.files import data_dir, sha256
-from rmnb.findings import align, categories
-from rmnb.findings.log_ratios import implicit_reward, mwlr
+from rmnb.findings import categories, specifications
+from rmnb.findings.categories import FRAMINGS
+from rmnb.findings.log_ratios import word_log_ratio
 from rmnb.findings.results import Results
-from rmnb.panels import BaseSpec, Panel, find_base, load_panel, load_prompts
-from rmnb.scoring import store
-from rmnb.scoring.list_scores import list_path, read_list
+from rmnb.truth import planted
 
-PARTS = ("agency_communion", "big_two")
+#: What is chosen in the specification curve, the chapter's choice first.
+CHOICES = {
+    "summary": ["median rank", "mean rank", "score"],
+    "framing": list(FRAMINGS),
+    "prompts": ["all", "one phrasing"],
+    "nouns": ["all", "frequent half"],
+}
+#: Planted panels: how much communion is worth to one base, and less to the other.
+PLANTED = {"planted": 0.8, "planted, bases alike": 0.0}
 _RANK_SPREAD = 100 / math.sqrt(12)
-SPELLINGS = ("{}", " {}", "{C}", " {C}")  # of "love": love, ␣love, Love, ␣Love
+_ENOUGH = 20  # words for a correlation
 
 
-def logprobs_directory(panel: Panel) -> Path:
-    """Where the log-probabilities of a panel's bases are: beside its scores."""
-    return store.store_directory(panel).parent / "logprobs"
+def measure(
+    scores: Mapping[str, pd.DataFrame],
+    words: pd.DataFrame,
+    family: Mapping[str, str],
+    framing: Mapping[str, str],
+    *,
+    recipe: Mapping[str, str | None] = {},
+    panel: str = "",
+    source: str = "panel",
+    protocol: str = "exact",
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Which of the two each model prefers, and whether its base has to do with it.
+
+    Rows of `rmnb.findings.categories.add_ranks`; agency_gap of each model; base_difference_paired and its p-value, over
+    recipes that two bases were trained with. Left out is what needs another model, and all of it where fewer than two
+    words of a category have scores.
+
+    Parameters
+    ----------
+    scores
+        Model → rewards.
+    words
+        word, category (agency or communion).
+    family, framing
+        Of each model, and of each prompt (positive or negative). The first family to appear is the minuend.
+    recipe
+        Of each model; models of one recipe and different families are pairs.
+    panel, source, protocol
+        Where the rewards are from, as `rmnb.findings.results` names it.
+    seed
+        Of the permutations.
+    """
+    results = Results("agency_communion", panel)
+    known = in_all(scores, words)
+    if known["category"].value_counts().reindex(["agency", "communion"], fill_value=0).min() < 2:
+        return results.frame()
+    categories.add_ranks(results, scores, known, family, framing, source=source, protocol=protocol, seed=seed)
+    for asked in FRAMINGS:
+        tables = {model: table[keys] for model, table in scores.items() if (keys := _keys(table, framing, asked))}
+        for model, table in tables.items():
+            results.add(source, "agency_gap", agency_gap(table, known), model=model, prompt=asked, protocol=protocol)
+        contrasts = {model: contrast(table, known, "mean rank") for model, table in tables.items()}
+        _add_paired(results, contrasts, family, recipe, source=source, prompt=asked, protocol=protocol)
+    return results.frame()
 
 
-def score_nouns(lm, prompts, parts=PARTS) -> pd.DataFrame:
-    """Log-probability of every noun that is one token, in each of four spellings, as the first token of the answer.
+def measure_logprobs(
+    logprobs: Mapping[str, Mapping[str, pd.DataFrame]],
+    words: pd.DataFrame,
+    framing: Mapping[str, str],
+    *,
+    panel: str = "",
+    source: str = "panel",
+    n_boot: int = 200,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Which words language models say first, for each way of putting the question, on the words that all of them have.
+
+    Rows agency_gap by model; of two models also anova_f; of each pair mwlr_gap, of the mixture-weighted log ratio
+    (mwlr) and of the plain one, by bootstrap over words.
+
+    Parameters
+    ----------
+    logprobs
+        How the question was put (chat, bare, user_assistant) → model → natural log-probabilities.
+    """
+    results = Results("agency_communion", panel)
+    for wrapping, tables in logprobs.items():
+        known = in_all(tables, words)
+        is_agency = (known["category"] == "agency").to_numpy()
+        about: dict = {"protocol": "exact"}
+        for (model, table), asked in itertools.product(tables.items(), FRAMINGS):
+            gap = agency_gap(table[_keys(table, framing, asked)], known)
+            results.add(source, "agency_gap", gap, model=model, other=wrapping, prompt=asked, **about)
+        if len(tables) == 2:
+            ranks = categories.ranks_by_prompt(tables, known, framing)
+            results.add(source, "anova_f", interaction_f(ranks), other=wrapping, n=len(ranks), **about)
+        for one, other in itertools.combinations(tables, 2):
+            for kind, asked in itertools.product(("mwlr", "plain"), FRAMINGS):
+                keys = _keys(tables[one], framing, asked)
+                ratio = word_log_ratio(tables[one], tables[other], keys, weighted=kind == "mwlr")[known["word"]]
+                gap = stats.bootstrap(_mean_gap, ratio.to_numpy(), is_agency, n_draws=n_boot, seed=seed)
+                told = {"model": f"{one} over {other} ({wrapping})", "other": kind, "prompt": asked, **about}
+                results.add(source, "mwlr_gap", gap, **told)
+    return results.frame()
+
+
+def measure_tuned(
+    pairs: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]],
+    words: pd.DataFrame,
+    framing: Mapping[str, str],
+    scores: Mapping[str, pd.DataFrame] = {},
+    *,
+    beta: float = 0.1,
+    panel: str = "",
+    source: str = "panel",
+) -> pd.DataFrame:
+    """The implicit rewards of tuned copies of language models, under positive prompts.
+
+    Rows mwlr_gap, and implicit_spearman with the rewards of each explicit model of `scores` that has 20 of the words.
+
+    Parameters
+    ----------
+    pairs
+        What stands for the copy in the rows → log-probabilities of the copy, and of what it is a copy of.
+    beta
+        Strength of the pull towards the reference in the tuning.
+    """
+    results = Results("agency_communion", panel)
+    for pair, (copy, reference) in pairs.items():
+        reward = beta * word_log_ratio(copy, reference, _keys(copy, framing, "positive"), weighted=False)
+        kinds = words.set_index("word").loc[reward.index, "category"]
+        gap = stats.difference_between_groups(reward.to_numpy(), (kinds == "agency").to_numpy())
+        results.add(source, "mwlr_gap", gap, model=pair, other="plain", prompt="positive")
+        for model, table in scores.items():
+            both, keys = reward.index.intersection(table.index), _keys(table, framing, "positive")
+            if keys and len(both) >= _ENOUGH:
+                explicit = table.loc[both, keys].mean(axis=1).to_numpy()
+                rho = stats.spearman_interval(reward[both].to_numpy(), explicit)
+                results.add(source, "implicit_spearman", rho, model=pair, other=model, prompt="positive")
+    return results.frame()
+
+
+def measure_planted(words: pd.DataFrame, framing: Mapping[str, planted.Framing], *, seed: int = 0) -> pd.DataFrame:
+    """Rows of `measure` for the panels of `PLANTED`, ten models of two bases each, and what was planted.
+
+    Models of one base differ at random in either panel; in the first the bases differ besides.
+    """
+    results = Results("agency_communion")
+    models = {f"planted-{k}": "one" if k < 4 else "other" for k in range(10)}
+    for name, effect in PLANTED.items():
+        effects = planted.PlantedEffects(communion={"one": effect, "other": -effect}, word_sd=0.5, noise_sd=0.7)
+        scans = planted.planted_panel(words["word"], effects, models, framing, seed=seed, communion_sd=0.5)
+        scores = {
+            model: pd.DataFrame({key: scans[key][model]["score"].to_numpy() for key in framing}, words["word"])
+            for model in models
+        }
+        results.extend(measure(scores, words, models, framing, panel=name, source="planted", seed=seed))
+        results.add("planted", "planted_effect", 2 * effect, other="communion", panel=name, protocol="exact")
+    return results.frame()
+
+
+def curve(
+    scores: Mapping[str, pd.DataFrame], words: pd.DataFrame, family: Mapping[str, str], framing: Mapping[str, str]
+) -> pd.DataFrame | None:
+    """The first base's contrast less the second one's, with intervals over models, under all of `CHOICES`.
+
+    Under negative prompts the sign is turned (a preferred kind of word stands low where the worst is asked), so that
+    one sign stands for one preference: negative, the first base prefers agency more than the second does.
 
     Returns
     -------
-    DataFrame
-        part (str), item (int32, the noun's place in its part), spelling (int32, place in `SPELLINGS`), and a float32
-        column a prompt key: natural log. No text, so that it can be shipped where the texts may not.
+    DataFrame or None
+        As `rmnb.findings.specifications.specification_curve` gives it; None without two bases of two models or more.
     """
-    from rmnb.scoring.logprobs import next_token_logprobs, scan_logprobs
+    counted = pd.Series([family[model] for model in scores]).value_counts(sort=False)
+    if len(counted) != 2 or counted.min() < 2:
+        return None
+    words = in_all(scores, words)
+    zipf = lexicons.zipf(words["word"])
+    nouns_of = {"all": words, "frequent half": words[zipf >= np.median(zipf)]}
+    in_first = [family[model] == counted.index[0] for model in scores]
 
-    first = scan_logprobs(lm, prompts[0])
-    once = first[~first["token"].duplicated(keep=False)].set_index("token")["token_id"]
-    rows = [
-        (part, item, spelling, token)
-        for part in parts
-        for item, word in enumerate(part_texts(part))
-        for spelling, pattern in enumerate(SPELLINGS)
-        if (token := pattern.format(word, C=word.capitalize())) in once.index
-    ]
-    frame = pd.DataFrame(rows, columns=["part", "item", "spelling", "token"])
-    ids = once.loc[frame.pop("token")].to_numpy()
-    columns = {prompt.key: next_token_logprobs(lm, prompt.text)[ids] for prompt in prompts}
-    return pd.concat([frame.astype({"item": "int32", "spelling": "int32"}), pd.DataFrame(columns)], axis=1)
+    def estimate(*, summary: str, prompts: str, nouns: str, **asked: str) -> stats.Estimate | None:
+        keys = _keys(next(iter(scores.values())), framing, asked["framing"])
+        keys = [key for key in keys if prompts == "all" or key.endswith("_one") or "_" not in key]
+        if not keys or nouns_of[nouns]["category"].nunique() < 2:
+            return None
+        turn = 1 if asked["framing"] == "positive" else -1
+        values = [turn * contrast(table[keys], nouns_of[nouns], summary) for table in scores.values()]
+        return stats.difference_between_groups(values, in_first)
+
+    return specifications.specification_curve(CHOICES, estimate)
 
 
-def read_logprobs(path: Path) -> tuple[pd.DataFrame, dict]:
-    """A shipped table with its nouns (columns part, word, spelling, then a prompt each) and its provenance.
+def agency_gap(table: pd.DataFrame, words: pd.DataFrame) -> stats.Estimate:
+    """Mean rank of agency words less that of communion words, in percent of the words, with an interval over words.
 
-    Parts whose texts cannot be reached here are left out.
-
-    Raises
-    ------
-    InputError
-        Missing or damaged, or the nouns are others now.
+    Negative: agency stands higher. A word's rank is its mean over the prompts of `table`.
     """
-    frame, provenance = read_list(path)
-    return frame.rename(columns={"text": "word"}), provenance
+    known = words[words["word"].isin(table.index)]
+    mean = 100 * _ranks(table, known).mean(axis=1) / len(known)
+    return stats.difference_between_groups(mean, (known["category"] == "agency").to_numpy())
 
 
-def noun_logprobs(table: pd.DataFrame, part: str = "agency_communion", capitals: bool = True) -> pd.DataFrame:
-    """Log-probability that the first token spells each noun: summed over its spellings (without capitals if so asked).
+def contrast(table: pd.DataFrame, words: pd.DataFrame, summary: str) -> float:
+    """Agency less communion by one summary, mean over prompts: "median rank", "mean rank" (percent) or "score".
 
-    Returns
-    -------
-    DataFrame
-        float64, index word, one column a prompt.
+    Negative, by all three: agency stands higher. Scores are given the standard deviation that ranks have, 28.9 percent.
     """
-    rows = table[(table["part"] == part) & (capitals | (table["spelling"] < 2))]
-    return rows.drop(columns=["part", "spelling"]).groupby("word", sort=False).agg(_log_sum)
+    known = words[words["word"].isin(table.index)]
+    if summary == "score":
+        values = table.loc[known["word"]].to_numpy(float)
+        values = _RANK_SPREAD * (values.mean(axis=0) - values) / values.std(axis=0)  # as for ranks, small is good
+    else:
+        values = 100 * _ranks(table, known) / len(known)
+    middle = np.median if summary == "median rank" else np.mean
+    agency = (known["category"] == "agency").to_numpy()
+    return float((middle(values[agency], axis=0) - middle(values[~agency], axis=0)).mean())
 
 
-def _log_sum(values: pd.Series) -> float:
-    return float(np.logaddexp.reduce(values.to_numpy(float)))
-
-
-def interaction_f(ranks: pd.DataFrame) -> tuple[float, int]:
-    """F of category x model in the analysis of variance of median ranks, and its second degrees of freedom.
+def interaction_f(ranks: pd.DataFrame) -> float:
+    """F of category by model in the analysis of variance of median ranks.
 
     Parameters
     ----------
     ranks : DataFrame
-        model (two), framing, category (two), median_rank: as many prompts in every cell.
+        model, framing, category, median_rank: as many prompts in every cell.
 
     References
     ----------
     ICLR26 section 4: 216 medians, F(1, 208). Its observations are prompts: it speaks of these two models.
     """
-    cells = ranks.groupby(["model", "category", "framing"], sort=False)["median_rank"].agg(["mean", "var", "size"])
-    models, kinds, framings = (cells.index.unique(level) for level in range(3))
-    if len(models) != 2 or len(kinds) != 2 or cells["size"].nunique() > 1 or len(cells) != 4 * len(framings):
-        raise InputError("the test compares two models and two categories, with as many prompts in every cell")
-    n = int(cells["size"].iloc[0])
-    signs = np.array([(1 if m == models[0] else -1) * (1 if k == kinds[0] else -1) for m, k, _ in cells.index])
-    contrast = float(signs @ cells["mean"]) / len(cells)
-    return contrast**2 * n * len(cells) / float(cells["var"].mean()), len(cells) * (n - 1)
+    import statsmodels.formula.api as smf
+    from statsmodels.stats.anova import anova_lm
+
+    fit = smf.ols("median_rank ~ model * category * framing", ranks).fit()
+    return float(anova_lm(fit)["F"].to_dict()["model:category"])
 
 
-def nouns() -> pd.DataFrame:
-    """The project's nouns: word, category."""
-    return lexicons.agency_communion()
+def in_all(tables: Mapping[str, pd.DataFrame], words: pd.DataFrame) -> pd.DataFrame:
+    """The words that all of the tables have."""
+    return words[[all(word in table.index for table in tables.values()) for word in words["word"]]]
 
 
-def panel_tables(panel: Panel, prompt_set: str = "iclr2026") -> dict[str, pd.DataFrame]:
-    """Rewards of the project's nouns by every model that scored the list `words`: index word, one column a prompt."""
-    keys = [prompt.key for prompt in load_prompts(prompt_set)]
-    tables = {}
-    for model in panel.model_names:
-        path = list_path(panel, model, "words")
-        if path.exists():
-            frame, _ = read_list(path)
-            rows = frame[frame["part"] == "agency_communion"].set_index("text")
-            tables[model] = rows[[key for key in keys if key in rows]]
-    return tables
+def _keys(table: pd.DataFrame, framing: Mapping[str, str], asked: str) -> list[str]:
+    return [key for key in map(str, table.columns) if framing.get(key) == asked]
 
 
-def scanned_tables(panel: Panel) -> dict[str, pd.DataFrame]:
-    """The same from scans, for nouns that are words in all the panel's vocabularies and for the prompts scanned."""
-    wanted = set(nouns()["word"])
-    columns: dict[str, dict[str, pd.Series]] = {model: {} for model in panel.model_names}
-    for model in panel.model_names:
-        for prompt in panel.scanned_prompts:
-            try:
-                scan = store.read_scores(panel, model, prompt.key)
-            except InputError:
-                continue
-            chosen = scan[scan["token"].str.strip().str.casefold().isin(wanted)]
-            columns[model][prompt.key] = align.word_scores(chosen).set_index("word")["score"]
-    tables = {model: pd.DataFrame(found) for model, found in columns.items() if found}
-    if not tables:
-        return {}
-    shared = functools.reduce(lambda one, other: one.intersection(other), (table.index for table in tables.values()))
-    keys = [key for key in next(iter(tables.values())) if all(key in table for table in tables.values())]
-    return {model: table.loc[shared, keys] for model, table in tables.items()} if len(keys) else {}
+def _ranks(table: pd.DataFrame, words: pd.DataFrame) -> np.ndarray:
+    values = -table.loc[words["word"]].to_numpy(float)
+    return np.column_stack([stats.mid_ranks(column) for column in values.T])
 
 
-def ranks_by_prompt(
-    tables: Mapping[str, pd.DataFrame], family: Mapping[str, str], framing: Mapping[str, str], words: pd.DataFrame
-) -> pd.DataFrame:
-    """Median rank of each category under each prompt, ready for `rmnb.findings.categories.add_base_comparison`.
-
-    `tables` model → rewards or log-probabilities of words (index word, one column a prompt); `framing` by prompt.
-    """
-    parts = [
-        categories.median_ranks(table, words).assign(model=model, family=family[model])
-        for model, table in tables.items()
-    ]
-    ranks = pd.concat(parts, ignore_index=True)
-    return ranks.assign(framing=ranks["prompt"].map(framing))
+def _mean_gap(values: np.ndarray, is_agency: np.ndarray) -> float:
+    return values[is_agency].mean() - values[~is_agency].mean()
 
 
-def add_ranks(results: Results, ranks: pd.DataFrame, seed: int = 0) -> str:
-    """Add the comparison of a panel's bases (`rmnb.findings.categories.add_base_comparison`) to `results`, if it can
-    be made.
-
-    Returns
-    -------
-    str
-        Why it cannot be made (then there are the models' median ranks alone), or "".
-    """
-    families = ranks.groupby("family")["model"].nunique()
-    if len(families) == 2 and families.min() >= 2 and ranks["framing"].nunique() == 2:
-        categories.add_base_comparison(results, "panel", ranks, protocol="exact", seed=seed)
-        return ""
-    for row in categories.by_model(ranks).to_dict("records"):
-        about = {"model": row["model"], "prompt": row["framing"], "protocol": "exact"}
-        results.add("panel", f"median_rank_{row['category']}", row["median_rank"], **about)
-    counted = ", ".join(f"{count} of {base}" for base, count in families.items())
-    return f"two bases with two models each, and both framings, are needed; here: {counted}"
-
-
-def noun_gap(table: pd.DataFrame, words: pd.DataFrame, keys: list[str]) -> stats.Estimate:
-    """Mean rank of agency nouns less that of communion nouns, in percent of the nouns, with an interval over nouns.
-
-    Negative: agency stands higher. A noun's rank is its mean over the prompts `keys`.
-    """
-    known = words[words["word"].isin(table.index)]
-    ranks = np.column_stack([stats.mid_ranks(-table[key].loc[known["word"]].to_numpy(float)) for key in keys])
-    mean = 100 * ranks.mean(axis=1) / len(known)
-    return stats.difference_between_groups(mean, (known["category"] == "agency").to_numpy())
-
-
-def contrast(
-    tables: Mapping[str, pd.DataFrame], family: Mapping[str, str], words: pd.DataFrame, keys: list[str], summary: str
-) -> dict[str, float]:
-    """For each model, agency less communion by one summary: "median rank", "mean rank" (percent) or "score".
-
-    Negative, by all three: agency stands higher. Scores are given the standard deviation that ranks have, 28.9 percent.
-    """
-    found = {}
-    for model, table in tables.items():
-        known = words[words["word"].isin(table.index)]
-        values = table.loc[known["word"], keys].to_numpy(float)
-        if summary == "score":
-            values = _RANK_SPREAD * (values.mean(axis=0) - values) / values.std(axis=0)  # as for ranks, small is good
-        else:
-            values = np.column_stack([100 * stats.mid_ranks(-column) / len(column) for column in values.T])
-        middle = np.median if summary == "median rank" else np.mean
-        agency = (known["category"] == "agency").to_numpy()
-        found[model] = float((middle(values[agency], axis=0) - middle(values[~agency], axis=0)).mean())
-    return found
-
-
-def add_paired(results: Results, source: str, values: Mapping[str, float], panel: Panel, **about) -> bool:
-    """Add base_difference_paired, over recipes that both bases were trained with, and its p-value; False if too few.
-
-    `values` one number a model, for instance `contrast`. The order of bases is that of the panel.
-    """
-    by_base: dict[str, dict[str, float]] = {}
-    for model in panel.models:
-        if model.name in values and model.recipe and model.family:
-            by_base.setdefault(model.family, {})[model.recipe] = values[model.name]
-    if len(by_base) != 2:
-        return False
-    one, other = by_base.values()
-    differences = [one[recipe] - other[recipe] for recipe in one if recipe in other]
-    if len(differences) < 2:
-        return False
-    results.add(source, "base_difference_paired", stats.mean_over_models(differences), **about)
-    test = stats.sign_flip_test(differences)
-    results.add(source, "base_difference_paired_p", test.p_value, n=len(differences), **about)
-    return True
-
-
-def word_log_ratio(one: pd.DataFrame, other: pd.DataFrame, keys: list[str], weighted: bool = True) -> pd.Series:
-    """For each noun that both tables have, the mean over prompts of the log ratio: one model over the other.
-
-    `weighted`: the mixture-weighted log ratio (`rmnb.findings.log_ratios.mwlr`), else log π₁ − log π₂ — the implicit
-    reward with β = 1 where the first model is the second one tuned (`rmnb.findings.log_ratios.implicit_reward`).
-    """
-    shared = [word for word in one.index if word in other.index]
-    if not shared:
-        raise InputError("the two tables share no word")
-    function = mwlr if weighted else implicit_reward
-    values = function(one.loc[shared, keys].to_numpy(), other.loc[shared, keys].to_numpy())
-    return pd.Series(values.mean(axis=1), index=pd.Index(shared, name="word"))
-
-
-def adapter_described(spec: BaseSpec) -> dict:
-    """For the provenance of a tuned copy: which adapter, and the recipe that it was tuned by."""
-    if spec.adapter is None:
-        return {}
-    weights = sha256(data_dir() / spec.adapter / "adapter_model.safetensors")
-    return {"adapter": spec.adapter, "adapter_sha256": weights, "recipe": spec.recipe}
-
-
-def main(
-    base: Annotated[list[str] | None, typer.Option(help="Names of bases; default: those of the demo panel.")] = None,
-    wrapping: Annotated[str, typer.Option(help="chat, bare or user_assistant, for all of them.")] = "user_assistant",
-    panel: Annotated[str, typer.Option(help="Whose bases they are.")] = "demo",
-    prompts: Annotated[str, typer.Option(help="A set of prompts.")] = "iclr2026",
-    name: Annotated[str, typer.Option(help="Name of the file, if not the base's: for a tuned copy.")] = "",
+def _add_paired(
+    results: Results,
+    values: Mapping[str, float],
+    family: Mapping[str, str],
+    recipe: Mapping[str, str | None],
+    source: str,
+    **about: Any,
 ) -> None:
-    """Compute the log-probabilities of the nouns for bases and write them beside the panel's scores."""
-    from rmnb.scoring.logprobs import load_language_model
-
-    members, asked = load_panel(panel), load_prompts(prompts)
-    chosen = base or sorted({model.base for model in members.models if model.base})
-    for one in chosen:
-        spec = find_base(members, one)
-        lm = load_language_model(spec, wrapping)
-        frame = score_nouns(lm, asked)
-        told = {
-            "model": lm.spec.source,
-            "revision": lm.spec.revision,
-            "wrapping": wrapping,
-            "dtype": lm.spec.dtype,
-            "prompts": {prompt.key: prompt.text for prompt in asked},
-            "parts": described_parts({part: part_texts(part) for part in PARTS}),
-            "spellings": list(SPELLINGS),
-            "unit": "natural log",
-            **adapter_described(lm.spec),
-            "command": f"python -m rmnb.findings.agency_communion --base {one} --wrapping {wrapping}",
-            "versions": store.versions(),
-        }
-        path = logprobs_directory(members) / f"{name or Path(one).name}.{wrapping}.parquet"
-        store.write_table(path, frame, told)
-        typer.echo(f"{frame['item'].size:,} spellings under {len(asked)} prompts in {path}")
-
-
-if __name__ == "__main__":
-    typer.run(main)
+    by_base: dict[str, dict[str, float]] = {}
+    for model, value in values.items():
+        if kind := recipe.get(model):
+            by_base.setdefault(family[model], {})[kind] = value
+    if len(by_base) != 2:
+        return
+    one, other = by_base.values()
+    differences = [one[kind] - other[kind] for kind in one if kind in other]
+    if len(differences) >= 2:
+        results.add(source, "base_difference_paired", stats.mean_over_models(differences), **about)
+        test = stats.sign_flip_test(differences)
+        results.add(source, "base_difference_paired_p", test.p_value, n=len(differences), **about)

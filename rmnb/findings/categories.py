@@ -4,14 +4,18 @@ The unit of the data is the median rank of a category's words under one prompt; 
 is the model. The papers' tests, which take prompts for independent observations, stand beside tests over models.
 """
 
+import re
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
 from rmnb import stats
 from rmnb.errors import InputError
 from rmnb.findings.results import Results
+from rmnb.stats.formulas import mixed
 
-COLUMNS = ["model", "family", "prompt", "framing", "category", "median_rank"]
+FRAMINGS = ("positive", "negative")
 
 
 def median_ranks(scores: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
@@ -41,96 +45,94 @@ def median_ranks(scores: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["prompt", "category", "median_rank", "n"])
 
 
-def by_model(ranks: pd.DataFrame) -> pd.DataFrame:
-    """One number a model: mean median rank over the prompts of a framing.
-
-    Parameters
-    ----------
-    ranks : DataFrame
-        model, family, prompt, framing, category, median_rank.
-
-    Returns
-    -------
-    DataFrame
-        model, family, framing, category, median_rank, in the order of `ranks`.
-    """
-    keys = ["model", "family", "framing", "category"]
-    return ranks.groupby(keys, sort=False, as_index=False).agg(median_rank=("median_rank", "mean"))
+def ranks_by_prompt(
+    scores: Mapping[str, pd.DataFrame], words: pd.DataFrame, framing: Mapping[str, str]
+) -> pd.DataFrame:
+    """`median_ranks` of several models, with model and framing; prompts that have no framing are left out."""
+    parts = [median_ranks(table, words).assign(model=model) for model, table in scores.items()]
+    ranks = pd.concat(parts, ignore_index=True)
+    return ranks.assign(framing=ranks["prompt"].map(framing)).dropna(subset="framing")
 
 
-def add_base_comparison(
-    results: Results, source: str, ranks: pd.DataFrame, *, protocol: str, seed: int = 0, panel: str | None = None
+def add_ranks(
+    results: Results,
+    scores: Mapping[str, pd.DataFrame],
+    words: pd.DataFrame,
+    family: Mapping[str, str],
+    framing: Mapping[str, str],
+    *,
+    source: str,
+    protocol: str,
+    seed: int,
 ) -> None:
-    """Add median ranks by model and the comparison of the two base families of `ranks` to `results`.
+    """Add median ranks by model and, of two base families, their comparison to `results`.
 
-    By model: ``median_rank_<category>``. Over models and prompts: the coefficients ``lmm_…`` of
+    By model: ``median_rank_<category>``, the mean over the prompts of a framing. Then, if there are two families of two
+    models or more and both framings, over models and prompts: the coefficients ``lmm_…`` of
     ``median ~ base * category * framing`` with a random intercept a model (ICLR26 section 3), ``base_effect_size`` and
     the paper's Bonferroni-adjusted permutation test. Over models: ``base_difference`` with its interval and its
     permutation test (exact for ten models: 210 arrangements), for each category and for the first less each other.
 
     Parameters
     ----------
-    ranks : DataFrame
-        model, family (two of them; the first to appear is the reference and the minuend), prompt, framing (two),
-        category (two or more), median_rank.
-
-    Raises
-    ------
-    InputError
-        More or fewer than two families, a family of fewer than two models, or an unknown category.
+    scores
+        Model → rewards: index word (unique), one column a prompt.
+    words
+        word, category (two or more).
+    family, framing
+        Of each model (the first to appear is the reference and the minuend), and of each prompt.
     """
-    families = list(dict.fromkeys(ranks["family"]))
-    if len(families) != 2:
-        raise InputError(f"comparing bases takes two families, the panel has {', '.join(map(str, families)) or 'none'}")
-    shared = {"protocol": protocol, "panel": panel}
-    means = by_model(ranks)
-    for model, framing, category, value in means[["model", "framing", "category", "median_rank"]].to_numpy():
-        results.add(source, f"median_rank_{category}", float(value), model=model, prompt=framing, **shared)
-    _add_mixed_model(results, source, ranks, shared)
-    _add_prompt_tests(results, source, ranks, families[0], seed, shared)
-    _add_model_tests(results, source, means, families[0], seed, shared)
+    ranks = ranks_by_prompt(scores, words, framing)
+    ranks["family"] = pd.Categorical(ranks["model"].map(family), list(dict.fromkeys(family[name] for name in scores)))
+    ranks["framing"] = pd.Categorical(ranks["framing"], FRAMINGS)
+    about: dict = {"protocol": protocol}
+    keys = ["model", "family", "framing", "category"]
+    means = ranks.groupby(keys, sort=False, observed=True, as_index=False).agg(median_rank=("median_rank", "mean"))
+    for model, asked, category, value in means[["model", "framing", "category", "median_rank"]].to_numpy():
+        results.add(source, f"median_rank_{category}", value, model=model, prompt=asked, **about)
+    models = means.groupby("family", observed=True)["model"].nunique()
+    if len(models) == 2 and models.min() >= 2 and means["framing"].nunique() == 2:
+        _add_mixed_model(results, source, ranks, about)
+        _add_prompt_tests(results, source, ranks, seed, about)
+        _add_model_tests(results, source, means, seed, about)
 
 
-def _add_mixed_model(results: Results, source: str, ranks: pd.DataFrame, shared: dict) -> None:
-    ordered = ranks.sort_values("framing", ascending=False, kind="stable")  # positive is the reference
-    design = stats.factorial(
-        base=ordered["family"].to_numpy(),
-        category=ordered["category"].to_numpy(),
-        framing=ordered["framing"].to_numpy(),
-    )
-    fit = stats.mixed_model(ordered["median_rank"].to_numpy(), design, ordered["model"].to_numpy())
+def _add_mixed_model(results: Results, source: str, ranks: pd.DataFrame, about: dict) -> None:
+    named = ranks.rename(columns={"family": "base"})
+    fit = mixed("median_rank ~ base * category * framing", named, groups="model")
     for name in fit.names:
-        factors, levels = zip(
-            *(part.rstrip("]").split("[") if "[" in part else (part, "") for part in name.split(" x ")), strict=True
-        )
-        category = dict(zip(factors, levels, strict=True)).get("category", "")
-        results.add(source, "lmm_" + "_x_".join(factors), fit[name], other=category, **shared)
+        levels = dict(re.findall(r"(base|category|framing)\[T\.(.*?)\](?::|$)", name))
+        term = "_x_".join(levels) or "intercept"
+        results.add(source, f"lmm_{term}", fit[name], other=levels.get("category", ""), **about)
 
 
-def _add_prompt_tests(results: Results, source: str, ranks: pd.DataFrame, first: str, seed: int, shared: dict) -> None:
-    panels = ranks.groupby(["category", "framing"], sort=False)
-    for key, rows in panels:
-        category, framing = map(str, tuple(key))
-        values, in_first = rows["median_rank"].to_numpy(), (rows["family"] == first).to_numpy()
+def _add_prompt_tests(results: Results, source: str, ranks: pd.DataFrame, seed: int, about: dict) -> None:
+    panels = ranks.groupby(["category", "framing"], sort=False, observed=True)
+    for (category, framing), rows in panels:
+        values, in_first = rows["median_rank"].to_numpy(), _in_first(rows["family"])
         groups = values[in_first], values[~in_first]
         pooled = np.sqrt(sum(group.var(ddof=1) * (len(group) - 1) for group in groups) / (len(values) - 2))
-        about = {"other": category, "prompt": framing, "n": len(values), **shared}
-        results.add(source, "base_effect_size", (groups[0].mean() - groups[1].mean()) / pooled, **about)
+        told = {"other": category, "prompt": framing, "n": len(values), **about}
+        results.add(source, "base_effect_size", (groups[0].mean() - groups[1].mean()) / pooled, **told)
         test = stats.two_group_test(values, in_first, seed=seed)
-        results.add(source, "base_difference_p_bonferroni", min(1.0, test.p_value * panels.ngroups), **about)
+        results.add(source, "base_difference_p_bonferroni", min(1.0, test.p_value * panels.ngroups), **told)
 
 
-def _add_model_tests(results: Results, source: str, means: pd.DataFrame, first: str, seed: int, shared: dict) -> None:
+def _add_model_tests(results: Results, source: str, means: pd.DataFrame, seed: int, about: dict) -> None:
     wide = means.pivot(index=["framing", "model", "family"], columns="category", values="median_rank")
-    categories = list(dict.fromkeys(means["category"]))
-    contrasts = {category: wide[category] for category in categories}
-    contrasts |= {f"{categories[0]}_less_{other}": wide[categories[0]] - wide[other] for other in categories[1:]}
+    first, *others = dict.fromkeys(means["category"])
+    contrasts = {category: wide[category] for category in (first, *others)}
+    contrasts |= {f"{first}_less_{other}": wide[first] - wide[other] for other in others}
     for framing in dict.fromkeys(means["framing"]):
         for name, column in contrasts.items():
             values = column.xs(framing, level="framing")
-            in_first = values.index.get_level_values("family") == first
+            in_first = _in_first(values.index.get_level_values("family"))
+            told = {"other": name, "prompt": framing, **about}
             difference = stats.difference_between_groups(values.to_numpy(), in_first)
+            results.add(source, "base_difference", difference, **told)
             test = stats.two_group_test(values.to_numpy(), in_first, seed=seed)
-            about = {"other": name, "prompt": framing, **shared}
-            results.add(source, "base_difference", difference, **about)
-            results.add(source, "base_difference_p", test.p_value, n=test.n_arrangements, **about)
+            results.add(source, "base_difference_p", test.p_value, n=test.n_arrangements, **told)
+
+
+def _in_first(family) -> np.ndarray:
+    return np.asarray(family == pd.Categorical(family).categories[0])

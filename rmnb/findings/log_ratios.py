@@ -1,36 +1,9 @@
-"""What the log-probabilities of two language models say of them: mixture-weighted log ratios and implicit rewards.
-
-Scans come from `rmnb.scoring.logprobs`; nothing here needs a model.
-"""
-
-import itertools
-from collections.abc import Mapping, Sequence
+"""What the log-probabilities of two language models say of them: mixture-weighted log ratios and implicit rewards."""
 
 import numpy as np
 import pandas as pd
 
 from rmnb.errors import InputError
-from rmnb.findings.align import align
-
-
-def word_logprobs(scans: Mapping[str, pd.DataFrame], words: Sequence[str]) -> pd.DataFrame:
-    """Log-probabilities of the words that are one token in every vocabulary, spelt just so (case and spaces count).
-
-    Returns
-    -------
-    DataFrame
-        float32, one column a model; the index holds the words that are left, in the given order.
-
-    Raises
-    ------
-    InputError
-        None of the words is a single token in all vocabularies.
-    """
-    shared = align(scans, "exact")
-    kept = [word for word in dict.fromkeys(words) if word in shared.index]
-    if not kept:
-        raise InputError(f"none of the {len(words)} words is a single token in the vocabulary of {' and '.join(scans)}")
-    return shared.loc[kept]
 
 
 def mwlr(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -56,34 +29,6 @@ def mwlr(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return 0.5 * (np.exp(first) + np.exp(second)) * ratio
 
 
-def mwlr_pairs(scans: Mapping[str, pd.DataFrame], firsts: Sequence[str], seconds: Sequence[str]) -> pd.DataFrame:
-    """The MWLR of every first model against every second one, each pair over all that its two vocabularies share.
-
-    Returns
-    -------
-    DataFrame
-        first, second (names), token, mwlr (float64), rank (1 is the highest of the pair); a model is not paired with
-        itself.
-
-    Raises
-    ------
-    InputError
-        A name is not among the scans, there is no pair, or two vocabularies share nothing.
-    """
-    if unknown := sorted({*firsts, *seconds} - set(scans)):
-        raise InputError(f"no scan of {', '.join(unknown)}: there are {', '.join(scans)}")
-    parts = []
-    for first, second in itertools.product(firsts, seconds):
-        if first != second:
-            shared = align({"first": scans[first], "second": scans[second]}, "exact")
-            values = mwlr(shared["first"].to_numpy(), shared["second"].to_numpy())
-            part = pd.DataFrame({"first": first, "second": second, "token": shared.index, "mwlr": values})
-            parts.append(part.assign(rank=part["mwlr"].rank(ascending=False, method="min").astype(int)))
-    if not parts:
-        raise InputError("no pair of different models: name at least two")
-    return pd.concat(parts, ignore_index=True)
-
-
 def implicit_reward(tuned: np.ndarray, reference: np.ndarray, beta: float = 1.0) -> np.ndarray:
     """The reward that would have tuned one model into the other, β (log π − log π_ref), up to a constant of the prompt.
 
@@ -106,3 +51,17 @@ def implicit_reward(tuned: np.ndarray, reference: np.ndarray, beta: float = 1.0)
     if beta <= 0:
         raise InputError(f"beta must be positive, not {beta}")
     return beta * (np.asarray(tuned, dtype=np.float64) - np.asarray(reference, dtype=np.float64))
+
+
+def word_log_ratio(one: pd.DataFrame, other: pd.DataFrame, keys: list[str], weighted: bool = True) -> pd.Series:
+    """For each word that both tables have, the mean over prompts of the log ratio: one model over the other.
+
+    Tables have the index word and a column of log-probabilities a prompt. `weighted`: the mixture-weighted log ratio
+    (`mwlr`), else log π₁ − log π₂ — the implicit reward with β = 1 where the first model is the second one tuned.
+    """
+    shared = [word for word in one.index if word in other.index]
+    if not shared:
+        raise InputError("the two tables share no word")
+    function = mwlr if weighted else implicit_reward
+    values = function(one.loc[shared, keys].to_numpy(), other.loc[shared, keys].to_numpy())
+    return pd.Series(values.mean(axis=1), index=pd.Index(shared, name="word"))

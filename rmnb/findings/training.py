@@ -1,21 +1,149 @@
 """What a reward model comes to like, step by step: trajectories of training runs and the measures that follow them."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from rmnb import stats
-from rmnb.data import lexicons, sources
+from rmnb.data import lexicons, released_files, sources
 from rmnb.errors import InputError
-from rmnb.findings import categories, released
+from rmnb.files import data_dir
+from rmnb.findings import categories
+from rmnb.findings.results import Results
 from rmnb.panels import Panel, load_panel
 from rmnb.scoring.list_scores import read_list
-from rmnb.stats import Estimate
-from rmnb.training.runs import trajectory_path
+from rmnb.training.runs import runs, trajectory_path
 
 PROMPT = "greatest_ever_one"
 _TEXT_COLUMNS = ["part", "text"]
+_COURSE = ["model", "family", "recipe", "step", "statistic", "value", "ci_low", "ci_high"]
+_AT_THE_END = {  # of what `follow` gives: the statistic's name in the results table
+    "slope_valence_standardised": "slope_valence_standardised",
+    "slope_log_frequency_standardised": "slope_log_frequency_standardised",
+    "median_rank_agency": "final_median_rank_agency",
+    "median_rank_communion": "final_median_rank_communion",
+}
+
+
+def measure(
+    followed: pd.DataFrame,
+    panel: str = "",
+    source: str = "panel",
+    prompt: str = PROMPT,
+    protocol: str = "exact",
+) -> pd.DataFrame:
+    """Where training runs end: slopes over valence and frequency, median ranks of agency and communion.
+
+    Parameters
+    ----------
+    followed
+        Of `follow`, or of `released_courses`: then a column other tells the runs of a base apart.
+
+    Returns
+    -------
+    DataFrame
+        Rows of the results table: slope_valence_standardised, slope_log_frequency_standardised,
+        final_median_rank_agency and final_median_rank_communion of each run's last step, as far as they were followed.
+    """
+    results = Results("training", panel)
+    followed = followed if "other" in followed else followed.assign(other="")
+    last = followed["step"] == followed.groupby(["model", "other"])["step"].transform("max")
+    ends = followed[last & followed["statistic"].isin(list(_AT_THE_END))]
+    columns = (ends[name] for name in ("model", "other", "statistic", "value", "ci_low", "ci_high"))
+    for model, other, statistic, value, low, high in zip(*columns, strict=True):
+        about = {"model": model, "other": other, "prompt": prompt, "protocol": protocol}
+        results.add(source, _AT_THE_END[statistic], value, ci_low=low, ci_high=high, **about)
+    return results.frame()
+
+
+def follow(
+    courses: Mapping[str, pd.DataFrame], words: pd.DataFrame, n_draws: int = 500, seed: int = 0
+) -> pd.DataFrame:
+    """Everything that is measured of runs at each of their steps.
+
+    Parameters
+    ----------
+    courses
+        Of `load_trajectories`.
+    words
+        Columns word and category (agency, communion); words without score are left out.
+    n_draws, seed
+        Of the bootstrap over words of each category.
+
+    Returns
+    -------
+    DataFrame
+        model, family, recipe, step (int), statistic, value, ci_low, ci_high (95 %; NaN where there is none):
+        slope_valence_standardised, slope_log_frequency_standardised (see `slopes`); communion_less_agency, difference
+        of the median ranks as a share of all words ranked (above 0, agency stands higher); median_rank_agency,
+        median_rank_communion (1 is the highest reward); spearman_last, of all words' scores with the last step's.
+    """
+    parts = [pd.DataFrame(columns=_COURSE)]
+    for model, course in courses.items():
+        ranks = _ranks(course, words)
+        measured = [slopes(course), _rank_difference(course, words, n_draws, seed), ranks, _agreement(course)]
+        parts.append(pd.concat(measured).assign(model=model, **course.attrs))
+    return pd.concat(parts[1:] or parts, ignore_index=True)[_COURSE]
+
+
+def slopes(course: pd.DataFrame) -> pd.DataFrame:
+    """How the reward of AFINN's words depends on their valence and frequency at each step.
+
+    Scores are standardised at each step: the head begins with an arbitrary scale, and training stretches it.
+
+    Returns
+    -------
+    DataFrame
+        step, statistic (slope_valence_standardised: over valence; slope_log_frequency_standardised: over the natural
+        logarithm of frequency, valence held fixed), value, ci_low, ci_high: standard deviations of the score a unit.
+    """
+    words = course[course["part"] == "afinn"]
+    valence = lexicons.afinn().set_index("word")["valence"].loc[words["text"]].to_numpy(dtype=float)
+    words = words.assign(valence=valence, log_frequency=np.log(10) * lexicons.zipf(words["text"]))
+    known = words["log_frequency"] > 0  # wordfreq gives 0 to what it has never seen
+    rows = []
+    for step in steps(course):
+        scored = words.assign(score=stats.standardise(words[step]))
+        over_valence = stats.ols("score ~ valence", scored)["valence"]
+        over_frequency = stats.ols("score ~ log_frequency + valence", scored[known])["log_frequency"]
+        for name, found in (("valence", over_valence), ("log_frequency", over_frequency)):
+            rows.append((step, f"slope_{name}_standardised", found.value, found.ci_low, found.ci_high))
+    return pd.DataFrame(rows, columns=["step", "statistic", "value", "ci_low", "ci_high"])
+
+
+def steps(course: pd.DataFrame) -> list[int]:
+    """The steps of a trajectory, in order."""
+    return [column for column in course if isinstance(column, int)]
+
+
+def _ranks(course: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
+    scores = course.drop_duplicates("text").set_index("text")[steps(course)]
+    ranks = categories.median_ranks(scores, words).rename(columns={"prompt": "step", "median_rank": "value"})
+    return ranks.assign(statistic="median_rank_" + ranks["category"])[["step", "statistic", "value"]]
+
+
+def _rank_difference(course: pd.DataFrame, words: pd.DataFrame, n_draws: int, seed: int) -> pd.DataFrame:
+    words = words[words["word"].isin(course["text"])]
+    scores = course.drop_duplicates("text").set_index("text").loc[words["word"], steps(course)].to_numpy()
+    agency = (words["category"] == "agency").to_numpy()
+    ranks = np.apply_along_axis(stats.mid_ranks, 0, -scores) / len(words)
+    rng = np.random.default_rng(seed)
+    rows = []
+    for step, column in zip(steps(course), ranks.T, strict=True):
+        one, other = column[agency], column[~agency]
+        drawn = np.median(rng.choice(other, (n_draws, len(other))), axis=1)
+        drawn -= np.median(rng.choice(one, (n_draws, len(one))), axis=1)
+        rows.append((step, np.median(other) - np.median(one), *np.quantile(drawn, [0.025, 0.975])))
+    return pd.DataFrame(rows, columns=["step", "value", "ci_low", "ci_high"]).assign(statistic="communion_less_agency")
+
+
+def _agreement(course: pd.DataFrame) -> pd.DataFrame:
+    at = steps(course)
+    rho = [float(stats.spearman(course[step], course[at[-1]])) for step in at]
+    return pd.DataFrame({"step": at, "statistic": "spearman_last", "value": rho})
 
 
 def load_trajectories(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
@@ -44,79 +172,31 @@ def load_trajectories(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
     return found
 
 
-def steps(trajectory: pd.DataFrame) -> list[int]:
-    """The steps of a trajectory, in order."""
-    return [column for column in trajectory if isinstance(column, int)]
-
-
-def category_ranks(trajectory: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
-    """Median rank of each category's words at each step, 1 is the highest reward; see `categories.median_ranks`.
-
-    Parameters
-    ----------
-    trajectory
-        Of `load_trajectories`.
-    words
-        Columns word and category; words without score are left out.
+def accuracies(panel: Panel) -> pd.DataFrame:
+    """How a panel's runs were made, and how often each prefers the right response of held-out pairs.
 
     Returns
     -------
     DataFrame
-        step (int), category, median_rank, n (words of the category).
+        A row a run and source of pairs (``all``: of all together): model, family, recipe, device (``CPU`` or ``GPU``),
+        learning_rate, mismatched (their share of the pairs trained on), framing (Spearman's rho of words as the
+        greatest and as the worst thing; NaN where it was not measured), pairs_from, value, ci_low, ci_high (Wilson).
     """
-    scores = trajectory.drop_duplicates("text").set_index("text")[steps(trajectory)]
-    return categories.median_ranks(scores, words).rename(columns={"prompt": "step"})
-
-
-def rank_difference(trajectory: pd.DataFrame, words: pd.DataFrame, n_draws: int, seed: int) -> pd.DataFrame:
-    """Median rank of communion less that of agency, as a share of all words ranked: above 0, agency stands higher.
-
-    Returns
-    -------
-    DataFrame
-        step, value, ci_low, ci_high; a bootstrap over words of each category.
-    """
-    words = words[words["word"].isin(trajectory["text"])]
-    scores = trajectory.drop_duplicates("text").set_index("text").loc[words["word"], steps(trajectory)].to_numpy()
-    agency = (words["category"] == "agency").to_numpy()
-    ranks = np.apply_along_axis(stats.mid_ranks, 0, -scores) / len(words)
-    rng = np.random.default_rng(seed)
     rows = []
-    for step, column in zip(steps(trajectory), ranks.T, strict=True):
-        one, other = column[agency], column[~agency]
-        drawn = np.median(rng.choice(other, (n_draws, len(other))), axis=1)
-        drawn -= np.median(rng.choice(one, (n_draws, len(one))), axis=1)
-        rows.append((step, np.median(other) - np.median(one), *np.quantile(drawn, [0.025, 0.975])))
-    return pd.DataFrame(rows, columns=["step", "value", "ci_low", "ci_high"])
-
-
-def slopes(trajectory: pd.DataFrame) -> pd.DataFrame:
-    """How the reward of AFINN's words depends on their valence and frequency at each step.
-
-    Scores are standardised at each step: the head begins with an arbitrary scale, and training stretches it.
-
-    Returns
-    -------
-    DataFrame
-        step, statistic (slope_valence_standardised: over valence; slope_log_frequency_standardised: over the natural
-        logarithm of frequency, valence held fixed), value, ci_low, ci_high: standard deviations of the score a unit.
-    """
-    rated = lexicons.afinn().set_index("word")["valence"]
-    words = trajectory[trajectory["part"] == "afinn"]
-    valence = rated.loc[words["text"]].to_numpy(dtype=float)
-    frequency = np.log(10) * lexicons.zipf(words["text"])
-    known = frequency > 0  # wordfreq gives 0 to what it has never seen
-    rows = []
-    for step in steps(trajectory):
-        score = stats.standardise(words[step])
-        over_valence = stats.least_squares(score, {"valence": valence})["valence"]
-        over_frequency = stats.frequency_slope(score[known], frequency[known], {"valence": valence[known]})
-        for statistic, estimate in (
-            ("slope_valence_standardised", over_valence),
-            ("slope_log_frequency_standardised", over_frequency),
-        ):
-            rows.append((step, statistic, *_interval(estimate)))
-    return pd.DataFrame(rows, columns=["step", "statistic", "value", "ci_low", "ci_high"])
+    for model, spec in runs(panel).items():
+        described = data_dir() / str(spec.adapter) / "provenance.json"
+        made = json.loads(described.read_text()) if described.exists() else {}
+        measured, recipe = made.get("evaluation", {}), made.get("recipe", {})
+        for origin, accuracy in measured.get("held_out", {}).items():
+            mismatched = (recipe.get("mismatched") or {"pairs": 0})["pairs"]
+            pairs = mismatched + sum(part["pairs"] for part in recipe.get("preferences", ()))
+            device = {"cuda": "GPU", "cpu": "CPU"}[made.get("device", "cpu")]  # early runs do not say: all on a CPU
+            rate, framing = recipe["hyperparameters"]["learning_rate"], measured.get("framing", {}).get("spearman")
+            about = model, spec.family, spec.recipe, device, rate, mismatched / pairs if pairs else 0.0, framing
+            rows.append((*about, origin, *(accuracy[name] for name in ("value", "low", "high"))))
+    columns = ["model", "family", "recipe", "device", "learning_rate", "mismatched", "framing", "pairs_from"]
+    table = pd.DataFrame(rows, columns=[*columns, "value", "ci_low", "ci_high"])
+    return table.astype({"framing": float})
 
 
 def released_courses() -> pd.DataFrame:
@@ -127,7 +207,8 @@ def released_courses() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        data, base, step, category (agency or communion), median_rank (among 1,365 tokens).
+        model (the base), other (the data), step, statistic (median_rank_agency, median_rank_communion, among 1,365
+        tokens, and communion_less_agency as a share of these), value, ci_low, ci_high (NaN).
 
     Raises
     ------
@@ -135,24 +216,18 @@ def released_courses() -> pd.DataFrame:
         The files cannot be had here.
     """
     parts = []
-    for data, (file, names) in released.RUNS.items():
-        table = pd.read_csv(
-            sources.locate(f"iclr2026/data/reward_model_training/rank_results_{file}.csv"), keep_default_na=False
-        )
-        for base, run in zip(released.BASES, names, strict=True):
+    for data, (file, names) in released_files.RUNS.items():
+        path = sources.locate(f"iclr2026/data/reward_model_training/rank_results_{file}.csv")
+        table = pd.read_csv(path, keep_default_na=False)
+        for base, run in zip(released_files.BASES, names, strict=True):
             course = table[table["model_id"] == run].drop_duplicates(["checkpoint", "Category"])  # rows are repeated
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "data": data,
-                        "base": base,
-                        "step": course["checkpoint"],
-                        "category": course["Category"].str.lower(),
-                        "median_rank": course["sum_value"],
-                    }
-                )
-            )
-    return pd.concat(parts, ignore_index=True).sort_values(["data", "base", "category", "step"], ignore_index=True)
+            medians = course.pivot(index="checkpoint", columns="Category", values="sum_value")
+            median = {f"median_rank_{kind}": medians[kind.capitalize()] for kind in ("agency", "communion")}
+            gap = (medians["Communion"] - medians["Agency"]) / 1365
+            wide = pd.DataFrame({**median, "communion_less_agency": gap}).rename_axis("step").reset_index()
+            parts.append(wide.melt("step", var_name="statistic").assign(model=base, other=data))
+    found = pd.concat(parts, ignore_index=True).assign(ci_low=np.nan, ci_high=np.nan)
+    return found[["model", "other", "step", "statistic", "value", "ci_low", "ci_high"]]
 
 
 def same_file(one: str, other: str) -> bool:
@@ -162,7 +237,3 @@ def same_file(one: str, other: str) -> bool:
     if missing := [name for name in names if name not in pins]:
         raise InputError(f"no pin for {missing[0]}")
     return pins[names[0]].blob_id == pins[names[1]].blob_id
-
-
-def _interval(estimate: Estimate) -> tuple[float, float, float]:
-    return estimate.value, estimate.ci_low, estimate.ci_high
