@@ -64,6 +64,11 @@ class Case:
     config: dict[str, Any] = field(default_factory=dict)
     asked: str | None = None
 
+    @property
+    def before_padding(self) -> bool:
+        """Whether its own code reads at the id before the first padding id, as transformers did in 2024."""
+        return self.name in ("inform", "armorm", "qrm", "urm")
+
 
 def _gate_shapes(linear: list[int], norms: list[int], bias: bool) -> dict[str, tuple[int, ...]]:
     widths = [HIDDEN, *[GATE] * (len(linear) - 1), OBJECTIVES]

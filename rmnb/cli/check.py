@@ -13,6 +13,7 @@ from rmnb.cli.options import (
     PanelOption,
     PresetOption,
     QuantiseOption,
+    ReadOption,
     if_named,
     load,
 )
@@ -28,13 +29,14 @@ def check(
     device_map: DeviceMapOption = None,
     quantise: QuantiseOption = None,
     preset: PresetOption = None,
+    read: ReadOption = None,
     strict: StrictOption = False,
 ) -> None:
     """Say how a model is read, and score its card's examples: the first thing to run. Exit code 1 if it is wrong."""
     from rmnb.panels import find_spec
 
     spec = find_spec(model, if_named(panel))
-    rm = load(spec, preset, dtype=dtype, device=device, device_map=device_map, quantise=quantise)
+    rm = load(spec, preset, dtype=dtype, device=device, device_map=device_map, quantise=quantise, read=read)
     from rmnb.scoring.check import check_model
 
     findings = check_model(rm)

@@ -31,6 +31,13 @@ SoftcapOption = Annotated[
         "(inferred from their version of transformers, not documented). Default: on.",
     ),
 ]
+ReadOption = Annotated[
+    str | None,
+    typer.Option(
+        help="model: the reward is read where the checkpoint's own code reads. last: at the last id. "
+        "Default: the panel's, else model."
+    ),
+]
 PresetOption = Annotated[str | None, typer.Option(help="t4: what fits a GPU of 16 GB, as on Colab.")]
 PromptOption = Annotated[str, typer.Option(help="Key of a prompt of the panel, or a question in quotes.")]
 PromptsOption = Annotated[

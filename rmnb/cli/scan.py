@@ -16,6 +16,7 @@ from rmnb.cli.options import (
     PresetOption,
     ProtocolOption,
     QuantiseOption,
+    ReadOption,
     SoftcapOption,
     if_named,
     load,
@@ -44,6 +45,7 @@ def scan(
     quantise: QuantiseOption = None,
     compile: CompileOption = None,
     preset: PresetOption = None,
+    read: ReadOption = None,
     softcap: SoftcapOption = None,
 ) -> None:
     """Score every token of a vocabulary. Interrupted, the same command goes on where it stopped."""
@@ -60,6 +62,8 @@ def scan(
     cap = _on_or_off(softcap)
     if out is None and cap is not None and cap != spec.softcap:
         raise InputError(f"a scan with soft-capping {softcap} is not the panel's: it needs --out FILE")
+    if out is None and read not in (None, spec.read):
+        raise InputError(f"a scan that reads at --read {read} is not the panel's: it needs --out FILE")
     if out is not None and out.suffix != ".parquet":
         raise InputError(f"--out {out}: scans are Parquet files, choose a name that ends with .parquet")
     if out is not None and len(questions) > 1:
@@ -67,7 +71,7 @@ def scan(
     paths = [out or store.scores_path(members, spec.name, question.key, protocol) for question in questions]
     for path in paths:
         check_writable(path)
-    placed = {"device": device, "device_map": device_map, "quantise": quantise, "compile": compile}
+    placed = {"device": device, "device_map": device_map, "quantise": quantise, "compile": compile, "read": read}
     rm = load(spec, preset, dtype=dtype, softcap=cap, **placed)  # only now: what is wrong so far is said without torch
     with contextlib.ExitStack() as held:
         # In an order of its own: two processes never wait for each other. Parts may be scored at once.
@@ -82,7 +86,7 @@ def _scan_each(rm, members, questions, paths, which, protocol, limit, batch_size
 
     for question, path in zip(questions, paths, strict=True):
         if path.exists():
-            _refuse_other(path, rm, question.text, protocol, limit)
+            _refuse_other(path, rm, question, protocol, limit)
             typer.echo(f"{path} is already complete")
         elif which:
             part, parts = which
@@ -117,24 +121,31 @@ def _part(text: str | None) -> tuple[int, int] | None:
     return int(number), int(of)
 
 
-def _refuse_other(path: Path, rm, prompt: str, protocol: str, limit: int | None) -> None:
-    from rmnb.scoring.store import read_scan
+def _refuse_other(path: Path, rm, prompt, protocol: str, limit: int | None) -> None:
+    from rmnb.models.origin import template_sha256
+    from rmnb.scoring.store import differences, read_scan
 
+    token, offset = rm.read_at(prompt.conversation)
     asked = {
         "weights_sha256": rm.weights_sha256,
-        "prompt": prompt,
+        "tokenizer_sha256": rm.tokenizer_sha256,
+        "template_sha256": template_sha256(rm.dialogue.template),
+        "prompt": prompt.text,
+        "history": [turn.model_dump() for turn in prompt.history],
         "protocol": protocol,
+        "head": "classifier" if rm.head is None else rm.head.name,
+        "read": rm.spec.read,
+        "read_token": token,
+        "read_offset": offset,
+        "softcap": rm.spec.softcap,
         "dtype": rm.spec.dtype,
         "quantise": rm.placement.quantise,
         "tokens": min(limit or rm.vocabulary_size, rm.vocabulary_size),
     }
-    _, provenance = read_scan(path)
-    if ("soft-capping off" in provenance["attention"]) == rm.spec.softcap:
-        raise InputError(f"{path} holds another scan (it differs in soft-capping): delete it, or choose another --out")
-    asked["head"] = "classifier" if rm.head is None else rm.head.name
-    for key, value in asked.items():
-        if provenance.get(key, value if key == "head" else None) != value:  # the first scans do not tell their head
-            raise InputError(f"{path} holds another scan (it differs in {key}): delete it, or choose another --out")
+    if changed := differences(read_scan(path)[1], asked):
+        raise InputError(
+            f"{path} holds another scan (it differs in {', '.join(changed)}): delete it, or choose another --out"
+        )
 
 
 def _show(path: Path, frame) -> None:

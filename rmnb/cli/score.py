@@ -15,6 +15,7 @@ from rmnb.cli.options import (
     PromptsOption,
     ProtocolOption,
     QuantiseOption,
+    ReadOption,
     SystemOption,
     asked,
     if_named,
@@ -35,12 +36,13 @@ def score(
     device_map: DeviceMapOption = None,
     quantise: QuantiseOption = None,
     preset: PresetOption = None,
+    read: ReadOption = None,
 ) -> None:
     """Print the reward of each response, under each prompt."""
     from rmnb.panels import find_spec, load_panel
 
     questions, spec = asked(load_panel(panel), prompt, system, messages), find_spec(model, if_named(panel))
-    rm = load(spec, preset, dtype=dtype, device=device, device_map=device_map, quantise=quantise)
+    rm = load(spec, preset, dtype=dtype, device=device, device_map=device_map, quantise=quantise, read=read)
     for question in questions:
         if len(questions) > 1:
             typer.echo(question.text)

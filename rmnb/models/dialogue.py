@@ -1,8 +1,9 @@
-"""From a prompt and a response to token ids: prefix | response | closing, the reward being read at the last closing id.
+"""From a prompt and a response to token ids.
 
-Two protocols. `exact` keeps every id it is asked about: the prefix ends where the response begins, the response is the
-scanned token's own id, the closing ids are what the template puts behind the assistant's words. `published` does what
-the papers' code did: decode, fill the template, tokenise the whole string again, special tokens added a second time.
+Two protocols. Under `exact` a text has the ids that `apply_chat_template` gives the whole conversation, and a scan puts
+each id of the vocabulary, as itself, between what such conversations have in common: prefix | id | closing ids.
+`published` does what the papers' code did: decode, fill the template, tokenise the whole string again, special tokens
+added a second time.
 """
 
 import datetime
@@ -17,6 +18,7 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
 from rmnb.errors import InputError, first_line
+from rmnb.models.boundary import probe_words, shared_ends
 
 Protocol = Literal["exact", "published"]
 Prompt = str | Sequence[dict[str, str]]
@@ -24,6 +26,7 @@ Prompt = str | Sequence[dict[str, str]]
 # Llama 3 templates write today's date; a reward must not depend on the day.
 FROZEN_DATE = "26 Jul 2024"
 _RESPONSE = "\ue000response\ue000"  # private-use characters: no template writes or trims them
+_BLANKS = ("\ue002", "\ue003")  # stand for the blanks around a response
 _MARKER = re.compile(r"<.+>|\[.+\]")
 _NO_LIMIT = 10**20  # a longer `model_max_length` is transformers' way of saying that there is none
 
@@ -71,11 +74,12 @@ class Dialogue:
         return text
 
     def frame(self, prompt: Prompt) -> tuple[list[int], list[int]]:
-        """Prefix ids and closing ids of protocol `exact`.
+        """Prefix ids and closing ids of a scan: the ids between which conversations with different answers differ.
 
-        The prefix is everything the template writes before the assistant's words. For most models that is the
-        generation prompt; where a template puts more there (an empty thinking block), the model was
-        trained to read that too. Markers such as ``<|im_end|>`` inside the prompt are encoded as plain text.
+        Found by probing with words of the vocabulary. For most models the prefix is the generation prompt. Where a
+        template puts more there (an empty thinking block), the model was trained to read that too; where it writes
+        a blank that the tokenizer joins to the answer, the blank belongs to the answer's first id. Markers such
+        as ``<|im_end|>`` inside the prompt are encoded as plain text.
 
         Raises
         ------
@@ -83,18 +87,68 @@ class Dialogue:
             The template fails, drops or alters the assistant's words, or writes nothing after them.
         """
         if self.template is None:
-            return self._pair_frame(prompt)
+            return shared_ends(self._pairs(prompt, self._probes))
         messages = as_messages(prompt)
-        words = "".join(message["content"] for message in messages)
-        if not any(marker in words for marker in self._markers):
-            before, after = self._surroundings(messages)
-            return self._encode(before), self._encode(after)
-        # The prompt's own markers are hidden while the template is filled, and are text again where it is encoded.
+        hidden = self._covers([message["content"] for message in messages])
+        before, after = self._surroundings(_covered(messages, hidden))
+        return shared_ends(self._encode_all([before + word + after for word in self._probes], hidden))
+
+    def conversations(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of whole conversations, one list a text: those that `apply_chat_template` gives.
+
+        Two things are otherwise: markers such as ``<|im_end|>`` inside the prompt or a text are plain text, and blanks
+        around a text are kept where a template trims them.
+
+        Raises
+        ------
+        InputError
+            The template fails, or the tokenizer cannot encode markers as text.
+        """
+        if self.template is None:
+            return self._pairs(prompt, texts)
+        messages = as_messages(prompt)
+        asked = self._covers([message["content"] for message in messages])
+        plain = [text for text in texts if not (asked or self._covers([text]) or text != text.strip())]
+        ids = dict(zip(plain, self._encode_all([self._filled(messages, text) for text in plain], {}), strict=True))
+        return [ids[text] if text in ids else self._with_covers(messages, text) for text in texts]
+
+    def _filled(self, messages: Sequence[dict[str, str]], text: str) -> str:
+        return self.render([*messages, {"role": "assistant", "content": text}])
+
+    def _with_covers(self, messages: Sequence[dict[str, str]], text: str) -> list[int]:
+        """A conversation with markers inside, or blanks around the answer: hidden from the template, then put back."""
+        hidden = self._covers([*(message["content"] for message in messages), text])
+        left = text[: len(text) - len(text.lstrip())]
+        right = text[len(text.rstrip()) :] if text.strip() else ""
+        core = _replaced(text.strip(), hidden)
+        blanks = {_BLANKS[0]: left, _BLANKS[1]: right}
+        shown = (_BLANKS[0] if left else "") + core + (_BLANKS[1] if right else "")
+        string = self._filled(_covered(messages, hidden), shown)
+        return self._encode_all([_replaced(string, blanks)], hidden)[0]
+
+    def _covers(self, contents: Sequence[str]) -> dict[str, str]:
+        """For each marker inside these words a private-use character that hides it while the template is filled."""
+        words = "".join(contents)
+        if self._marker_starts.isdisjoint(words):
+            return {}
         unused = (chr(code) for code in range(0xF0000, 0xFFFFE) if chr(code) not in words)
-        hidden = {marker: next(unused) for marker in self._markers}
-        covered = [{**message, "content": _replaced(message["content"], hidden)} for message in messages]
-        before, after = self._surroundings(covered)
-        return self._encode_pieces(before, hidden), self._encode(after)
+        return {marker: next(unused) for marker in self._markers if marker in words}
+
+    def _encode_all(self, strings: list[str], hidden: dict[str, str]) -> list[list[int]]:
+        """Ids of filled templates; what is hidden in them is plain text."""
+        for string in strings:
+            _check_text(string)
+        if hidden:
+            return [self._encode_pieces(string, hidden) for string in strings]
+        return self.tokenizer(strings, add_special_tokens=False)["input_ids"] if strings else []
+
+    @functools.cached_property
+    def _probes(self) -> list[str]:
+        return probe_words(self.tokenizer)
+
+    @functools.cached_property
+    def _marker_starts(self) -> set[str]:
+        return {marker[0] for marker in self._markers}
 
     @functools.cached_property
     def _markers(self) -> dict[str, Any]:
@@ -119,8 +173,9 @@ class Dialogue:
                 piece = piece.rstrip()
             ids += self._encode_plain(_replaced(piece, shown)) if piece else []
             ids.extend(self.tokenizer.get_vocab()[marker] for marker in pieces[index + 1 : index + 2])
-        if hidden and self._encode_pieces(bare := _replaced(text, dict.fromkeys(shown, "a")), {}) != self._encode(bare):
-            raise InputError("the prompt contains markers, which this tokenizer cannot encode as text: leave them out")
+        bare = _replaced(text, dict.fromkeys(shown, "a"))
+        if hidden and self._encode_pieces(bare, {}) != self._encode_all([bare], {})[0]:
+            raise InputError("the text contains markers, which this tokenizer cannot encode as text: leave them out")
         return ids
 
     def ids_in_context(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
@@ -147,14 +202,12 @@ class Dialogue:
             raise InputError("the chat template writes nothing after the assistant's words: no closing id to read at")
         return before, after
 
-    def _pair_frame(self, prompt: Prompt) -> tuple[list[int], list[int]]:
+    def _pairs(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
         if not isinstance(prompt, str):
             raise InputError("a model without chat template takes one question as a string, not a list of messages")
-        _check_text(prompt)
-        marker = self._encode_plain("a")
-        whole = self.tokenizer(prompt, "a", split_special_tokens=True)["input_ids"]
-        at = max(i for i in range(len(whole)) if whole[i : i + len(marker)] == marker)
-        return whole[:at], whole[at + len(marker) :]
+        for text in (prompt, *texts):
+            _check_text(text)
+        return [self.tokenizer(prompt, text, split_special_tokens=True)["input_ids"] for text in texts]
 
     def response_ids(self, text: str) -> list[int]:
         """Ids of a response, markers such as ``<|im_end|>`` inside it encoded as plain text."""
@@ -185,10 +238,6 @@ class Dialogue:
         asks = self.tokenizer.clean_up_tokenization_spaces
         return self.tokenizer.clean_up_tokenization(token) if asks else token
 
-    def _encode(self, text: str) -> list[int]:
-        _check_text(text)
-        return self.tokenizer(text, add_special_tokens=False)["input_ids"]
-
     def _encode_plain(self, text: str) -> list[int]:
         _check_text(text)
         if self._plain_tokenizer is not None:
@@ -207,6 +256,10 @@ class Dialogue:
         plain = Tokenizer.from_str(json.dumps(description))
         plain.encode_special_tokens = True
         return plain
+
+
+def _covered(messages: Sequence[dict[str, str]], hidden: dict[str, str]) -> list[dict[str, str]]:
+    return [{**message, "content": _replaced(message["content"], hidden)} for message in messages]
 
 
 def _replaced(text: str, by: dict[str, str]) -> str:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from transformers import (
@@ -30,8 +30,9 @@ from rmnb.models.head_formats import find_head
 from rmnb.models.heads import Checkpoint, read_tensors
 from rmnb.models.hub import fetch
 from rmnb.models.precision import use_mixed_precision
+from rmnb.models.reading import Reading, own_reading
 from rmnb.models.reward_model import RewardModel
-from rmnb.panels import ModelSpec, Panel, find_spec
+from rmnb.panels import ModelSpec, Panel, Read, find_spec
 
 logger = logging.getLogger(__name__)
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
@@ -48,6 +49,7 @@ def load_reward_model(
     quantise: str | None = None,
     compile: str | None = None,
     softcap: bool | None = None,
+    read: str | None = None,
 ) -> RewardModel:
     """Load a reward model.
 
@@ -72,6 +74,9 @@ def load_reward_model(
         False leaves out the soft-capping of attention scores that Gemma 2 was trained with. The papers' Gemma scores
         were probably made so, since the attention kernel that their version of transformers chose by itself could not
         cap; but that is inferred, not documented. Default: the spec's own, which is to cap.
+    read
+        ``model``: the reward is read where the checkpoint's own code reads one conversation (`rmnb.models.reading`).
+        ``last``: at the last id, whatever that code does. Default: the spec's own.
 
     Raises
     ------
@@ -83,6 +88,9 @@ def load_reward_model(
         raise InputError(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
     spec = spec.model_copy(update={"dtype": dtype}) if dtype else spec
     spec = spec if softcap is None else spec.model_copy(update={"softcap": softcap})
+    if read not in (None, *get_args(Read)):
+        raise InputError(f"unknown place to read at {read!r}: choose one of {', '.join(get_args(Read))}")
+    spec = spec.model_copy(update={"read": read}) if read else spec
     place = placement(device, device_map, quantise, compile)
     if spec.base and (device_map or quantise):
         raise InputError(f"{spec.name} is an adapter, merged on loading: it takes neither device map nor quantisation")
@@ -124,6 +132,7 @@ def _load_demo(spec: ModelSpec) -> RewardModel:
         plain_because=_share_prefix(trunk),
         weights_sha256=joint_sha256([BASES[spec.base].tensors_sha256, sha256(weights)]),
         tokenizer_sha256=cached_sha256(directory / "tokenizer.json"),
+        reading=Reading("last"),  # our adapters are trained with a padding id that no conversation holds
     )
 
 
@@ -159,7 +168,10 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
     if not _is_decoder(config):
         network = _load_classifier(directory, dtype, place)
         why = "it is an encoder, or pools in a way of its own"
-        return RewardModel(spec, network, None, Dialogue(tokenizer, template), why, *hashes)
+        reading = Reading("own", network.config.pad_token_id)
+        if spec.read == "last" or reading.padding is None:
+            network.config.pad_token_id = -1  # no id is padding; without any, some refuse several conversations at once
+        return RewardModel(spec, network, None, Dialogue(tokenizer, template), why, *hashes, reading)
     if template is None:
         raise InputError(f"{directory}: the tokenizer has no chat template: name one in a panel (key `template`)")
     if not spec.softcap:
@@ -179,7 +191,9 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
     tensors = read_tensors(directory, {name for name in info["unexpected_keys"] if not name.endswith(_NOT_OF_A_HEAD)})
     settings = json.loads((directory / "config.json").read_text(encoding="utf-8"))
     head = find_head(Checkpoint(tensors, settings, str(directory), dialogue), spec.head)
-    return RewardModel(spec, trunk, head, dialogue, _share_prefix(trunk), *hashes)
+    reading = own_reading(head.name, trunk.config.get_text_config().pad_token_id, settings)
+    reading = reading if spec.read == "model" else replace(reading, rule="last")
+    return RewardModel(spec, trunk, head, dialogue, _share_prefix(trunk), *hashes, reading)
 
 
 def _chosen_template(own: str | dict[str, str] | None, spec: ModelSpec, directory: Path) -> str | None:
@@ -236,7 +250,6 @@ def _load_classifier(directory: Path, dtype: torch.dtype, place: Placement) -> P
         raise InputError(f"{directory}: the weights do not match the head: {few(wrong)}")
     if network.config.num_labels != 1:
         raise InputError(f"{directory}: the head has {network.config.num_labels} outputs; a reward model has one")
-    network.config.pad_token_id = -1  # pooled at the last id, whichever it is; sequences are never padded
     return network
 
 

@@ -9,8 +9,9 @@ import torch
 from transformers import PreTrainedModel
 
 from rmnb.models.devices import Placement, input_device
-from rmnb.models.dialogue import Dialogue
+from rmnb.models.dialogue import Dialogue, Prompt
 from rmnb.models.heads import Head
+from rmnb.models.reading import Reading
 from rmnb.panels import ModelSpec
 
 
@@ -25,13 +26,15 @@ class RewardModel:
     network : PreTrainedModel
         The trunk without head; or, where `head` is None, a whole classifier (an encoder).
     head : Head or None
-        From the hidden state at the last closing id to the reward, in fp32.
+        From the hidden state at the id that is read to the reward, in fp32.
     dialogue : Dialogue
         Tokenizer and template.
     plain_because : str or None
         Why the engine scores whole sequences instead of sharing the prefix, or None if it shares it.
     weights_sha256, tokenizer_sha256 : str
         Content hashes, for provenance.
+    reading : Reading
+        At which id of a conversation the reward is read.
     placement : Placement
         Devices, quantisation, compilation.
     """
@@ -43,6 +46,7 @@ class RewardModel:
     plain_because: str | None
     weights_sha256: str
     tokenizer_sha256: str
+    reading: Reading = field(default_factory=Reading)
     placement: Placement = field(default_factory=Placement)
 
     #: ``score(prompt, responses, protocol="exact")``: one reward for each response, float32 [responses]. Bound by
@@ -67,6 +71,20 @@ class RewardModel:
     def device(self) -> torch.device:
         """Where ids go in and rewards come out."""
         return input_device(self.network)
+
+    def read_at(self, prompt: Prompt) -> tuple[str, int | None]:
+        """Where the reward of an ordinary answer is read: the token there, and its place from the end (-1: the last).
+
+        A whole classifier sees to that itself: the place is then None.
+        """
+        if self.reading.rule == "own":
+            return "where its own classifier reads", None
+        prefix, closing = self.dialogue.frame(prompt)
+        answer = [-1 if self.reading.padding is None else self.reading.padding + 1]
+        ids = [*prefix, *answer, *closing]
+        at = self.reading.end(prefix, [*answer, *closing]) - 1
+        token = "the answer's last token" if at == len(prefix) else repr(self.tokenizer.decode([ids[at]]))
+        return token, at - len(ids)
 
     @property
     def vocabulary_size(self) -> int:

@@ -14,6 +14,7 @@ PANELS = Path(__file__).parent
 Framing = Literal["positive", "negative"]
 Wrapping = Literal["chat", "bare", "user_assistant"]
 HeadName = Literal["linear", "linear-normalised", "value-head", "inform", "armorm", "qrm", "urm", "urm-plain"]
+Read = Literal["model", "last"]
 Kind = TypeVar("Kind", bound=BaseModel)
 
 
@@ -60,6 +61,7 @@ class ModelSpec(_Strict):
     template: str | None = None
     dtype: Literal["float32", "bfloat16", "float16", "bfloat16-mixed"] = "float32"
     head: HeadName | None = Field(default=None, description="how the reward is read, where the tensors leave a choice")
+    read: Read = Field(default="model", description="model: where the checkpoint's own code reads; last: the last id")
     family: str | None = None
     developer: str | None = None
     recipe: str | None = None

@@ -136,11 +136,27 @@ def _ends(rm: RewardModel) -> Iterator[Finding]:
     if rm.dialogue.template is not None:
         yield _bos(rm, prefix)
     pieces = " ".join(repr(rm.tokenizer.decode([i])) for i in closing)
-    yield Finding("closing", "ok", f"{pieces} ({', '.join(map(str, closing))}); the reward is read at the last of them")
-    padding = (rm.tokenizer.pad_token_id, rm.network.config.get_text_config().pad_token_id)
-    if any(pad in closing or pad in prefix for pad in padding):
-        text = "its token occurs in conversations; rewards are read at a known place, never by looking for padding"
-        yield Finding("padding", "ok", text)
+    yield Finding("closing", "ok", f"{pieces} ({', '.join(map(str, closing))})")
+    yield _read(rm, prefix, closing)
+
+
+def _read(rm: RewardModel, prefix: list[int], closing: list[int]) -> Finding:
+    """Where the reward is read, and whether that may be another place than the user thinks."""
+    token, offset = rm.read_at(QUESTION)
+    if offset is None:
+        return Finding("read", "ok", token)
+    place = token if offset == -1 else f"{token}, {-offset - 1} before the last"
+    if -offset > len(closing) + 1:
+        text = f"{place}: before the answer, so that every answer gets the same reward; --read last reads at the end"
+        return Finding("read", "failed", text)
+    if rm.reading.padding not in closing:
+        return Finding("read", "ok", place)
+    name = repr(rm.tokenizer.decode([rm.reading.padding]))
+    if rm.reading.rule == "last":
+        text = f"the padding id {name} closes the answer, and a classifier of transformers would read before it"
+    else:
+        text = f"its own code takes the closing id {name} for padding; --read last would read at it, another reward"
+    return Finding("read", "warning", f"{place}: {text}")
 
 
 def _bos(rm: RewardModel, prefix: list[int]) -> Finding:
@@ -163,8 +179,8 @@ def _leading(ids: list[int], bos: int) -> int:
 
 def _engine(rm: RewardModel) -> Iterator[Finding]:
     """Rewards in one padded batch against each conversation alone, in full, by the model's own attention."""
-    prefix, closing = rm.dialogue.frame(QUESTION)
-    continuations = [[*rm.dialogue.response_ids(text), *closing] for text in _RESPONSES]
+    prefix, _ = rm.dialogue.frame(QUESTION)
+    continuations = [ids[len(prefix) :] for ids in rm.dialogue.conversations(QUESTION, _RESPONSES)]
     together = PrefixScorer(rm, prefix)(continuations)
     plain = PrefixScorer(replace(rm, plain_because="checked by whole conversations"), prefix)
     alone = np.concatenate([plain([ids]) for ids in continuations])

@@ -1,7 +1,8 @@
 """Scoring: everything that is ever scored goes through here.
 
-One forward pass over the prefix, then batches of continuations that share it. A reward is read at an explicit index,
-the last id of its sequence, never by looking for padding; only that position goes through the head.
+One forward pass over the prefix, then batches of continuations that share it. A reward is read where the model's
+`Reading` says; what follows that place is not fed, so that it is the last id of its sequence, and only that position
+goes through the head.
 """
 
 import contextlib
@@ -112,11 +113,16 @@ class PrefixScorer:
         lengths = np.array([len(continuation) for continuation in continuations], dtype=int)
         if (lengths == 0).any():
             raise InputError(f"continuation {int(np.argmin(lengths))} is empty: there is no id to read the reward at")
+        ends = np.array([self.rm.reading.end(self.prefix_ids, ids) for ids in continuations]) - len(self.prefix_ids)
+        beyond = np.flatnonzero(ends > 0)  # the others are read before they begin
         # Rewards stay on their device until the last batch: a copy in between would make host and GPU wait in turn.
         batches, parts = [], []
-        for batch in self._batches(lengths, batch_size):
-            batches.append(batch)
-            parts += self._with_less_memory([continuations[i] for i in batch])
+        for batch in self._batches(ends[beyond], batch_size):
+            batches.append(beyond[batch])
+            parts += self._with_less_memory([continuations[i][: ends[i]] for i in beyond[batch]])
+        for end in np.unique(ends[ends <= 0]):
+            batches.append(np.flatnonzero(ends == end))
+            parts.append(self._plain_rewards([[]], int(end) - 1).expand(len(batches[-1])))
         rewards = np.empty(len(continuations), dtype=np.float32)
         if batches:
             rewards[np.concatenate(batches)] = torch.cat(parts).cpu().numpy()
@@ -214,20 +220,21 @@ class PrefixScorer:
         head = rm.head if self.gated is None else self.gated.linear
         return head(read.to(rm.device))  # type: ignore[misc]
 
-    def _plain_rewards(self, batch: list[Ids]) -> torch.Tensor:
-        """Whole sequences of one length, without padding."""
+    def _plain_rewards(self, batch: list[Ids], at: int = -1) -> torch.Tensor:
+        """Whole sequences of one length, without padding; read at an index."""
         rm = self.rm
         ids = upload([self.prefix_ids + list(ids) for ids in batch], rm.device)
         if rm.head is not None:
             with own_attention(rm.network):
                 hidden = rm.network(input_ids=ids, use_cache=False).last_hidden_state.to(rm.device)
             if not isinstance(rm.head, GatedHead):
-                return rm.head(hidden[:, -1])  # type: ignore[operator]
+                return rm.head(hidden[:, at])  # type: ignore[operator]
             places = [rm.head.gate.place([*self.prefix_ids, *ids]) for ids in batch]
-            heads = [rm.head.given(row[at]) for row, at in zip(hidden, places, strict=True)]
-            return torch.cat([head(row[-1:]) for head, row in zip(heads, hidden, strict=True)])
+            heads = [rm.head.given(row[place]) for row, place in zip(hidden, places, strict=True)]
+            return torch.cat([head(row[at][None]) for head, row in zip(heads, hidden, strict=True)])
         inputs = {"input_ids": ids}
-        if "token_type_ids" in rm.tokenizer.model_input_names:  # question 0, answer 1
+        # Of a pair, the question is 0 and the answer 1; a conversation in a template is one text.
+        if rm.dialogue.template is None and "token_type_ids" in rm.tokenizer.model_input_names:
             types = torch.ones_like(ids)
             types[:, : len(self.prefix_ids)] = 0
             inputs["token_type_ids"] = types
@@ -239,7 +246,7 @@ def score_continuations(
 ) -> np.ndarray:
     """Rewards of many id sequences that follow one prefix.
 
-    Equal, within rounding, to the plain forward pass over each whole sequence alone, read at its last id.
+    Equal, within rounding, to the plain forward pass over each whole sequence alone, read where the model reads it.
 
     Parameters
     ----------
@@ -282,22 +289,29 @@ def score_responses(rm: RewardModel, prompt: Prompt, responses: Sequence[str], p
         raise InputError(f"responses must be texts, found {odd[0]!r} ({type(odd[0]).__name__})")
     if check_protocol(protocol) == "published":
         return score_sequences(rm, rm.dialogue.published_ids(prompt, responses))
-    prefix, closing = rm.dialogue.frame(prompt)
-    encoded = [rm.dialogue.response_ids(response) for response in responses]
-    if [] in encoded:
-        raise InputError(f"response {encoded.index([]) + 1} is empty: there is nothing to score")
-    return score_continuations(rm, prefix, [ids + closing for ids in encoded])
+    if "" in responses:
+        raise InputError(f"response {responses.index('') + 1} is empty: there is nothing to score")
+    return score_sequences(rm, rm.dialogue.conversations(prompt, responses), rm.dialogue.frame(prompt)[0])
 
 
-def score_sequences(rm: RewardModel, sequences: Sequence[Ids]) -> np.ndarray:
+def score_sequences(rm: RewardModel, sequences: Sequence[Ids], start: Ids | None = None) -> np.ndarray:
     """Rewards of whole conversations; what they all begin with is run once, identical ones are scored once.
+
+    Parameters
+    ----------
+    rm
+        The reward model.
+    sequences
+        Ids of each conversation.
+    start
+        Ids of the prompt: what is run once ends there at the latest. Of a pair, it tells question and answer apart.
 
     Returns
     -------
     np.ndarray
         float32 [sequences].
     """
-    prefix = common_prefix(sequences)
+    prefix = common_prefix(sequences if start is None else [*sequences, [*start, -1]])  # -1: no id
     endings = [tuple(ids[len(prefix) :]) for ids in sequences]
     place = {ending: index for index, ending in enumerate(dict.fromkeys(endings))}
     return score_continuations(rm, prefix, list(place))[[place[ending] for ending in endings]]

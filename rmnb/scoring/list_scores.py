@@ -61,6 +61,7 @@ def score_list(rm, panel: Panel, name: str, progress: bool = False) -> Path:
         "prompts": {prompt.key: prompt.text for prompt in prompts},
         "weights_sha256": rm.weights_sha256,
         "tokenizer_sha256": rm.tokenizer_sha256,
+        "read": rm.spec.read,
         "dtype": rm.spec.dtype,
         "device": rm.device.type,
     }

@@ -23,7 +23,7 @@ class _Plan:
     """What a scan feeds to the model: a prefix, distinct continuations, and which of them each token is."""
 
     prefix: list[int]
-    continuations: list[tuple[int, ...]]
+    continuations: list[tuple[int, ...]]  # up to the id that is read
     which: np.ndarray  # int64 [tokens]
 
 
@@ -171,10 +171,11 @@ def _batch_size(scorer: PrefixScorer, plan: _Plan) -> int:
 def _plan(rm: RewardModel, prompt: Prompt, protocol: str, words: pd.DataFrame) -> _Plan:
     if protocol == "exact":
         prefix, closing = rm.dialogue.frame(prompt)
-        return _Plan(prefix, [(i, *closing) for i in range(len(words))], np.arange(len(words)))
+        tokens = [rm.reading.kept(prefix, (i, *closing)) for i in range(len(words))]
+        return _Plan(prefix, tokens, np.arange(len(words)))
     sequences = rm.dialogue.published_ids(prompt, words["token"].map(rm.dialogue.published_token).tolist())
     prefix = common_prefix(sequences)
-    endings = [tuple(ids[len(prefix) :]) for ids in sequences]
+    endings = [tuple(rm.reading.kept(prefix, ids[len(prefix) :])) for ids in sequences]
     place: dict[tuple[int, ...], int] = {}
     which = [place.setdefault(ending, len(place)) for ending in endings]
     return _Plan(prefix, list(place), np.array(which))
@@ -211,6 +212,7 @@ def _provenance(
     if rm.dialogue.template is not None:
         answer = {"role": "assistant", "content": "{response}"}
         rendered = rm.dialogue.render([*as_messages(prompt.conversation), answer])
+    token, offset = rm.read_at(prompt.conversation)
     return {
         "model": rm.name,
         "source": rm.spec.source or f"{rm.spec.base} + {rm.spec.adapter}",
@@ -229,6 +231,9 @@ def _provenance(
         "device_map": rm.placement.device_map,
         "quantise": rm.placement.quantise,
         "compile": rm.placement.compile,
+        "read": rm.spec.read,
+        "read_token": token,
+        "read_offset": offset,
         "attention": attention if rm.spec.softcap else f"{attention}, soft-capping off",
         "batch_size": batch_size,
         "tokens": size,

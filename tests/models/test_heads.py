@@ -7,7 +7,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from checkpoints import write_decoder
+from checkpoints import SHAPE, write_decoder
 from head_checkpoints import CASES, GATED, OBJECTIVES, PROMPT_END, head_tensors, head_tokenizer, write_head
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel
@@ -48,13 +48,16 @@ def test_a_checkpoint_in_the_real_format_scans_and_equals_the_formula(key, writt
     rm = load(directory, key)
     scan = rmnb.scan_vocabulary(rm, PROMPT, limit=LIMIT)
     prefix, closing = rm.dialogue.frame(PROMPT)
-    hidden = hidden_states(directory, [[*prefix, token, *closing] for token in range(LIMIT)])
+    rows = [[*prefix, token, *closing] for token in range(LIMIT)]
+    hidden = hidden_states(directory, rows)
     prompt = np.zeros(hidden.shape[-1])
     if key in GATED:
         end = rm.tokenizer.convert_tokens_to_ids(PROMPT_END[case.trunk])
         prompt = hidden[0, max(place for place, token in enumerate(prefix) if token == end)]
     tensors = {name: tensor.double().numpy() for name, tensor in head_tensors(case).items()}
-    expected = case.formula(tensors, hidden[:, -1], prompt)
+    padding = SHAPE["pad_token_id"]
+    read = [row.index(padding) - 1 if case.before_padding and padding in row else -1 for row in rows]
+    expected = case.formula(tensors, hidden[np.arange(LIMIT), read], prompt)
     np.testing.assert_allclose(scan["score"], expected, rtol=1e-4, atol=1e-4)
     assert expected.std() > 0.01  # a formula that cannot tell tokens apart would prove nothing
     assert scan.attrs["provenance"]["head"] == rm.head.name == case.name
@@ -148,7 +151,7 @@ def test_the_gate_is_computed_once_for_a_scan(written, monkeypatch):
     original = Gate.__call__
     monkeypatch.setattr(Gate, "__call__", lambda self, prompt: calls.append(len(prompt)) or original(self, prompt))
     rmnb.scan_vocabulary(load(written("armorm"), "armorm"), PROMPT, limit=30, batch_size=5)
-    assert calls == [1]
+    assert calls == [1, 1]  # the padding id, before which such code reads, is scored alone
 
 
 def test_gradients_pass_through_the_head_of_a_prompt(written):

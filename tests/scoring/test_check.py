@@ -66,21 +66,16 @@ def test_a_doubled_bos_fails_and_a_missing_one_is_said(directory):
     assert verdict == "warning" and "0 under protocol exact, 1 under published" in text
 
 
-def test_a_padding_token_that_closes_turns_changes_no_score(directory, tmp_path):
-    """Whoever looks for padding from the left would read such a model at the end of the question."""
+def test_a_padding_id_that_closes_turns_is_warned_of_and_the_place_is_named(directory, tmp_path):
+    """A classifier of transformers, and a trainer that uses it, then reads one id before the closing one."""
     padded = write_decoder(tmp_path)
     config = json.loads((padded / "config.json").read_text())
     (padded / "config.json").write_text(json.dumps(config | {"pad_token_id": 5}))
-    settings = json.loads((padded / "tokenizer_config.json").read_text())
-    (padded / "tokenizer_config.json").write_text(json.dumps(settings | {"pad_token": "<end>"}))
-    findings = found(padded)
-    assert verdicts(findings) == {"ok"}
-    assert "never by looking for padding" in findings["padding"][0][1]
-    assert "padding" not in found(directory)
-    responses = ["love", "war and peace for everybody"]
-    same = write_decoder(tmp_path / "same")
-    rewards = [rmnb.load_reward_model(each).score(QUESTION, responses) for each in (padded, same)]
-    assert rewards[0] == pytest.approx(rewards[1], abs=1e-5)
+    verdict, text = found(padded)["read"][0]
+    assert verdict == "warning" and text.startswith("the answer's last token, 1 before the last: its own code takes")
+    verdict, text = found(padded, read="last")["read"][0]
+    assert verdict == "warning" and text.startswith("'<end>': the padding id '<end>' closes the answer")
+    assert found(directory)["read"] == [("ok", "'<end>'")]
 
 
 def test_reference_scores_are_compared(directory):
@@ -123,8 +118,8 @@ def test_the_command_ends_with_1_on_a_model_that_fails(directory, tmp_path, monk
 
 
 def test_a_demo_model_passes_with_the_template_it_was_trained_with(monkeypatch, capsys):
-    """Its padding token is the one that closes a turn, and its BOS the one that opens every turn."""
+    """Its base pads with the token that closes a turn, and its BOS is the one that opens every turn."""
     assert run(monkeypatch, "smollm2-values") == 0
     shown = capsys.readouterr().out
-    assert "failed" not in shown and "never by looking for padding" in shown
+    assert "failed" not in shown and "warning" not in shown and "read          '<|im_end|>'" in shown
     assert "1 under protocol exact" in shown and "'<|im_end|>' (2)" in shown

@@ -1,0 +1,79 @@
+"""Where in a conversation a reward is read: the rule of the code that a checkpoint was trained with.
+
+Each rule is what that code does with one conversation that is not padded. Sources, read for the rules only:
+``GenericForSequenceClassification.forward`` (transformers 5) for plain classifiers; OpenRLHF's ``RewardModel.forward``
+and ``rewardbench/models/grm.py`` (allenai/reward-bench), which go by the attention mask, so that an unpadded
+conversation is read at its last id; ``rewardbench/models/qrm.py``, ``rewardbench/models/inform.py`` and public copies
+of ArmoRM's ``modeling_custom.py``, which look for the first padding id as transformers did in 2024. URM's own code
+could not be read: it is of that year, and is taken to do the same.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+Ids = TypeVar("Ids", list[int], tuple[int, ...])
+Rule = Literal["last", "last but padding", "before padding", "own"]
+_BY_HEAD: dict[str, Rule] = {
+    "linear": "last but padding",
+    "linear-normalised": "last",
+    "value-head": "last",
+    "inform": "before padding",
+    "armorm": "before padding",
+    "qrm": "before padding",
+    "urm": "before padding",
+    "urm-plain": "last but padding",
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """At which id a reward is read.
+
+    Attributes
+    ----------
+    rule
+        ``last``: the conversation's last id. ``last but padding``: its last id that is not the padding id.
+        ``before padding``: the one before its first padding id. ``own``: a whole classifier sees to it.
+    padding
+        The padding id of the configuration, if the rule knows one.
+    """
+
+    rule: Rule = "last"
+    padding: int | None = None
+
+    def end(self, prefix: Sequence[int], ids: Sequence[int]) -> int:
+        """How many ids of prefix + ids count, at least one: the reward is read at the last of these."""
+        whole = len(prefix) + len(ids)
+        if self.padding is None or self.rule in ("last", "own"):
+            return whole
+        if self.rule == "before padding":
+            first = list(prefix).index(self.padding) if self.padding in prefix else None
+            if first is None and self.padding in ids:
+                first = len(prefix) + list(ids).index(self.padding)
+            return first or whole  # with padding in the first place, too, that code reads the last id
+        for part, before in ((ids, len(prefix)), (prefix, 0)):
+            for at in range(len(part) - 1, -1, -1):
+                if part[at] != self.padding:
+                    return before + at + 1
+        return 1
+
+    def kept(self, prefix: Sequence[int], ids: Ids) -> Ids:
+        """The ids after the prefix that can matter to the reward, at least one: what follows the place is dropped."""
+        return ids[: max(1, self.end(prefix, ids) - len(prefix))]
+
+
+def own_reading(head: str, padding: int | None, settings: Mapping[str, Any]) -> Reading:
+    """How the code that a checkpoint comes from reads it.
+
+    Parameters
+    ----------
+    head
+        Name of the head, a key of `rmnb.models.head_formats.FORMATS`.
+    padding
+        ``pad_token_id`` of the configuration.
+    settings
+        ``config.json``: OpenRLHF leaves its mark there.
+    """
+    by_openrlhf = head == "linear" and "value_head_prefix" in settings
+    return Reading("last" if by_openrlhf else _BY_HEAD[head], padding)
