@@ -68,7 +68,7 @@ def measure(
     """
     results = Results("agency_communion", panel)
     known = in_all(scores, words)
-    if known["category"].value_counts().reindex(["agency", "communion"], fill_value=0).min() < 2:
+    if not scores or known["category"].value_counts().reindex(["agency", "communion"], fill_value=0).min() < 2:
         return results.frame()
     categories.add_ranks(results, scores, known, family, framing, source=source, protocol=protocol, seed=seed)
     for asked in FRAMINGS:

@@ -17,7 +17,7 @@ from rmnb.data import lexicons
 from rmnb.data.text_lists import described_parts, part_texts
 from rmnb.errors import InputError
 from rmnb.files import data_dir, sha256
-from rmnb.findings import align
+from rmnb.findings import align, scan_tables
 from rmnb.panels import BaseSpec, Panel, find_base, load_panel, load_prompts
 from rmnb.scoring import store
 from rmnb.scoring.list_scores import list_path, read_list
@@ -66,22 +66,19 @@ def panel_tables(panel: Panel, prompt_set: str = "iclr2026") -> dict[str, pd.Dat
 
 def scanned_tables(panel: Panel) -> dict[str, pd.DataFrame]:
     """The same from scans, for nouns that are words in all the panel's vocabularies and for the prompts scanned."""
-    wanted = set(lexicons.agency_communion()["word"])
-    columns: dict[str, dict[str, pd.Series]] = {model: {} for model in panel.model_names}
-    for model in panel.model_names:
-        for prompt in panel.scanned_prompts:
-            try:
-                scan = store.read_scores(panel, model, prompt.key)
-            except InputError:
-                continue
-            chosen = scan[scan["token"].str.strip().str.casefold().isin(wanted)]
-            columns[model][prompt.key] = align.word_scores(chosen).set_index("word")["score"]
-    tables = {model: pd.DataFrame(found) for model, found in columns.items() if found}
+    wanted, tables = set(lexicons.agency_communion()["word"]), {}
+    for model, table in scan_tables.load_found(panel).items():
+        chosen = table[table["word"].isin(wanted)]
+        by_prompt = {
+            prompt: align.word_scores(chosen.assign(score=chosen[prompt])).set_index("word")["score"]
+            for prompt in scan_tables.prompts_of(table)
+        }
+        tables[model] = pd.DataFrame(by_prompt)
     if not tables:
         return {}
     shared = functools.reduce(lambda one, other: one.intersection(other), (table.index for table in tables.values()))
     keys = [key for key in next(iter(tables.values())) if all(key in table for table in tables.values())]
-    return {model: table.loc[shared, keys] for model, table in tables.items()} if len(keys) else {}
+    return {model: table.loc[shared, keys] for model, table in tables.items()} if keys else {}
 
 
 def logprobs_directory(panel: Panel) -> Path:

@@ -97,6 +97,34 @@ def add_ranks(
         _add_model_tests(results, source, means, seed, about)
 
 
+def compared(rows: pd.DataFrame) -> pd.DataFrame:
+    """The tests of `add_ranks` side by side, to be shown: a line a framing and category, of the rows of one panel."""
+    key, tests = ["prompt", "other"], ["base_effect_size", "base_difference_p_bonferroni", "base_difference_p"]
+    wide = rows[rows["statistic"].isin(tests)].pivot(index=key, columns="statistic", values="value")
+    found = rows[rows["statistic"] == "base_difference"].join(wide.reindex(columns=tests), on=key)
+    effect, over_prompts, over_models = (found[test] for test in tests)
+    ends = zip(found["ci_low"], found["ci_high"], strict=True)
+    return pd.DataFrame(
+        {
+            "framing": found["prompt"],
+            "category": found["other"].str.replace("_", " "),
+            "d, prompts": effect,
+            "p, prompts (the paper's)": over_prompts.astype(object).mask(over_prompts < 0.001, "< 0.001"),
+            "first base less second": found["value"].map("{:.1f}".format),
+            "95 % interval, models": [f"{low:.1f} to {high:.1f}" for low, high in ends],
+            "p, models": over_models,
+        }
+    )
+
+
+def coefficients(rows: pd.DataFrame) -> pd.DataFrame:
+    """The mixed model of `add_ranks`, to be shown: a line a coefficient."""
+    terms = rows[rows["statistic"].str.startswith("lmm_")]
+    names = terms["statistic"].str.removeprefix("lmm_").str.replace("_", " ")
+    shown = terms.assign(term=names, category=terms["other"])[["term", "category", "value", "ci_low", "ci_high"]]
+    return shown.set_axis(["term", "category", "coefficient", "95 % from", "to (prompts)"], axis=1)
+
+
 def _add_mixed_model(results: Results, source: str, ranks: pd.DataFrame, about: dict) -> None:
     named = ranks.rename(columns={"family": "base"})
     fit = mixed("median_rank ~ base * category * framing", named, groups="model")

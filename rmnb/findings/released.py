@@ -97,7 +97,7 @@ def dictionaries() -> pd.DataFrame:
     sizes |= {f"big_two_{part}": len(lexicons.big_two(part)) for part in ("nouns", "expanded")}
     sizes["moral_foundations"] = len(lexicons.moral_foundations())
     for name, size in sizes.items():
-        results.add("released", "dictionary_size", size, other=name, protocol="published")
+        results.add("released", "dictionary_size", size, other=str(name), protocol="published")
     count = len(dictionary_scores("big_two")[CODES[0]].columns)
     results.add("released", "prompt_count", count, protocol="published")
     return results.frame()
