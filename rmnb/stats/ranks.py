@@ -15,13 +15,7 @@ from rmnb.errors import InputError
 from rmnb.stats.estimate import as_vector, check_same_length
 
 Form = Literal["extrapolated", "truncated"]
-Ties = Literal["a", "b", "w"]
 TRUNCATION = 1e-6  # the weight below which FAccT25's truncated sum stops
-
-
-def stable_order(scores: ArrayLike) -> NDArray[np.intp]:
-    """Positions from the highest score to the lowest; equal scores keep their order."""
-    return np.argsort(-as_vector(scores, "scores"), kind="stable")
 
 
 def dense_ranks(values: ArrayLike, name: str = "values") -> NDArray[np.integer]:
@@ -87,13 +81,11 @@ def spearman_matrix(scores: ArrayLike) -> NDArray[np.float64]:
     return _matrix([mid_ranks(row) for row in _as_table(scores)], _correlation)
 
 
-def overlap_matrix(
-    scores: ArrayLike, p: float = 0.9, form: Form = "extrapolated", ties: Ties = "a"
-) -> NDArray[np.float64]:
+def overlap_matrix(scores: ArrayLike, p: float = 0.9, form: Form = "extrapolated") -> NDArray[np.float64]:
     """`rank_biased_overlap` of every two rows of `scores` (models × tokens); the diagonal is computed, not assumed."""
     spans = [_spans(row) for row in _as_table(scores)]
-    _check_overlap_options(p, form, ties)
-    return _matrix(spans, lambda one, other: _overlap(one, other, p, form, ties), diagonal=True)
+    _check_overlap_options(p, form)
+    return _matrix(spans, lambda one, other: _overlap(one, other, p, form), diagonal=True)
 
 
 def _as_table(scores: ArrayLike) -> np.ndarray:
@@ -111,12 +103,11 @@ def _matrix(rows: list, statistic: Callable[..., float], diagonal: bool = False)
     return matrix
 
 
-def rank_biased_overlap(
-    x: ArrayLike, y: ArrayLike, p: float = 0.9, form: Form = "extrapolated", ties: Ties = "a"
-) -> float:
+def rank_biased_overlap(x: ArrayLike, y: ArrayLike, p: float = 0.9, form: Form = "extrapolated") -> float:
     """Rank-biased overlap of two rankings of the same items, by score, the highest first.
 
-    The agreement A_d of the first d places, averaged over depths with weights (1 − p) p^(d−1).
+    The agreement A_d of the first d places, averaged over depths with weights (1 − p) p^(d−1), and over all ways to
+    break the ties: ties hide an order, such as rounding does.
 
     Parameters
     ----------
@@ -126,34 +117,28 @@ def rank_biased_overlap(
     form : {"extrapolated", "truncated"}
         ``extrapolated`` (RBO_EXT) goes on beyond the last place with the last agreement. ``truncated`` ends the sum
         at the first depth where p^(d−1) < 1e-6 and adds nothing for the rest, as FAccT25 figure A1 did.
-    ties : {"a", "b", "w"}
-        ``a``: the mean over all ways to break the ties, for ties that hide an order, such as rounding;
-        ``b``: the same, divided by what the ties cost, so that a ranking overlaps itself by 1;
-        ``w``: tied items stand on one place, as in sports.
 
     Raises
     ------
     InputError
-        `p` outside (0, 1), an unknown form or treatment of ties, scores that are not finite or differ in length.
+        `p` outside (0, 1), an unknown form, scores that are not finite or differ in length.
 
     References
     ----------
     Webber, Moffat, Zobel (2010), A similarity measure for indefinite rankings, equations 4 and 30.
     Corsi, Urbano (2024), The treatment of ties in rank-biased overlap.
     """
-    _check_overlap_options(p, form, ties)
+    _check_overlap_options(p, form)
     one, other = _spans(x, "x"), _spans(y, "y")
     check_same_length(x=one.first, y=other.first)
-    return _overlap(one, other, p, form, ties)
+    return _overlap(one, other, p, form)
 
 
-def _check_overlap_options(p: float, form: str, ties: str) -> None:
+def _check_overlap_options(p: float, form: str) -> None:
     if not 0 < p < 1:
         raise InputError(f"p must lie between 0 and 1, got {p}")
     if form not in ("extrapolated", "truncated"):
         raise InputError(f"form must be 'extrapolated' or 'truncated', got {form!r}")
-    if ties not in ("a", "b", "w"):
-        raise InputError(f"ties must be 'a', 'b' or 'w', got {ties!r}")
 
 
 class _Spans(NamedTuple):
@@ -172,12 +157,12 @@ def _spans(scores: ArrayLike, name: str = "scores") -> _Spans:
     return _Spans(first[codes], last[codes], first, last)
 
 
-def _overlap(one: _Spans, other: _Spans, p: float, form: Form, ties: Ties) -> float:
+def _overlap(one: _Spans, other: _Spans, p: float, form: Form) -> float:
     n = len(one.first)
     # Depths whose weight is below the last bit of a float add nothing.
     threshold = TRUNCATION if form == "truncated" else 1e-18
     depth = min(n, int(np.ceil(np.log(threshold) / np.log(p))) + 1)
-    agreement = _agreement(one, other, depth, ties)
+    agreement = _agreement(one, other, depth)
     d = np.arange(1, depth + 1)
     if form == "truncated":
         kept = p ** (d - 1.0) >= TRUNCATION
@@ -185,31 +170,24 @@ def _overlap(one: _Spans, other: _Spans, p: float, form: Form, ties: Ties) -> fl
     return float((1 - p) * np.sum(agreement * p ** (d - 1.0)) + agreement[-1] * p**depth)
 
 
-def _agreement(one: _Spans, other: _Spans, depth: int, ties: Ties) -> NDArray[np.float64]:
+def _agreement(one: _Spans, other: _Spans, depth: int) -> NDArray[np.float64]:
     """A_d for d = 1, …, depth. O(n): an item's share of a prefix changes only at the ends of its tie group."""
-    if ties == "w":
-        shared = _count_from(np.maximum(one.first, other.first), depth)
-        return 2 * shared / (_count_from(one.first, depth) + _count_from(other.first, depth))
-    share, squares = zip(_share(one, depth), _share(other, depth), strict=True)
+    share = _share(one, depth), _share(other, depth)
     both_whole = _count_from(np.maximum(one.last, other.last), depth)
     # At a depth only one tie group of each ranking is cut, and all its items have the same share of the prefix.
     cut_one = _count_between(np.maximum(one.first, other.last), one.last, depth)
     cut_other = _count_between(np.maximum(other.first, one.last), other.last, depth)
     cut_both = _count_between(np.maximum(one.first, other.first), np.minimum(one.last, other.last), depth)
     overlap = both_whole + share[0] * cut_one + share[1] * cut_other + share[0] * share[1] * cut_both
-    if ties == "a":
-        return overlap / np.arange(1, depth + 1)
-    return overlap / np.sqrt(squares[0] * squares[1])
+    return overlap / np.arange(1, depth + 1)
 
 
-def _share(span: _Spans, depth: int) -> tuple[np.ndarray, np.ndarray]:
-    """At each depth, the share of an item of the tie group that is cut, and the sum of all items' squared shares."""
+def _share(span: _Spans, depth: int) -> NDArray[np.float64]:
+    """At each depth, the share of an item of the tie group that is cut."""
     first, last = span.group_first, span.group_last
     d = np.arange(1, depth + 1)
     group = np.searchsorted(last, d)
-    size = last[group] - first[group] + 1
-    share = (d - first[group] + 1) / size
-    return share, first[group] - 1 + size * share**2
+    return (d - first[group] + 1) / (last[group] - first[group] + 1)
 
 
 def _count_from(start: np.ndarray, depth: int) -> NDArray[np.float64]:

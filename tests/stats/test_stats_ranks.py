@@ -71,14 +71,8 @@ def test_overlap_equals_published_values():
     # (a b) c (d e f) g and c (a d) (b g) f e.
     one = [4, 4, 3, 2, 2, 2, 1]
     other = [4, 3, 5, 4, 1, 2, 3]
-    expected = {
-        0.8: (0.5746986666666668, 0.5977515740807186, 0.6001415757575758),
-        0.9: (0.7569, 0.7727836367080889, 0.7713830454545455),
-        0.95: (0.8695216901041667, 0.8787688412960704, 0.8772117781723485),
-    }
-    for p, values in expected.items():
-        got = [stats.rank_biased_overlap(one, other, p, ties=ties) for ties in ("a", "b", "w")]
-        assert got == pytest.approx(values, abs=1e-12)
+    for p, value in {0.8: 0.5746986666666668, 0.9: 0.7569, 0.95: 0.8695216901041667}.items():
+        assert stats.rank_biased_overlap(one, other, p) == pytest.approx(value, abs=1e-12)
     # A worked example without ties (b4ny4n/rankmeasures, after Webber et al.): 1 2 3 4 5 against 2 3 4 1 5.
     assert stats.rank_biased_overlap([5, 4, 3, 2, 1], [2, 5, 4, 3, 1], 0.9) == pytest.approx(0.828, abs=5e-4)
 
@@ -99,13 +93,9 @@ def test_ties_do_not_look_like_agreement():
     coarse = rng.integers(0, 5, size=(2, 20_000)).astype(np.float16)  # two unrelated models, rounded to five values
     assert abs(stats.kendall_tau(*coarse)) < 0.03
     # Ties broken by position would put the same tokens first in both.
-    by_position = [-stats.stable_order(scores).argsort() for scores in coarse]
+    by_position = [-np.argsort(-scores, kind="stable").argsort() for scores in coarse]
     assert stats.rank_biased_overlap(*coarse) < 0.01
     assert stats.rank_biased_overlap(*by_position) > 0.1
-
-
-def test_stable_order_keeps_ties_in_place():
-    assert stats.stable_order([1, 3, 1, 3, 2]).tolist() == [1, 3, 4, 0, 2]
 
 
 def test_matrices_hold_the_pairs():
