@@ -59,9 +59,7 @@ def measure(
     return results.frame()
 
 
-def follow(
-    courses: Mapping[str, pd.DataFrame], words: pd.DataFrame, n_draws: int = 500, seed: int = 0
-) -> pd.DataFrame:
+def follow(courses: Mapping[str, pd.DataFrame], words: pd.DataFrame, n_draws: int = 500, seed: int = 0) -> pd.DataFrame:
     """Everything that is measured of runs at each of their steps.
 
     Parameters
@@ -85,7 +83,9 @@ def follow(
     for model, course in courses.items():
         ranks = _ranks(course, words)
         measured = [slopes(course), _rank_difference(course, words, n_draws, seed), ranks, _agreement(course)]
-        parts.append(pd.concat(measured).assign(model=model, **course.attrs))
+        parts.append(
+            pd.concat(measured).assign(model=model, family=course.attrs["family"], recipe=course.attrs["recipe"])
+        )
     return pd.concat(parts[1:] or parts, ignore_index=True)[_COURSE]
 
 

@@ -9,7 +9,7 @@ from rmnb.data import lexicons, text_lists
 from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList
 from rmnb.errors import InputError
-from rmnb.findings import training as trajectories
+from rmnb.findings import training
 from rmnb.panels import load_panel
 from rmnb.scoring import list_scores
 from rmnb.training.runs import trajectory_path
@@ -54,27 +54,33 @@ def planted(panel):
 
     columns = {str(step): scorer(step) for step in STEPS}
     list_scores.score_columns(trajectory_path(panel, "run"), texts, columns, {"model": "run"})
-    return trajectories.load_trajectories(panel)["run"]
+    return training.load_trajectories(panel)["run"]
 
 
 def test_measures_follow_what_was_planted(planted):
-    assert trajectories.steps(planted) == STEPS
-    slopes = trajectories.slopes(planted).set_index(["statistic", "step"])
+    assert training.steps(planted) == STEPS
+    followed = training.follow({"run": planted}, lexicons.agency_communion(), n_draws=200)
+    at = followed.set_index(["statistic", "step"])
     sd = {step: planted.loc[planted["part"] == "afinn", step].std(ddof=0) for step in STEPS}
     for step in STEPS:
-        valence, frequency = (
-            slopes.loc[(name, step)] for name in ("slope_valence_standardised", "slope_log_frequency_standardised")
-        )
+        valence, frequency = (at.loc[f"slope_{name}_standardised", step] for name in ("valence", "log_frequency"))
         assert valence["ci_low"] < valence["value"] < valence["ci_high"]
         assert frequency["ci_low"] - 0.02 < 0.2 / np.log(10) / sd[step] < frequency["ci_high"] + 0.02
         if step:
             assert valence["value"] == pytest.approx(step * 0.2 / sd[step], rel=0.1)
-    words = lexicons.agency_communion()
-    gap = trajectories.rank_difference(planted, words, n_draws=200, seed=0).set_index("step")
-    assert gap.loc[0, "ci_low"] < 0 < gap.loc[0, "ci_high"] or abs(gap.loc[0, "value"]) < 0.2
-    assert gap.loc[4, "ci_high"] < -0.3
-    ranks = trajectories.category_ranks(planted, words).set_index(["step", "category"])["median_rank"]
-    assert ranks[4, "agency"] > 85 and ranks[4, "communion"] < 36
+    first, last = at.loc["communion_less_agency", 0], at.loc["communion_less_agency", 4]
+    assert first["ci_low"] < 0 < first["ci_high"] or abs(first["value"]) < 0.2
+    assert last["ci_high"] < -0.3
+    assert at.loc["median_rank_agency", 4]["value"] > 85 and at.loc["median_rank_communion", 4]["value"] < 36
+    assert at.loc["spearman_last", 0]["value"] < at.loc["spearman_last", 2]["value"] < 1
+    rows = training.measure(followed, "p").set_index("statistic")
+    assert rows.loc["slope_valence_standardised", "value"] == at.loc["slope_valence_standardised", 4]["value"]
+    assert set(rows.index) == set(training._AT_THE_END.values()) and set(rows["model"]) == {"run"}
+
+
+def test_a_panel_without_runs_has_no_rows(panel):
+    followed = training.follow(training.load_trajectories(panel), lexicons.agency_communion())
+    assert training.measure(followed, "p").empty and training.accuracies(panel).empty
 
 
 def test_scores_of_other_texts_are_refused_and_unreachable_ones_left_out(panel, planted, monkeypatch):
@@ -113,8 +119,9 @@ def test_a_list_that_was_cut_off_goes_on_and_ends_the_same(tmp_path):
 
 
 def test_the_released_runs_show_that_one_file_is_another(mirror):
-    assert trajectories.same_file("uf_13", "uf_27") and not trajectories.same_file("uf_27", "uf_54")
-    courses = trajectories.released_courses()
-    last = courses[(courses["data"] == "unified-27k") & (courses["base"] == "gemma-2-2b-it")].groupby("category").last()
-    assert last.loc["agency", "median_rank"] == 742.5 and last.loc["communion", "median_rank"] == 696
-    assert not courses.duplicated(["data", "base", "step", "category"]).any()
+    assert training.same_file("uf_13", "uf_27") and not training.same_file("uf_27", "uf_54")
+    courses = training.released_courses()
+    rows = training.measure(courses, "iclr2026", source="released", protocol="published")
+    last = rows.query("model == 'gemma-2-2b-it' and other == 'unified-27k'").set_index("statistic")["value"]
+    assert last["final_median_rank_agency"] == 742.5 and last["final_median_rank_communion"] == 696
+    assert not courses.duplicated(["model", "other", "step", "statistic"]).any()
