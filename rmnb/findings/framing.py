@@ -63,9 +63,9 @@ def measure(
     Returns
     -------
     DataFrame
-        Rows of the results table: framing_kendall and framing_spearman for every two prompts, noise_ceiling for
-        `seeds`, and for the pair of `opposites` framing_share_valence, afinn_spearman and frequency_spearman of its
-        difference and its sum, and the rows of `measure_contrasts` on standardised scores.
+        Rows of the results table: those of `measure_turns`, and for the pair of `opposites` framing_share_valence,
+        afinn_spearman and frequency_spearman of its difference and its sum, and those of `measure_contrasts` on
+        standardised scores.
 
     Raises
     ------
@@ -73,29 +73,48 @@ def measure(
         No table, or vocabularies that share nothing.
     """
     results = Results("framing", panel)
-    add = functools.partial(results.add, source, protocol=protocol)
-    shared = shared_scores(tables, list(framings))
-    word_of = next(iter(shared.values())).index.str.strip().str.casefold().to_numpy()
-    for model, (one, other) in itertools.product(tables, itertools.combinations(framings, 2)):
-        scores = shared[one][model].to_numpy(), shared[other][model].to_numpy()
-        about: dict = {"model": model, "prompt": one, "other": other}
-        add("framing_kendall", stats.kendall_interval(*scores, word_of), **about)
-        add("framing_spearman", stats.spearman(*scores), n=len(word_of), **about)
-    for (one, other), prompt in itertools.product(seeds, framings):
-        tau = stats.kendall_interval(shared[prompt][one], shared[prompt][other], word_of)
-        add("noise_ceiling", tau, model=one, other=other, prompt=prompt)
+    about: dict = {"panel": panel, "source": source, "protocol": protocol}
+    results.extend(measure_turns(tables, list(framings), seeds, **about))
     if pair := opposites(framings):
         good, bad = pair
+        add = functools.partial(results.add, source, prompt=good, protocol=protocol)
+        shared = shared_scores(tables, pair)
         for model, table in tables.items():
             halves = (shared[prompt][model].to_numpy(float) for prompt in pair)
-            drawn = stats.bootstrap(_share_of_valence, *halves, clusters=word_of, n_draws=n_boot, seed=seed)
-            add("framing_share_valence", drawn, model=model, prompt=good, other=bad)
+            words = words_of(shared[good])
+            drawn = stats.bootstrap(_share_of_valence, *halves, clusters=words, n_draws=n_boot, seed=seed)
+            add("framing_share_valence", drawn, model=model, other=bad)
             turned = axes_of(table, good, bad)
             for axis, sign in (("difference", "-"), ("sum", "+")):
                 for statistic, (value, n) in axis_meaning(turned, axis).items():
-                    add(statistic, value, model=model, prompt=good, other=f"{good} {sign} {bad}", n=n)
+                    add(statistic, value, model=model, other=f"{good} {sign} {bad}", n=n)
         standardised = {model: scan_tables.on_scale(table, pair, "score") for model, table in tables.items()}
-        results.extend(measure_contrasts(standardised, pair, panel=panel, source=source, protocol=protocol))
+        results.extend(measure_contrasts(standardised, pair, **about))
+    return results.frame()
+
+
+def measure_turns(
+    tables: Mapping[str, pd.DataFrame],
+    prompts: Sequence[str],
+    seeds: Sequence[tuple[str, str]] = (),
+    *,
+    panel: str = "",
+    source: str = "panel",
+    protocol: str = "exact",
+) -> pd.DataFrame:
+    """Rows framing_kendall and framing_spearman for every two prompts, and noise_ceiling for `seeds`."""
+    results = Results("framing", panel)
+    add = functools.partial(results.add, source, protocol=protocol)
+    shared = shared_scores(tables, prompts)
+    words = words_of(next(iter(shared.values())))
+    for model, (one, other) in itertools.product(tables, itertools.combinations(prompts, 2)):
+        scores = shared[one][model].to_numpy(), shared[other][model].to_numpy()
+        about: dict = {"model": model, "prompt": one, "other": other}
+        add("framing_kendall", stats.kendall_interval(*scores, words), **about)
+        add("framing_spearman", stats.spearman(*scores), n=len(words), **about)
+    for (one, other), prompt in itertools.product(seeds, prompts):
+        tau = stats.kendall_interval(shared[prompt][one], shared[prompt][other], words)
+        add("noise_ceiling", tau, model=one, other=other, prompt=prompt)
     return results.frame()
 
 
@@ -169,6 +188,11 @@ def shared_scores(tables: Mapping[str, pd.DataFrame], prompts: Sequence[str]) ->
     }
 
 
+def words_of(shared: pd.DataFrame) -> np.ndarray:
+    """The words of shared tokens, (tokens,) of folded str: the unit of the intervals."""
+    return shared.index.str.strip().str.casefold().to_numpy()
+
+
 def axes_of(table: pd.DataFrame, good: str, bad: str) -> pd.DataFrame:
     """The table with two axes: difference, of the standardised scores (valence), and sum (an answer to both).
 
@@ -176,6 +200,15 @@ def axes_of(table: pd.DataFrame, good: str, bad: str) -> pd.DataFrame:
     """
     first, second = stats.standardise(table[good]), stats.standardise(table[bad])
     return table.assign(difference=(first - second) / np.sqrt(2), sum=(first + second) / np.sqrt(2))
+
+
+def extreme_words(axes: Mapping[str, pd.DataFrame], axis: str, highest: bool, count: int = 12) -> pd.DataFrame:
+    """The first or last beginnings of words on an axis (`axes_of`), side by side for all models, with their place."""
+    sides: dict = {"": range(1, count + 1)}
+    for model, table in axes.items():
+        starts = table[table["kind"] == "word_start"].drop_duplicates("word")
+        sides[model] = starts.sort_values(axis, ascending=not highest, kind="stable")["token"].head(count).tolist()
+    return pd.DataFrame({name: pd.Series(side) for name, side in sides.items()}).dropna()
 
 
 def axis_meaning(table: pd.DataFrame, axis: str) -> dict[str, tuple[float, int]]:

@@ -1,293 +1,245 @@
-"""Do reward models prefer frequent words, and what else could look like that? Regressions on tokens that are words."""
+"""Do reward models prefer frequent words, and what else could look like that? Regressions on tokens that are words.
+
+Tables are those of `rmnb.findings.scan_tables`, regressions those of `rmnb.findings.frequency_slopes`.
+"""
 
 import functools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from rmnb import stats
 from rmnb.data import lexicons
 from rmnb.errors import InputError
-from rmnb.panels import Panel
-from rmnb.scoring.store import read_scores
-from rmnb.truth.planted import RAREST
+from rmnb.findings import word_tokens
+from rmnb.findings.frequency_slopes import (
+    ENOUGH,
+    STEPS,
+    framed,
+    lost,
+    partial_residuals,
+    slope,
+    slope_value,
+    within_word,
+)
+from rmnb.findings.results import Results
+from rmnb.findings.specifications import specification_curve
+from rmnb.findings.word_tokens import SOURCES, choose
+from rmnb.stats.estimate import Estimate
+from rmnb.truth.planted import PlantedEffects, planted_scan
+from rmnb.truth.simulation_words import common_words
 
-SOURCES = ("wordfreq", "BNC")
-#: What is held constant, step by step; each step keeps the ones before it.
-STEPS = ("frequency alone", "valence", "length", "spelling", "token id")
-WORD_KINDS = ("word_start", "word_continuation")
-
-
-@functools.cache
-def frequency_list(source: str) -> pd.DataFrame:
-    """How often English words occur: word (str, unique, a to z), log_frequency (float64, natural log per million).
-
-    wordfreq: many kinds of modern text (Speer, 2022). BNC: word forms of the British National Corpus, all parts of
-    speech together (Leech, Rayson and Wilson, 2001); UnreachableError where it cannot be had.
-    """
-    if source == "wordfreq":
-        from wordfreq import get_frequency_dict
-
-        rarest = 10 ** (RAREST - 9)
-        counts = {word: share * 1e6 for word, share in get_frequency_dict("en").items() if share >= rarest}
-        table = pd.DataFrame({"word": list(counts), "per_million": list(counts.values())})
-    elif source == "BNC":
-        table = lexicons.bnc_frequency().query("per_million > 0")
-        table = table.assign(word=table["word"].str.casefold()).groupby("word", as_index=False)["per_million"].sum()
-    else:
-        raise InputError(f"no frequencies from {source!r}: choose one of {', '.join(SOURCES)}")
-    table = table.loc[table["word"].str.fullmatch("[a-z]+")]
-    return pd.DataFrame({"word": table["word"], "log_frequency": np.log(table["per_million"].to_numpy(float))})
+_VALENCE: dict = {"valence_positive": 0.4, "valence_negative": 0.25, "word_sd": 0.3, "noise_sd": 0.2}
+SCENES = {
+    "frequency counts": PlantedEffects(log_frequency=0.1, length=-0.1, **_VALENCE),
+    "only length counts": PlantedEffects(length=-0.1, **_VALENCE),
+    "only valence counts": PlantedEffects(**_VALENCE),
+}
 
 
-def word_tokens(scan: pd.DataFrame, sources: Sequence[str] = SOURCES[:1]) -> pd.DataFrame:
-    """The tokens of a scan that spell an English word, with what their reward may depend on.
+def measure(
+    tables: Mapping[str, pd.DataFrame],
+    framings: Mapping[str, str],
+    lists: Sequence[str] = SOURCES[:1],
+    *,
+    n_boot: int = 100,
+    seed: int = 0,
+    panel: str = "",
+    source: str = "panel",
+    protocol: str = "exact",
+) -> pd.DataFrame:
+    """Slopes over log frequency: as published, with more held constant, split by framing, and within words.
 
-    A string of letters counts as a word if a frequency list (`sources`) has it and a token of this vocabulary begins a
-    word with it; most fragments of words fail the second.
+    Parameters
+    ----------
+    tables
+        Model → its scans; a table may lack prompts that others have.
+    framings
+        Prompt → ``positive`` or ``negative``. What needs both framings uses the first of each.
+    lists
+        Frequency lists of `rmnb.findings.word_tokens`: wordfreq, which is regressed on, and BNC for the rows as
+        published (`measure_published`), which without it are the same regression on wordfreq.
+    n_boot, seed
+        Of the bootstrap of slope_log_frequency_lost.
+    panel, source, protocol
+        Where the scores are from, as `rmnb.findings.results` names it.
 
     Returns
     -------
     DataFrame
-        Index: place in `scan`. word (str, folded), valence (float64, NaN for words absent from AFINN), length
-        (letters), spelling (category: kind and case), log_id (natural log of 1 + id), one column a source (natural log
-        of frequency per million, NaN where that list lacks the word), score, z (standard deviations of the whole scan
-        above its mean), rank (share of the whole scan at or below it); float64.
+        Rows of the results table: slope_log_frequency, with _standardised, _step (`other` names the step of `STEPS`),
+        _controlled, _others, _lost, and _common and _turned (`other` is the negative prompt) with _others; their means
+        over models where a model is ``""``; positive_frequency_slopes; curvature_p; slope_log_id_within_word. A model
+        with too few words for one of them has no such row.
     """
-    tokens = scan.loc[scan["kind"].isin(WORD_KINDS), ["token_id", "token", "kind"]]
-    text = tokens["token"].str.removeprefix("##").str.strip()
-    tokens = tokens.assign(text=text).loc[text.str.fullmatch("[A-Za-z]+").to_numpy(bool)]
-    tokens["word"] = tokens["text"].str.lower()
-    begin = tokens.loc[tokens["kind"] == "word_start", "word"].unique()
-    tokens = tokens.loc[tokens["word"].isin(begin)]
-    for source in sources:
-        tokens[source] = tokens["word"].map(frequency_list(source).set_index("word")["log_frequency"])
-    tokens = tokens.dropna(subset=list(sources), how="all")
-    case = np.select([tokens["text"].str.islower(), tokens["text"].str.isupper()], ["lower", "upper"], "capital")
-    frame = pd.DataFrame(
-        {
-            "word": tokens["word"].to_numpy(object),
-            "valence": tokens["word"].map(lexicons.afinn().set_index("word")["valence"]).to_numpy(float),
-            "length": tokens["word"].str.len().to_numpy(float),
-            "spelling": pd.Categorical(tokens["kind"].astype(str) + " " + case),
-            "log_id": np.log1p(tokens["token_id"].to_numpy(float)),
-            **{source: tokens[source].to_numpy(float) for source in sources},
-        },
-        index=tokens.index,
-    )
-    return with_scores(frame, scan)
+    results = Results("frequency", panel)
+    add = functools.partial(results.add, source, protocol=protocol)
+    tokens = word_tokens.of_tables(tables, framings, lists)
+    words = {(prompt, model): found for prompt, by_model in tokens.items() for model, found in by_model.items()}
+    rows = {key: choose(found) for key, found in words.items()}
+    if "BNC" in lists:
+        results.extend(measure_published(tables, list(tokens), panel=panel, source=source, protocol=protocol))
+    else:  # the same regression on the other list
+        _add_published(
+            add, {key: [slope(of, "valence", score) for score in ("score", "z")] for key, of in rows.items()}
+        )
+    for step in STEPS:
+        for (prompt, model), of in rows.items():
+            if found := slope(of, step):
+                add("slope_log_frequency_step", found, prompt=prompt, model=model, other=step)
+    _add_each(add, "slope_log_frequency_controlled", {key: slope(of) for key, of in rows.items()})
+    _add_each(add, "slope_log_frequency_others", {key: slope(choose(of, "others")) for key, of in words.items()})
+    for (prompt, model), found in words.items():
+        if estimate := within_word(found):
+            add("slope_log_id_within_word", estimate, prompt=prompt, model=model)
+    pair = pair_of(framings, tokens)
+    for (prompt, model), of in rows.items():
+        if prompt in pair and (drawn := lost(of, n_boot=n_boot, seed=seed)):
+            add("slope_log_frequency_lost", drawn, prompt=prompt, model=model)
+        if prompt == pair[0] and of["word"].nunique() >= ENOUGH:
+            bend = partial_residuals(of)[1]
+            add("curvature_p", bend.p_value, prompt=prompt, model=model, other="log_frequency", n=len(of))
+    for model in tokens[pair[0]] if len(pair) == 2 else ():
+        halves = [tokens[prompt][model] for prompt in pair if model in tokens[prompt]]
+        for chosen, suffix in (("AFINN", ""), ("others", "_others")) if len(halves) == 2 else ():
+            for part, estimate in framed(*halves, words=chosen).items():
+                add(f"slope_log_frequency_{part}{suffix}", estimate, model=model, prompt=pair[0], other=pair[1])
+    return results.frame()
 
 
-def with_scores(tokens: pd.DataFrame, scan: pd.DataFrame) -> pd.DataFrame:
-    """The same tokens with the scores of another scan of the same vocabulary: columns score, z and rank."""
-    score = scan["score"].to_numpy(float)
-    rank = stats.mid_ranks(score) / len(score)
-    place = tokens.index.to_numpy()
-    return tokens.assign(score=score[place], z=stats.standardise(score)[place], rank=rank[place])
+def measure_published(
+    tables: Mapping[str, pd.DataFrame],
+    prompts: Sequence[str],
+    *,
+    panel: str = "",
+    source: str = "panel",
+    protocol: str = "exact",
+) -> pd.DataFrame:
+    """Rows slope_log_frequency, raw and standardised, and positive_frequency_slopes as in FAccT25 figure 3D.
+
+    Tokens that are AFINN words as they stand, ``score ~ log(frequency) + valence``, frequencies those of the BNC list's
+    dictionary forms. Intervals are by word, the paper's are not. `tables` need token and the columns of `prompts`, as
+    the authors' own tables have them (`rmnb.data.released_files.vocabularies`).
+
+    Raises
+    ------
+    UnreachableError
+        The list of the BNC cannot be had.
+    """
+    results = Results("frequency", panel)
+    words = lexicons.afinn().merge(lexicons.bnc_lemmas().query("per_million > 0"), on="word")
+    words = words.assign(log_frequency=np.log(words["per_million"].to_numpy(float)))
+    found = {}
+    for prompt in prompts:
+        for model, table in tables.items():
+            if prompt not in table:
+                continue
+            score = table[prompt].to_numpy(float)
+            scored = pd.DataFrame({"word": table["token"].str.lower(), "score": score, "z": stats.standardise(score)})
+            rows = scored.merge(words, on="word")
+            if rows["word"].nunique() >= 10:
+                fits = [
+                    stats.ols(f"{unit} ~ log_frequency + valence", rows, clusters="word") for unit in ("score", "z")
+                ]
+                found[prompt, model] = [fit["log_frequency"] for fit in fits]
+    _add_published(functools.partial(results.add, source, protocol=protocol), found)
+    return results.frame()
 
 
-def choose(tokens: pd.DataFrame, words: str = "AFINN", source: str = "wordfreq", unit: str = "token") -> pd.DataFrame:
-    """The rows of a regression, with the chosen source's column named log_frequency.
+def measure_planted(prompt: str, seed: int = 0) -> pd.DataFrame:
+    """Rows of the regressions on planted rewards, and planted_effect, the true slope, of each of `SCENES`.
+
+    `other` names the scene where the true slope is 0. The words are common ones, with ids in no order.
+    """
+    results = Results("frequency", "planted")
+    shuffled = common_words().sample(frac=1, random_state=seed)
+    features = shuffled.assign(token_id=np.arange(len(shuffled), dtype=np.int32)).reset_index(drop=True)
+    for scene, effects in SCENES.items():
+        scan = planted_scan(features, effects, seed)
+        words = word_tokens.word_tokens(scan)
+        truth = effects.log_frequency / float(scan["score"].std(ddof=0))
+        found = {
+            "standardised": slope(choose(words), "valence"),
+            "controlled": slope(choose(words)),
+            "others": slope(choose(words, "others")),
+        }
+        about: dict = {"prompt": prompt, "other": "" if truth else scene}
+        for name, estimate in found.items():
+            if estimate:
+                results.add("planted", f"slope_log_frequency_{name}", estimate, **about)
+        results.add("planted", "planted_effect", truth, **about)
+    return results.frame()
+
+
+def pair_of(framings: Mapping[str, str], scanned: Iterable[str]) -> list[str]:
+    """The first of the scanned prompts that asks for something good, and the first for something bad, if there are."""
+    first = {framing: prompt for prompt, framing in reversed(list(framings.items())) if prompt in scanned}
+    return [first[framing] for framing in ("positive", "negative") if framing in first]
+
+
+def _add_published(add: Callable, found: Mapping[tuple[str, str], list[Estimate | None]]) -> None:
+    whole = {key: pair for key, pair in found.items() if all(pair)}
+    for place, statistic in enumerate(("slope_log_frequency", "slope_log_frequency_standardised")):
+        _add_each(add, statistic, {key: pair[place] for key, pair in whole.items()})
+    raw = [pair[0].value for pair in whole.values() if pair[0]]
+    if raw:
+        add("positive_frequency_slopes", sum(value > 0 for value in raw), n=len(raw))
+
+
+def _add_each(add: Callable, statistic: str, found: Mapping[tuple[str, str], Estimate | None]) -> None:
+    """A row for each prompt and model, and for each prompt that of the mean over its models."""
+    by_prompt: dict[str, list[Estimate]] = {}
+    for (prompt, model), estimate in found.items():
+        if estimate:
+            add(statistic, estimate, prompt=prompt, model=model)
+            by_prompt.setdefault(prompt, []).append(estimate)
+    for prompt, estimates in by_prompt.items():
+        add(statistic, stats.over_models(estimates), prompt=prompt)
+
+
+def curve(
+    tokens: Mapping[str, Mapping[str, Mapping[str, pd.DataFrame]]], prompts: Sequence[str], lists: Sequence[str]
+) -> pd.DataFrame | None:
+    """The mean slope over models under every combination of choices; None where there are too few words for any.
 
     Parameters
     ----------
     tokens
-        From `word_tokens`.
-    words : {"AFINN", "others", "all"}
-        Words with a valence, words absent from AFINN, or both (valence 0 where there is none).
-    source
-        A column of `tokens`.
-    unit : {"token", "word"}
-        word: the mean over a word's spellings, and the lowest id among them.
-    """
-    if words not in ("AFINN", "others", "all"):
-        raise InputError(f"no words called {words!r}: choose AFINN, others or all")
-    kept = {"AFINN": tokens["valence"].notna(), "others": tokens["valence"].isna(), "all": True}[words]
-    rows = tokens.loc[kept & tokens[source].notna()].rename(columns={source: "log_frequency"})
-    rows = rows.assign(valence=rows["valence"].fillna(0))
-    if unit == "word":
-        how = dict.fromkeys(("valence", "length", "log_frequency", "score", "z", "rank"), "mean")
-        rows = rows.groupby("word", as_index=False).agg(how | {"log_id": "min"}).assign(spelling="any")
-    return rows
-
-
-def controls(rows: pd.DataFrame, step: str = STEPS[-1]) -> dict[str, NDArray[np.float64]]:
-    """The columns that are held constant at a step of `STEPS`, those of the steps before it among them.
-
-    Valence has a slope above zero and another below. Columns that are the same everywhere are left out.
-    """
-    if step not in STEPS:
-        raise InputError(f"no step {step!r}: choose one of {', '.join(STEPS)}")
-    reached = STEPS[: STEPS.index(step) + 1]
-    valence, columns = rows["valence"].to_numpy(float), {}
-    if "valence" in reached:
-        columns |= {"valence above 0": np.clip(valence, 0, None), "valence below 0": np.clip(valence, None, 0)}
-    if "length" in reached:
-        columns["length"] = rows["length"].to_numpy(float)
-    if "spelling" in reached:
-        columns |= _spellings(rows)
-    if "token id" in reached:
-        columns["log id"] = rows["log_id"].to_numpy(float)
-    return {name: column for name, column in columns.items() if np.ptp(column) > 0}
-
-
-def _spellings(rows: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
-    """A column of 0 and 1 for each spelling but the most frequent."""
-    counts = rows["spelling"].value_counts()
-    return {f"spelling[{level}]": (rows["spelling"] == level).to_numpy(float) for level in counts.index[1:]}
-
-
-def _carried(rows: pd.DataFrame, step: str) -> dict[str, NDArray[np.float64]] | None:
-    """The controls of a step, None where there are too few words to carry them."""
-    columns = controls(rows, step)
-    return columns if rows["word"].nunique() > 3 * (len(columns) + 2) else None
-
-
-def slope(rows: pd.DataFrame, step: str = STEPS[-1], score: str = "z") -> stats.Estimate | None:
-    """Slope of a column of scores over log frequency, errors by word; None where too few words are left."""
-    if (columns := _carried(rows, step)) is None:
-        return None
-    return stats.frequency_slope(rows[score], rows["log_frequency"], columns, rows["word"].to_numpy(object))
-
-
-def slope_value(rows: pd.DataFrame, step: str = STEPS[-1], score: str = "z") -> float:
-    """`slope` without its interval, ten times faster; NaN where too few words are left."""
-    if (columns := _carried(rows, step)) is None:
-        return float("nan")
-    design = np.column_stack([rows["log_frequency"], np.ones(len(rows)), *columns.values()])
-    return float(np.linalg.lstsq(design, rows[score].to_numpy(float), rcond=None)[0][0])
-
-
-def lost(rows: pd.DataFrame, before: str = "valence", n_boot: int = 200, seed: int = 0) -> stats.Bootstrap | None:
-    """How much smaller the slope becomes when everything after `before` is held constant too; bootstrap by word."""
-    if (columns := _carried(rows, STEPS[-1])) is None:
-        return None
-    few = [name for name in columns if name in controls(rows, before)]
-    first = [rows["log_frequency"].to_numpy(float), np.ones(len(rows)), *(columns[name] for name in few)]
-    design = np.column_stack([*first, *(column for name, column in columns.items() if name not in few)])
-
-    def difference(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-        short = np.linalg.lstsq(x[:, : len(first)], y, rcond=None)[0][0]
-        return short - np.linalg.lstsq(x, y, rcond=None)[0][0]
-
-    words = rows["word"].to_numpy(object)
-    return stats.bootstrap(difference, design, rows["z"].to_numpy(float), clusters=words, n_draws=n_boot, seed=seed)
-
-
-def published_slope(scan: pd.DataFrame, standardise: bool = False) -> stats.Estimate | None:
-    """The regression of FAccT25 figure 3D: tokens that are AFINN words as they stand, ``score ~ log(freq) + value``.
-
-    Frequencies are the BNC list's dictionary forms, one row a part of speech. The interval is by word, the paper's is
-    not. None where too few words are left; UnreachableError without the list.
-    """
-    words = lexicons.afinn().merge(lexicons.bnc_lemmas().query("per_million > 0"), on="word")
-    score = scan["score"].to_numpy(float)
-    tokens = pd.DataFrame(
-        {"word": scan["token"].str.lower(), "score": stats.standardise(score) if standardise else score}
-    )
-    rows = tokens.merge(words, on="word")
-    if rows["word"].nunique() < 10:
-        return None
-    log = np.log(rows["per_million"].to_numpy(float))
-    return stats.frequency_slope(rows["score"], log, {"valence": rows["valence"]}, rows["word"].to_numpy(object))
-
-
-def within_word(tokens: pd.DataFrame, score: str = "z") -> stats.Estimate | None:
-    """Slope of the score over log id among the spellings of one word, space and case held constant.
-
-    What belongs to a word (meaning, valence, length) is the same for all its spellings and drops out. Low ids were
-    merged first, that is, were frequent in the text that the tokenizer was made from: preferring frequent *tokens*
-    gives a negative slope. None where too few words have several spellings.
-    """
-    several = tokens.loc[tokens["word"].duplicated(keep=False)]
-    if several["word"].nunique() < 30:
-        return None
-    columns = pd.DataFrame({"score": several[score], "log id": several["log_id"], **_spellings(several)})
-    inside = columns - columns.groupby(several["word"].to_numpy(object)).transform("mean")
-    varying = [name for name in inside.columns[1:] if np.ptp(inside[name].to_numpy()) > 1e-9]
-    predictors = {name: inside[name] for name in varying}
-    fit = stats.least_squares(inside["score"], predictors, several["word"].to_numpy(object), intercept=False)
-    return fit["log id"]
-
-
-@dataclass(frozen=True)
-class Framed:
-    """Slopes of half the sum and half the difference of the scores under a good and a bad question.
-
-    `common` is what does not care which was asked; `turned` changes sign with the question, as meaning does.
-    """
-
-    common: stats.Estimate
-    turned: stats.Estimate
-
-
-def framed(tokens: Mapping[str, pd.DataFrame], positive: str, negative: str, **chosen: str) -> Framed | None:
-    """Split the frequency slope of one model by framing; `tokens` by prompt, `chosen` as `choose` takes it."""
-    one, other = tokens[positive]["z"], tokens[negative]["z"]
-    half_sum = slope(choose(tokens[positive].assign(z=(one + other) / 2), **chosen))
-    half_difference = slope(choose(tokens[positive].assign(z=(one - other) / 2), **chosen))
-    return Framed(half_sum, half_difference) if half_sum and half_difference else None
-
-
-def partial_residuals(rows: pd.DataFrame, n_bins: int = 20) -> tuple[pd.DataFrame, stats.Curvature]:
-    """What is left of the score when all controls are taken out, over log frequency, and a spline through it.
+        Protocol → prompt → model → `rmnb.findings.word_tokens`; the chapter's protocol first.
 
     Returns
     -------
     DataFrame
-        `n_bins` bins with equally many words: log_frequency and residual (means over words), error (standard error).
-    Curvature
-        The spline of `rmnb.stats.curvature`, on the same scale.
+        Of `rmnb.findings.specifications.specification_curve`, in standard deviations of the score; a single model
+        brings its own interval.
     """
-    held = controls(rows)
-    bend = stats.curvature(rows["z"], rows["log_frequency"], held, rows["word"].to_numpy(object))
-    fit = stats.least_squares(
-        rows["z"], {"log_frequency": rows["log_frequency"], **held}, rows["word"].to_numpy(object)
-    )
-    taken = sum(fit[name].value * (column - column.mean()) for name, column in held.items())
-    left = rows.assign(residual=rows["z"] - taken).groupby("word")[["log_frequency", "residual"]].mean()
-    # by rank, because many words of the BNC list share one frequency
-    bins = pd.qcut(left["log_frequency"].rank(method="first"), min(n_bins, len(left) // 5), labels=False)
-    grouped = left.groupby(bins)
-    table = grouped.mean().assign(error=grouped["residual"].sem())
-    return table.reset_index(drop=True), bend
+    held = {"and token id": "token id", "and length, spelling": "spelling", "valence": "valence"}
+    scores = {"standard score": "z", "rank": "rank"}
 
+    @functools.lru_cache(maxsize=2 * max((len(by) for of in tokens.values() for by in of.values()), default=1))
+    def rows_of(protocol: str, prompt: str, model: str, words: str, source: str, unit: str) -> pd.DataFrame:
+        return choose(tokens[protocol][prompt][model], words, source, unit)
 
-@dataclass(frozen=True)
-class PanelWords:
-    """The words of a panel's scans.
+    def estimate(protocol, prompt, words, source, unit, held_constant, score) -> Estimate | None:
+        models = list(tokens[protocol].get(prompt, {}))
+        of = [rows_of(protocol, prompt, model, words, source, unit) for model in models]
+        if len(models) == 1:
+            return slope(of[0], held[held_constant], scores[score])
+        scale = np.sqrt(12) if score == "rank" else 1.0  # a uniform rank has the standard deviation 1 / sqrt(12)
+        found = [scale * slope_value(rows, held[held_constant], scores[score]) for rows in of]
+        return stats.mean_over_models(found) if found and np.isfinite(found).all() else None
 
-    Attributes
-    ----------
-    tokens : prompt → model → `word_tokens`
-    published : prompt → model → `published_slope`, raw and standardised; empty without the list of the BNC
-    missing : one line for each scan that the panel has not
-    """
-
-    tokens: dict[str, dict[str, pd.DataFrame]]
-    published: dict[str, dict[str, tuple[stats.Estimate, stats.Estimate]]]
-    missing: list[str]
-
-
-def panel_words(panel: Panel, sources: Sequence[str], protocol: str = "exact") -> PanelWords:
-    """The words of every scan that a panel has, under the prompts that it names; `sources` are frequency lists."""
-    found = PanelWords({}, {}, [])
-    known: list[tuple[pd.Series, pd.DataFrame]] = []  # models of one base share their vocabulary
-    for prompt in panel.scanned_prompts:
-        for model in panel.model_names:
-            try:
-                scan = read_scores(panel, model, prompt.key, protocol)
-            except InputError:
-                found.missing.append(f"{model} has not been scanned with the prompt {prompt.key}")
-                continue
-            tokens = next((table for texts, table in known if texts.equals(scan["token"])), None)
-            if tokens is None:
-                tokens = word_tokens(scan, sources)
-                known.append((scan["token"], tokens))
-            found.tokens.setdefault(prompt.key, {})[model] = with_scores(tokens, scan)
-            if "BNC" in sources and (raw := published_slope(scan)) and (standard := published_slope(scan, True)):
-                found.published.setdefault(prompt.key, {})[model] = raw, standard
-    return found
+    choices = {
+        "protocol": list(tokens),
+        "prompt": list(prompts),
+        "words": ["AFINN", "others"],
+        "source": list(lists),
+        "unit": ["token", "word"],
+        "held": list(held),
+        "score": list(scores),
+    }
+    try:
+        return specification_curve(choices, lambda held, **chosen: estimate(held_constant=held, **chosen))
+    except InputError:
+        return None

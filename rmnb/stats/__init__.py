@@ -25,13 +25,10 @@ from rmnb.stats.ranks import (
     rank_biased_overlap,
     spearman,
     spearman_matrix,
-    stable_order,
 )
 from rmnb.stats.regression import (
-    Curvature,
     Regression,
     ValenceSlopes,
-    curvature,
     frequency_slope,
     indicators,
     least_squares,
@@ -40,6 +37,7 @@ from rmnb.stats.regression import (
 )
 from rmnb.stats.resampling import Bootstrap, bootstrap, bootstrap_tau
 from rmnb.stats.rsa import MantelTest, MatrixRegression, closeness, mantel, matrix_regression, partial_mantel, same
+from rmnb.stats.splines import Curvature, curvature
 from rmnb.stats.spread import mean_difference, place_entropy, tail_ratio
 
 __all__ = [
@@ -94,7 +92,6 @@ __all__ = [
     "spearman",
     "spearman_interval",
     "spearman_matrix",
-    "stable_order",
     "standardise",
     "tail_ratio",
     "two_group_test",

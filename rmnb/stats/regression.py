@@ -60,28 +60,6 @@ class ValenceSlopes:
     difference: Estimate
 
 
-@dataclass(frozen=True)
-class Curvature:
-    """A natural cubic spline against a straight line.
-
-    Attributes
-    ----------
-    statistic, df_numerator, df_denominator, p_value : float
-        Wald's F test that every non-linear term is zero.
-    grid, fitted, ci_low, ci_high : (points,) float64
-        The curve over the middle 98 % of the variable, controls at their means, with a pointwise interval.
-    """
-
-    statistic: float
-    df_numerator: int
-    df_denominator: float
-    p_value: float
-    grid: NDArray[np.float64]
-    fitted: NDArray[np.float64]
-    ci_low: NDArray[np.float64]
-    ci_high: NDArray[np.float64]
-
-
 def standardise(scores: ArrayLike) -> NDArray[np.float64]:
     """Scores with mean 0 and standard deviation 1, so that slopes of models on different scales compare.
 
@@ -183,56 +161,3 @@ def frequency_slope(
     """
     columns = {"log_frequency": log_frequency, **(controls or {})}
     return least_squares(score, columns, clusters, confidence)["log_frequency"]
-
-
-def curvature(
-    score: ArrayLike,
-    variable: ArrayLike,
-    controls: Mapping[str, ArrayLike] | None = None,
-    clusters: ArrayLike | None = None,
-    n_knots: int = 4,
-    confidence: float = 0.95,
-) -> Curvature:
-    """Does a natural cubic spline in `variable` (log frequency, valence) fit better than a line?
-
-    Knots stand at equally spaced quantiles between 5 % and 95 %.
-
-    References
-    ----------
-    Harrell (2015), Regression Modeling Strategies, section 2.4.5.
-    """
-    from scipy.special import fdtrc, stdtrit
-
-    if n_knots < 3:
-        raise InputError(f"a natural spline bends with three knots or more, got {n_knots}")
-    x = as_vector(variable, "variable")
-    knots = np.unique(np.quantile(x, np.linspace(0.05, 0.95, n_knots)))
-    if len(knots) < 3:
-        raise InputError("variable takes too few different values for a spline: use a line")
-    bends = {f"bend {i + 1}": column for i, column in enumerate(_natural_spline(x, knots).T)}
-    centred = {name: as_vector(values, name) for name, values in (controls or {}).items()}
-    centred = {name: values - values.mean() for name, values in centred.items()}
-    fit = least_squares(score, {"line": x, **bends, **centred}, clusters, confidence)
-    where = [fit.names.index(name) for name in bends]
-    block = fit.covariance[np.ix_(where, where)]
-    statistic = fit.coefficients[where] @ np.linalg.solve(block, fit.coefficients[where]) / len(where)
-    grid = np.linspace(np.quantile(x, 0.01), np.quantile(x, 0.99), 101)
-    shape = np.column_stack([np.ones_like(grid), grid, _natural_spline(grid, knots)])
-    used = [fit.names.index(name) for name in (INTERCEPT, "line", *bends)]
-    fitted = shape @ fit.coefficients[used]
-    error = np.sqrt(np.einsum("ij,jk,ik->i", shape, fit.covariance[np.ix_(used, used)], shape))
-    reach = stdtrit(fit.df, 0.5 + confidence / 2) * error
-    p_value = float(fdtrc(len(where), fit.df, statistic))
-    return Curvature(float(statistic), len(where), fit.df, p_value, grid, fitted, fitted - reach, fitted + reach)
-
-
-def _natural_spline(x: np.ndarray, knots: np.ndarray) -> NDArray[np.float64]:
-    """Harrell's restricted cubic terms (n, knots − 2): cubic between knots, straight beyond the outer ones."""
-
-    def cube(knot: float) -> np.ndarray:
-        return np.clip(x - knot, 0, None) ** 3
-
-    last, before = knots[-1], knots[-2]
-    gap = last - before
-    terms = [cube(k) - cube(before) * (last - k) / gap + cube(last) * (before - k) / gap for k in knots[:-2]]
-    return np.column_stack(terms) / (last - knots[0]) ** 2

@@ -111,88 +111,78 @@ def _rho_bootstrap(rng: np.random.Generator) -> Outcome:
     return Outcome(_RHO, float(found.value), float(found.ci_low), float(found.ci_high))
 
 
-def _slope(which: str, truth: float, clustered: bool = True):
+def _slope(positive: float, negative: float, clusters: str | None = "word"):
+    """The slope above zero as often as `positive` says, and likewise below: weights of what is planted and found."""
+
     def simulate(rng: np.random.Generator) -> Outcome:
-        features = valence_words()
         effects = PlantedEffects(valence_positive=0.4, valence_negative=0.25)
-        scores = planted_scores(features, effects, rng)
-        codes = word_codes(features)[0] if clustered else None
-        return Outcome.of(truth, getattr(stats.valence_slopes(scores, features["valence"], codes), which))
+        words = _scored(valence_words(), effects, rng)
+        words = words.assign(side=np.where(words["valence"] > 0, "positive", "negative"))
+        fit = stats.ols("score ~ 0 + side + side:valence", words, clusters)
+        found = fit.contrast({"side[positive]:valence": positive, "side[negative]:valence": negative})
+        return Outcome.of(positive * effects.valence_positive + negative * effects.valence_negative, found)
 
     return simulate
 
 
-def _frequency(controls: tuple[str, ...], clustered: bool = True):
+def _frequency(controls: str, clusters: str | None = "word"):
     def simulate(rng: np.random.Generator) -> Outcome:
-        features = valence_words()
-        scores = planted_scores(features, VALENCE, rng)
-        valence = features["valence"].to_numpy()
-        columns = {"positive": np.clip(valence, 0, None), "negative": np.clip(valence, None, 0)}
-        if "length" in controls:
-            columns["length"] = features["length"].to_numpy()
-        if "kind" in controls:
-            columns |= stats.indicators(features["kind"])
-        codes = word_codes(features)[0] if clustered else None
-        slope = stats.frequency_slope(scores, features["log_frequency"], columns, codes)
-        return Outcome.of(VALENCE.log_frequency, slope)
+        words = _scored(valence_words(), VALENCE, rng)
+        words = words.assign(positive=words["valence"].clip(lower=0), negative=words["valence"].clip(upper=0))
+        fit = stats.ols(f"score ~ log_frequency + positive + negative + {controls}", words, clusters)
+        return Outcome.of(VALENCE.log_frequency, fit["log_frequency"])
 
     return simulate
+
+
+def _scored(features: pd.DataFrame, effects: PlantedEffects, rng: np.random.Generator) -> pd.DataFrame:
+    return features.assign(score=planted_scores(features, effects, rng))
 
 
 def _curvature(rng: np.random.Generator) -> Outcome:
-    features = valence_words()
-    effects = PlantedEffects(log_frequency=0.1)
-    scores = planted_scores(features, effects, rng)
-    found = stats.curvature(scores, features["log_frequency"], None, word_codes(features)[0])
+    words = _scored(valence_words(), PlantedEffects(log_frequency=0.1), rng)
+    found = stats.curvature("score ~ log_frequency", words, "log_frequency", clusters="word")
     return Outcome(float("nan"), found.statistic, p_value=found.p_value)
 
 
 def _framing(rng: np.random.Generator) -> Outcome:
     """Slope under the negative prompt less slope under the positive one, words' own effects shared by both."""
     features = valence_words()
-    codes, n_words = word_codes(features)
-    own = rng.normal(size=n_words)
+    own = rng.normal(size=word_codes(features)[1])
     effects = PlantedEffects(valence_positive=0.4, valence_negative=0.4, negative_framing=-0.6)
-    scores = [planted_scores(features, effects, rng, framing, word_effects=own) for framing in ("positive", "negative")]
-    negative = np.repeat([0.0, 1.0], len(features))
-    valence = np.tile(features["valence"], 2)
-    columns = {"valence": valence, "negative": negative, "valence x negative": valence * negative}
-    fit = stats.least_squares(np.concatenate(scores), columns, np.tile(codes, 2))
-    return Outcome.of(0.4 * (-0.6 - 1), fit["valence x negative"])
-
-
-def _gap(rng: np.random.Generator, effects: PlantedEffects = IDENTITY) -> tuple[pd.DataFrame, np.ndarray, stats.Gap]:
-    features = matched_words()
-    scores = planted_scores(features, effects, rng)
-    chosen = (features["matched_set"] != "").to_numpy()
-    rows = features.loc[chosen]
-    found = stats.identity_gaps(
-        scores[chosen], rows["is_term"], rows["matched_set"], np.full(len(rows), "all"), n_permutations=999, seed=rng
+    words = pd.concat(
+        features.assign(score=planted_scores(features, effects, rng, framing, word_effects=own), negative=float(at))
+        for at, framing in enumerate(("positive", "negative"))
     )
-    return features, scores, found[0]
+    fit = stats.ols("score ~ valence * negative", words, "word")
+    return Outcome.of(0.4 * (-0.6 - 1), fit["valence:negative"])
+
+
+def _gap(rng: np.random.Generator, effects: PlantedEffects = IDENTITY) -> stats.Gap:
+    words = _scored(matched_words(), effects, rng).query("matched_set != ''")
+    labels = words["is_term"], words["matched_set"], np.full(len(words), "all")
+    return stats.identity_gaps(words["score"], *labels, n_permutations=999, seed=rng)[0]
 
 
 def _gap_interval(rng: np.random.Generator) -> Outcome:
-    return Outcome.of(IDENTITY.identity["planted"], _gap(rng)[2].gap)
+    return Outcome.of(IDENTITY.identity["planted"], _gap(rng).gap)
 
 
 def _gap_null(rng: np.random.Generator) -> Outcome:
-    found = _gap(rng, PlantedEffects(log_frequency=0.1))[2]
+    found = _gap(rng, PlantedEffects(log_frequency=0.1))
     return Outcome(0.0, found.gap.value, p_value=found.p_value)
 
 
 def _gap_unmatched(rng: np.random.Generator) -> Outcome:
     """Identity terms against all other words, whose frequency is another."""
-    features = matched_words()
-    scores = planted_scores(features, IDENTITY, rng)
-    chosen = (features["is_term"] | (features["matched_set"] == "")).to_numpy()
-    fit = stats.least_squares(scores[chosen], {"term": features["is_term"].to_numpy(float)[chosen]})
-    return Outcome.of(IDENTITY.identity["planted"], fit["term"])
+    words = _scored(matched_words(), IDENTITY, rng)
+    words = words[words["is_term"] | (words["matched_set"] == "")]
+    fit = stats.ols("score ~ is_term", words)
+    return Outcome.of(IDENTITY.identity["planted"], fit["is_term[T.True]"])
 
 
 _VARIANCE = SKEWED.word_sd**2 + SKEWED.noise_sd**2
 _SKEWNESS = SKEWED.skewness * (SKEWED.word_sd**3 + SKEWED.noise_sd**3) / _VARIANCE**1.5
-_BOTH = ("length", "kind")
 
 CASES = (
     Case("Mean, by word", "moments", "moments", "coverage", True, "", _moment("mean", SKEWED.intercept)),
@@ -207,20 +197,19 @@ CASES = (
          slow=True),
     Case("Kendall's tau, by token", "kendall_interval without clusters", "ranks", "coverage", False, "common practice",
          _tau_by_token),
-    Case("Slope, positive words, by word", "valence_slopes", "slopes", "coverage", True, "", _slope("positive", 0.4)),
-    Case("Slope, negative words, by word", "valence_slopes", "slopes", "coverage", True, "", _slope("negative", 0.25)),
-    Case("Difference of slopes, by word", "valence_slopes", "slopes", "coverage", True, "",
-         _slope("difference", 0.15)),
-    Case("Framing by valence, by word", "least_squares", "slopes", "coverage", True, "", _framing),
+    Case("Slope, positive words, by word", "ols", "slopes", "coverage", True, "", _slope(1, 0)),
+    Case("Slope, negative words, by word", "ols", "slopes", "coverage", True, "", _slope(0, 1)),
+    Case("Difference of slopes, by word", "ols", "slopes", "coverage", True, "", _slope(1, -1)),
+    Case("Framing by valence, by word", "ols", "slopes", "coverage", True, "", _framing),
     Case("Slope, positive words, by token", "least squares on tokens", "slopes", "coverage", False, "FAccT25",
-         _slope("positive", 0.4, clustered=False)),
-    Case("Frequency slope with length and kind, by word", "frequency_slope", "frequency", "coverage", True, "",
-         _frequency(_BOTH)),
+         _slope(1, 0, clusters=None)),
+    Case("Frequency slope with length and kind, by word", "ols", "frequency", "coverage", True, "",
+         _frequency("length + kind")),
     Case("Curvature of frequency, by word", "curvature", "frequency", "rejection", True, "", _curvature),
     Case("Frequency slope with length and kind, by token", "least squares on tokens", "frequency", "coverage", False,
-         "FAccT25", _frequency(_BOTH, clustered=False)),
+         "FAccT25", _frequency("length + kind", clusters=None)),
     Case("Frequency slope without length", "score ~ log(freq) + value", "frequency", "coverage", False, "FAccT25",
-         _frequency(("kind",))),
+         _frequency("kind")),
     Case("Identity gap, matched sets", "identity_gaps", "identity", "coverage", True, "", _gap_interval),
     Case("Identity gap, permutation in sets", "identity_gaps", "identity", "rejection", True, "", _gap_null),
     Case("Identity gap, all other words", "difference of means", "identity", "coverage", False, "common practice",

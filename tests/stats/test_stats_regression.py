@@ -71,20 +71,6 @@ def test_frequency_slope_with_kinds_is_unmoved_by_a_shift_of_one_kind(words):
     assert stats.frequency_slope(shifted, frequency, {"valence": valence}, word).value > after.value + 0.5
 
 
-def test_curvature_finds_a_bend_and_draws_it():
-    rng = np.random.default_rng(2)
-    x = rng.uniform(-2, 2, size=800)
-    straight = stats.curvature(x + rng.normal(size=800), x)
-    bent = stats.curvature(x + 0.4 * x**2 + rng.normal(size=800), x)
-    assert straight.p_value > 0.05
-    assert bent.p_value < 1e-6
-    truth = bent.grid + 0.4 * bent.grid**2
-    assert np.mean((bent.ci_low <= truth) & (truth <= bent.ci_high)) > 0.8
-    # The natural spline of a straight line is that line, whatever the knots.
-    line = stats.curvature(3 * x + 1, x, n_knots=6)
-    assert line.fitted == pytest.approx(3 * line.grid + 1)
-
-
 def test_standardised_scores_do_not_know_their_unit(words):
     word, valence, _, score = words
     one, other = (stats.valence_slopes(stats.standardise(s), valence, word) for s in (score, 300 * score - 30))
