@@ -14,6 +14,7 @@ from pathlib import Path
 from rmnb.errors import InputError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_LARGE = 1 << 28  # bytes: reading them takes a good part of a second
 
 
 def cache_dir() -> Path:
@@ -118,10 +119,25 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@functools.lru_cache
 def cached_sha256(path: Path) -> str:
-    """As `sha256`, computed once in a process: for files that do not change while it runs."""
-    return sha256(path)
+    """As `sha256`, computed once for a file that stays as it is: in a process, or, if it is large, on a machine."""
+    now = os.stat(path)
+    return _sha256_of(Path(path).resolve(), (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
+
+
+@functools.lru_cache
+def _sha256_of(path: Path, state: tuple[int, int, int, int]) -> str:
+    if state[1] < _LARGE:
+        return sha256(path)
+    note = cache_dir() / "hashes" / hashlib.sha256(f"{path}{state}".encode("utf-8", "surrogateescape")).hexdigest()
+    with contextlib.suppress(OSError, ValueError):
+        digest, check = note.read_text(encoding="ascii").split()
+        if check == hashlib.sha256(digest.encode()).hexdigest():
+            return digest
+    digest = sha256(path)
+    with contextlib.suppress(InputError), atomic_path(note) as temporary:
+        temporary.write_text(f"{digest} {hashlib.sha256(digest.encode()).hexdigest()}", encoding="ascii")
+    return digest
 
 
 def joint_sha256(hashes: list[str]) -> str:

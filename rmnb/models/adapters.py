@@ -23,7 +23,10 @@ def shipped_adapter(name: str, adapter: str) -> Path:
     """The directory of a model's adapter, given relative to the project's data; InputError if nothing is there."""
     directory = data_dir() / adapter
     if not (directory / "adapter_model.safetensors").exists():
-        raise InputError(f"{name}: no adapter at {directory}: run `rmnb train {name}`, or set RMNB_DATA")
+        raise InputError(
+            f"{name}: no adapter at {directory}: the demo models come with the project's repository; "
+            "clone it and set RMNB_DATA to its folder data"
+        )
     return directory
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from rmnb.errors import InputError
 
+_POINTER = b"version https://git-lfs.github.com/spec/"
 # Neither pickles nor code: only what is read.
 _PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
 
@@ -51,3 +52,11 @@ def fetch(source: str, revision: str | None = None) -> Path:
         raise InputError(
             f"{source}: the download failed ({reason}); the same command goes on where it stopped"
         ) from error
+
+
+def refuse_pointers(directory: Path) -> None:
+    """Raise InputError if a file of a checkpoint is only a git-LFS pointer: a clone without git-lfs holds these."""
+    for file in sorted(each for pattern in _PATTERNS for each in directory.glob(pattern)):
+        with open(file, "rb") as content:
+            if content.read(len(_POINTER)) == _POINTER:
+                raise InputError(f"{file} is a git-LFS pointer, not the file: run `git lfs pull` in {directory}")

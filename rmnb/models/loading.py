@@ -28,7 +28,8 @@ from rmnb.models.devices import DTYPES, MIXED, Placement, placement
 from rmnb.models.dialogue import Dialogue
 from rmnb.models.head_formats import find_head
 from rmnb.models.heads import Checkpoint, read_tensors
-from rmnb.models.hub import fetch
+from rmnb.models.hub import fetch, refuse_pointers
+from rmnb.models.origin import tokenizer_sha256, weights_sha256
 from rmnb.models.precision import use_mixed_precision
 from rmnb.models.reading import Reading, own_reading
 from rmnb.models.reward_model import RewardModel
@@ -156,18 +157,17 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
                 f"{directory}: only pickled weights ({', '.join(pickles)}), which can run code: convert to safetensors"
             )
         raise InputError(f"{directory}: no *.safetensors file")
+    refuse_pointers(directory)
     with _readable(directory):
         config = AutoConfig.from_pretrained(directory, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
     dtype = DTYPES[spec.dtype]
-    hashes = (
-        joint_sha256([cached_sha256(file) for file in files]),
-        joint_sha256([cached_sha256(file) for file in sorted(directory.glob("tokenizer*"))]),
-    )
+    hashes = weights_sha256(directory), tokenizer_sha256(directory)
     template = _chosen_template(tokenizer.chat_template, spec, directory)
     if not _is_decoder(config):
         network = _load_classifier(directory, dtype, place)
         why = "it is an encoder, or pools in a way of its own"
+        logger.warning("scoring whole sequences, which is slower: %s", why)
         reading = Reading("own", network.config.pad_token_id)
         if spec.read == "last" or reading.padding is None:
             network.config.pad_token_id = -1  # no id is padding; without any, some refuse several conversations at once
@@ -176,17 +176,12 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
         raise InputError(f"{directory}: the tokenizer has no chat template: name one in a panel (key `template`)")
     if not spec.softcap:
         _uncap(config, str(directory))
-    options = place.load_options(dtype)
+    options = _options(dtype, place)
     with _readable(directory):
-        trunk, info = AutoModel.from_pretrained(
-            directory, config=config, dtype=dtype, output_loading_info=True, trust_remote_code=False, **options
-        )
+        trunk, info = AutoModel.from_pretrained(directory, config=config, output_loading_info=True, **options)
     if info["missing_keys"]:
         raise InputError(f"{directory}: the weights lack {few(info['missing_keys'])}")
-    if info["mismatched_keys"]:
-        raise InputError(
-            f"{directory}: tensors of another shape than the configuration says: {few(info['mismatched_keys'])}"
-        )
+    _refuse_mismatched(info, directory)
     dialogue = Dialogue(tokenizer, template)
     tensors = read_tensors(directory, {name for name in info["unexpected_keys"] if not name.endswith(_NOT_OF_A_HEAD)})
     settings = json.loads((directory / "config.json").read_text(encoding="utf-8"))
@@ -240,11 +235,23 @@ def _is_decoder(config) -> bool:
     return isinstance(kind, type) and issubclass(kind, GenericForSequenceClassification)
 
 
+def _options(dtype: torch.dtype, place: Placement) -> dict[str, Any]:
+    """No code of the checkpoint's own; tensors of another shape are let through, to be named afterwards."""
+    return {"dtype": dtype, "trust_remote_code": False, "ignore_mismatched_sizes": True, **place.load_options(dtype)}
+
+
+def _refuse_mismatched(info, directory: Path) -> None:
+    """Name the tensors whose shapes are not those that the configuration asks for."""
+    if wrong := [f"{name} {list(found)}, not {list(asked)}" for name, found, asked in info["mismatched_keys"]]:
+        raise InputError(f"{directory}: tensors of another shape than the configuration says: {few(wrong)}")
+
+
 def _load_classifier(directory: Path, dtype: torch.dtype, place: Placement) -> PreTrainedModel:
     with _readable(directory):
         network, info = AutoModelForSequenceClassification.from_pretrained(
-            directory, dtype=dtype, output_loading_info=True, trust_remote_code=False, **place.load_options(dtype)
+            directory, output_loading_info=True, **_options(dtype, place)
         )
+    _refuse_mismatched(info, directory)
     wrong = sorted({*info["missing_keys"], *info["unexpected_keys"]})
     if wrong:
         raise InputError(f"{directory}: the weights do not match the head: {few(wrong)}")

@@ -90,3 +90,17 @@ class RewardModel:
     def vocabulary_size(self) -> int:
         """Rows of the embedding, one for every id that the model can read."""
         return self._embedding.shape[0]
+
+    @property
+    def context(self) -> int | None:
+        """The most ids that the model's positions are made for, or None if its configuration sets no limit."""
+        config = self.network.config.get_text_config()
+        limit = getattr(config, "max_position_embeddings", None)
+        if not isinstance(limit, int) or limit <= 0:
+            return None
+        scaling = getattr(config, "rope_parameters", None) or {}
+        stretched = scaling.get("factor", 1) * scaling.get("original_max_position_embeddings", 0)
+        # RoBERTa and its kin count positions from behind the padding id's.
+        learned = next((m for n, m in self.network.named_modules() if n.endswith("position_embeddings")), None)
+        padding = getattr(learned, "padding_idx", None)
+        return max(limit, int(stretched)) - (0 if padding is None else padding + 1)

@@ -180,7 +180,7 @@ class Panel(_Strict):
     bases: tuple[BaseSpec, ...] = ()
     prompts: tuple[PromptSpec, ...] = ()
     prompt_sets: tuple[str, ...] = ()
-    scores: str | None = Field(default=None, description="directory of shipped scores, relative to the project's data")
+    scores: str | None = Field(default=None, description="directory of scores, relative to the panel's file")
     watched: tuple[ModelSpec, ...] = Field(default=(), description="trained for their trajectories, never scanned")
 
     @model_validator(mode="after")
@@ -253,7 +253,11 @@ def load_panel(name: str | Path) -> Panel:
     InputError
         No such panel, not YAML, or a key that is missing, unknown or of the wrong kind (file, key, expectation named).
     """
-    return _read(Panel, name, PANELS, "panel")
+    panel = _read(Panel, name, PANELS, "panel")
+    own = str(name).endswith((".yml", ".yaml")) and Path(name).resolve().parent != PANELS.resolve()
+    if panel.scores is None or not own:
+        return panel
+    return panel.model_copy(update={"scores": str(Path(name).resolve().parent / Path(panel.scores).expanduser())})
 
 
 def load_prompts(name: str | Path) -> tuple[PromptSpec, ...]:

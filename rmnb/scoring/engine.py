@@ -21,6 +21,7 @@ from rmnb.models.gated_heads import GatedHead, PromptHead
 from rmnb.models.loading import load_reward_model
 from rmnb.models.reward_model import RewardModel
 from rmnb.scoring.memory import default_batch_size, is_out_of_memory, keep_freed_memory, release
+from rmnb.scoring.proof import take_plain, why_plain
 
 __all__ = [
     "NonFiniteReward",
@@ -39,9 +40,11 @@ _FIRST_TRY = 64  # sequences, when the batch is found by trying
 class NonFiniteReward(InputError):
     """A reward is NaN or infinite; `index` is the place of its continuation in what was asked for."""
 
-    def __init__(self, index: int, reward: float):
-        super().__init__(f"the reward of continuation {index} is {reward}: try dtype float32")
-        self.index, self.reward = index, reward
+    def __init__(self, index: int, reward: float, dtype: str = ""):
+        self.index, self.reward, self.dtype = index, reward, dtype
+        whole = dtype == "float32"
+        self.advice = "even in float32, so its weights are damaged" if whole else "try --dtype float32"
+        super().__init__(f"the reward of continuation {index} is {reward}: {self.advice}")
 
 
 class PrefixScorer:
@@ -59,10 +62,13 @@ class PrefixScorer:
         self.rm = rm
         self.prefix_ids = list(prefix_ids)
         self._most: int | None = None  # sequences that memory is known to hold, once it has run out
+        self._context = rm.context
+        self._check_length(len(self.prefix_ids))
+        whole = why_plain(rm)  # proves the model the first time
         if rm.device.type == "cpu":
             keep_freed_memory()
         self.gated: PromptHead | None = None
-        self.prefix = None if rm.plain_because else self._run_prefix()
+        self.prefix = None if whole else self._run_prefix()
 
     @torch.inference_mode()
     def _run_prefix(self) -> SharedPrefix | None:
@@ -77,13 +83,11 @@ class PrefixScorer:
                 input_ids=ids, position_ids=position, use_cache=False, shared_prefix=prefix
             )
         except UnsupportedAttention as error:
-            logger.warning("scoring whole sequences, which is slower: %s", error)
-            return None
+            return take_plain(self.rm, error)
         prefix.filling = False
         layers = self.rm.network.config.get_text_config().num_hidden_layers
         if len(prefix.layers) != layers:
-            logger.warning("scoring whole sequences, which is slower: some layers attend in a way of their own")
-            return None
+            return take_plain(self.rm, UnsupportedAttention("some layers attend in a way of their own"))
         if isinstance(self.rm.head, GatedHead):
             self.gated = PromptHead(self.rm.head, self.prefix_ids, output.last_hidden_state[0].to(self.rm.device))
         return prefix
@@ -113,6 +117,7 @@ class PrefixScorer:
         lengths = np.array([len(continuation) for continuation in continuations], dtype=int)
         if (lengths == 0).any():
             raise InputError(f"continuation {int(np.argmin(lengths))} is empty: there is no id to read the reward at")
+        self._check_length(len(self.prefix_ids) + int(lengths.max(initial=0)))
         ends = np.array([self.rm.reading.end(self.prefix_ids, ids) for ids in continuations]) - len(self.prefix_ids)
         beyond = np.flatnonzero(ends > 0)  # the others are read before they begin
         # Rewards stay on their device until the last batch: a copy in between would make host and GPU wait in turn.
@@ -128,8 +133,15 @@ class PrefixScorer:
             rewards[np.concatenate(batches)] = torch.cat(parts).cpu().numpy()
         bad = np.flatnonzero(~np.isfinite(rewards))
         if len(bad):
-            raise NonFiniteReward(int(bad[0]), float(rewards[bad[0]]))
+            raise NonFiniteReward(int(bad[0]), float(rewards[bad[0]]), self.rm.spec.dtype)
         return rewards
+
+    def _check_length(self, length: int) -> None:
+        if self._context is not None and length > self._context:
+            raise InputError(
+                f"prompt and response have {length} tokens, more than the {self._context} that {self.rm.name} is made "
+                "for: shorten them"
+            )
 
     def _batches(self, lengths: np.ndarray, batch_size: int | None) -> Iterator[np.ndarray]:
         """Indices batch by batch, longest first, so that memory runs out at once or never.

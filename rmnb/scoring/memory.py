@@ -8,6 +8,7 @@ import torch
 
 from rmnb.models.devices import free_memory
 from rmnb.models.reward_model import RewardModel
+from rmnb.scoring.proof import why_plain
 
 # Beyond this many ids at once a processor gains nothing: the activations leave its cache.
 _IDS_AT_ONCE = {"cpu": 1024, "cuda": 65536}
@@ -23,7 +24,7 @@ def default_batch_size(rm: RewardModel, prefix_length: int, length: int) -> int:
     inner = 12 * config.hidden_size + 4 * getattr(config, "intermediate_size", 4 * config.hidden_size)
     width = prefix_length + length
     per_sequence = 4 * length * (inner + 4 * config.num_attention_heads * width)
-    if rm.plain_because:
+    if why_plain(rm):
         per_sequence = 4 * width * (inner + 4 * config.num_attention_heads * width)
         length = width
     by_memory = int(0.25 * free) // per_sequence

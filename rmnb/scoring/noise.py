@@ -79,9 +79,10 @@ def measure_noise(
         raise InputError("a noise floor needs a sample of at least two tokens")
     from rmnb.models.heads import LinearHead
     from rmnb.scoring.engine import NonFiniteReward, load_reward_model
+    from rmnb.scoring.proof import why_plain
 
     rm = load_reward_model(spec, dtype=REFERENCE, device="cpu")
-    if rm.plain_because or not isinstance(rm.head, LinearHead):
+    if why_plain(rm) or not isinstance(rm.head, LinearHead):
         raise InputError(f"{spec.name}: the noise floor is for decoders with a linear head that can share a prefix")
     tokens = min(tokens, rm.vocabulary_size)
     ids = np.sort(np.random.default_rng(seed).choice(rm.vocabulary_size, tokens, replace=False))
@@ -142,9 +143,8 @@ def noise_table(scores: pd.DataFrame, model: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=pd.Index(COLUMNS))
 
 
-def write_noise(model: str, scores: pd.DataFrame, provenance: Provenance, directory: Path | None = None) -> Path:
+def write_noise(model: str, scores: pd.DataFrame, provenance: Provenance, directory: Path) -> Path:
     """Write a model's scores, and the table of all models whose scores lie there; return the table's path."""
-    directory = directory or noise_directory()
     write_table(directory / f"{model}.parquet", scores, provenance)
     tables, described = [], {}
     for file in sorted(directory.glob("*.parquet")):

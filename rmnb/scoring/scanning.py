@@ -196,7 +196,7 @@ def _score(begun: _Scan, pieces: list[range], progress: bool) -> list[np.ndarray
                 token_id = int(np.flatnonzero(plan.which == piece.start + error.index)[0])
                 token = begun.words["token"][token_id]
                 raise InputError(
-                    f"the reward of token {token_id} ({token!r}) is {error.reward}: scan with --dtype float32"
+                    f"the reward of token {token_id} ({token!r}) is {error.reward}: {error.advice}"
                 ) from error
             if shards:
                 shards.write(piece, scores)

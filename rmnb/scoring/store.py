@@ -4,8 +4,10 @@ A scan in progress is a directory of shards beside its output; each shard's name
 is one Parquet file whose metadata hold its provenance and the checksum of its content.
 """
 
+import functools
 import hashlib
 import json
+import logging
 import shutil
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -19,13 +21,16 @@ import pyarrow.parquet as pq
 
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir
+from rmnb.models.origin import hashes_now
 from rmnb.panels import Panel, load_panel
-from rmnb.plans import claim, partial_directory, read_plan
+from rmnb.plans import alone, claim, partial_directory, read_plan
 
+logger = logging.getLogger(__name__)
 SHARD = 1024  # continuations between two writes
 _KEY, _DIGEST = b"rmnb", b"rmnb_sha256"
 SCHEMA = 1  # of score files: raise it when their columns or the meaning of their provenance change
 _SCAN_COLUMNS = ["token_id", "token", "kind", "score"]
+_WORDS = {"weights_sha256": "weights", "tokenizer_sha256": "tokenizer", "template_sha256": "chat template", "softcap": "soft-capping"}
 _VOCABULARY_COLUMNS = ["token_id", "token", "kind"]
 Provenance = dict[str, Any]
 
@@ -138,8 +143,8 @@ def write_scan(path: Path, scan: pd.DataFrame, provenance: Provenance) -> Proven
 
 
 def store_directory(panel: Panel) -> Path:
-    """Where a panel's scores are: with the project's data if it ships them, else in the cache."""
-    return data_dir() / panel.scores if panel.scores else cache_dir() / "scores" / panel.name
+    """Where a panel's scores are: where the panel says, else in the cache."""
+    return data_dir() / Path(panel.scores).expanduser() if panel.scores else cache_dir() / "scores" / panel.name
 
 
 def scores_path(panel: Panel, model: str, prompt: str, protocol: str = "exact") -> Path:
@@ -148,25 +153,34 @@ def scores_path(panel: Panel, model: str, prompt: str, protocol: str = "exact") 
 
 
 def write_scores(panel: Panel, scan: pd.DataFrame, provenance: Provenance) -> Path:
-    """Put a scan into the panel's store, its vocabulary in a file shared by all scans of the same tokenizer.
+    """Put a scan into the panel's store, its vocabulary in a file that all scans of the same tokenizer share.
 
-    Raises
-    ------
-    InputError
-        The shared vocabulary file holds other tokens.
+    Models of one tokenizer whose embeddings are padded to different sizes have a vocabulary file each.
     """
     path = scores_path(panel, provenance["model"], provenance["prompt_key"], provenance["protocol"])
-    name = f"vocabularies/{provenance['tokenizer_sha256'][:12]}.parquet"
-    vocabulary_file = store_directory(panel) / name
     words = scan[_VOCABULARY_COLUMNS]
-    if not vocabulary_file.exists():
-        write_table(vocabulary_file, words, {"tokenizer_sha256": provenance["tokenizer_sha256"]})
-    digest = read_table(vocabulary_file)[1]["content_sha256"]
-    if digest != content_sha256(words):
-        raise InputError(f"{vocabulary_file} holds other tokens than this scan: was it limited? give --out")
-    shared = {"vocabulary": name, "vocabulary_sha256": digest}
+    digest, tokenizer = content_sha256(words), provenance["tokenizer_sha256"]
+    for name in (f"{tokenizer[:12]}", f"{tokenizer[:12]}-{digest[:12]}"):
+        vocabulary = f"vocabularies/{name}.parquet"
+        file = store_directory(panel) / vocabulary
+        with alone(file):
+            if not file.exists():
+                write_table(file, words, {"tokenizer_sha256": tokenizer})
+        if read_table(file)[1]["content_sha256"] == digest:
+            break
+    shared = {"vocabulary": vocabulary, "vocabulary_sha256": digest}
     write_table(path, scan[["token_id", "score"]], {**provenance, **shared})
     return path
+
+
+def differences(provenance: Provenance, asked: Provenance) -> list[str]:
+    """What differs between a scan and what is asked for now, in words.
+
+    The first scans say less of themselves: what is absent in either is not compared.
+    """
+    capped = {"softcap": "soft-capping off" not in provenance.get("attention", "")}
+    written = {"history": [], **capped, **provenance}
+    return [_WORDS.get(key, key) for key, value in asked.items() if key in written and written[key] != value]
 
 
 def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: str = "exact") -> pd.DataFrame:
@@ -175,7 +189,8 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
     Raises
     ------
     InputError
-        The panel has no such model or prompt, it has not been scanned, or the file is damaged or of another prompt.
+        The panel has no such model or prompt, it has not been scanned, or the file is damaged or stale: of another
+        prompt or reading, or of weights, tokenizer or template that have changed since.
     """
     panel = panel if isinstance(panel, Panel) else load_panel(panel)
     spec, asked = panel.model(model), panel.prompt(prompt)
@@ -186,13 +201,28 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
             f"run `rmnb scan {model} --panel {panel.name} --prompt {asked.key} --protocol {protocol}`"
         )
     scan, provenance = read_scan(path)
-    expected = {"model": spec.name, "prompt": asked.text, "protocol": protocol}
-    if spec.head:  # one checkpoint can be read in two ways: weights and prompt do not tell them apart
-        expected["head"] = spec.head
-    for key, value in expected.items():
-        if provenance.get(key) != value:
-            raise InputError(f"{path}: its {key} is {provenance.get(key)!r}, the panel's is {value!r}: scan again")
+    expected = {
+        "model": spec.name,
+        "prompt": asked.text,
+        "history": [turn.model_dump() for turn in asked.history],
+        "protocol": protocol,
+        "read": spec.read,
+        "softcap": spec.softcap,
+        **({"head": spec.head} if spec.head else {}),
+        **({"revision": spec.revision} if spec.revision and provenance.get("revision") else {}),
+        **hashes_now(spec),
+    }
+    if changed := differences(provenance, expected):
+        raise InputError(f"{path} is not what the panel asks for: it differs in {', '.join(changed)}: scan again")
+    if provenance["dtype"] != spec.dtype:
+        _warn(f"{panel.name}: {spec.name} was scanned in {provenance['dtype']}, the panel says {spec.dtype}")
     return scan
+
+
+@functools.cache
+def _warn(message: str) -> None:
+    """A warning that is not repeated for each of many files."""
+    logger.warning(message)
 
 
 class Shards:

@@ -1,0 +1,61 @@
+"""What a model's files hold now, known without loading it: hashes, by which a score tells whether it is stale."""
+
+import hashlib
+import json
+from pathlib import Path
+
+from rmnb.files import cached_sha256, data_dir, joint_sha256
+from rmnb.models.bases import BASES
+from rmnb.panels import ModelSpec
+
+
+def weights_sha256(directory: Path) -> str:
+    """The hash of a checkpoint's weights."""
+    return joint_sha256([cached_sha256(file) for file in sorted(directory.glob("*.safetensors"))])
+
+
+def tokenizer_sha256(directory: Path) -> str:
+    """The hash of a checkpoint's tokenizer."""
+    return joint_sha256([cached_sha256(file) for file in sorted(directory.glob("tokenizer*")) if file.is_file()])
+
+
+def template_sha256(template: str | None) -> str:
+    """The hash of a chat template."""
+    return hashlib.sha256((template or "").encode()).hexdigest()
+
+
+def hashes_now(spec: ModelSpec) -> dict[str, str]:
+    """``weights_sha256``, ``tokenizer_sha256`` and ``template_sha256`` of a model, as far as its files are at hand.
+
+    Nothing is downloaded: of a model on the hub only the template that a panel gives is known. Of a demo model's base
+    the hash is a constant of this package; its adapter is read.
+    """
+    known: dict[str, str] = {}
+    template = spec.template
+    if spec.base and spec.adapter and spec.base in BASES:
+        adapter = data_dir() / spec.adapter
+        if (weights := adapter / "adapter_model.safetensors").exists():
+            known["weights_sha256"] = joint_sha256([BASES[spec.base].tensors_sha256, cached_sha256(weights)])
+    elif spec.source and (directory := Path(spec.source)).is_dir():
+        if any(directory.glob("*.safetensors")):
+            known["weights_sha256"] = weights_sha256(directory)
+        if any(directory.glob("tokenizer*")):
+            known["tokenizer_sha256"] = tokenizer_sha256(directory)
+        template = _template(directory, spec.template)
+    if template is not None:
+        known["template_sha256"] = template_sha256(template)
+    return known
+
+
+def _template(directory: Path, asked: str | None) -> str | None:
+    """The template that loading would take, or None if that takes more than a look: one of several, or none."""
+    if any(directory.glob("additional_chat_templates/*")):
+        return None
+    try:
+        if asked is None and (file := directory / "chat_template.jinja").exists():
+            return file.read_text(encoding="utf-8")
+        settings = json.loads((directory / "tokenizer_config.json").read_text(encoding="utf-8"))
+        own = settings.get("chat_template")
+    except (OSError, ValueError, AttributeError):
+        return asked
+    return asked or own if own is None or isinstance(own, str) else None

@@ -1,0 +1,165 @@
+"""Whatever a checkpoint's attention is, its rewards are those of its own classifier, or one line says why not."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from checkpoints import SHAPE, randomise, tokenizer, write_decoder, write_encoder
+from head_checkpoints import write_head
+from transformers import AutoModelForSequenceClassification
+
+import rmnb
+from rmnb.errors import InputError
+from rmnb.models import attention
+from rmnb.models.devices import Placement
+from rmnb.scoring import proof
+
+PROMPT = "What, in one word, is the greatest thing ever?"
+TEXTS = ["love", "war and pain", "peace, water and good words"]
+LATENT = dict(
+    kv_lora_rank=8, q_lora_rank=8, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=12, num_key_value_heads=4
+)
+EXPERTS = dict(
+    num_experts_per_tok=2, first_k_dense_replace=1, moe_intermediate_size=16, n_group=1, topk_group=1,
+    n_routed_experts=4,
+)  # fmt: skip
+# What attends in another way than Llama: class of the configuration, its own keys, whether a prefix can be shared.
+OTHERS = {
+    "diffllama": (transformers.DiffLlamaConfig, {}, False),
+    "deepseek-v2": (transformers.DeepseekV2Config, LATENT | EXPERTS, True),
+    "deepseek-v3": (transformers.DeepseekV3Config, LATENT | EXPERTS | {"num_local_experts": 4}, True),
+    "minicpm3": (transformers.MiniCPM3Config, LATENT, True),
+    "jetmoe": (transformers.JetMoeConfig, dict(kv_channels=8, num_local_experts=4, num_experts_per_tok=2), True),
+    "stablelm": (transformers.StableLmConfig, {}, False),
+    "gpt2": (transformers.GPT2Config, {}, False),
+    "gpt-neo": (
+        transformers.GPTNeoConfig,
+        dict(attention_types=[[["global", "local"], 2]], num_layers=4, num_heads=4, window_size=6),
+        False,
+    ),
+    "gpt-neox": (transformers.GPTNeoXConfig, {}, False),
+    "falcon": (transformers.FalconConfig, {}, False),
+    "bloom": (transformers.BloomConfig, {}, False),
+    "longformer": (transformers.LongformerConfig, dict(attention_window=8), False),
+}
+
+
+def write(directory, config, **shape):
+    """A tiny reward model of an architecture."""
+    words = tokenizer()
+    model = AutoModelForSequenceClassification.from_config(config(**SHAPE | {"vocab_size": len(words)} | shape))
+    randomise(model)
+    model.save_pretrained(directory)
+    words.save_pretrained(directory)
+    return directory
+
+
+def own_rewards(directory, rm, texts=TEXTS) -> list[float]:
+    """What the checkpoint's own classifier gives for whole conversations, one by one."""
+    model = AutoModelForSequenceClassification.from_pretrained(directory).eval()
+    with torch.no_grad():
+        conversations = rm.dialogue.ids_in_context(PROMPT, texts)
+        return [model(torch.tensor([ids])).logits[0, 0].item() for ids in conversations]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_an_architecture_of_another_kind_gets_the_rewards_of_its_own_classifier(kind, tmp_path, caplog):
+    config, shape, shared = OTHERS[kind]
+    rm = rmnb.load_reward_model(write(tmp_path / kind, config, **shape), device="cpu")
+    rewards = [rm.score(PROMPT, TEXTS) for _ in range(2)][-1]
+    expected = own_rewards(tmp_path / kind, rm)
+    assert np.std(expected) > 0.02
+    np.testing.assert_allclose(rewards, expected, atol=1e-4)
+    assert proof.prove(rm).exact and (proof.why_plain(rm) is None) == shared
+    said = [record.getMessage() for record in caplog.records if "slower" in record.getMessage()]
+    assert len(said) == (0 if shared else 1)  # a slow path is announced, once
+
+
+def test_an_attention_that_is_not_what_it_seems_is_found_and_goes_by_whole_sequences(tmp_path, monkeypatch, caplog):
+    directory = write_decoder(tmp_path / "gemma2", "gemma2")
+    # As if the architecture had a window that our attention does not know of.
+    monkeypatch.setattr(attention, "_hide_far", lambda scores, prefix, window: scores)
+    rm = rmnb.load_reward_model(directory, device="cpu")
+    np.testing.assert_allclose(rm.score(PROMPT, TEXTS), own_rewards(directory, rm), atol=1e-4)
+    (said,) = caplog.messages
+    assert said.startswith("gemma2: scoring whole sequences, which is slower: sharing the prefix would change its rew")
+    assert rmnb.scan_vocabulary(rm, PROMPT, limit=9).attrs["provenance"]["attention"] == "plain"
+    caplog.clear()
+    with monkeypatch.context() as context:
+        context.setattr(proof, "_compare", None)  # the next process finds it in the cache, and says it again
+        again = rmnb.load_reward_model(directory, device="cpu")
+        np.testing.assert_array_equal(again.score(PROMPT, TEXTS), rm.score(PROMPT, TEXTS))
+    assert caplog.messages == [said]
+    monkeypatch.undo()
+    monkeypatch.setattr(proof, "versions", lambda: {"rmnb": "another"})
+    assert proof.why_plain(rmnb.load_reward_model(directory, device="cpu")) is None  # proven again by other code
+
+
+def test_a_failure_inside_a_foreign_layer_is_no_traceback(tmp_path, monkeypatch):
+    def fails(*_, **__):
+        raise RuntimeError("shape '[1]' is invalid\nand more")
+
+    directory = write_decoder(tmp_path / "model")
+    monkeypatch.setattr(attention, "_own_scores", fails)
+    rm = rmnb.load_reward_model(directory, device="cpu")
+    np.testing.assert_allclose(rm.score(PROMPT, TEXTS), own_rewards(directory, rm), atol=1e-4)
+    assert proof.why_plain(rm) == "sharing the prefix fails: shape '[1]' is invalid"
+    bart = write(tmp_path / "bart", transformers.BartConfig, d_model=32)
+    with pytest.raises(InputError, match=r"^bart: the model fails on a short conversation: Each example must contain"):
+        rmnb.load_reward_model(bart, device="cpu").score(PROMPT, TEXTS)
+
+
+def test_the_classifier_that_proves_holds_no_weights_of_its_own(rm):
+    classifier = proof._classifier(rm)
+    mine = {parameter.data_ptr() for parameter in rm.network.parameters()}
+    assert {parameter.data_ptr() for parameter in classifier.parameters()} == mine
+    assert type(classifier) is transformers.LlamaForSequenceClassification
+    assert proof.prove(rm).against == "LlamaForSequenceClassification" and proof.prove(rm).difference < 1e-4
+
+
+def test_what_a_model_is_compared_with(tmp_path):
+    urm = rmnb.load_reward_model(write_head(tmp_path / "urm", "urm"), device="cpu")
+    assert proof.prove(urm).against == "attention in full" and proof.prove(urm).exact
+    encoder = rmnb.load_reward_model(write_encoder(tmp_path / "encoder"), device="cpu")
+    assert proof.prove(encoder).against == "BertForSequenceClassification" and proof.prove(encoder).difference < 1e-4
+    llama = rmnb.load_reward_model(write_decoder(tmp_path / "llama"), device="cpu")
+    spread = dataclasses.replace(llama, placement=Placement(device_map="auto"))
+    assert proof.prove(spread) == proof.Proof(None, "nothing: quantised, spread over devices or compiled")
+
+
+def test_nothing_is_proven_of_weights_that_are_not_finite_and_the_score_says_so(tmp_path, cache):
+    rm = rmnb.load_reward_model(write_decoder(tmp_path / "model"), device="cpu")
+    rm.network.norm.weight.data[:] = torch.nan
+    with pytest.raises(InputError, match="is nan") as error:
+        rm.score(PROMPT, TEXTS)
+    assert "try --dtype" not in str(error.value)  # it is float32 already
+    assert not list(cache.glob("proofs/*"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit"), [("llama", 64), ("gpt2", 64), ("bert", 64), ("roberta", 63)], ids=lambda value: str(value)
+)
+def test_a_conversation_beyond_the_context_is_one_line(kind, limit, tmp_path):
+    configs = {
+        "llama": transformers.LlamaConfig,
+        "gpt2": transformers.GPT2Config,
+        "bert": transformers.BertConfig,
+        "roberta": transformers.RobertaConfig,
+    }
+    rm = rmnb.load_reward_model(write(tmp_path / kind, configs[kind], max_position_embeddings=64), device="cpu")
+    whole = len(rm.dialogue.ids_in_context(PROMPT, ["love"])[0])
+    love = len(rm.dialogue.response_ids("love" * 2)) - len(rm.dialogue.response_ids("love"))
+    fits = "love" * (1 + (limit - whole) // love)
+    assert np.isfinite(rm.score(PROMPT, [fits])).all()
+    with pytest.raises(InputError, match=rf"have \d+ tokens, more than the {limit} that {kind} is made for"):
+        rm.score(PROMPT, ["love", fits + "love" * 3])
+    with pytest.raises(InputError, match=rf"more than the {limit} that {kind}"):
+        rm.score(PROMPT * 9, ["love"])
