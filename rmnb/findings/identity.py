@@ -11,7 +11,8 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.findings.results import Results
+from rmnb.findings.results import KEY, Results
+from rmnb.findings.scan_tables import prompts_of
 from rmnb.findings.specifications import specification_curve
 
 SPELLINGS, UNITS = ("after a space", "any"), ("z", "rank")
@@ -79,6 +80,16 @@ def measure(
             _add_gaps(add, test, "identity_gap_things", prompt, found)
     _add_gaps(add, test, "identity_gap_warmth", "exchanged", {model: pairs(of) for model, of in warmth.items()})
     return results.frame()
+
+
+def tested(rows: pd.DataFrame, statistic: str = "identity_gap") -> pd.DataFrame:
+    """The gaps of one kind among the rows of `measure` that were tested: with p, q and discovery (q below 0.05)."""
+    key = [name for name in KEY if name != "statistic"]
+    gaps = rows[rows["statistic"] == statistic]
+    for end in ("p", "q"):
+        found = rows.loc[rows["statistic"] == f"{statistic}_{end}", [*key, "value"]]
+        gaps = gaps.merge(found.rename(columns={"value": end}), on=key)
+    return gaps.assign(discovery=gaps["q"] < 0.05)
 
 
 def questions(framing: Mapping[str, str]) -> tuple[str, str]:
@@ -260,7 +271,7 @@ def specifications(tables: Mapping[str, Mapping[str, pd.DataFrame]], first: str)
     Parameters
     ----------
     tables
-        For each protocol the tables of `measure`, with columns for prompts beside token_id, token, kind and word.
+        For each protocol the tables of `measure`.
     first
         The prompt of the headline.
 
@@ -274,7 +285,7 @@ def specifications(tables: Mapping[str, Mapping[str, pd.DataFrame]], first: str)
     InputError
         No term and its control are single tokens.
     """
-    prompts = dict.fromkeys(prompt for by in tables.values() for table in by.values() for prompt in table.columns[4:])
+    prompts = dict.fromkeys(prompt for by in tables.values() for table in by.values() for prompt in prompts_of(table))
     choices = {
         "protocol": [protocol for protocol, by in tables.items() if by],
         "prompt": list(dict.fromkeys([first, *prompts])),

@@ -45,6 +45,16 @@ def load_tables(panel: Panel, prompts: Sequence[str], protocol: str = "exact") -
     }
 
 
+def load_found(panel: Panel, protocol: str = "exact") -> dict[str, pd.DataFrame]:
+    """The same with what scans there are: a model without any is left out, the others have the prompts they have."""
+    tables = {}
+    for model in panel.model_names:
+        keys = [p.key for p in panel.scanned_prompts if scores_path(panel, model, p.key, protocol).exists()]
+        if keys:
+            tables[model] = as_table({key: read_scores(panel, model, key, protocol) for key in keys})
+    return tables
+
+
 def as_table(scans: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Scans of one model, by prompt, as one table."""
     first = next(iter(scans.values())).reset_index(drop=True)
@@ -54,6 +64,11 @@ def as_table(scans: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         for prompt, scan in scans.items()
     }
     return first[["token_id", "token", "kind"]].assign(word=word, **scores)
+
+
+def prompts_of(table: pd.DataFrame) -> list[str]:
+    """The keys of a table's prompts, in the order of its columns."""
+    return [str(column) for column in table if column not in ("token_id", "token", "kind", "word")]
 
 
 def on_scale(table: pd.DataFrame, prompts: Sequence[str], scale: str) -> pd.DataFrame:
