@@ -1,4 +1,4 @@
-"""A reward whose best sequence is known: what every method of search is held against."""
+"""A reward whose best sequence is known, and how often each method of search finds it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rmnb.search.config import SearchConfig
 from rmnb.search.problem import Ids
+
+#: Each with as many sequences to score; a beam needs fewer.
+METHODS = {
+    "gcg": SearchConfig(length=4, steps=10**6, budget=16_384, width=64, topk=32, starts=("random",) * 8),
+    "exhaustive": SearchConfig(length=4, steps=10**6, budget=16_384, method="exhaustive", starts=("random",) * 16),
+    "beam": SearchConfig(length=4, method="beam", topk=300, buffer=8),
+    "random": SearchConfig(length=4, steps=10**6, budget=16_384, width=64, method="random"),
+}
 
 
 class PlantedPairs:
@@ -74,3 +83,31 @@ class PlantedPairs:
         for path in reversed(paths):
             best.append(int(path[best[-1]]))
         return tuple(int(allowed[i]) for i in reversed(best)), float(value.max())
+
+
+def try_methods(plantings: int = 5, seed: int = 0) -> pd.DataFrame:
+    """Search planted rewards by every method of `METHODS`.
+
+    Parameters
+    ----------
+    plantings
+        Rewards, the same for each method.
+    seed
+        Of the first reward and its search; the others follow.
+
+    Returns
+    -------
+    DataFrame
+        method, seed, found (bool: the very best sequence), share (of the best reward that was reached), scored
+        (sequences).
+    """
+    from rmnb.search.run import search  # loads torch, which planted rewards do without
+
+    rows = []
+    for method, config in METHODS.items():
+        for planting in range(seed, seed + plantings):
+            planted = PlantedPairs(seed=planting)
+            ids, best = planted.optimum()
+            result = search(planted, config.model_copy(update={"seed": planting}))
+            rows.append((method, planting, result.best["ids"] == ids, result.best["reward"] / best, result.scored))
+    return pd.DataFrame(rows, columns=["method", "seed", "found", "share", "scored"])

@@ -3,9 +3,11 @@
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
+from scipy.stats import binomtest
 
 from rmnb.errors import InputError
 from rmnb.stats import Estimate
@@ -56,55 +58,34 @@ class Case:
     slow: bool = False
 
 
-@dataclass(frozen=True)
-class Result:
-    """How a `Case` did: `value` is the coverage or rejection rate, with its 95 % Wilson interval.
+def run(case: Case, n_simulations: int, seed: int = 0) -> dict[str, Any]:
+    """Simulate a case; simulation i of a case draws the same data whatever else is run.
 
-    `truth`, `mean_estimate` and `spread` (standard deviation of the estimates) are in the estimator's unit.
+    Returns
+    -------
+    dict
+        name, function, group, measure, holds, origin of the `Case`; truth, mean_estimate and spread (standard deviation
+        of the estimates) in the estimator's unit; value, the coverage or rejection rate, with its 95 % Wilson interval
+        ci_low, ci_high; n_simulations; band_low, band_high, within_band.
     """
-
-    case: Case
-    truth: float
-    mean_estimate: float
-    spread: float
-    value: float
-    ci_low: float
-    ci_high: float
-    n_simulations: int
-
-    @property
-    def within_band(self) -> bool:
-        low, high = BAND[self.case.measure]
-        return low <= self.value <= high
-
-
-def run(case: Case, n_simulations: int, seed: int = 0) -> Result:
-    """Simulate a case; simulation i of a case draws the same data whatever else is run."""
     if n_simulations < 1:
         raise InputError(f"n_simulations must be 1 or more, got {n_simulations}")
     key = zlib.crc32(case.name.encode())
-    outcomes = [case.simulate(np.random.default_rng([seed, key, i])) for i in range(n_simulations)]
-    if case.measure == "coverage":
-        hits = sum(outcome.ci_low <= outcome.truth <= outcome.ci_high for outcome in outcomes)
-    else:
-        hits = sum(outcome.p_value <= LEVEL for outcome in outcomes)
-    estimates = np.array([outcome.estimate for outcome in outcomes])
-    low, high = wilson(hits, n_simulations)
-    return Result(
-        case,
-        float(np.mean([outcome.truth for outcome in outcomes])),
-        float(estimates.mean()),
-        float(estimates.std(ddof=1)) if n_simulations > 1 else float("nan"),
-        hits / n_simulations,
-        low,
-        high,
-        n_simulations,
-    )
-
-
-def wilson(hits: int, n: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a proportion."""
-    z = 1.959964
-    centre = (hits + z**2 / 2) / (n + z**2)
-    reach = z / (n + z**2) * np.sqrt(hits * (n - hits) / n + z**2 / 4)
-    return float(centre - reach), float(centre + reach)
+    drawn = pd.DataFrame([case.simulate(np.random.default_rng([seed, key, i])) for i in range(n_simulations)])
+    covered = (drawn["ci_low"] <= drawn["truth"]) & (drawn["truth"] <= drawn["ci_high"])
+    hits = int(sum(covered if case.measure == "coverage" else drawn["p_value"] <= LEVEL))
+    ends = binomtest(hits, n_simulations).proportion_ci(0.95, method="wilson")
+    low, high = BAND[case.measure]
+    return {
+        **{name: getattr(case, name) for name in ("name", "function", "group", "measure", "holds", "origin")},
+        "truth": drawn["truth"].mean(),
+        "mean_estimate": drawn["estimate"].mean(),
+        "spread": drawn["estimate"].std(),
+        "value": hits / n_simulations,
+        "ci_low": ends.low,
+        "ci_high": ends.high,
+        "n_simulations": n_simulations,
+        "band_low": low,
+        "band_high": high,
+        "within_band": low <= hits / n_simulations <= high,
+    }

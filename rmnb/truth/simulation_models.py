@@ -1,6 +1,7 @@
 """Cases about models: few of them, whatever the number of prompts and words."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Literal
 
@@ -9,7 +10,8 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.truth.planted import PlantedEffects, planted_models, planted_scores, spell, word_codes, word_features
+from rmnb.stats.formulas import mixed
+from rmnb.truth.planted import PlantedEffects, planted_models, planted_scores, spell, word_features
 from rmnb.truth.simulation import Case, Outcome
 from rmnb.truth.simulation_words import valence_words
 
@@ -36,19 +38,31 @@ def _nouns(rng: np.random.Generator, effects: PlantedEffects) -> np.ndarray:
     drawn = planted_models(features, effects, MODELS, rng, communion_sd=COMMUNION_SD)
     for i, (_, base, own, word_effects) in enumerate(drawn):
         for k, framing in enumerate(("positive", "negative")):
-            noiseless = PlantedEffects(**{**vars(own), "noise_sd": 0.0})
+            noiseless = replace(own, noise_sd=0.0)
             scores[i, k] = planted_scores(features, noiseless, rng, framing, base, word_effects)
     return scores + effects.noise_sd * rng.normal(size=scores.shape)
 
 
-def _median_ranks(scores: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray]:
-    """Median rank (1 = highest) of agency and communion in each model, framing and prompt, with its labels."""
+def _median_ranks(scores: np.ndarray) -> pd.DataFrame:
+    """Median rank (1 = highest) of agency and communion in each model, framing and prompt.
+
+    Columns median, model, base, category (1 is communion) and framing (1 is negative).
+    """
     ranks = 1 + np.argsort(np.argsort(-scores, axis=-1), axis=-1)
     communion = (noun_features()["category"] == "communion").to_numpy()
     medians = np.stack([np.median(ranks[..., ~communion], axis=-1), np.median(ranks[..., communion], axis=-1)], axis=-1)
     model, framing, _, category = (axis.ravel() for axis in np.indices(medians.shape))
-    labels = {"base": np.where(IS_GEMMA, "Gemma", "Llama")[model], "category": category, "framing": framing}
-    return medians.ravel(), labels, model
+    return _labelled(medians.ravel(), model, category, framing)
+
+
+def _labelled(median: np.ndarray, model: np.ndarray, category: np.ndarray, framing: np.ndarray) -> pd.DataFrame:
+    base = np.where(IS_GEMMA, "Gemma", "Llama")[model]
+    return pd.DataFrame({"median": median, "model": model, "base": base, "category": category, "framing": framing})
+
+
+def _interaction(ranks: pd.DataFrame) -> Outcome:
+    fit = mixed("median ~ base * category * framing", ranks, groups="model")
+    return Outcome.of(0.0, fit["base[T.Llama]:category:framing"])
 
 
 def _contrast(values: np.ndarray) -> np.ndarray:
@@ -59,23 +73,20 @@ def _contrast(values: np.ndarray) -> np.ndarray:
 
 
 def _papers_mixed_model(rng: np.random.Generator) -> Outcome:
-    medians, labels, model = _median_ranks(_nouns(rng, NO_DIFFERENCE))
-    columns = stats.factorial(**labels)
-    return Outcome.of(0.0, stats.mixed_model(medians, columns, model)[list(columns)[-1]])
+    return _interaction(_median_ranks(_nouns(rng, NO_DIFFERENCE)))
 
 
 def _papers_permutation(rng: np.random.Generator) -> Outcome:
     """perm.t.test of the medians of one category and framing, each prompt of each model an observation."""
-    medians, labels, _ = _median_ranks(_nouns(rng, NO_DIFFERENCE))
-    chosen = (labels["category"] == 1) & (labels["framing"] == 0)
-    test = stats.two_group_test(medians[chosen], labels["base"][chosen] == "Gemma", n_permutations=999, seed=rng)
+    ranks = _median_ranks(_nouns(rng, NO_DIFFERENCE)).query("category == 1 and framing == 0")
+    test = stats.two_group_test(ranks["median"], ranks["base"] == "Gemma", n_permutations=999, seed=rng)
     return Outcome(0.0, test.statistic, p_value=test.p_value)
 
 
 def _exact_over_models(rng: np.random.Generator) -> Outcome:
-    medians, labels, model = _median_ranks(_nouns(rng, NO_DIFFERENCE))
-    sign = np.where(labels["category"] == 1, 1, -1) * np.where(labels["framing"] == 0, 1, -1)
-    test = stats.two_group_test(np.bincount(model, weights=sign * medians), IS_GEMMA)
+    ranks = _median_ranks(_nouns(rng, NO_DIFFERENCE))
+    sign = np.where(ranks["category"] == ranks["framing"], -1, 1)
+    test = stats.two_group_test(np.bincount(ranks["model"], weights=sign * ranks["median"]), IS_GEMMA)
     return Outcome(0.0, test.statistic, p_value=test.p_value)
 
 
@@ -88,38 +99,33 @@ def _difference_of_bases(rng: np.random.Generator) -> Outcome:
 def _independent_prompts(rng: np.random.Generator) -> Outcome:
     """The papers' mixed model where what it assumes is true: models differ by a constant, prompts are independent."""
     model, _, category, framing = (axis.ravel() for axis in np.indices((10, N_PROMPTS, 2, 2)))
-    base = np.where(IS_GEMMA, "Gemma", "Llama")[model]
     medians = 60 + 5 * rng.normal(size=10)[model] + 4 * rng.normal(size=len(model))
-    columns = stats.factorial(base=base, category=category, framing=framing)
-    return Outcome.of(0.0, stats.mixed_model(medians, columns, model)[list(columns)[-1]])
+    return _interaction(_labelled(medians, model, category, framing))
 
 
-def _slopes(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scores (models, words), valence (words,) and word codes of ten models whose slopes differ."""
+def _slopes(rng: np.random.Generator) -> pd.DataFrame:
+    """Scores of 200 words by ten models whose slopes differ: columns model, valence, score."""
     features = valence_words().drop_duplicates("word").head(200)
-    effects = PlantedEffects(valence_positive=SLOPE, valence_negative=SLOPE, word_sd=0.7, noise_sd=0.3)
+    effects = PlantedEffects(word_sd=0.7, noise_sd=0.3)
     scores = []
-    for _ in MODELS:
+    for model in MODELS:
         slope = SLOPE + SLOPE_SD * rng.normal()
-        own = PlantedEffects(**{**vars(effects), "valence_positive": slope, "valence_negative": slope})
-        scores.append(planted_scores(features, own, rng))
-    return np.array(scores), features["valence"].to_numpy(), word_codes(features)[0]
+        own = replace(effects, valence_positive=slope, valence_negative=slope)
+        scores.append(features[["valence"]].assign(score=planted_scores(features, own, rng), model=model))
+    return pd.concat(scores, ignore_index=True)
 
 
 def _mean_slope(rng: np.random.Generator) -> Outcome:
-    scores, valence, _ = _slopes(rng)
-    return Outcome.of(SLOPE, stats.mean_over_models([np.polyfit(valence, row, 1)[0] for row in scores]))
+    slopes = [np.polyfit(of["valence"], of["score"], 1)[0] for _, of in _slopes(rng).groupby("model", sort=False)]
+    return Outcome.of(SLOPE, stats.mean_over_models(slopes))
 
 
-def _mixed_slope(rng: np.random.Generator, random_slopes: tuple[str, ...] = ("valence",)) -> Outcome:
-    scores, valence, _ = _slopes(rng)
-    model = np.repeat(np.arange(len(scores)), len(valence))
-    columns = {"valence": np.tile(valence, len(scores))}
-    return Outcome.of(SLOPE, stats.mixed_model(scores.ravel(), columns, model, random_slopes)["valence"])
+def _mixed_slope(rng: np.random.Generator) -> Outcome:
+    return Outcome.of(SLOPE, mixed("score ~ valence", _slopes(rng), "model", random="~ valence")["valence"])
 
 
 def _fixed_slope(rng: np.random.Generator) -> Outcome:
-    return _mixed_slope(rng, ())
+    return Outcome.of(SLOPE, mixed("score ~ valence", _slopes(rng), "model")["valence"])
 
 
 def _sign_flip(rng: np.random.Generator) -> Outcome:
@@ -199,17 +205,17 @@ CASES = (
          _exact_over_models),
     Case("Difference of bases, one number a model", "difference_between_groups", "bases", "coverage", True, "",
          _difference_of_bases),
-    Case("Base by category by framing, prompts independent", "mixed_model", "bases", "coverage", True, "",
+    Case("Base by category by framing, prompts independent", "mixed", "bases", "coverage", True, "",
          _independent_prompts),
     Case("Base by category by framing, random intercept", "median ~ base * category * framing", "bases", "coverage",
          False, "ICLR26", _papers_mixed_model, slow=True),
     Case("Bases compared, prompts as observations", "perm.t.test", "bases", "rejection", False, "ICLR26",
          _papers_permutation),
     Case("Mean slope over models", "mean_over_models", "models", "coverage", True, "", _mean_slope),
-    Case("Slope over models, random slopes", "mixed_model", "models", "coverage", True, "", _mixed_slope,
+    Case("Slope over models, random slopes", "mixed", "models", "coverage", True, "", _mixed_slope,
          slow=True),
     Case("Signs of ten models", "sign_flip_test", "models", "rejection", True, "", _sign_flip),
-    Case("Slope over models, one slope for all", "mixed_model without random slopes", "models", "coverage", False,
+    Case("Slope over models, one slope for all", "mixed without random slopes", "models", "coverage", False,
          "common practice", _fixed_slope, slow=True),
     Case("Two matrices, Mantel", "mantel", "matrices", "rejection", True, "", _mantel),
     Case("One cause on a map, Mantel within bases", "mantel with strata", "matrices", "rejection", True, "",

@@ -13,7 +13,7 @@ from rmnb.files import sha256
 from rmnb.findings import align
 from rmnb.truth import planted, simulate
 from rmnb.truth.planted import PlantedEffects
-from rmnb.truth.simulation import BAND, Case, Outcome, run, wilson
+from rmnb.truth.simulation import BAND, Case, Outcome, run
 
 # Rejecting 8 % instead of 5 % shows in a thousand data sets only.
 SUBTLE = {"One cause on a map, partial Mantel", "One cause on a map, regression"}
@@ -119,18 +119,18 @@ def test_a_planted_panel_goes_through_alignment_ranks_map_and_similarity_analysi
 def test_estimators_recover_what_was_planted(case):
     n = 30 if case.slow else 80  # the shipped study tries all of them on many more
     result = run(case, n, seed=11)
-    if not np.isnan(result.truth):
-        assert abs(result.mean_estimate - result.truth) < 5 * result.spread / np.sqrt(n)
+    if not np.isnan(result["truth"]):
+        assert abs(result["mean_estimate"] - result["truth"]) < 5 * result["spread"] / np.sqrt(n)
     low, high = BAND[case.measure]
-    assert result.ci_low <= high
-    assert result.ci_high >= low
+    assert result["ci_low"] <= high
+    assert result["ci_high"] >= low
 
 
 @pytest.mark.parametrize("case", FAILING, ids=names)
 def test_failing_estimators_are_seen_to_fail(case):
     result = run(case, 40 if case.slow else 150, seed=11)
     low, high = BAND[case.measure]
-    assert result.ci_high < low or result.ci_low > high
+    assert result["ci_high"] < low or result["ci_low"] > high
 
 
 def test_the_shipped_study_covers_every_estimator_and_bears_out_what_is_said_of_it():
@@ -139,6 +139,7 @@ def test_the_shipped_study_covers_every_estimator_and_bears_out_what_is_said_of_
     assert made["sha256"] == sha256(simulate.STUDY)
     assert study["name"].tolist() == [case.name for case in simulate.CASES]
     assert study["holds"].tolist() == [case.holds for case in simulate.CASES]
+    assert study["function"].tolist() == [case.function for case in simulate.CASES]
     assert study["n_simulations"].min() >= 200
     inside = study["value"].between(study["band_low"], study["band_high"])
     assert inside.equals(study["holds"])
@@ -153,8 +154,7 @@ def test_a_study_counts_what_it_should(tmp_path):
     table = simulate.study(400, cases=cases)
     assert table["value"].tolist() == pytest.approx([0.7, 0.05], abs=0.06)
     assert table["within_band"].tolist()[0] is False
-    hits = round(table.loc[0, "value"] * 400)
-    assert table.loc[0, ["ci_low", "ci_high"]].tolist() == pytest.approx(wilson(hits, 400))
+    assert (table["ci_low"] < table["value"]).all() and (table["value"] < table["ci_high"]).all()
     again = simulate.study(400, cases=cases[1:])
     pd.testing.assert_frame_equal(again, table.iloc[1:].reset_index(drop=True))
 
