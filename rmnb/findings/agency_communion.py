@@ -68,7 +68,7 @@ def measure(
     """
     results = Results("agency_communion", panel)
     known = in_all(scores, words)
-    if not scores or known["category"].value_counts().reindex(["agency", "communion"], fill_value=0).min() < 2:
+    if not scores or not _enough(known):
         return results.frame()
     categories.add_ranks(results, scores, known, family, framing, source=source, protocol=protocol, seed=seed)
     for asked in FRAMINGS:
@@ -157,16 +157,18 @@ def measure_tuned(
     return results.frame()
 
 
-def measure_planted(words: pd.DataFrame, framing: Mapping[str, planted.Framing], *, seed: int = 0) -> pd.DataFrame:
+def measure_planted(
+    words: pd.DataFrame, framing: Mapping[str, planted.Framing], *, communion_sd: float = 0.5, seed: int = 0
+) -> pd.DataFrame:
     """Rows of `measure` for the panels of `PLANTED`, ten models of two bases each, and what was planted.
 
-    Models of one base differ at random in either panel; in the first the bases differ besides.
+    Models of one base differ at random in either panel, by `communion_sd`; in the first the bases differ besides.
     """
     results = Results("agency_communion")
     models = {f"planted-{k}": "one" if k < 4 else "other" for k in range(10)}
     for name, effect in PLANTED.items():
         effects = planted.PlantedEffects(communion={"one": effect, "other": -effect}, word_sd=0.5, noise_sd=0.7)
-        scans = planted.planted_panel(words["word"], effects, models, framing, seed=seed, communion_sd=0.5)
+        scans = planted.planted_panel(words["word"], effects, models, framing, seed=seed, communion_sd=communion_sd)
         scores = {
             model: pd.DataFrame({key: scans[key][model]["score"].to_numpy() for key in framing}, words["word"])
             for model in models
@@ -190,9 +192,9 @@ def curve(
         As `rmnb.findings.specifications.specification_curve` gives it; None without two bases of two models or more.
     """
     counted = pd.Series([family[model] for model in scores]).value_counts(sort=False)
-    if len(counted) != 2 or counted.min() < 2:
-        return None
     words = in_all(scores, words)
+    if len(counted) != 2 or counted.min() < 2 or not _enough(words):
+        return None
     zipf = lexicons.zipf(words["word"])
     nouns_of = {"all": words, "frequent half": words[zipf >= np.median(zipf)]}
     in_first = [family[model] == counted.index[0] for model in scores]
@@ -257,6 +259,10 @@ def interaction_f(ranks: pd.DataFrame) -> float:
 def in_all(tables: Mapping[str, pd.DataFrame], words: pd.DataFrame) -> pd.DataFrame:
     """The words that all of the tables have."""
     return words[[all(word in table.index for table in tables.values()) for word in words["word"]]]
+
+
+def _enough(words: pd.DataFrame) -> bool:
+    return words["category"].value_counts().reindex(["agency", "communion"], fill_value=0).min() >= 2
 
 
 def _keys(table: pd.DataFrame, framing: Mapping[str, str], asked: str) -> list[str]:

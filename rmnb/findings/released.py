@@ -113,10 +113,10 @@ def bases(name: str) -> pd.DataFrame:
 def training_medians() -> pd.DataFrame:
     """Rows final_median_rank_agency and _communion: the last checkpoint of every training run, greatest_ever_one."""
     results = Results("agency_communion", ICLR)
-    last = training.released_courses().groupby(["data", "base", "category"], sort=False, as_index=False).last()
-    for row in last.to_dict("records"):
-        about = {"model": row["base"], "other": row["data"], "prompt": "greatest_ever_one", "protocol": "published"}
-        results.add("released", f"final_median_rank_{row['category']}", row["median_rank"], **about)
+    courses = training.released_courses().query("statistic.str.startswith('median_rank')")
+    for row in courses.groupby(["model", "other", "statistic"], sort=False, as_index=False).last().to_dict("records"):
+        about = {"model": row["model"], "other": row["other"], "prompt": "greatest_ever_one", "protocol": "published"}
+        results.add("released", f"final_{row['statistic']}", row["value"], **about)
     return results.frame()
 
 
