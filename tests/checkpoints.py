@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 import transformers
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerFast
 
 SPECIAL = ["<pad>", "<bos>", "<eos>", "<user>", "<model>", "<end>"]
@@ -105,6 +105,68 @@ def write_encoder(directory: Path) -> Path:
         num_labels=1,
     )
     model = AutoModelForSequenceClassification.from_config(config)
+    randomise(model)
+    model.save_pretrained(directory)
+    words.save_pretrained(directory)
+    return directory
+
+
+LLAMA3_SPLIT = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+SPLITTING = ("metaspace", "byte-level", "gpt2")
+# What stands right before the answer: a blank, a line break, an empty thinking block, nothing. None of them trims.
+OPENINGS = {
+    "blank": "USER: {} ASSISTANT: {}<end>",
+    "newline": "### Question:\n{}\n### Answer:\n{}<end>\n",
+    "think": "<user>{}<end>\n<model>\n(think)\n\n(answer)\n\n{}<end>\n",
+    "nothing": "<user>{}<end><model>{}<end>",
+}
+
+
+def opening_template(opening: str) -> str:
+    """A chat template for one question and one answer."""
+    question, answer = ("{{ messages[" + str(i) + "]['content'] }}" for i in (0, 1))
+    before, between, after = OPENINGS[opening].split("{}")
+    answered = "{% if messages | length > 1 %}" + answer + after + "{% endif %}"
+    return "{{ bos_token }}" + before + question + between + answered
+
+
+def splitting_tokenizer(splitting: str, opening: str) -> PreTrainedTokenizerFast:
+    """BPE that cuts text before it merges: at blanks kept in front as Llama 2's, by Llama 3's rules, by GPT-2's.
+
+    It pads with what closes a turn, if nothing else is said: it has no padding token.
+    """
+    core = Tokenizer(models.BPE())
+    text = [TEXT + " love LOVE Love; it's 7, 42 (so). Question: Answer: USER: ASSISTANT: think ### é 世界\n" * 5]
+    options: dict = dict(vocab_size=420, special_tokens=SPECIAL)
+    if splitting == "metaspace":
+        core.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=True)
+        core.decoder = decoders.Metaspace(prepend_scheme="first")
+        core.train_from_iterator(text, trainers.BpeTrainer(**options))
+        core.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    else:
+        rules = {"gpt2": pre_tokenizers.ByteLevel(add_prefix_space=False)}.get(splitting) or pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Split(Regex(LLAMA3_SPLIT), "isolated"),
+                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+            ]
+        )
+        core.pre_tokenizer, core.decoder = rules, decoders.ByteLevel()
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        core.train_from_iterator(text, trainers.BpeTrainer(initial_alphabet=alphabet, **options))
+    words = PreTrainedTokenizerFast(
+        tokenizer_object=core, bos_token="<bos>", eos_token="<end>", additional_special_tokens=["<user>", "<model>"]
+    )
+    words.chat_template = opening_template(opening)
+    return words
+
+
+def write_splitting(directory: Path, splitting: str, opening: str, padding: str | None) -> Path:
+    """A tiny Llama classifier as transformers writes it, with this padding token."""
+    words = splitting_tokenizer(splitting, opening)
+    words.pad_token = padding
+    pad = None if padding is None else words.convert_tokens_to_ids(padding)
+    shape = SHAPE | {"num_hidden_layers": 2, "pad_token_id": pad, "eos_token_id": words.eos_token_id}
+    model = AutoModelForSequenceClassification.from_config(transformers.LlamaConfig(**shape, vocab_size=len(words)))
     randomise(model)
     model.save_pretrained(directory)
     words.save_pretrained(directory)

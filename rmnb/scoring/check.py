@@ -16,6 +16,8 @@ Verdict = Literal["ok", "warning", "failed"]
 QUESTION = "What, in one word, is the greatest thing ever?"
 # Each would show one way in which a template can alter words: case, spaces, quotes, line ends, markup, thinking tags.
 _PROBES = ("Love", "war and peace", "it's", "two\nlines", "<b>x</b> & y", "Straße 世界")
+_ANSWERS = ("love", "War", "7")
+_TRIED = 1000  # ids of the vocabulary
 _TAGGED = "a</think>b"  # some templates cut thinking off on purpose
 _MARK = "\ue001"  # a private-use character: no template writes or trims it
 _RESPONSES = ("love", "war", "peace and quiet for everybody, everywhere and always")
@@ -138,6 +140,8 @@ def _ends(rm: RewardModel) -> Iterator[Finding]:
     pieces = " ".join(repr(rm.tokenizer.decode([i])) for i in closing)
     yield Finding("closing", "ok", f"{pieces} ({', '.join(map(str, closing))})")
     yield _read(rm, prefix, closing)
+    yield _boundary(rm, prefix, closing)
+    yield _reach(rm, prefix, closing)
 
 
 def _read(rm: RewardModel, prefix: list[int], closing: list[int]) -> Finding:
@@ -157,6 +161,35 @@ def _read(rm: RewardModel, prefix: list[int], closing: list[int]) -> Finding:
     else:
         text = f"its own code takes the closing id {name} for padding; --read last would read at it, another reward"
     return Finding("read", "warning", f"{place}: {text}")
+
+
+def _boundary(rm: RewardModel, prefix: list[int], closing: list[int]) -> Finding:
+    """How answers join the conversation, as tokens."""
+
+    def tokens(ids: Sequence[int]) -> str:
+        return " ".join(map(repr, rm.tokenizer.convert_ids_to_tokens(list(ids))))
+
+    answers = [ids[len(prefix) : -len(closing) or None] for ids in rm.dialogue.conversations(QUESTION, _ANSWERS)]
+    shown = ", ".join(f"{text}: {tokens(ids)}" for text, ids in zip(_ANSWERS, answers, strict=True))
+    return Finding("boundary", "ok", f"{tokens(prefix[-2:])} | {shown} | {tokens(closing)}")
+
+
+def _reach(rm: RewardModel, prefix: list[int], closing: list[int]) -> Finding:
+    """Which ids of a vocabulary a text becomes as an answer; a scan feeds the others all the same, as themselves."""
+    known = sorted(set(rm.tokenizer.get_vocab().values()) - set(rm.tokenizer.added_tokens_decoder))
+    tried = known[:: max(1, len(known) // _TRIED)]
+    decoded = rm.tokenizer.batch_decode([[i] for i in tried])
+    asked = {text for token in decoded for text in (token, token.strip()) if text}
+    given = {tuple(ids) for ids in rm.dialogue.conversations(QUESTION, sorted(asked))}
+    reached = {i for i in tried if (*prefix, i, *closing) in given}
+    words = [i for i, text in zip(tried, decoded, strict=True) if text.strip().isalpha()]
+    some, others = ([i for i in words if (i in reached) == which][:3] for which in (True, False))
+    text = f"a text becomes {len(reached) / len(tried):.0%} of {len(tried):,} ids there{_such_as(rm, some)}"
+    return Finding("reach", "ok", f"{text}; a scan feeds the others too, as themselves{_such_as(rm, others)}")
+
+
+def _such_as(rm: RewardModel, ids: list[int]) -> str:
+    return f" (such as {', '.join(map(repr, rm.tokenizer.convert_ids_to_tokens(ids)))})" if ids else ""
 
 
 def _bos(rm: RewardModel, prefix: list[int]) -> Finding:

@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from checkpoints import TEMPLATE, write_decoder
+from checkpoints import TEMPLATE, write_decoder, write_splitting
 
 import rmnb
 from rmnb.cli.main import main
@@ -76,6 +76,13 @@ def test_a_padding_id_that_closes_turns_is_warned_of_and_the_place_is_named(dire
     verdict, text = found(padded, read="last")["read"][0]
     assert verdict == "warning" and text.startswith("'<end>': the padding id '<end>' closes the answer")
     assert found(directory)["read"] == [("ok", "'<end>'")]
+
+
+def test_what_a_text_can_reach_is_shown_where_a_blank_joins_the_answer(tmp_path):
+    findings = found(write_splitting(tmp_path, "metaspace", "blank", "<pad>"))
+    assert "'▁ASSISTANT:' | love: '▁love', War: '▁' 'W' 'ar', 7: '▁' '7' | '<end>'" in findings["boundary"][0][1]
+    reach = findings["reach"][0][1]
+    assert "(such as '▁L'" in reach and "as themselves (such as 'A'" in reach
 
 
 def test_reference_scores_are_compared(directory):

@@ -1,0 +1,139 @@
+"""Rewards are those of a checkpoint's own classifier on its own template's ids, whatever pads, splits or opens a turn.
+
+The checkpoints are written by transformers and by TRL; the reference is ``AutoModelForSequenceClassification`` on
+``apply_chat_template`` of the whole conversation, one at a time and without padding.
+"""
+
+import pytest
+import torch
+import transformers
+from checkpoints import OPENINGS, SHAPE, SPLITTING, randomise, splitting_tokenizer, write_splitting
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+import rmnb
+from rmnb.errors import InputError
+from rmnb.models.reading import Reading
+
+PROMPT = "What, in one word, is the greatest thing ever?"
+ANSWERS = ["love", "War and peace", " love", "it's 7", "42", "é世界", "(so).", "a"]
+PADDING = {"closing": "<end>", "apart": "<pad>", "unset": None}
+
+
+class Own:
+    """A checkpoint's own classifier and template, with nothing of this package."""
+
+    def __init__(self, directory):
+        self.words = AutoTokenizer.from_pretrained(directory)
+        self.model = AutoModelForSequenceClassification.from_pretrained(directory, attn_implementation="eager").eval()
+
+    def ids(self, answer: str) -> list[int]:
+        messages = [{"role": "user", "content": PROMPT}, {"role": "assistant", "content": answer}]
+        return self.words.apply_chat_template(messages, tokenize=True)["input_ids"]
+
+    def reward(self, ids: list[int]) -> float:
+        with torch.no_grad():
+            return self.model(input_ids=torch.tensor([ids])).logits[0, 0].item()
+
+
+def checked(directory):
+    """The loaded model, its scores and its scan compared with those of its own classifier."""
+    rm, own = rmnb.load_reward_model(directory, device="cpu"), Own(directory)
+    expected = [own.reward(own.ids(answer)) for answer in ANSWERS]
+    assert rm.score(PROMPT, ANSWERS).tolist() == pytest.approx(expected, abs=1e-4)
+    assert rm.score(PROMPT, ANSWERS, "published").tolist() == pytest.approx(expected, abs=1e-4)  # BOS is not doubled
+    scan = rmnb.scan_vocabulary(rm, PROMPT)
+    prefix, closing = rm.dialogue.frame(PROMPT)
+    reached = {}
+    for i, token in list(enumerate(scan["token"]))[::3]:
+        for text in (token, token.strip()):
+            if text and own.ids(text) == [*prefix, i, *closing]:
+                reached[i] = text
+    assert sum(len(text) > 1 for text in reached.values()) > 5
+    for i in [*list(reached)[::5], own.words.convert_tokens_to_ids("<end>")]:
+        assert scan["score"][i] == pytest.approx(own.reward([*prefix, i, *closing]), abs=1e-4)
+    return rm
+
+
+@pytest.mark.parametrize("padding", PADDING)
+@pytest.mark.parametrize("opening", OPENINGS)
+@pytest.mark.parametrize("splitting", SPLITTING)
+def test_rewards_are_those_of_the_classifier_on_the_template_of_the_whole(splitting, opening, padding, tmp_path):
+    rm = checked(write_splitting(tmp_path, splitting, opening, PADDING[padding]))
+    after = OPENINGS[opening].rpartition("{}")[2]
+    if padding == "closing" and after == "<end>":
+        assert rm.read_at(PROMPT) == ("the answer's last token", -2)
+    else:
+        assert rm.read_at(PROMPT)[1] == -1
+
+
+@pytest.mark.parametrize("padding", ["<pad>", None])  # None: TRL pads with what closes a turn
+def test_rewards_are_those_that_trl_trains(padding, tmp_path):
+    from datasets import Dataset
+    from trl.trainer.reward_config import RewardConfig
+    from trl.trainer.reward_trainer import RewardTrainer
+
+    words = splitting_tokenizer("gpt2", "newline")
+    words.chat_template = words.chat_template.replace("<end>\n", "<end>")
+    words.pad_token = padding
+    shape = SHAPE | {"num_hidden_layers": 2, "pad_token_id": None}
+    model = AutoModelForSequenceClassification.from_config(transformers.LlamaConfig(**shape, vocab_size=len(words)))
+    randomise(model)
+    asked = [{"role": "user", "content": PROMPT}]
+    pairs = {"prompt": [asked] * 2} | {
+        side: [[{"role": "assistant", "content": answer}]] * 2
+        for side, answer in {"chosen": "love", "rejected": "war"}.items()
+    }
+    options = dict(
+        max_steps=1, bf16=False, use_cpu=True, report_to=[], gradient_checkpointing=False, save_strategy="no"
+    )
+    trainer = RewardTrainer(
+        model=model,
+        args=RewardConfig(output_dir=str(tmp_path / "work"), **options),
+        train_dataset=Dataset.from_dict(pairs),
+        processing_class=words,
+    )
+    trainer.train()
+    trainer.save_model(str(tmp_path / "model"))
+    assert trainer.train_dataset[0]["chosen_ids"] == Own(tmp_path / "model").ids("love")
+    place = checked(tmp_path / "model").read_at(PROMPT)
+    assert place == (("'<end>'", -1) if padding else ("the answer's last token", -2))
+
+
+def test_a_whole_classifier_sees_to_its_reading_itself(tmp_path):
+    words = splitting_tokenizer("gpt2", "nothing")
+    shape = dict(n_embd=32, n_layer=2, n_head=4, n_positions=512, num_labels=1)
+    for padding in (words.convert_tokens_to_ids("<end>"), None):
+        config = transformers.GPT2Config(**shape, vocab_size=len(words), pad_token_id=padding)
+        model = AutoModelForSequenceClassification.from_config(config)
+        randomise(model)
+        model.save_pretrained(tmp_path)
+        words.save_pretrained(tmp_path)
+        assert checked(tmp_path).read_at(PROMPT)[1] is None
+
+
+def test_reading_last_is_asked_for(tmp_path):
+    directory = write_splitting(tmp_path, "gpt2", "nothing", "<end>")
+    last, own = rmnb.load_reward_model(directory, read="last"), Own(directory)
+    own.model.config.pad_token_id = -1
+    expected = [own.reward(own.ids(answer)) for answer in ANSWERS]
+    assert last.score(PROMPT, ANSWERS).tolist() == pytest.approx(expected, abs=1e-4)
+    provenance = rmnb.scan_vocabulary(last, PROMPT, limit=20).attrs["provenance"]
+    assert (provenance["read"], provenance["read_token"], provenance["read_offset"]) == ("last", "'<end>'", -1)
+    with pytest.raises(InputError, match="unknown place to read at 'end'"):
+        rmnb.load_reward_model(directory, read="end")
+
+
+@pytest.mark.parametrize(
+    ("ids", "last", "before"),
+    [([1, 2, 3], 3, 3), ([1, 2, 0], 2, 2), ([1, 0, 2, 0], 3, 1), ([0, 1, 0], 2, 3), ([0, 0], 1, 2), ([1, 0, 0], 1, 1)],
+)
+def test_the_rules_are_those_of_the_code_they_are_from(ids, last, before):
+    """transformers 5: the last id that is not padding; ArmoRM's, QRM's and INF-ORM's code: the one before the first."""
+    row = torch.tensor([ids])
+    assert last == (torch.arange(len(ids)) * (row != 0)).argmax(-1).item() + 1
+    assert before == ((torch.eq(row, 0).int().argmax(-1) - 1) % len(ids)).item() + 1
+    for cut in range(len(ids)):
+        assert Reading("last but padding", 0).end(ids[:cut], ids[cut:]) == last
+        assert Reading("before padding", 0).end(ids[:cut], ids[cut:]) == before
+        assert Reading("last", 0).end(ids[:cut], ids[cut:]) == len(ids)
+        assert Reading("last but padding", None).end(ids[:cut], ids[cut:]) == len(ids)
