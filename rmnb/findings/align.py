@@ -9,7 +9,7 @@ import pandas as pd
 from rmnb.errors import InputError
 from rmnb.models.vocabulary import script_of
 from rmnb.panels import Panel, load_panel
-from rmnb.scoring.store import read_scores
+from rmnb.scoring.store import read_scores, scores_path
 
 UNSPACED = {"han", "hiragana", "katakana", "thai", "lao", "khmer", "myanmar"}  # scripts written without spaces
 _WORD_KINDS = ("word_start", "word_continuation")
@@ -98,6 +98,15 @@ def load_scans(panel: str | Path | Panel, prompt: str, protocol: str = "exact") 
     """
     panel = panel if isinstance(panel, Panel) else load_panel(panel)
     return {model.name: read_scores(panel, model.name, prompt, protocol) for model in panel.models}
+
+
+def available_scans(panel: Panel, prompt: str, protocol: str = "exact") -> dict[str, pd.DataFrame]:
+    """As `load_scans`, of those models that have been scanned with the prompt: none, some or all."""
+    return {
+        model: read_scores(panel, model, prompt, protocol)
+        for model in panel.model_names
+        if scores_path(panel, model, prompt, protocol).exists()
+    }
 
 
 def load_scores(panel: str | Path | Panel, prompt: str, protocol: str = "exact", how: str = "exact") -> pd.DataFrame:

@@ -1,5 +1,9 @@
-"""How far the models of a panel agree, what agreement goes with, and how much of the rest is noise."""
+"""How far the models of a panel agree, what agreement goes with, and how much of the rest is noise.
 
+`measure` gives the rows of the finding; the other functions arrange these rows, or the scans, for a figure or a table.
+"""
+
+from collections.abc import Mapping
 from itertools import combinations
 
 import numpy as np
@@ -10,146 +14,247 @@ from scipy.spatial.distance import squareform
 
 from rmnb import stats
 from rmnb.errors import InputError
-from rmnb.panels import ModelSpec, Panel
+from rmnb.findings.align import align
+from rmnb.findings.results import Results
+from rmnb.findings.specifications import specification_curve
+from rmnb.panels import Panel
 from rmnb.training.runs import leaderboard
 
 KINDS = ("same base and recipe, other seed", "same base, other recipe", "same recipe, other base", "neither")
+_MATRICES = {"tau-b": stats.kendall_matrix, "rho": stats.spearman_matrix, "overlap at the top": stats.overlap_matrix}
 
 
-def pairwise_tau(shared: pd.DataFrame, clusters: np.ndarray) -> pd.DataFrame:
-    """Kendall's tau-b of every two models with its interval.
+def measure(
+    scans: Mapping[str, pd.DataFrame],
+    prompt: str,
+    *,
+    properties: pd.DataFrame | None = None,
+    n_permutations: int = 5000,
+    seed: int = 0,
+    panel: str = "",
+    source: str = "panel",
+    protocol: str = "exact",
+) -> pd.DataFrame:
+    """Rows vocabulary_size, skewed_positively, moments by model, agreement by pair, and what agreement goes with.
+
+    Everything is measured on the tokens that all vocabularies share. Intervals take the word that a token spells as
+    their unit. Rows that need several models (agreement from two on, what it goes with from four on) are left out
+    where there are fewer.
 
     Parameters
     ----------
-    shared
-        Scores, one column a model.
-    clusters
-        (rows,) the unit of the interval: the word that a token spells.
+    scans : mapping of str to DataFrame
+        One scan a model under the same prompt, as `rmnb.findings.align.align` takes them.
+    prompt : str
+        The prompt's key, for the rows.
+    properties : DataFrame, optional
+        What models can be alike in, as `properties` gives it; without it there is nothing agreement could go with.
+    n_permutations, seed : int
+        Shuffles of the models in each Mantel test.
+    panel, source, protocol : str
+        Where the scans are from, as the results table has it.
+    """
+    results = Results("heterogeneity", panel)
+    about: dict = {"prompt": prompt, "protocol": protocol}
+    shared, models = align(scans), list(scans)
+    words = shared.index.str.strip().str.casefold().to_numpy()
+    moments = {model: vars(stats.moments(shared[model], clusters=words)) for model in models}
+    for model, found in moments.items():
+        for statistic, estimate in found.items():
+            results.add(source, statistic, estimate, model=model, **about)
+    skewed = sum(found["skewness"].value > 0 for found in moments.values())
+    results.add(source, "vocabulary_size", len(shared), protocol=protocol)
+    results.add(source, "skewed_positively", skewed, n=len(models), **about)
+    scores = shared.to_numpy().T
+    rho, overlap = stats.spearman_matrix(scores), stats.overlap_matrix(scores)
+    for (i, one), (j, other) in combinations(enumerate(models), 2):
+        pair: dict = {"model": one, "other": other, **about}
+        results.add(source, "kendall_tau", stats.kendall_interval(shared[one], shared[other], clusters=words), **pair)
+        results.add(source, "spearman", rho[i, j], n=len(shared), **pair)
+        results.add(source, "rbo", overlap[i, j], n=len(shared), **pair)
+    if properties is not None:
+        tau, alike = matrix(results.frame(), models), relations(properties.loc[models])
+        origin: dict = {"panel": panel, "source": source, "protocol": protocol}
+        results.extend(measure_geometry(tau, alike, prompt, n_permutations=n_permutations, seed=seed, **origin))
+    return results.frame()
+
+
+def measure_geometry(
+    tau: pd.DataFrame,
+    alike: Mapping[str, NDArray],
+    prompt: str,
+    *,
+    n_permutations: int = 10_000,
+    seed: int = 0,
+    panel: str = "",
+    source: str = "panel",
+    protocol: str = "exact",
+) -> pd.DataFrame:
+    """Rows mds_stress_1, and for each similarity rsa_spearman, rsa_p, rsa_coefficient and rsa_coefficient_p.
+
+    Mantel's test of tau with each similarity alone, and all of them in one matrix regression. Properties that no pair
+    tells apart from others (in a panel of two bases of two sizes, base and size) share a test; of those only the first
+    enters the regression. No rows for fewer than four models.
+
+    Parameters
+    ----------
+    tau : DataFrame
+        (models, models), as `matrix` gives it.
+    alike : mapping of str to array
+        Similarities (models, models) in the same order, as `relations` gives them.
+    """
+    results = Results("heterogeneity", panel)
+    if len(tau) < 4:
+        return results.frame()
+    agreement = tau.to_numpy()
+    about: dict = {"prompt": prompt, "protocol": protocol, "n": len(tau)}
+    results.add(source, "mds_stress_1", stats.embed(1 - agreement).stress_1, **about)
+    joint: dict[str, NDArray] = {}
+    for name, similarity in alike.items():
+        alone = stats.mantel(agreement, similarity, n_permutations=n_permutations, seed=seed)
+        results.add(source, "rsa_spearman", alone.correlation, other=name, **about)
+        results.add(source, "rsa_p", alone.p_value, other=name, **about)
+        try:
+            stats.matrix_regression(agreement, {**joint, name: similarity}, n_permutations=1)
+        except InputError:
+            continue  # a combination of those before it
+        joint[name] = similarity
+    if joint:
+        fit = stats.matrix_regression(agreement, joint, n_permutations=n_permutations, seed=seed)
+        for name, coefficient, p_value in zip(fit.names, fit.coefficients, fit.p_values, strict=True):
+            results.add(source, "rsa_coefficient", coefficient, other=name, **about)
+            results.add(source, "rsa_coefficient_p", p_value, other=name, **about)
+    return results.frame()
+
+
+def measure_protocols(
+    exact: Mapping[str, pd.DataFrame], published: Mapping[str, pd.DataFrame], prompt: str, *, panel: str = ""
+) -> pd.DataFrame:
+    """Rows protocol_kendall of each model that was scanned by both protocols: over its whole vocabulary, and (`other`)
+    over the tokens without a blank at either end, which no template can trim.
+    """
+    results = Results("heterogeneity", panel)
+    for model, typed in published.items():
+        both = pd.DataFrame({"exact": exact[model]["score"], "published": typed["score"]})
+        bare = both[typed["token"].str.strip() == typed["token"]]
+        for other, rows in (("", both), ("tokens without a blank at either end", bare)):
+            tau = stats.kendall_tau(rows["exact"], rows["published"])
+            results.add("panel", "protocol_kendall", tau, model=model, other=other, prompt=prompt, n=len(rows))
+    return results.frame()
+
+
+def measure_planted(prompt: str, seed: int = 0, n: int = 20_000, *, panel: str = "") -> pd.DataFrame:
+    """Rows of what `measure` finds where the truth is known, and the truth as rows planted_effect.
+
+    Two models whose rewards correlate by a known tau, one of them on a stretched scale, and one with a known skewness.
+
+    Parameters
+    ----------
+    n : int
+        How many words the rewards are of.
+    """
+    truth = {"kendall_tau": 0.4, "skewness": 1.0}
+    rng = np.random.default_rng(seed)
+    rho = np.sin(np.pi / 2 * truth["kendall_tau"])  # of jointly normal rewards
+    first, second = rng.multivariate_normal([0, 0], [[1, rho], [rho, 1]], size=n).T
+    skewed = rng.gamma(4 / truth["skewness"] ** 2, size=n)  # of shape k it has skewness 2 / sqrt(k)
+    found = {
+        "kendall_tau": stats.kendall_interval(np.exp(first), second),
+        "skewness": stats.moments(skewed).skewness,
+    }
+    results = Results("heterogeneity", panel)
+    about: dict = {"model": "planted", "prompt": prompt, "protocol": "exact"}
+    for statistic, estimate in found.items():
+        results.add("planted", statistic, estimate, other="estimate", **about)
+        results.add("planted", "planted_effect", truth[statistic], other=statistic, **about)
+    return results.frame()
+
+
+def properties(panel: Panel) -> pd.DataFrame:
+    """What models can be alike in, as far as the panel knows.
 
     Returns
     -------
     DataFrame
-        model, other, value, ci_low, ci_high, n: one row a pair.
+        Index model; base, recipe (without its seed) and developer (str, empty where unknown), parameters (thousand
+        millions) and rank (the panel's own, else by `rmnb.training.runs.leaderboard`; float64, NaN where unknown).
     """
-    rows = []
-    for one, other in combinations(shared, 2):
-        tau = stats.kendall_interval(shared[one], shared[other], clusters=clusters)
-        rows.append((one, other, tau.value, tau.ci_low, tau.ci_high, tau.n))
-    return pd.DataFrame(rows, columns=["model", "other", "value", "ci_low", "ci_high", "n"])
+    ranks, models = leaderboard(panel), panel.models
+    known = {
+        "base": [spec.family or "" for spec in models],
+        "recipe": [spec.recipe_family for spec in models],
+        "developer": [spec.developer or "" for spec in models],
+        "parameters": np.array([spec.parameters for spec in models], dtype=float),
+        "rank": np.array([spec.rank or ranks.get(spec.name) for spec in models], dtype=float),
+    }
+    return pd.DataFrame(known, index=pd.Index(panel.model_names, name="model"))
 
 
-def as_matrix(pairs: pd.DataFrame, names: list[str], column: str = "value", diagonal: float = 1.0) -> NDArray:
-    """A column of `pairwise_tau` as a symmetric matrix, (models, models) float64, in the order of `names`."""
-    place = {name: index for index, name in enumerate(names)}
-    matrix = np.full((len(names), len(names)), np.nan)
-    np.fill_diagonal(matrix, diagonal)
-    for one, other, value in pairs[["model", "other", column]].itertuples(index=False):
-        matrix[place[one], place[other]] = matrix[place[other], place[one]] = value
-    return matrix
+def relations(properties: pd.DataFrame) -> dict[str, NDArray]:
+    """A similarity matrix (models, models) for each property that tells models apart.
+
+    Of text: 1 where equal. Of numbers: 1 / (1 + difference). A property that is unknown for a model, or the same or
+    different for all pairs, is left out.
+    """
+    numbers = properties.select_dtypes("number")
+    known = {name: stats.same(labels) for name, labels in properties.drop(columns=numbers).items() if all(labels)}
+    known |= {name: stats.closeness(values) for name, values in numbers.items() if values.notna().all()}
+    upper = np.triu_indices(len(properties), 1)
+    return {str(name): alike for name, alike in known.items() if len(upper[0]) and np.ptp(alike[upper]) > 1e-12}
 
 
-def clustered(tau: NDArray, names: list[str]) -> list[str]:
+def matrix(
+    rows: pd.DataFrame, models: list[str], statistic: str = "kendall_tau", column: str = "value"
+) -> pd.DataFrame:
+    """A statistic of pairs as a symmetric table (models, models), in the order of `models`, with 1 on its diagonal."""
+    pairs = rows[rows["statistic"] == statistic].pivot(index="model", columns="other", values=column)
+    half = pairs.reindex(index=models, columns=models).astype("float64")
+    return half.fillna(half.T).mask(np.eye(len(models), dtype=bool), 1.0)
+
+
+def clustered(tau: pd.DataFrame) -> list[str]:
     """The models ordered so that alike ones stand together: average linkage of 1 − tau, leaves ordered optimally."""
-    if len(names) < 3:
-        return list(names)
-    distance = squareform(np.clip(1 - tau, 0, None), checks=False)
-    return [names[leaf] for leaf in leaves_list(linkage(distance, "average", optimal_ordering=True))]
+    if len(tau) < 3:
+        return list(map(str, tau))
+    distance = squareform(np.clip(1 - tau.to_numpy(), 0, None), checks=False)
+    return [str(tau.columns[leaf]) for leaf in leaves_list(linkage(distance, "average", optimal_ordering=True))]
 
 
-def tau_draws(words: pd.DataFrame, n_draws: int, seed: int) -> NDArray:
-    """Tau matrices of resampled words, (draws, models, models) float64; one row of `words` a word."""
+def model_map(tau: pd.DataFrame, words: pd.DataFrame, n_draws: int, seed: int) -> tuple[NDArray, NDArray]:
+    """A map of the models by multidimensional scaling of 1 − tau, and maps of resampled words, turned onto it.
 
-    def matrix(rows: NDArray) -> NDArray:
-        return stats.kendall_matrix(rows.T)
-
-    return stats.bootstrap(matrix, words.to_numpy(), n_draws=n_draws, seed=seed).draws
-
-
-def model_map(tau: NDArray, draws: NDArray) -> tuple[NDArray, NDArray]:
-    """A map of the models by multidimensional scaling of 1 − tau, and the same of every draw, turned onto it.
+    Parameters
+    ----------
+    words
+        Scores, one row a word, one column a model in the order of `tau`.
 
     Returns
     -------
     tuple of array
         Points (models, 2) and clouds (draws, models, 2).
     """
-    points = stats.embed(1 - tau).points
-    again = [stats.embed(np.clip(1 - draw, 0, None), start=points).points for draw in draws]
+    points = stats.embed(1 - tau.to_numpy()).points
+    drawn = stats.bootstrap(lambda rows: stats.kendall_matrix(rows.T), words.to_numpy(), n_draws=n_draws, seed=seed)
+    again = [stats.embed(np.clip(1 - draw, 0, None), start=points).points for draw in drawn.draws]
     return points, np.array([stats.align(moved, points).points for moved in again])
 
 
-def relations(panel: Panel) -> dict[str, NDArray]:
-    """What models can be alike in: a similarity matrix (models, models) for each property the panel tells apart.
+def kinds_of_pairs(rows: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFrame:
+    """The rows of kendall_tau with a column kind, what the two models share (`KINDS`), and base, that of the first."""
+    pairs = rows[rows["statistic"] == "kendall_tau"]
 
-    base family, recipe and developer: 1 where equal. parameters (thousand millions) and rank (the panel's own, else by
-    `rmnb.training.runs.leaderboard`): 1 / (1 + difference). A property that is unknown for a model, or the same or
-    different for all pairs, is left out.
-    """
-    ranks = leaderboard(panel)
-    found = {
-        "base": [model.family or "" for model in panel.models],
-        "recipe": [model.recipe_family for model in panel.models],
-        "developer": [model.developer or "" for model in panel.models],
-    }
-    numbers = {
-        "parameters": [model.parameters for model in panel.models],
-        "rank": [model.rank or ranks.get(model.name) for model in panel.models],
-    }
-    matrices = {name: stats.same(labels) for name, labels in found.items() if all(labels)}
-    matrices |= {name: stats.closeness(values) for name, values in numbers.items() if None not in values}
-    upper = np.triu_indices(len(panel.models), 1)
-    return {name: matrix for name, matrix in matrices.items() if len(upper[0]) and np.ptp(matrix[upper]) > 1e-12}
+    def shared(name: str) -> NDArray[np.bool_]:
+        one, other = (properties.loc[pairs[side], name].to_numpy() for side in ("model", "other"))
+        return (one == other) & (one != "")
 
-
-def rsa(tau: NDArray, alike: dict[str, NDArray], n_permutations: int, seed: int) -> pd.DataFrame:
-    """Mantel's test of tau with each similarity alone, and all of them in one matrix regression.
-
-    Properties that no pair tells apart from others (in a panel of two bases of two sizes, base and size) share a test;
-    of those only the first enters the regression.
-
-    Returns
-    -------
-    DataFrame
-        other (the property), rsa_spearman, rsa_p, rsa_coefficient, rsa_coefficient_p (NaN where it is not in the
-        regression). Empty for fewer than four models.
-    """
-    columns = ["other", "rsa_spearman", "rsa_p", "rsa_coefficient", "rsa_coefficient_p"]
-    if len(tau) < 4:
-        return pd.DataFrame(columns=columns)
-    joint: dict[str, NDArray] = {}
-    for name, matrix in alike.items():
-        try:
-            stats.matrix_regression(tau, {**joint, name: matrix}, n_permutations=1)
-        except InputError:
-            continue  # a combination of those before it
-        joint[name] = matrix
-    fit = stats.matrix_regression(tau, joint, n_permutations=n_permutations, seed=seed) if joint else None
-    together = {}
-    if fit is not None:
-        together = dict(zip(fit.names, zip(fit.coefficients, fit.p_values, strict=True), strict=True))
-    rows = []
-    for name, matrix in alike.items():
-        alone = stats.mantel(tau, matrix, n_permutations=n_permutations, seed=seed)
-        rows.append((name, alone.correlation, alone.p_value, *together.get(name, (np.nan, np.nan))))
-    return pd.DataFrame(rows, columns=columns)
-
-
-def kinds_of_pairs(pairs: pd.DataFrame, panel: Panel) -> pd.DataFrame:
-    """`pairs` with a column kind, what the two models share (`KINDS`), sorted by it; needs families and recipes."""
-
-    def kind(one: ModelSpec, other: ModelSpec) -> str:
-        base = bool(one.family) and one.family == other.family
-        recipe = bool(one.recipe_family) and one.recipe_family == other.recipe_family
-        return KINDS[(0 if recipe else 1) if base else (2 if recipe else 3)]
-
-    named = [
-        kind(panel.model(one), panel.model(other)) for one, other in pairs[["model", "other"]].itertuples(index=False)
-    ]
-    found = pairs.assign(kind=pd.Categorical(named, KINDS, ordered=True))
+    base, recipe = shared("base"), shared("recipe")
+    named = np.select([base & recipe, base, recipe], KINDS[:3], KINDS[3])
+    of = properties.loc[pairs["model"], "base"].to_numpy()
+    found = pairs.assign(kind=pd.Categorical(named, KINDS, ordered=True), base=of)
     return found.sort_values(["kind", "value"], ascending=[True, False], kind="stable", ignore_index=True)
 
 
-def seeds_agree_most(kinds: pd.DataFrame, panel: Panel) -> pd.DataFrame:
+def seeds_agree_most(kinds: pd.DataFrame) -> pd.DataFrame:
     """For each base: do two seeds of one recipe agree more than any two recipes?
 
     Returns
@@ -157,13 +262,21 @@ def seeds_agree_most(kinds: pd.DataFrame, panel: Panel) -> pd.DataFrame:
     DataFrame
         base, seeds (tau of the two seeds; the lowest of several), recipes (the highest tau of two recipes), holds.
     """
-    base = [panel.model(model).family or "" for model in kinds["model"]]
-    rows = []
-    for family, part in kinds.assign(base=base).groupby("base", sort=False):
-        seeds, recipes = (part.loc[part["kind"] == kind, "value"] for kind in KINDS[:2])
-        if len(seeds) and len(recipes):
-            rows.append((family, seeds.min(), recipes.max(), bool(seeds.min() > recipes.max())))
-    return pd.DataFrame(rows, columns=["base", "seeds", "recipes", "holds"])
+    ends = kinds.groupby(["base", "kind"], sort=False, observed=False)["value"].agg(["min", "max"]).unstack("kind")
+    found = pd.DataFrame({"seeds": ends["min", KINDS[0]], "recipes": ends["max", KINDS[1]]}).dropna()
+    return found.assign(holds=found["seeds"] > found["recipes"]).reset_index()
+
+
+def extremes(scans: Mapping[str, pd.DataFrame], count: int, best: bool) -> pd.DataFrame:
+    """The first (or last) tokens of several scans side by side: rank, and for each model a column of tokens, and one of
+    their scores in standard deviations from the model's mean, all headed z.
+    """
+    sides = [pd.Series(range(1, count + 1), name="rank")]
+    for model, scan in scans.items():
+        z = pd.Series(stats.standardise(scan["score"]), scan.index, name="z")
+        z = z.sort_values(ascending=not best, kind="stable").head(count)
+        sides += [scan.loc[z.index, "token"].rename(model).reset_index(drop=True), z.reset_index(drop=True)]
+    return pd.concat(sides, axis=1)
 
 
 def disputed(words: pd.DataFrame, count: int) -> pd.DataFrame:
@@ -186,3 +299,39 @@ def disputed(words: pd.DataFrame, count: int) -> pd.DataFrame:
         }
     )
     return table.sort_values("spread", ascending=False, kind="stable").head(count)
+
+
+def specifications(exact: Mapping[str, pd.DataFrame], published: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Agreement of the median pair under every choice of rows, statistic and protocol: a specification curve.
+
+    Parameters
+    ----------
+    exact, published
+        Scans of two models or more by either protocol; of the second, those that there are.
+
+    Returns
+    -------
+    DataFrame
+        As `specification_curve` gives it; ci_low and ci_high are the lowest and the highest pair.
+    """
+    names, shared = list(exact), align(exact)
+    first = exact[names[0]]
+    kind_of = first.drop_duplicates("token").set_index("token")["kind"]
+    tables = {
+        ("shared tokens", "exact"): shared,
+        ("beginnings of words", "exact"): shared[(kind_of.reindex(shared.index) == "word_start").to_numpy()],
+        ("words", "exact"): align(exact, how="word"),
+    }
+    if set(published) == set(names):
+        tables["shared tokens", "published"] = align({name: published[name] for name in names})
+
+    def agreement(rows: str, statistic: str, protocol: str) -> stats.Estimate | None:
+        table = tables.get((rows, protocol), shared[:0])
+        if len(table) < 10:
+            return None
+        values = _MATRICES[statistic](table.to_numpy().T)[np.triu_indices(len(names), 1)]
+        return stats.Estimate(np.median(values), values.min(), values.max(), np.nan, np.nan, len(table), len(values))
+
+    rows = list(dict.fromkeys(name for name, _ in tables))
+    choices = {"rows": rows, "statistic": list(_MATRICES), "protocol": ["exact", "published"]}
+    return specification_curve(choices, agreement)
