@@ -79,9 +79,9 @@ def measure(
         good, bad = pair
         add = functools.partial(results.add, source, prompt=good, protocol=protocol)
         shared = shared_scores(tables, pair)
+        words = words_of(shared[good])
         for model, table in tables.items():
             halves = (shared[prompt][model].to_numpy(float) for prompt in pair)
-            words = words_of(shared[good])
             drawn = stats.bootstrap(_share_of_valence, *halves, clusters=words, n_draws=n_boot, seed=seed)
             add("framing_share_valence", drawn, model=model, other=bad)
             turned = axes_of(table, good, bad)

@@ -4,7 +4,7 @@ Tables are those of `rmnb.findings.scan_tables`, regressions those of `rmnb.find
 """
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -93,7 +93,7 @@ def measure(
     for (prompt, model), found in words.items():
         if estimate := within_word(found):
             add("slope_log_id_within_word", estimate, prompt=prompt, model=model)
-    pair = pair_of(framings, tokens)
+    pair = pair_of({prompt: framings[prompt] for prompt in tokens})
     for (prompt, model), of in rows.items():
         if prompt in pair and (drawn := lost(of, n_boot=n_boot, seed=seed)):
             add("slope_log_frequency_lost", drawn, prompt=prompt, model=model)
@@ -172,9 +172,9 @@ def measure_planted(prompt: str, seed: int = 0) -> pd.DataFrame:
     return results.frame()
 
 
-def pair_of(framings: Mapping[str, str], scanned: Iterable[str]) -> list[str]:
-    """The first of the scanned prompts that asks for something good, and the first for something bad, if there are."""
-    first = {framing: prompt for prompt, framing in reversed(list(framings.items())) if prompt in scanned}
+def pair_of(framings: Mapping[str, str]) -> list[str]:
+    """The first prompt that asks for something good, and the first that asks for something bad, if there are."""
+    first = {framing: prompt for prompt, framing in reversed(list(framings.items()))}
     return [first[framing] for framing in ("positive", "negative") if framing in first]
 
 

@@ -1,6 +1,7 @@
 """The tokens of a scan that spell an English word, with what their reward may depend on."""
 
 import functools
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -9,6 +10,9 @@ import pandas as pd
 from rmnb import stats
 from rmnb.data import lexicons
 from rmnb.errors import InputError
+from rmnb.findings import scan_tables
+from rmnb.panels import Panel
+from rmnb.scoring.store import read_scores, scores_path
 from rmnb.truth.planted import RAREST
 
 SOURCES = ("wordfreq", "BNC")
@@ -81,6 +85,18 @@ def with_scores(tokens: pd.DataFrame, scan: pd.DataFrame) -> pd.DataFrame:
     rank = stats.mid_ranks(score) / len(score)
     place = tokens.index.to_numpy()
     return tokens.assign(score=score[place], z=stats.standardise(score)[place], rank=rank[place])
+
+
+def load_tables(panel: Panel, protocol: str = "exact") -> tuple[dict[str, pd.DataFrame], list[tuple[str, str]]]:
+    """Model → table of all scans that the panel has of it, and the (prompt, model) of those that it has not."""
+    scans: dict[str, dict[str, pd.DataFrame]] = {}
+    missing = []
+    for prompt, model in itertools.product([prompt.key for prompt in panel.scanned_prompts], panel.model_names):
+        if scores_path(panel, model, prompt, protocol).exists():
+            scans.setdefault(model, {})[prompt] = read_scores(panel, model, prompt, protocol)
+        else:
+            missing.append((prompt, model))
+    return {model: scan_tables.as_table(scans[model]) for model in panel.model_names if model in scans}, missing
 
 
 def of_tables(
