@@ -3,14 +3,16 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.patches import Ellipse
 from matplotlib.transforms import Bbox
 from numpy.typing import ArrayLike
 
-from rmnb.book.figures.style import HEXAGONS, INK, plain_text, readable_on
-from rmnb.stats import mid_ranks
+from rmnb import stats
+from rmnb.book.figures.style import HEXAGONS, INK, plain_text
 
 
 def violins(
@@ -18,8 +20,8 @@ def violins(
 ) -> Axes:
     """One horizontal violin a model, of scores less their mean over their standard deviation, the first model on top.
 
-    Standardised, because the rewards of two models share neither zero nor scale. The white line is the median,
-    the bar the middle half, the thin line the whole range.
+    Standardised, because the rewards of two models share neither zero nor scale. Inside each, the white line is the
+    median, the bar the middle half, and the thin line goes on for one and a half times its length.
 
     Parameters
     ----------
@@ -30,19 +32,14 @@ def violins(
     colour
         For each model its colour.
     """
-    names = list(scores)
-    places = np.arange(len(names))[::-1]
-    for place, name in zip(places, names, strict=True):
-        z = np.asarray(scores[name], dtype=float)
-        z = (z - z.mean()) / z.std()
-        axes.violinplot([z], [place], orientation="horizontal", widths=0.85, showextrema=False, points=200)
-        axes.collections[-1].set(facecolor=colour[name], edgecolor=INK, alpha=0.75, linewidth=0.6)
-        low, median, high = np.quantile(z, [0.25, 0.5, 0.75])
-        axes.plot([z.min(), z.max()], [place, place], color=INK, linewidth=0.6)
-        axes.plot([low, high], [place, place], color=INK, linewidth=4, solid_capstyle="butt")
-        axes.plot([median, median], [place - 0.06, place + 0.06], color="white", linewidth=1.5)
-    axes.set_yticks(places, [plain_text(name) for name in names])
-    axes.set_xlabel(f"score, in {unit} from the mean")
+    long = pd.concat(
+        {name: pd.Series(stats.standardise(values)) for name, values in scores.items()}, names=["model", ""]
+    )
+    long = long.rename("z").reset_index("model")
+    look = {"cut": 0, "density_norm": "width", "width": 0.85, "linewidth": 0.6, "gridsize": 200, "legend": False}
+    sns.violinplot(long, x="z", y="model", hue="model", palette=dict(colour), ax=axes, **look)
+    axes.set_yticks(range(len(scores)), [plain_text(name) for name in scores])
+    axes.set(xlabel=f"score, in {unit} from the mean", ylabel="")
     axes.tick_params(axis="y", length=0)
     return axes
 
@@ -58,14 +55,22 @@ def by_kind(axes: Axes, scores: ArrayLike, kinds: Sequence[str], order: Sequence
         The kinds from top to bottom.
     """
     scores, kind_of = np.asarray(scores, dtype=float), np.asarray(kinds)
-    for place, kind in zip(np.arange(len(order))[::-1], order, strict=True):
-        of_kind = scores[kind_of == kind]
-        if len(of_kind):
-            bottom, low, median, high, top = np.quantile(of_kind, [0.05, 0.25, 0.5, 0.75, 0.95])
-            axes.plot([bottom, top], [place, place], color=colour, linewidth=1.2)
-            axes.plot([low, high], [place, place], color=colour, linewidth=6, solid_capstyle="butt")
-            axes.plot([median], [place], "o", color="white", markeredgecolor=INK, markersize=5)
-    axes.set_yticks(np.arange(len(order))[::-1], [plain_text(kind).replace("_", " ") for kind in order])
+    axes.boxplot(
+        [scores[kind_of == kind] for kind in order],
+        positions=range(len(order)),
+        orientation="horizontal",
+        whis=(5, 95),
+        widths=0.4,
+        showfliers=False,
+        showcaps=False,
+        manage_ticks=False,
+        patch_artist=True,
+        boxprops={"facecolor": colour, "edgecolor": INK, "linewidth": 0.6},
+        whiskerprops={"color": colour, "linewidth": 1.2},
+        medianprops={"color": "white", "linewidth": 2, "solid_capstyle": "butt"},
+    )
+    axes.set_yticks(range(len(order)), [plain_text(kind).replace("_", " ") for kind in order])
+    axes.set_ylim(len(order) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     return axes
 
@@ -93,19 +98,18 @@ def heat_map(
         The values at the ends of the colour scale.
     """
     matrix = np.asarray(matrix, dtype=float)
-    image = axes.imshow(matrix, cmap="cividis", vmin=limits[0], vmax=limits[1])
+    text = np.array([[f"{value:.2f}" for value in row] for row in matrix], dtype=object)
+    if low is not None and high is not None:
+        ends = np.stack([np.asarray(low), np.asarray(high)], axis=-1)
+        for at in zip(*np.where(~np.eye(len(matrix), dtype=bool)), strict=True):
+            text[at] += "\n{:.3f} to {:.3f}".format(*ends[at])
+    size = {"size": 10 if len(matrix) <= 5 and low is None else 7}
+    scale = dict(zip(("vmin", "vmax"), limits, strict=True))
+    sns.heatmap(matrix, annot=text, fmt="", annot_kws=size, cmap="cividis", cbar=False, square=True, ax=axes, **scale)
     shown = [plain_text(label) for label in labels]
-    axes.set_xticks(range(len(shown)), shown, rotation=40, ha="right", rotation_mode="anchor")
-    axes.set_yticks(range(len(shown)), shown)
-    axes.spines[:].set_visible(False)
+    axes.set_xticks(axes.get_xticks(), shown, rotation=40, ha="right", rotation_mode="anchor")
+    axes.set_yticks(axes.get_yticks(), shown, rotation=0)
     axes.tick_params(length=0)
-    size = 10 if len(matrix) <= 5 else 7
-    for row, column in np.argwhere(np.isfinite(matrix)):
-        value = float(matrix[row, column])
-        text = f"{value:.2f}"
-        if low is not None and high is not None and row != column:
-            text += f"\n{np.asarray(low)[row, column]:.3f} to {np.asarray(high)[row, column]:.3f}"
-        axes.text(column, row, text, ha="center", va="center", size=size, color=readable_on(image, value))
     axes.set_title(meaning)
     return axes
 
@@ -120,7 +124,7 @@ def joint_density(axes: Axes, x: ArrayLike, y: ArrayLike, names: tuple[str, str]
     names
         The two models, for the axes.
     """
-    across, up = (100 * mid_ranks(values) / np.size(values) for values in (x, y))
+    across, up = (100 * stats.mid_ranks(values) / np.size(values) for values in (x, y))
     hexagons = axes.hexbin(across, up, gridsize=28, cmap="cividis", norm=LogNorm(), mincnt=1, **HEXAGONS)
     axes.plot([0, 100], [0, 100], color="white", linewidth=1, linestyle=(0, (4, 4)))
     axes.set_xlabel(f"percentile in {plain_text(names[0])}")

@@ -6,7 +6,6 @@ Colours are told apart by readers with any of the common colour blindnesses, and
 import matplotlib.pyplot as plt
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from rmnb.panels import Panel
@@ -83,8 +82,3 @@ def two_columns(
 
 def plain_text(text: str) -> str:
     return text.replace("$", r"\$")  # a dollar sign would begin a formula
-
-
-def readable_on(image, value: float) -> str:
-    red, green, blue = to_rgb(image.cmap(image.norm(value)))
-    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
