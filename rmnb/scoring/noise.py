@@ -229,8 +229,11 @@ def _whole(rm, prompt: str, ids: np.ndarray, attention: str) -> np.ndarray:
     try:
         with _threads(1), torch.inference_mode():
             for start in range(0, len(ids), 32):
-                rows = torch.tensor([[*prefix, int(i), *closing] for i in ids[start : start + 32]])
-                rewards.append(rm.head(rm.network(input_ids=rows, use_cache=False).last_hidden_state[:, -1]))
+                answers = [[int(i), *closing] for i in ids[start : start + 32]]
+                read = [rm.reading.end(prefix, answer) - 1 for answer in answers]
+                rows = torch.tensor([[*prefix, *answer] for answer in answers])
+                hidden = rm.network(input_ids=rows, use_cache=False).last_hidden_state
+                rewards.append(rm.head(hidden[torch.arange(len(rows)), read]))
     finally:
         rm.network.set_attn_implementation(before)
     return torch.cat(rewards).numpy()
