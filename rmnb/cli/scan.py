@@ -125,7 +125,6 @@ def _refuse_other(path: Path, rm, prompt, protocol: str, limit: int | None) -> N
     from rmnb.models.origin import template_sha256
     from rmnb.scoring.store import differences, read_scan
 
-    token, offset = rm.read_at(prompt.conversation)
     asked = {
         "weights_sha256": rm.weights_sha256,
         "tokenizer_sha256": rm.tokenizer_sha256,
@@ -135,8 +134,7 @@ def _refuse_other(path: Path, rm, prompt, protocol: str, limit: int | None) -> N
         "protocol": protocol,
         "head": "classifier" if rm.head is None else rm.head.name,
         "read": rm.spec.read,
-        "read_token": token,
-        "read_offset": offset,
+        "read_offset": rm.read_at(prompt.conversation)[1],
         "softcap": rm.spec.softcap,
         "dtype": rm.spec.dtype,
         "quantise": rm.placement.quantise,

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from rmnb.errors import InputError
+from safetensors import SafetensorError, safe_open
+
+from rmnb.errors import InputError, first_line
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
 # Neither pickles nor code: only what is read.
@@ -54,9 +56,21 @@ def fetch(source: str, revision: str | None = None) -> Path:
         ) from error
 
 
-def refuse_pointers(directory: Path) -> None:
-    """Raise InputError if a file of a checkpoint is only a git-LFS pointer: a clone without git-lfs holds these."""
-    for file in sorted(each for pattern in _PATTERNS for each in directory.glob(pattern)):
+def check_files(directory: Path) -> None:
+    """Raise InputError if a checkpoint's files are not what their names say, before a library says so in its own way.
+
+    A clone without git-lfs holds pointers; a download that was cut off, or an error page, is no safetensors file; and
+    without any file of a tokenizer, transformers makes one up for some models.
+    """
+    files = sorted({file for pattern in _PATTERNS for file in directory.glob(pattern) if file.is_file()})
+    for file in files:
         with open(file, "rb") as content:
             if content.read(len(_POINTER)) == _POINTER:
                 raise InputError(f"{file} is a git-LFS pointer, not the file: run `git lfs pull` in {directory}")
+        if file.suffix == ".safetensors":
+            try:
+                safe_open(file, framework="pt")
+            except SafetensorError as error:
+                raise InputError(f"{file} is damaged or cut short ({first_line(error)}): fetch it again") from error
+    if not any(file.name.startswith(("tokenizer", "vocab")) or file.suffix == ".model" for file in files):
+        raise InputError(f"{directory}: no tokenizer: save it beside the weights")

@@ -28,7 +28,7 @@ from rmnb.models.devices import DTYPES, MIXED, Placement, placement
 from rmnb.models.dialogue import Dialogue
 from rmnb.models.head_formats import find_head
 from rmnb.models.heads import Checkpoint, read_tensors
-from rmnb.models.hub import fetch, refuse_pointers
+from rmnb.models.hub import check_files, fetch
 from rmnb.models.origin import tokenizer_sha256, weights_sha256
 from rmnb.models.precision import use_mixed_precision
 from rmnb.models.reading import Reading, own_reading
@@ -157,7 +157,7 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
                 f"{directory}: only pickled weights ({', '.join(pickles)}), which can run code: convert to safetensors"
             )
         raise InputError(f"{directory}: no *.safetensors file")
-    refuse_pointers(directory)
+    check_files(directory)
     with _readable(directory):
         config = AutoConfig.from_pretrained(directory, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)

@@ -30,7 +30,14 @@ SHARD = 1024  # continuations between two writes
 _KEY, _DIGEST = b"rmnb", b"rmnb_sha256"
 SCHEMA = 1  # of score files: raise it when their columns or the meaning of their provenance change
 _SCAN_COLUMNS = ["token_id", "token", "kind", "score"]
-_WORDS = {"weights_sha256": "weights", "tokenizer_sha256": "tokenizer", "template_sha256": "chat template", "softcap": "soft-capping"}
+_WORDS = {
+    "weights_sha256": "weights",
+    "tokenizer_sha256": "tokenizer",
+    "template_sha256": "chat template",
+    "softcap": "soft-capping",
+    "read": "the place that is read",
+    "read_offset": "the place that is read",
+}
 _VOCABULARY_COLUMNS = ["token_id", "token", "kind"]
 Provenance = dict[str, Any]
 
@@ -180,7 +187,8 @@ def differences(provenance: Provenance, asked: Provenance) -> list[str]:
     """
     capped = {"softcap": "soft-capping off" not in provenance.get("attention", "")}
     written = {"history": [], **capped, **provenance}
-    return [_WORDS.get(key, key) for key, value in asked.items() if key in written and written[key] != value]
+    changed = [_WORDS.get(key, key) for key, value in asked.items() if key in written and written[key] != value]
+    return list(dict.fromkeys(changed))
 
 
 def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: str = "exact") -> pd.DataFrame:

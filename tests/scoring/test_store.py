@@ -1,0 +1,130 @@
+"""The store of scores: what is stale is said, and each panel's scores lie where its file says."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from checkpoints import TEMPLATE, write_decoder
+from safetensors.torch import load_file, save_file
+
+import rmnb
+from rmnb.cli.main import main
+from rmnb.errors import InputError
+from rmnb.findings.align import load_scores
+from rmnb.scoring import store
+from rmnb.scoring.scanning import scan_part
+
+QUESTION = "What is best?"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
+
+
+def write_panel(file, *directories, **more):
+    """A panel's YAML, its scores beside it."""
+    models = [{"name": each.name, "source": str(each), **more} for each in directories]
+    prompts = [{"key": "best", "text": QUESTION, "framing": "positive"}]
+    described = {"name": file.stem, "title": "Tiny", "scores": "scores", "models": models, "prompts": prompts}
+    file.write_text(json.dumps(described))
+    return file
+
+
+def scan(panel, model):
+    """Scan a model into its panel's store."""
+    panel = rmnb.load_panel(panel)
+    found = rmnb.scan_vocabulary(rmnb.load_reward_model(model, panel=panel, device="cpu"), panel.prompt("best"))
+    return store.write_scores(panel, found, found.attrs["provenance"])
+
+
+def command(monkeypatch, capsys, *words) -> tuple[int, str]:
+    monkeypatch.setattr(sys, "argv", ["rmnb", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code, capsys.readouterr().err
+
+
+def trained_on(directory):
+    file = directory / "model.safetensors"
+    tensors = load_file(file)
+    save_file(tensors | {"score.weight": 2 * tensors["score.weight"]}, file, metadata={"format": "pt"})
+
+
+def another_template(directory):
+    file = directory / "chat_template.jinja"
+    file.write_text(file.read_text() + " ")
+
+
+def another_tokenizer(directory):
+    file = directory / "tokenizer.json"
+    file.write_text(file.read_text() + "\n")
+
+
+CHANGES = {"weights": trained_on, "chat template": another_template, "tokenizer": another_tokenizer}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_has_changed_since_a_scan_is_said_by_whoever_reads_or_repeats_it(what, tmp_path, monkeypatch, capsys):
+    directory = write_decoder(tmp_path / "tiny", rows=400)
+    panel = write_panel(tmp_path / "mine.yml", directory)
+    file = scan(panel, "tiny")
+    assert len(load_scores(panel, "best")) > 100
+    rm = rmnb.load_reward_model(directory, device="cpu")
+    scan_part(rm, QUESTION, tmp_path / "part.parquet", 1, 1)
+    CHANGES[what](directory)
+    with pytest.raises(InputError, match=rf"^{file} is not what the panel asks for: it differs in {what}: scan again$"):
+        load_scores(panel, "best")
+    code, said = command(monkeypatch, capsys, "scan", "tiny", "--panel", panel, "--prompt", "best")
+    assert code == 2 and f"{file} holds another scan (it differs in {what}): " in said and said.count("rmnb: ") == 1, (
+        said
+    )
+    with pytest.raises(InputError, match=r"holds a scan that differs in (weights|template|tokenizer)_sha256|conversat"):
+        scan_part(rmnb.load_reward_model(directory, device="cpu"), QUESTION, tmp_path / "part.parquet", 1, 1)
+
+
+def test_another_reading_or_a_template_of_the_panel_makes_scores_stale_and_older_files_are_read(tmp_path, directory):
+    panel = write_panel(tmp_path / "mine.yml", directory)
+    name = directory.name
+    file = scan(panel, name)
+    for key, value, words in (
+        ("read", "last", "the place that is read"),
+        ("template", TEMPLATE + " ", "chat template"),
+    ):
+        with pytest.raises(InputError, match=rf"differs in {words}: scan again"):
+            store.read_scores(write_panel(tmp_path / "mine.yml", directory, **{key: value}), name, "best")
+    frame, provenance = store.read_table(file)
+    old = ("read", "read_token", "read_offset", "template_sha256", "tokenizer_sha256", "head")
+    store.write_table(file, frame, {key: value for key, value in provenance.items() if key not in old})
+    assert len(store.read_scores(write_panel(tmp_path / "mine.yml", directory, read="last"), name, "best")) == 400
+
+
+def test_models_of_one_tokenizer_whose_embeddings_are_padded_differently_share_a_panel(tmp_path):
+    sizes = {"small": 400, "large": 448}
+    panel = write_panel(tmp_path / "mine.yml", *(write_decoder(tmp_path / name, rows=n) for name, n in sizes.items()))
+    for name in sizes:
+        scan(panel, name)
+    assert {name: len(store.read_scores(panel, name, "best")) for name in sizes} == sizes
+    both = load_scores(panel, "best")
+    assert list(both) == list(sizes) and np.isfinite(both.to_numpy()).all()
+
+
+def test_scores_lie_beside_the_panels_file_or_at_home(tmp_path, directory, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    panel = write_panel(tmp_path / "mine.yml", directory)
+    assert store.store_directory(rmnb.load_panel(panel)) == tmp_path / "scores"
+    panel.write_text(panel.read_text().replace('"scores": "scores"', '"scores": "~/x"'))
+    assert store.store_directory(rmnb.load_panel(panel)) == tmp_path / "home" / "x"
+    assert store.store_directory(rmnb.load_panel("demo")).parts[-2:] == ("demo", "scores")
+
+
+def test_a_panel_scanned_in_another_number_format_is_read_with_a_word(tmp_path, directory, caplog):
+    panel = write_panel(tmp_path / "mine.yml", directory)
+    scan(panel, directory.name)
+    changed = write_panel(tmp_path / "mine.yml", directory, dtype="bfloat16")
+    for _ in range(2):
+        store.read_scores(changed, directory.name, "best")
+    assert [text for text in caplog.messages if "was scanned in float32, the panel says bfloat16" in text] == [
+        f"mine: {directory.name} was scanned in float32, the panel says bfloat16"
+    ]
