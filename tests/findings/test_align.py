@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmnb.errors import InputError
-from rmnb.findings.align import align, load_scores, word_scores
+from rmnb.findings.align import align, available_scans, load_scores, word_scores
 from rmnb.panels import ModelSpec, Panel, PromptSpec
 from rmnb.scoring.store import write_scores
 
@@ -99,9 +99,18 @@ def test_a_panels_scores_are_read_in_its_order(tmp_path, monkeypatch):
     prompt = PromptSpec(key="greatest", text="What is greatest?", framing="positive")
     panel = Panel(name="pair", title="Pair", models=models, prompts=(prompt,))
     for name, table in (("a", A), ("b", B)):
-        provenance = {"model": name, "prompt": prompt.text, "prompt_key": prompt.key, "protocol": "exact"}
+        provenance = {
+            "model": name,
+            "prompt": prompt.text,
+            "prompt_key": prompt.key,
+            "protocol": "exact",
+            "dtype": "float32",
+        }
         write_scores(panel, table, {**provenance, "tokenizer_sha256": name * 64})
     pd.testing.assert_frame_equal(load_scores(panel, "greatest"), align({"b": B, "a": A}), check_dtype=False)
     assert load_scores(panel, "greatest", how="word").loc["love"].tolist() == [-3.0, 2.0]
     with pytest.raises(InputError, match=r"no scores of b for prompt greatest .published."):
         load_scores(panel, "greatest", protocol="published")
+    assert (
+        list(available_scans(panel, "greatest")) == ["b", "a"] and available_scans(panel, "greatest", "published") == {}
+    )

@@ -7,7 +7,6 @@ import pytest
 from rmnb import stats
 from rmnb.errors import InputError
 from rmnb.findings import asymmetry, scan_tables
-from rmnb.findings.results import Results
 from rmnb.panels import Panel
 from rmnb.truth import planted
 
@@ -44,17 +43,41 @@ def test_place_entropy_does_not_depend_on_how_many_words_there_are():
     assert np.mean([one.value for one in together]) == pytest.approx(truth, abs=0.01)
 
 
+FRAMING: dict = {"greatest": "positive", "worst": "negative"}
+
+
 def test_planted_slopes_come_back_under_either_framing():
-    prompts: dict = {"greatest": "positive", "worst": "negative"}
-    tables = asymmetry.planted_tables(prompts, [f"model {i}" for i in range(6)], seed=3)
-    results = Results("asymmetry", "planted")
-    asymmetry.add_slopes(results, "planted", tables, list(prompts))
-    found = results.frame().query("model == ''").set_index(["prompt", "statistic"])["value"]
-    truth = asymmetry.PLANTED
-    for prompt, sign in (("greatest", 1), ("worst", truth.negative_framing)):
-        assert found[prompt, "slope_positive"] == pytest.approx(sign * truth.valence_positive, abs=0.05)
-        assert found[prompt, "slope_negative"] == pytest.approx(sign * truth.valence_negative, abs=0.05)
-    assert len(results.frame()) == 2 * 3 * 7
+    rows = asymmetry.measure_planted(FRAMING, [f"model {i}" for i in range(6)], seed=3).query("model == ''")
+    found = rows[rows["other"] == ""].set_index(["prompt", "statistic"])["value"]
+    truth = rows[rows["statistic"] == "planted_effect"]
+    assert len(truth) == 4
+    for row in truth.itertuples():
+        assert found[row.prompt, row.other] == pytest.approx(row.value, abs=0.05)
+
+
+def test_one_door_for_a_panel_one_model_and_released_scores():
+    tables = asymmetry.planted_tables(FRAMING, ["a", "b"], seed=3)
+    rows = asymmetry.measure(tables, seeds=[("a", "b")], n_boot=5)
+    alone = asymmetry.measure({"a": tables["a"]}, n_boot=5, source="released", protocol="published")
+    assert (alone["source"] == "released").all() and (alone["protocol"] == "published").all()
+    assert {f"seed_tau_{end}" for end in ("top", "bottom")} == set(rows["statistic"]) - set(alone["statistic"])
+    key = ["statistic", "prompt", "other"]
+    one = rows.query("model == 'a' and other != 'b'").set_index(key)["value"]
+    assert one.equals(alone.query("model == 'a'").set_index(key)["value"])
+    # The mean over models is over words where there is one model alone.
+    mean = alone[(alone["model"] == "") & (alone["statistic"] == "slope_difference")].iloc[0]
+    assert (mean["ci_low"], mean["n"]) == tuple(
+        alone.query("model == 'a' and statistic == 'slope_difference'")[["ci_low", "n"]].iloc[0]
+    )
+
+
+def test_the_curve_begins_with_the_headline_and_counts_what_there_is():
+    tables = asymmetry.planted_tables({"greatest": "positive"}, ["a", "b"], seed=3)
+    curve = asymmetry.specifications(tables, {})
+    assert set(curve["protocol"]) == {"exact"} and len(curve) == 4 * 2 * 2 * 2
+    headline = curve[curve["headline"]].iloc[0]
+    rows = asymmetry.measure_slopes(tables).query("model == '' and statistic == 'slope_difference_standardised'")
+    assert headline["value"] == pytest.approx(rows["value"].iloc[0], abs=1e-12)
 
 
 def test_ranks_take_away_an_asymmetry_that_is_only_one_of_scale():
@@ -65,13 +88,14 @@ def test_ranks_take_away_an_asymmetry_that_is_only_one_of_scale():
     table = scan_tables.as_table({"greatest": scan.assign(score=np.exp(scan["score"]))})
     lexicon = scan_tables.afinn()
     words = scan_tables.rated(scan_tables.on_scale(table, ["greatest"], "score"), "greatest", lexicon)
-    assert asymmetry.slopes(words).difference.ci_low > 0
+    assert asymmetry.slopes(words)["difference"].ci_low > 0
     symmetric = scan_tables.as_table({"greatest": scan})
     for one in (table, symmetric):
         ranked = scan_tables.rated(scan_tables.on_scale(one, ["greatest"], "rank"), "greatest", lexicon)
-        assert asymmetry.agreement(ranked).positive.value == pytest.approx(asymmetry.agreement(words).positive.value)
-    levels = asymmetry.by_level(words).set_index("level")
-    assert levels.loc[3, "spread"] > 2 * levels.loc[-3, "spread"]
+        found, expected = (asymmetry.agreement(one)["positive"].value for one in (ranked, words))
+        assert found == pytest.approx(expected)
+    levels = asymmetry.by_level(words)
+    assert levels[3]["spread"].value > 2 * levels[-3]["spread"].value
 
 
 def test_frequency_that_goes_with_valence_is_held_constant():
@@ -81,9 +105,9 @@ def test_frequency_that_goes_with_valence_is_held_constant():
         scan_tables.as_table({"g": planted.planted_scan(vocabulary, effects)}), "g", scan_tables.afinn()
     )
     free, held = asymmetry.slopes(words), asymmetry.slopes(words, hold_frequency=True)
-    assert asymmetry.slope_difference(words, True) == pytest.approx(held.difference.value, abs=1e-9)
-    assert abs(held.difference.value) < 0.05 and held.positive.ci_low < 0.2 < held.positive.ci_high
-    assert abs(free.positive.value - 0.2) > abs(held.positive.value - 0.2)
+    assert asymmetry.slope_difference(words, True) == pytest.approx(held["difference"].value, abs=1e-9)
+    assert abs(held["difference"].value) < 0.05 and held["positive"].ci_low < 0.2 < held["positive"].ci_high
+    assert abs(free["positive"].value - 0.2) > abs(held["positive"].value - 0.2)
 
 
 @pytest.mark.parametrize(
