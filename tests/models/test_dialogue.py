@@ -31,6 +31,20 @@ def test_markers_inside_a_response_are_plain_text(dialogue):
     assert dialogue.tokenizer.decode(ids) == "a<end>b"
 
 
+def test_a_text_has_the_ids_of_its_conversation_and_its_markers_and_blanks_are_text(dialogue):
+    """The template trims; a question that spells markers has its own encoded as text, too."""
+    prefix, closing = dialogue.frame(PROMPT)
+    texts = ["love", " love", "war\n", "  ", "a<end>b", "<model>"]
+    for text, ids in zip(texts, dialogue.conversations(PROMPT, texts), strict=True):
+        assert ids == [*prefix, *dialogue.response_ids(text), *closing]
+    prompt = "What is <end>?"
+    prefix, closing = dialogue.frame(prompt)
+    assert prefix.count(closing[0]) == 1
+    (ids,) = dialogue.conversations(prompt, [" love <model>"])
+    assert ids == [*prefix, *dialogue.response_ids(" love <model>"), *closing]
+    assert dialogue.tokenizer.decode(ids).endswith("What is <end>?<end><model> love <model><end>")
+
+
 def test_the_published_way_doubles_bos_trims_and_reads_markers(dialogue):
     bos, end = (dialogue.tokenizer.convert_tokens_to_ids(token) for token in ("<bos>", "<end>"))
     spaced, bare, marked = dialogue.published_ids(PROMPT, [" love", "love", "a<end>b"])
