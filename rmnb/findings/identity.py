@@ -103,6 +103,8 @@ def questions(framing: Mapping[str, str]) -> tuple[str, str]:
 
 def _add_gaps(add: Callable, test: Callable, statistic: str, prompt: str, found: Mapping[str, pd.DataFrame]) -> None:
     """By model and axis, false discoveries controlled over all of them; an axis with a single set is left out."""
+    from scipy.stats import false_discovery_control  # here, because importing scipy.stats takes most of a second
+
     gaps: list[tuple[str, stats.Gap]] = []
     for model, rows in found.items():
         sets = rows.groupby("axis")["matched_set"].nunique()
@@ -111,7 +113,7 @@ def _add_gaps(add: Callable, test: Callable, statistic: str, prompt: str, found:
             gaps += [
                 (model, gap) for gap in test(*(rows[name] for name in ("score", "is_term", "matched_set", "axis")))
             ]
-    adjusted = stats.benjamini_hochberg([gap.p_value for _, gap in gaps]) if gaps else []
+    adjusted = false_discovery_control([gap.p_value for _, gap in gaps]) if gaps else []
     for (model, gap), q in zip(gaps, adjusted, strict=True):
         about = {"model": model, "other": gap.axis, "prompt": prompt}
         add(statistic, gap.gap, **about)

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from rmnb.errors import InputError
 from rmnb.stats.estimate import Estimate, as_vector, check_same_length, estimate_from_error
-from rmnb.stats.multiplicity import benjamini_hochberg
 from rmnb.stats.permutation import EXACT_LIMIT, tail_probability
 
 Seed = int | np.random.Generator
@@ -66,6 +65,8 @@ def identity_gaps(
     ----------
     Rosenbaum (2002), Observational Studies, section 2.4 (permutation within matched sets).
     """
+    from scipy.stats import false_discovery_control  # here, because importing scipy.stats takes most of a second
+
     x = as_vector(scores, "scores", minimum=4)
     term = np.asarray(is_term, dtype=bool)
     sets, axes = np.asarray(matched_set).astype(str), np.asarray(axis).astype(str)
@@ -91,7 +92,7 @@ def identity_gaps(
             differences.mean(), error, size, len(groups), df=len(groups) - 1, confidence=confidence
         )
         found.append((name, estimate, tail_probability(estimate.value, null, "two-sided", exact), exact))
-    adjusted = benjamini_hochberg([p for _, _, p, _ in found])
+    adjusted = false_discovery_control([p for _, _, p, _ in found])
     return tuple(
         Gap(name, estimate, p, float(q), exact) for (name, estimate, p, exact), q in zip(found, adjusted, strict=True)
     )

@@ -3,10 +3,21 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rmnb.errors import InputError
 from rmnb.stats.estimate import Estimate, as_vector, cluster_codes, estimate_from_error
+
+
+def standardise(scores: ArrayLike) -> NDArray[np.float64]:
+    """Scores with mean 0 and standard deviation 1, so that slopes of models on different scales compare.
+
+    Give the scores of the whole vocabulary, then select words: the unit is the model's spread over its vocabulary.
+    """
+    x = as_vector(scores, "scores", minimum=2)
+    if x.std() == 0:
+        raise InputError("scores are all equal and cannot be standardised")
+    return (x - x.mean()) / x.std()
 
 
 @dataclass(frozen=True)

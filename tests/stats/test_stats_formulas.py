@@ -3,21 +3,26 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
+import statsmodels.formula.api as smf
+from scipy.stats import false_discovery_control
 
 from rmnb import stats
 from rmnb.errors import InputError
 
 
 @pytest.fixture(scope="module")
-def words():
-    """Tokens that spell 200 words, several each: codes, valence, log frequency, score."""
+def words() -> pd.DataFrame:
+    """Tokens that spell 200 words, several each: word, valence, log frequency, kind, score."""
     rng = np.random.default_rng(0)
     word = rng.integers(0, 200, size=700)
     valence = rng.integers(-5, 6, size=200)[word].astype(float)
     frequency = rng.normal(size=200)[word]
     own = rng.normal(size=200)[word]
-    return word, valence, frequency, 1 + 0.5 * valence + 0.2 * frequency + own + 0.3 * rng.normal(size=700)
+    score = 1 + 0.5 * valence + 0.2 * frequency + own + 0.3 * rng.normal(size=700)
+    kind = np.where(frequency + rng.normal(size=700) > 0, "word_start", "word_continuation")
+    return pd.DataFrame({"word": word, "valence": valence, "frequency": frequency, "kind": kind, "score": score})
 
 
 def sandwich(design, y, clusters):
@@ -31,50 +36,40 @@ def sandwich(design, y, clusters):
 
 
 def test_clustered_errors_equal_the_sandwich(words):
-    word, valence, frequency, score = words
-    fit = stats.least_squares(score, {"valence": valence, "frequency": frequency}, word)
-    design = np.column_stack([np.ones_like(score), valence, frequency])
+    fit = stats.ols("score ~ valence + frequency", words, clusters="word")
+    score = words["score"].to_numpy()
+    design = np.column_stack([np.ones_like(score), words["valence"], words["frequency"]])
     assert fit.coefficients == pytest.approx(np.linalg.lstsq(design, score, rcond=None)[0])
-    assert fit.covariance == pytest.approx(sandwich(design, score, word), rel=1e-8)
-    assert (fit.n, fit.n_clusters, fit.df) == (700, len(np.unique(word)), len(np.unique(word)) - 1)
+    assert fit.covariance == pytest.approx(sandwich(design, score, words["word"].to_numpy()), rel=1e-8)
+    assert (fit.n, fit.n_clusters, set(fit.df)) == (700, words["word"].nunique(), {words["word"].nunique() - 1})
 
 
-def test_slopes_by_valence_are_two_separate_regressions(words):
-    word, valence, _, score = words
-    slopes = stats.valence_slopes(score, valence, word)
-    for half, estimate in ((valence > 0, slopes.positive), (valence <= 0, slopes.negative)):
-        assert estimate.value == pytest.approx(np.polyfit(valence[half], score[half], 1)[0])
-    assert slopes.difference.value == pytest.approx(slopes.positive.value - slopes.negative.value)
-    # Halves share no word, so their errors add up.
-    error = np.hypot(slopes.positive.standard_error, slopes.negative.standard_error)
-    assert slopes.difference.standard_error == pytest.approx(error)
+def test_without_clusters_errors_are_those_of_white(words):
+    fit = stats.ols("score ~ valence", words)
+    plain = smf.ols("score ~ valence", words).fit(cov_type="HC1")
+    assert fit.covariance == pytest.approx(plain.cov_params().to_numpy(), rel=1e-10)
 
 
 def test_a_copy_of_every_token_adds_no_evidence(words):
-    word, valence, frequency, score = words
-    twice = [np.tile(values, 2) for values in (score, frequency, valence, word)]
-    once = stats.frequency_slope(score, frequency, {"valence": valence}, word)
-    doubled = stats.frequency_slope(twice[0], twice[1], {"valence": twice[2]}, twice[3])
+    once = stats.ols("score ~ frequency + valence", words, clusters="word")["frequency"]
+    twice = pd.concat([words, words])
+    doubled = stats.ols("score ~ frequency + valence", twice, clusters="word")["frequency"]
     assert doubled.standard_error == pytest.approx(once.standard_error, rel=0.01)
-    naive = stats.frequency_slope(twice[0], twice[1], {"valence": twice[2]})
-    assert naive.standard_error < 0.75 * once.standard_error
+    assert stats.ols("score ~ frequency + valence", twice)["frequency"].standard_error < 0.75 * once.standard_error
 
 
-def test_frequency_slope_with_kinds_is_unmoved_by_a_shift_of_one_kind(words):
-    word, valence, frequency, score = words
-    kind = np.where(frequency + np.random.default_rng(1).normal(size=700) > 0, "word_start", "word_continuation")
-    shifted = score + 3 * (kind == "word_start")
-    controls = {"valence": valence, **stats.indicators(kind)}
-    before = stats.frequency_slope(score, frequency, controls, word)
-    after = stats.frequency_slope(shifted, frequency, controls, word)
-    assert after.value == pytest.approx(before.value)
-    assert stats.frequency_slope(shifted, frequency, {"valence": valence}, word).value > after.value + 0.5
+def test_a_slope_with_kinds_is_unmoved_by_a_shift_of_one_kind(words):
+    shifted = words.assign(score=words["score"] + 3 * (words["kind"] == "word_start"))
+    held = "score ~ frequency + valence + kind"
+    before, after = (stats.ols(held, rows, clusters="word")["frequency"].value for rows in (words, shifted))
+    assert after == pytest.approx(before)
+    assert stats.ols("score ~ frequency + valence", shifted, clusters="word")["frequency"].value > after + 0.5
 
 
 def test_standardised_scores_do_not_know_their_unit(words):
-    word, valence, _, score = words
-    one, other = (stats.valence_slopes(stats.standardise(s), valence, word) for s in (score, 300 * score - 30))
-    assert one.positive.value == pytest.approx(other.positive.value)
+    scales = (words["score"], 300 * words["score"] - 30)
+    one, other = (stats.ols("score ~ valence", words.assign(score=stats.standardise(s)))["valence"] for s in scales)
+    assert one.value == pytest.approx(other.value)
 
 
 def medians(rng, effect=0.0, slope_sd=0.0, n_prompts=6):
@@ -87,14 +82,18 @@ def medians(rng, effect=0.0, slope_sd=0.0, n_prompts=6):
     y = 100 + 8 * rng.normal(size=10)[model] + slope_sd * rng.normal(size=10)[model] * category * framing
     y = y + effect * three_way + 5 * rng.normal(size=len(model))
     labels = {"base": base, "category": np.array(["agency", "communion"])[category], "framing": framing}
-    return y, labels, model
+    return pd.DataFrame({"y": y, "model": model, **labels})
+
+
+FACTORIAL = "y ~ base * category * C(framing)"
+HIGHEST = "base[T.Llama]:category[T.communion]:C(framing)[T.1]"
 
 
 def test_mixed_model_equals_its_closed_form_on_balanced_data():
-    y, labels, model = medians(np.random.default_rng(3), effect=6)
-    columns = stats.factorial(**labels)
-    fit = stats.mixed_model(y, columns, model)
-    design = np.column_stack([np.ones_like(y), *columns.values()])
+    rows = medians(np.random.default_rng(3), effect=6)
+    fit = stats.mixed(FACTORIAL, rows, groups="model")
+    y, model = rows["y"].to_numpy(), rows["model"].to_numpy()
+    design = smf.ols(FACTORIAL, rows).exog
     # A balanced design: generalised least squares is least squares, and its within part is that of fixed intercepts.
     assert fit.coefficients == pytest.approx(np.linalg.lstsq(design, y, rcond=None)[0], abs=1e-6)
     dummies = np.column_stack([design[:, 2:], np.eye(10)[model]])
@@ -106,29 +105,27 @@ def test_mixed_model_equals_its_closed_form_on_balanced_data():
     between = np.sum((cells - base_means) ** 2) / 8
     assert fit.group_covariance[0, 0] == pytest.approx(between - residual_variance / 24, rel=1e-2)
     assert fit.converged
-    assert fit.names[-1] == "base[Llama] x category[communion] x framing[1]"
+    assert fit.names[-1] == HIGHEST
     # nlme's degrees of freedom: 240 rows, 10 models, 6 columns that vary within a model.
     assert fit.df.tolist() == [224, 8, 224, 224, 224, 224, 224, 224]
 
 
 def test_mixed_model_does_not_depend_on_the_unit():
-    y, labels, model = medians(np.random.default_rng(4), effect=6)
-    columns = stats.factorial(**labels)
-    name = list(columns)[-1]
-    small, large = (stats.mixed_model(y * unit, columns, model)[name] for unit in (1e-3, 1e3))
+    rows = medians(np.random.default_rng(4), effect=6)
+    small, large = (
+        stats.mixed(FACTORIAL, rows.assign(y=rows["y"] * unit), groups="model")[HIGHEST] for unit in (1e-3, 1e3)
+    )
     assert large.value == pytest.approx(1e6 * small.value, rel=1e-4)
     assert large.standard_error == pytest.approx(1e6 * small.standard_error, rel=1e-3)
 
 
 def test_random_slopes_widen_what_prompts_make_too_narrow():
-    y, labels, model = medians(np.random.default_rng(5), slope_sd=10, n_prompts=27)
-    columns = stats.factorial(**labels)
-    name = list(columns)[-1]
-    columns = {**columns, "communion in framing 1": columns["category[communion] x framing[1]"]}
-    columns.pop("category[communion] x framing[1]")
-    naive = stats.mixed_model(y, columns, model)
-    honest = stats.mixed_model(y, columns, model, random_slopes=["communion in framing 1"])
-    assert honest[name].standard_error > 2 * naive[name].standard_error
+    rows = medians(np.random.default_rng(5), slope_sd=10, n_prompts=27)
+    rows["asked"] = (rows["category"] == "communion") * rows["framing"]
+    formula = "y ~ base * category + base * C(framing) + asked + asked:base"
+    naive = stats.mixed(formula, rows, groups="model")["asked:base[T.Llama]"]
+    honest = stats.mixed(formula, rows, groups="model", random="~ asked")["asked:base[T.Llama]"]
+    assert honest.standard_error > 2 * naive.standard_error
 
 
 def test_mean_over_models_is_students_interval():
@@ -171,19 +168,23 @@ def test_axes_are_adjusted_together():
     axis = np.repeat(["religion", "gender", "age"], 40)
     gaps = stats.identity_gaps(rng.normal(size=120) - 2 * term * (axis == "gender"), term, sets, axis)
     assert [gap.axis for gap in gaps] == ["religion", "gender", "age"]
-    assert [gap.p_adjusted for gap in gaps] == pytest.approx(stats.benjamini_hochberg([gap.p_value for gap in gaps]))
+    assert [gap.p_adjusted for gap in gaps] == pytest.approx(false_discovery_control([gap.p_value for gap in gaps]))
     assert gaps[1].p_adjusted < 0.001 < min(gaps[0].p_adjusted, gaps[2].p_adjusted)
+
+
+FOUR = pd.DataFrame({"y": [1, 2, 3, 4], "a": [1, 2, 3, 5], "b": [2, 4, 6, 10], "w": list("xxyy")})
+FOUR["gap"] = [1, 2, np.nan, 4]
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: stats.valence_slopes([1, 2, 3], [1, 2, 3]), "two at or below zero"),
-        (lambda: stats.least_squares([1, 2, 3, 4], {"a": [1, 2, 3, 5], "b": [2, 4, 6, 10]}), "determine one another"),
-        (lambda: stats.least_squares([1, 2, 3, 4], {"a": [1, 2, 3, 5]}, ["x", "x", "y", "y"]), "2 clusters"),
-        (lambda: stats.least_squares([1, 2, 3, 4], {"a": [1, 2, 3, 5]})["slope"], "no coefficient slope"),
-        (lambda: stats.mixed_model([1, 2, 3], {}, ["m", "m", "m"]), "two groups"),
-        (lambda: stats.factorial(base=["Gemma", "Gemma"]), "one level only"),
+        (lambda: stats.ols("y ~ a + b", FOUR), "determine one another"),
+        (lambda: stats.ols("y ~ a", FOUR, clusters="w"), "2 clusters"),
+        (lambda: stats.ols("y ~ a", FOUR)["slope"], "no coefficient slope"),
+        (lambda: stats.ols("y ~ gap", FOUR), r"gap in row 2 is nan \(1 such values\)"),
+        (lambda: stats.ols("y ~ q", FOUR), "name 'q' is not defined"),
+        (lambda: stats.mixed("y ~ a", FOUR.assign(w="m"), groups="w"), "two groups"),
         (lambda: stats.identity_gaps([1, 2, 3, 4], [1, 1, 0, 1], ["s", "s", "t", "t"], ["a"] * 4), "'s' needs both"),
         (lambda: stats.identity_gaps([1, 2, 3, 4], [1, 0, 0, 1], ["s", "s", "t", "t"], list("aabc")), "two axes"),
         (lambda: stats.standardise([2.0, 2.0]), "all equal"),
