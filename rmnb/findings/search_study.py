@@ -15,17 +15,8 @@ from tqdm import tqdm
 from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import part_sha256
 from rmnb.errors import InputError
-from rmnb.findings.sequences import (
-    DIRECTIONS,
-    PROMPT,
-    by_length,
-    leads_its_base,
-    natural_path,
-    results,
-    search_path,
-    single_path,
-    transfer_path,
-)
+from rmnb.findings.search_files import by_length, leads_its_base, results, search_path, table_path
+from rmnb.findings.sequences import DIRECTIONS, PROMPT
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import Panel, load_panel
 from rmnb.scoring.engine import load_reward_model
@@ -85,9 +76,9 @@ def search_model(rm: RewardModel, panel: Panel) -> None:
         path = search_path(panel, rm.name, config)
         if not path.exists():
             search(known, config, output=path, progress=True)
-    if not single_path(panel, rm.name).exists():
+    if not table_path(panel, rm.name, "single").exists():
         reached = _single_tokens(known)
-        write_table(single_path(panel, rm.name), reached, _provenance(rm, panel))
+        write_table(table_path(panel, rm.name, "single"), reached, _provenance(rm, panel))
 
 
 def _single_tokens(known: ScannedTokens) -> pd.DataFrame:
@@ -111,7 +102,9 @@ def score_transfer(rm: RewardModel, panel: Panel) -> None:
     texts = found["text"].tolist()
     table = found[["model", "direction", "length"]].rename(columns={"model": "origin"})
     table["reward"] = rm.score(panel.prompt(PROMPT).text, texts)
-    write_table(transfer_path(panel, rm.name), table, {**_provenance(rm, panel), "texts_sha256": part_sha256(texts)})
+    write_table(
+        table_path(panel, rm.name, "transfer"), table, {**_provenance(rm, panel), "texts_sha256": part_sha256(texts)}
+    )
 
 
 def score_natural(rm: RewardModel, panel: Panel) -> None:
@@ -119,7 +112,7 @@ def score_natural(rm: RewardModel, panel: Panel) -> None:
 
     The file holds no text: a row a response, by its pair's place among the recipe ``mixed``'s held-out pairs.
     """
-    path = natural_path(panel, rm.name)
+    path = table_path(panel, rm.name, "natural")
     if path.exists():
         return
     recipe = load_recipe("mixed").model_copy(update={"things": None, "mismatched": None})

@@ -1,132 +1,155 @@
-"""What searches found, read for the chapter on sequences: rewards by length, methods compared, transfer, natural text.
+"""What searches found: rewards by length, methods compared, transfer, natural text.
 
-Rewards are shown in standard deviations of the model's scan of single tokens, from its mean: two models' rewards share
+Rewards are in standard deviations (z) of the model's scan of single tokens, from its mean: two models' rewards share
 neither zero nor unit.
 """
 
-import re
-from pathlib import Path
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 from scipy.special import betaincinv
 
-from rmnb.data.text_lists import part_sha256
-from rmnb.errors import InputError
-from rmnb.panels import Panel
-from rmnb.scoring.store import read_scores, read_table, store_directory
-from rmnb.search.config import SearchConfig
-from rmnb.search.result import SearchResult, read_result
-from rmnb.stats import mean_over_models
-from rmnb.stats.estimate import Estimate
+from rmnb import stats
+from rmnb.findings.results import Results
+from rmnb.stats import Estimate
 
 PROMPT = "greatest"
 DIRECTIONS = ("max", "min")
-_NAME = re.compile(r"(max|min)-(\d+)-(\w+)-(\d+)\.json")
+SPECIFICATIONS = {
+    "against": ["random", "exhaustive", "beam"],
+    "direction": ["both", *DIRECTIONS],
+    "budget": ["all", "half", "an eighth"],
+}
+_SHARES = {"all": 1.0, "half": 0.5, "an eighth": 0.125}
+_RUN = ["model", "direction", "method", "seed"]
 
 
-def sequences_directory(panel: Panel) -> Path:
-    """Where a panel's searches are kept, beside its scores."""
-    return store_directory(panel).parent / "sequences"
+@dataclass(frozen=True)
+class Searches:
+    """What was found in some models; every frame may be empty.
+
+    Attributes
+    ----------
+    lengths : DataFrame
+        What was found at each length, at one token the scan's best that survives as text, else by GCG from seed 0:
+        model, direction (max, min), length (int), reward (the model's units), z, scored (sequences, int), text.
+    courses : DataFrame
+        The best so far after so many sequences, where several methods were compared: model, direction, method, seed,
+        scored (int), z: in the direction sought, so that more is better for both.
+    single : DataFrame
+        Searches for one token from chance beginnings: model, direction, width (candidates a step), seed, scored,
+        token_id, rank (int, 1 is best), share (rank over the size of the vocabulary).
+    transfer : DataFrame
+        What each model's finds are worth to every model: origin, direction, length, judge, z.
+    natural : DataFrame
+        Rewards of held-out responses: model, source, side (chosen, rejected), own (as the answer to the response's own
+        prompt) and scanned (to the scan's prompt), both in z.
+    scans : dict of str to ndarray
+        By model the rewards of all single tokens.
+    """
+
+    lengths: pd.DataFrame
+    courses: pd.DataFrame = field(default_factory=pd.DataFrame)
+    single: pd.DataFrame = field(default_factory=pd.DataFrame)
+    transfer: pd.DataFrame = field(default_factory=pd.DataFrame)
+    natural: pd.DataFrame = field(default_factory=pd.DataFrame)
+    scans: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-def search_path(panel: Panel, model: str, config: SearchConfig) -> Path:
-    """The file of one search, named by what distinguishes it."""
-    name = f"{config.direction}-{config.length:02d}-{config.method}-{config.seed}.json"
-    return sequences_directory(panel) / model / name
+def measure(
+    found: Searches,
+    panel: str = "",
+    source: str = "panel",
+    prompt: str = PROMPT,
+    protocol: str = "exact",
+    n_boot: int = 200,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Everything that is measured of searches.
 
-
-def single_path(panel: Panel, model: str) -> Path:
-    """The file of searches for one token from chance beginnings."""
-    return sequences_directory(panel) / model / "single.parquet"
-
-
-def natural_path(panel: Panel, model: str) -> Path:
-    """The file of a model's rewards of held-out responses."""
-    return sequences_directory(panel) / model / "natural.parquet"
-
-
-def transfer_path(panel: Panel, model: str) -> Path:
-    """The file of a model's rewards of what was found in every model."""
-    return sequences_directory(panel) / model / "transfer.parquet"
-
-
-def leads_its_base(panel: Panel, model: str) -> bool:
-    """Whether a model is the first of its base in the panel: methods are compared on those."""
-    spec = panel.model(model)
-    return model == next(other.name for other in panel.models if (other.base, other.family) == (spec.base, spec.family))
-
-
-def scale(panel: Panel, model: str) -> tuple[float, float]:
-    """Mean and standard deviation of a model's scan of single tokens."""
-    scores = read_scores(panel, model, PROMPT)["score"].to_numpy(np.float64)
-    return float(scores.mean()), float(scores.std())
-
-
-def results(panel: Panel, model: str) -> dict[tuple[str, int, str, int], SearchResult]:
-    """A model's searches by direction, length, method and seed; empty where none has been run."""
-    found = {}
-    for path in sorted((sequences_directory(panel) / model).glob("*.json")):
-        if match := _NAME.fullmatch(path.name):
-            direction, length, method, seed = match.groups()
-            found[direction, int(length), method, int(seed)] = read_result(path)
-    return found
-
-
-def by_length(panel: Panel) -> pd.DataFrame:
-    """What was found at each length: at one token the scan's best that survives as text, else by GCG from seed 0.
+    Parameters
+    ----------
+    found
+        Of `rmnb.findings.search_files.load_searches`, or your own frames.
+    n_boot, seed
+        Of the bootstrap of natural_z.
 
     Returns
     -------
     DataFrame
-        model, direction, length (int), reward (the model's units), z (standard deviations of the scan from its mean),
-        scored (sequences, int), text.
+        Rows of the results table: sequence_z, sequence_gain (over models, of two or more), best_of_random,
+        single_token_found, search_reached, transfer_z, natural_z, natural_beyond; those whose frames are not empty.
     """
-    rows = []
-    for model in panel.model_names:
-        found = results(panel, model)
-        mean, deviation = scale(panel, model) if found else (0.0, 1.0)
-        for (direction, length, method, seed), result in found.items():
-            if seed == 0 and method == ("exhaustive" if length == 1 else "gcg"):
-                reward = float(result.best["reward"])
-                z = (reward - mean) / deviation
-                rows.append((model, direction, length, reward, z, result.scored, str(result.best["text"])))
-    columns = ["model", "direction", "length", "reward", "z", "scored", "text"]
-    return pd.DataFrame(rows, columns=columns).sort_values(["model", "direction", "length"], ignore_index=True)
+    results = Results("sequences", panel)
+
+    def add(statistic: str, value, model: str = "", other: str = "", n: int | None = None) -> None:
+        results.add(source, statistic, value, model=model, other=other, n=n, prompt=prompt, protocol=protocol)
+
+    for model, scores in found.scans.items():
+        for direction in DIRECTIONS:
+            add("best_of_random", best_of_random(scores, 1000, direction), model, f"{direction} 1000")
+    for row in found.lengths.itertuples():
+        add("sequence_z", row.z, str(row.model), f"{row.direction} {row.length}")
+    for direction, of in gains(found.lengths).groupby("direction"):
+        if len(of) > 1:
+            add("sequence_gain", stats.mean_over_models(of["gain"].tolist()), "", f"{direction} {of['length'].iloc[0]}")
+    for (model, direction, width), of in _groups(found.single, ["model", "direction", "width"]):
+        add("single_token_found", (of["share"] <= 0.001).mean(), model, f"{direction} width {width}", len(of))
+    for (model, direction, method), of in _groups(reached(found.courses), _RUN[:3]):
+        add("search_reached", of["z"].mean(), model, f"{direction} {method}", len(of))
+    for row in judged(found.transfer).itertuples():
+        add("transfer_z", row.z, str(row.judge), f"{row.direction} {row.length} {row.origin}")
+    for (model,), of in _groups(found.natural, ["model"]):
+        add("natural_z", stats.bootstrap(np.median, of["own"].to_numpy(), n_draws=n_boot, seed=seed), model, "median")
+        mine = found.lengths.loc[found.lengths["model"] == model, "z"]
+        if len(mine):
+            add("natural_beyond", (of["own"] > mine.max()).mean(), model, "max", len(of))
+            add("natural_beyond", (of["own"] < mine.min()).mean(), model, "min", len(of))
+    return results.frame()
 
 
-def courses(panel: Panel) -> pd.DataFrame:
-    """How the methods get on: the best value after so many sequences.
+def measure_planted(tries: pd.DataFrame) -> pd.DataFrame:
+    """How often each method found the best sequence of planted rewards: rows optimum_found of the results table.
 
-    Returns
-    -------
-    DataFrame
-        model, direction, method, seed, scored (int), z: in the direction sought, so that more is better for both.
-        Only lengths at which a model was searched by several methods.
+    `tries` is what `rmnb.truth.sequences.try_methods` returns.
     """
+    results = Results("sequences", "planted")
+    for method, found in tries.groupby("method", sort=False)["found"]:
+        results.add("planted", "optimum_found", found.mean(), model=str(method), n=len(found))
+    return results.frame()
+
+
+def gains(lengths: pd.DataFrame) -> pd.DataFrame:
+    """How much farther than one token the longest sequences go, in the direction sought: direction, length, gain."""
     parts = []
-    for model in panel.model_names:
-        found = results(panel, model)
-        lengths = {length for _, length, method, _ in found if method == "random"}
-        mean, deviation = scale(panel, model) if lengths else (0.0, 1.0)
-        for (direction, length, method, seed), result in found.items():
-            if length in lengths:
-                sign = 1 if direction == "max" else -1
-                course = result.history.dropna(subset="best_reward")[["scored", "best_reward"]]
-                z = sign * (course["best_reward"].astype(float) - mean) / deviation
-                about = {"model": model, "direction": direction, "method": method, "seed": seed}
-                parts.append(pd.DataFrame({**about, "scored": course["scored"], "z": z}))
-    columns = ["model", "direction", "method", "seed", "scored", "z"]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+    for direction, of in lengths.groupby("direction"):
+        z = of.pivot(index="model", columns="length", values="z")
+        longest = z.columns[-1]
+        gain = ((z[longest] - z[1]) * (1 if direction == "max" else -1)).dropna()
+        parts.append(pd.DataFrame({"direction": direction, "length": longest, "gain": gain}))
+    return pd.concat(parts) if parts else pd.DataFrame(columns=["direction", "length", "gain"])
 
 
-def reached(course: pd.DataFrame, budget: int) -> pd.Series:
-    """The best z after `budget` sequences, by model, direction, method and seed."""
-    within = course[course["scored"] <= budget]
-    return within.groupby(["model", "direction", "method", "seed"])["z"].max()
+def judged(transfer: pd.DataFrame) -> pd.DataFrame:
+    """Of what every model judged, the sequences of the median length."""
+    return transfer[transfer["length"] == int(transfer["length"].median())] if len(transfer) else transfer
 
 
-def advantage(course: pd.DataFrame, budget: int, other: str, method: str = "gcg") -> Estimate | None:
+def common_budget(courses: pd.DataFrame) -> int:
+    """What methods are compared at: the sequences that the median search scored."""
+    return int(courses.groupby(_RUN)["scored"].max().median()) if len(courses) else 0
+
+
+def reached(courses: pd.DataFrame, sequences: int | None = None) -> pd.DataFrame:
+    """The best z of each search after so many sequences (default: `common_budget`): model, direction, method, seed, z."""
+    if courses.empty:
+        return courses
+    within = courses[courses["scored"] <= (common_budget(courses) if sequences is None else sequences)]
+    return within.groupby(_RUN)["z"].max().reset_index()
+
+
+def advantage(courses: pd.DataFrame, sequences: int, other: str, method: str = "gcg") -> Estimate | None:
     """How much farther a method gets than another with the same number of sequences, over models, directions, seeds.
 
     A method of which there is one run, since nothing in it is left to chance, meets each run of the other.
@@ -136,13 +159,20 @@ def advantage(course: pd.DataFrame, budget: int, other: str, method: str = "gcg"
     Estimate
         Standard deviations of the scan, with the t interval over the searches; None with fewer than three.
     """
-    table = reached(course, budget).unstack("method")
+    table = reached(courses, sequences).set_index(_RUN)["z"].unstack("method")
     if method not in table or other not in table:
         return None
     runs = table[other].groupby(["model", "direction"])
     single = runs.transform("max").where(runs.transform("count") == 1)
     gaps = (table[method] - table[other].fillna(single)).dropna()
-    return mean_over_models(gaps.tolist()) if len(gaps) > 2 else None
+    return stats.mean_over_models(gaps.tolist()) if len(gaps) > 2 else None
+
+
+def specification(courses: pd.DataFrame, against: str, direction: str, budget: str) -> Estimate | None:
+    """`advantage` of GCG under one combination of `SPECIFICATIONS`, for `specifications.specification_curve`."""
+    most = int(courses.groupby("method")["scored"].max().min()) if against == "beam" else int(courses["scored"].max())
+    of = courses if direction == "both" else courses[courses["direction"] == direction]
+    return advantage(of, int(_SHARES[budget] * most), against)
 
 
 def best_of_random(scores: np.ndarray, tokens: int, direction: str = "max") -> Estimate:
@@ -157,67 +187,6 @@ def best_of_random(scores: np.ndarray, tokens: int, direction: str = "max") -> E
     return Estimate(float(at[0]), float(at[1]), float(at[2]), np.nan, np.nan, len(z), len(z))
 
 
-def single_tokens(panel: Panel) -> pd.DataFrame:
-    """Searches for one token: rank of what was found among all tokens (1 is best), for each model searched so.
-
-    Returns
-    -------
-    DataFrame
-        model, direction, width, seed, scored, token_id, rank (int), share (rank over the size of the vocabulary).
-    """
-    parts = []
-    for model in panel.model_names:
-        if single_path(panel, model).exists():
-            table, _ = read_table(single_path(panel, model))
-            scores = read_scores(panel, model, PROMPT)["score"].to_numpy()
-            best = table["reward"].to_numpy()
-            above = np.array(
-                [
-                    (scores > reward).sum() if direction == "max" else (scores < reward).sum()
-                    for reward, direction in zip(best.astype(scores.dtype), table["direction"], strict=True)
-                ]
-            )
-            table.insert(0, "model", model)
-            parts.append(table.assign(rank=above + 1, share=(above + 1) / len(scores)).drop(columns="reward"))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-
-
-def transfer(panel: Panel) -> pd.DataFrame:
-    """What each model's finds are worth to every model: origin, direction, length, judge, z.
-
-    Raises
-    ------
-    InputError
-        Something was found that a model has not scored yet.
-    """
-    wanted = part_sha256(by_length(panel)["text"].tolist())
-    parts = []
-    for judge in panel.model_names:
-        path = transfer_path(panel, judge)
-        if not path.exists():
-            continue
-        table, provenance = read_table(path)
-        if provenance["texts_sha256"] != wanted:
-            raise InputError(
-                f"{judge} has not scored all that was found: run `python -m rmnb.findings.search_study {panel.name}`"
-            )
-        mean, deviation = scale(panel, judge)
-        table["z"] = (table["reward"] - mean) / deviation
-        parts.append(table.drop(columns="reward").assign(judge=judge))
-    columns = ["origin", "direction", "length", "z", "judge"]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
-
-
-def natural(panel: Panel) -> pd.DataFrame:
-    """Rewards of held-out responses: model, source, side (chosen, rejected), own and scanned, both in z.
-
-    ``own`` is the reward as the answer to the response's own prompt, ``scanned`` to the prompt of the scan.
-    """
-    parts = []
-    for model in panel.model_names:
-        if natural_path(panel, model).exists():
-            table, _ = read_table(natural_path(panel, model))
-            mean, deviation = scale(panel, model)
-            z = {column: (table[column] - mean) / deviation for column in ("own", "scanned")}
-            parts.append(table.drop(columns="pair").assign(model=model, **z))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+def _groups(frame: pd.DataFrame, by: list[str]) -> list[tuple[tuple, pd.DataFrame]]:
+    """The groups of a frame in the order in which they appear; none of an empty one."""
+    return [(tuple(key), of) for key, of in frame.groupby(by, sort=False)] if len(frame) else []

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from rmnb.findings.identity_study import pair_prompt, pairs_path
-from rmnb.findings.sequences import results
+from rmnb.findings.search_files import results
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import ModelSpec, Panel, load_panel
 from rmnb.scoring.engine import PrefixScorer, load_reward_model, score_sequences

@@ -1,5 +1,6 @@
 """The study behind the chapter on sequences: what it finds is the model's, is read back, and is in the chapter."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from checkpoints import write_decoder
 import rmnb
 from rmnb.book.notebook import run_notebook
 from rmnb.errors import InputError
-from rmnb.findings import results, sequences
+from rmnb.findings import results, search_files, sequences
 from rmnb.findings import search_study as study
 from rmnb.panels import load_panel
 from rmnb.report.audit import audit_panel
@@ -51,7 +52,7 @@ def panel(tmp_path_factory):
 
 
 def test_what_was_found_is_what_the_model_scores(panel):
-    found = sequences.by_length(load_panel(panel))
+    found = search_files.by_length(load_panel(panel))
     wanted = [(name, direction, length) for name in MODELS for direction in ("max", "min") for length in (1, 2, 4)]
     assert list(zip(found["model"], found["direction"], found["length"], strict=True)) == wanted
     for name in MODELS:
@@ -69,7 +70,7 @@ def test_the_audit_scores_what_was_found_again(panel):
 
 def test_ranks_of_single_tokens_are_those_of_the_scan(panel):
     loaded = load_panel(panel)
-    found = sequences.single_tokens(loaded)
+    found = search_files.load_searches(loaded).single
     assert set(found["model"]) == set(MODELS) and len(found) == 8
     for (model, direction), rows in found.groupby(["model", "direction"]):
         scores = store.read_scores(loaded, str(model), "greatest").set_index("token_id")["score"]
@@ -79,19 +80,36 @@ def test_ranks_of_single_tokens_are_those_of_the_scan(panel):
 
 def test_models_of_one_panel_judge_the_same_texts(panel):
     loaded = load_panel(panel)
-    judged = sequences.transfer(loaded)
+    judged = search_files.load_searches(loaded).transfer
     own = judged[judged["origin"] == judged["judge"]].sort_values(["origin", "direction", "length"])
-    found = sequences.by_length(loaded)
+    found = search_files.by_length(loaded)
     np.testing.assert_allclose(own["z"], found["z"], atol=1e-3)
     assert len(judged) == len(MODELS) * len(found)
 
 
 def test_finds_that_nobody_has_judged_are_named(panel, monkeypatch):
     loaded = load_panel(panel)
-    found = sequences.by_length(loaded)
-    monkeypatch.setattr(sequences, "by_length", lambda _: found.iloc[:1])
+    found = search_files.by_length(loaded)
+    monkeypatch.setattr(search_files, "by_length", lambda _: found.iloc[:1])
     with pytest.raises(InputError, match="has not scored all that was found: run"):
-        sequences.transfer(loaded)
+        search_files.load_searches(loaded)
+
+
+def test_one_model_alone_is_measured_without_what_needs_two(panel):
+    found = search_files.load_searches(load_panel(panel))
+    whole = sequences.measure(found, "tiny", n_boot=20)
+    alone = dataclasses.replace(
+        found, lengths=found.lengths[found.lengths["model"] == "tiny-a"], transfer=pd.DataFrame()
+    )
+    rows = sequences.measure(alone, "tiny", n_boot=20)
+    assert set(whole["statistic"]) - set(rows["statistic"]) == {"sequence_gain", "transfer_z"}
+    assert sequences.measure(sequences.Searches(found.lengths.iloc[:0])).empty
+
+
+def test_results_of_the_first_searches_are_still_read():
+    results = search_files.results(load_panel("demo"), "smollm2-values")
+    best = results["max", 8, "gcg", 0].best
+    assert best["survives"] and len(best["ids"]) == 8 and best["reward"] > 4
 
 
 def test_a_method_without_chance_meets_each_run_of_the_other():
@@ -123,6 +141,6 @@ def test_the_chapter_shows_what_was_found(panel, tmp_path, monkeypatch):
     run_notebook(notebook, tmp_path / "out.ipynb", {"panel": str(panel), "n_boot": 20, "plantings": 1})
     table = results.read_results(tmp_path / "book" / "_executed" / "results")
     shown = table.query("statistic == 'sequence_z'")
-    found = sequences.by_length(load_panel(panel))
+    found = search_files.by_length(load_panel(panel))
     assert shown["other"].tolist() == [f"{d} {n}" for d, n in zip(found["direction"], found["length"], strict=True)]
     np.testing.assert_allclose(shown["value"], found["z"])
