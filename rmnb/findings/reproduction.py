@@ -72,3 +72,26 @@ def verdicts(rows: pd.DataFrame) -> pd.DataFrame:
     return table.assign(
         difference=difference, tolerance=tolerance, verdict=verdict, reason=reason.where(verdict == OUT_OF_REACH, "")
     )
+
+
+def counts(judged: pd.DataFrame) -> pd.DataFrame:
+    """How many numbers of each finding got each verdict: a line a finding, a column a verdict."""
+    kinds = [REPRODUCED, DIFFERS, OUT_OF_REACH]
+    table = pd.crosstab(judged["finding"], judged["verdict"])
+    return table.reindex(index=judged["finding"].unique(), columns=kinds, fill_value=0)
+
+
+def described(judged: pd.DataFrame, digits: int = 2) -> pd.DataFrame:
+    """Verdicts to be shown: a line a number, called by what tells it from the others; the rest is the first head."""
+    about = judged[["statistic", "model", "other", "prompt"]].apply(lambda column: column.str.replace("_", " "))
+    differ = [column for column in about if about[column].nunique() > 1] or ["statistic"]
+    common = ", ".join(about[column].iloc[0] for column in about if column not in differ and about[column].iloc[0])
+    return pd.DataFrame(
+        {
+            common or "number": about[differ].agg(lambda parts: ", ".join(filter(None, parts)), axis=1),
+            "published": judged["published"],
+            "released": judged["released"],
+            "difference": judged["difference"].round(digits) + 0.0,  # no -0.00
+            "verdict": judged["verdict"],
+        }
+    )

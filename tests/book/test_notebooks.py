@@ -142,7 +142,7 @@ def shown(path):
 
 def test_released_data_stand_beside_the_published_numbers(mirror, executed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run_notebook(RELEASED, tmp_path / "out.ipynb", {"n_boot": 20})
+    run_notebook(RELEASED, tmp_path / "out.ipynb", {})
     elo = next(path for path in CHAPTERS if path.stem == "06_elo")
     table = results.read_results(executed(elo)[1])
     wide = results.side_by_side(table[table["finding"] == "elo"], "human_spearman").dropna(subset="published")

@@ -1,4 +1,4 @@
-"""Planted preferences come back with their sign, pairs are pairs, log-probabilities keep their words."""
+"""Planted preferences come back as rows, of a panel and of one model; pairs are pairs; log-probabilities keep words."""
 
 import numpy as np
 import pandas as pd
@@ -6,14 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rmnb.data import lexicons
 from rmnb.errors import InputError
 from rmnb.findings import agency_communion as agency
+from rmnb.findings import agency_study, categories, moral_foundations
+from rmnb.findings.log_ratios import implicit_reward, mwlr, word_log_ratio
 from rmnb.findings.results import Results
-from rmnb.panels import Panel, PromptSpec
+from rmnb.panels import PromptSpec
 from rmnb.scoring import store
 
-NOUNS = agency.nouns()
+NOUNS = lexicons.agency_communion()
 FRAMING = {"good_one": "positive", "good_two": "positive", "bad_one": "negative", "bad_two": "negative"}
+RECIPES = ("a", "b", "c", "d")
 
 
 def rewards(effect, rng, noise=0.5):
@@ -27,99 +31,140 @@ def rewards(effect, rng, noise=0.5):
     return pd.DataFrame(columns, index=pd.Index(NOUNS["word"], name="word"))
 
 
-def panel_of(models):
-    specs = [{"name": n, "source": f"no/{n}", "family": f, "recipe": r} for n, f, r in models]
-    return Panel.model_validate(
-        {"name": "p", "title": "P", "models": specs, "prompts": [{"key": "q", "text": "Q?", "framing": "positive"}]}
-    )
+@pytest.fixture(scope="module")
+def panel():
+    """Scores, family and recipe of eight models: communion is worth more to the first base, under each recipe."""
+    rng = np.random.default_rng(0)
+    names = [f"{base}-{recipe}" for base in ("one", "two") for recipe in RECIPES]
+    scores = {name: rewards(2.0 if name.startswith("one") else -1.0, rng) for name in names}
+    return scores, {name: name[:3] for name in names}, {name: name[4:] for name in names}
 
 
-def test_the_gap_has_the_sign_that_was_planted_and_turns_with_the_framing():
-    table = rewards(2.0, np.random.default_rng(0))
-    good = agency.noun_gap(table, NOUNS, ["good_one", "good_two"])
-    bad = agency.noun_gap(table, NOUNS, ["bad_one", "bad_two"])
-    assert good.ci_low > 0 > bad.ci_high, "communion is planted above agency: the rank number of agency is larger"
-    for summary, sign in (("median rank", 1), ("mean rank", 1)):
-        found = agency.contrast({"m": table}, {"m": "b"}, NOUNS, ["good_one"], summary)["m"]
-        assert np.sign(found) == sign
-    assert agency.contrast({"m": table}, {"m": "b"}, NOUNS, ["good_one"], "score")["m"] > 0, (
-        "one sign for all summaries"
-    )
+def test_what_was_planted_comes_back_as_rows(panel):
+    scores, family, recipe = panel
+    rows = agency.measure(scores, NOUNS, family, FRAMING, recipe=recipe, panel="p")
+    assert set(rows["panel"]) == {"p"} and set(rows["source"]) == {"panel"}
+    gap = rows[rows["statistic"] == "agency_gap"].set_index(["model", "prompt"])
+    assert gap.loc[("one-a", "positive"), "ci_low"] > 0 > gap.loc[("one-a", "negative"), "ci_high"]
+    assert gap.loc[("two-a", "positive"), "ci_high"] < 0, "the rank number of agency is the smaller one"
+    value = rows.set_index(["statistic", "other", "prompt"])["value"].sort_index()
+    assert value["base_difference", "agency", "positive"] > 0 > value["base_difference", "agency", "negative"]
+    assert value["base_difference_p", "agency", "positive"] == pytest.approx(2 / 70)
+    assert value["base_difference_paired_p", "", "positive"] == pytest.approx(2 / 2**4)
+    interaction = rows.set_index("statistic").loc["lmm_base_x_category_x_framing"]
+    assert interaction["other"] == "communion" and interaction["ci_high"] < 0
+    table = categories.compared(rows)
+    assert len(table) == 6 and table["p, prompts (the paper's)"].isna().sum() == 2, "no such test of contrasts"
+    assert len(categories.coefficients(rows)) == 8
+
+
+def test_one_model_alone_has_its_rows_and_no_others(panel):
+    scores, family, recipe = panel
+    whole = agency.measure(scores, NOUNS, family, FRAMING, recipe=recipe)
+    alone = agency.measure({"one-a": scores["one-a"]}, NOUNS, family, FRAMING, recipe=recipe)
+    assert set(alone["statistic"]) == {"median_rank_agency", "median_rank_communion", "agency_gap"}
+    same = whole[whole["model"] == "one-a"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(alone, same)
+    seven = {name: table for name, table in scores.items() if name in ("one-a", "one-b", "two-a")}
+    assert "base_difference" not in set(agency.measure(seven, NOUNS, family, FRAMING)["statistic"])
+    assert agency.measure({}, NOUNS, family, FRAMING).empty
+    assert agency.measure({"one-a": scores["one-a"].iloc[:1]}, NOUNS, family, FRAMING).empty, "one noun ranks nothing"
+    assert agency.curve({"one-a": scores["one-a"]}, NOUNS, family, FRAMING) is None
+
+
+def test_foundations_go_through_the_same_comparison(panel):
+    scores, family, _ = panel
+    words = NOUNS.assign(category=np.where(NOUNS["category"] == "agency", "authority", "care"))
+    rows = moral_foundations.measure(scores, words, family, FRAMING, source="released", protocol="published")
+    assert set(rows["finding"]) == {"moral_foundations"} and set(rows["protocol"]) == {"published"}
+    agencies = agency.measure(scores, NOUNS, family, FRAMING)
+    names = ("lmm_base_x_category_x_framing", "base_difference_p")
+    for name in names:
+        ours, theirs = (of[of["statistic"] == name]["value"].tolist() for of in (rows, agencies))
+        assert ours == pytest.approx(theirs)
+
+
+def test_only_recipes_that_both_bases_have_are_pairs(panel):
+    scores, family, recipe = panel
+    some = {name: scores[name] for name in scores if name not in ("two-c", "one-d")}
+    rows = agency.measure(some, NOUNS, family, FRAMING, recipe=recipe | {"one-b": None})
+    assert "base_difference_paired" not in set(rows["statistic"]), "one pair says nothing of others"
+    rows = agency.measure(some, NOUNS, family, FRAMING, recipe=recipe).query("statistic == 'base_difference_paired'")
+    assert rows["n"].tolist() == [2, 2]
+
+
+def test_the_sign_of_a_preference_is_one_for_all_summaries(panel):
+    scores, family, _ = panel
+    for summary in agency.CHOICES["summary"]:
+        assert agency.contrast(scores["one-a"][["good_one"]], NOUNS, summary) > 0
+    curve = agency.curve(scores, NOUNS, family, FRAMING)
+    assert curve is not None and (curve["ci_low"] > 0).all()
+    assert len(curve) == 3 * 2 * 2 * 2 and curve["headline"].sum() == 1
 
 
 def test_the_interval_over_nouns_covers_no_difference():
     rng, inside = np.random.default_rng(1), 0
     for _ in range(200):
-        found = agency.noun_gap(rewards(0.0, rng), NOUNS, list(FRAMING))
+        found = agency.agency_gap(rewards(0.0, rng), NOUNS)
         inside += found.ci_low < 0 < found.ci_high
     assert 0.9 <= inside / 200 <= 0.99
 
 
-def test_the_interaction_is_that_of_the_analysis_of_variance():
-    import statsmodels.api as sm
-    import statsmodels.formula.api as smf
+def test_planted_panels_say_what_each_test_sees():
+    rows = agency.measure_planted(NOUNS, FRAMING).set_index(["panel", "statistic", "other", "prompt"])["value"]
+    assert rows["planted", "planted_effect", "communion", ""] == 1.6
+    assert rows["planted", "base_difference_p", "communion", "positive"] < 0.05
+    assert rows["planted, bases alike", "base_difference_p", "communion", "positive"] > 0.05
 
+
+def log_probabilities(effect, rng):
+    return -12 + rewards(effect, rng)
+
+
+def test_what_bases_say_first_has_the_gap_that_was_planted():
     rng = np.random.default_rng(2)
-    tables = {"one": rewards(0.8, rng), "two": rewards(-0.1, rng)}
-    ranks = agency.ranks_by_prompt(tables, {"one": "one", "two": "two"}, FRAMING, NOUNS)
-    f, df = agency.interaction_f(ranks)
-    fit = smf.ols("median_rank ~ C(model) * C(category) * C(framing)", ranks).fit()
-    theirs = sm.stats.anova_lm(fit, typ=2).loc["C(model):C(category)"]
-    assert f == pytest.approx(theirs["F"], rel=1e-9) and df == fit.df_resid
-    with pytest.raises(InputError, match="two models"):
-        agency.interaction_f(ranks[ranks["model"] == "one"])
+    tables = {"one": log_probabilities(2.0, rng), "two": log_probabilities(0.0, rng).iloc[:-5]}
+    rows = agency.measure_logprobs({"chat": tables}, NOUNS, FRAMING, n_boot=50)
+    value = rows.set_index(["statistic", "model", "other", "prompt"])
+    gap = value.loc[("mwlr_gap", "one over two (chat)", "plain", "positive")]
+    assert gap["ci_low"] < -2 < gap["ci_high"] and gap["n"] == len(NOUNS) - 5
+    assert value.loc[("agency_gap", "one", "chat", "positive"), "ci_low"] > 0
+    assert rows.query("statistic == 'anova_f'")["n"].tolist() == [2 * 2 * len(FRAMING)]
+    alone = agency.measure_logprobs({"chat": {"one": tables["one"]}}, NOUNS, FRAMING)
+    assert set(alone["statistic"]) == {"agency_gap"}
 
 
-def test_only_recipes_that_both_bases_have_are_pairs():
-    recipes = ("a", "b", "c", "d")
-    models = [(f"{base}-{recipe}", base, recipe) for base in ("one", "two") for recipe in recipes]
-    values = {name: (5.0 if base == "one" else 3.0) + place for place, r in enumerate(recipes)
-              for name, base, recipe in models if recipe == r}  # fmt: skip
-    values["two-e"], values["one-none"] = 1000.0, 1000.0  # a recipe on one base, a model without recipe
-    panel = panel_of([*models, ("two-e", "two", "e"), ("one-none", "one", None)])
-    results = Results("agency_communion", "p")
-    assert agency.add_paired(results, "panel", values, panel, prompt="positive")
-    value = results.frame().set_index("statistic")["value"]
-    assert value["base_difference_paired"] == pytest.approx(2)
-    assert value["base_difference_paired_p"] == pytest.approx(2 / 2**4)
-    assert not agency.add_paired(results, "panel", {"one-a": 1.0}, panel)
-
-
-def lone_model(words):
-    """A stand-in for a language model whose vocabulary and probabilities are given."""
-    tokens = pd.DataFrame({"token_id": np.arange(len(words), dtype=np.int32), "token": list(words), "kind": "word"})
-    return tokens, np.log(np.array(list(words.values()), dtype=np.float32))
+def test_a_tuned_copy_agrees_with_the_model_that_it_was_tuned_by():
+    rng = np.random.default_rng(3)
+    base, explicit = log_probabilities(0.0, rng), rewards(2.0, rng)
+    pairs = {"copy over base (chat)": (base + 10 * explicit, base)}
+    rows = agency.measure_tuned(pairs, NOUNS, FRAMING, {"same": explicit, "few": explicit.iloc[:5]}, beta=0.1)
+    value = rows.set_index(["statistic", "other"])["value"]
+    assert value["implicit_spearman", "same"] == pytest.approx(1) and value["mwlr_gap", "plain"] < -1
+    assert ("implicit_spearman", "few") not in value
 
 
 def test_shipped_log_probabilities_find_their_words_again(tmp_path, monkeypatch):
     from rmnb.scoring import logprobs
 
-    words = {
-        "kindness": 0.1,
-        " kindness": 0.2,
-        " Kindness": 0.3,
-        "ambition": 0.05,
-        " Ambition": 0.15,
-        "twice": 0.1,
-        "x": 0.1,
-    }
-    tokens, logs = lone_model(words)
+    words = {"kindness": 0.1, " kindness": 0.2, " Kindness": 0.3, "ambition": 0.05, " Ambition": 0.15, "x": 0.2}
+    tokens = pd.DataFrame({"token_id": np.arange(len(words), dtype=np.int32), "token": list(words), "kind": "word"})
+    logs = np.log(np.array(list(words.values()), dtype=np.float32))
     monkeypatch.setattr(logprobs, "scan_logprobs", lambda lm, prompt: tokens.assign(score=logs))
     monkeypatch.setattr(logprobs, "next_token_logprobs", lambda lm, prompt: logs)
     asked = [PromptSpec(key="q", text="Q?", framing="positive")]
-    frame = agency.score_nouns(None, asked, parts=("agency_communion",))
+    frame = agency_study.score_nouns(None, asked, parts=("agency_communion",))
     assert "word" not in frame and "token" not in frame  # no text is shipped
-    texts = agency.part_texts("agency_communion")
-    told = {"parts": agency.described_parts({"agency_communion": texts})}
-    store.write_table(tmp_path / "b.parquet", frame, told)
-    table, _ = agency.read_logprobs(tmp_path / "b.parquet")
-    either = np.exp(agency.noun_logprobs(table)["q"])
-    assert either.to_dict() == pytest.approx({"ambition": 0.2, "kindness": 0.6})
-    lower = np.exp(agency.noun_logprobs(table, capitals=False)["q"])
-    assert lower["ambition"] == pytest.approx(0.05)
-    store.write_table(tmp_path / "b.parquet", frame, {"parts": agency.described_parts({"agency_communion": texts[1:]})})
+    texts = agency_study.part_texts("agency_communion")
+    told = {"parts": agency_study.described_parts({"agency_communion": texts}), "model": "owner/base"}
+    store.write_table(tmp_path / "base.chat.parquet", frame, told)
+    found = agency_study.read_logprobs(tmp_path / "base.chat.parquet")
+    assert (found.name, found.wrapping, found.tuned, found.spellings) == ("base", "chat", False, 5)
+    assert np.exp(found.table["q"]).to_dict() == pytest.approx({"ambition": 0.2, "kindness": 0.6})
+    told["parts"] = agency_study.described_parts({"agency_communion": texts[1:]})
+    store.write_table(tmp_path / "copy.chat.parquet", frame, told)
     with pytest.raises(InputError, match="have changed"):
-        agency.read_logprobs(tmp_path / "b.parquet")
+        agency_study.read_logprobs(tmp_path / "copy.chat.parquet")
 
 
 @given(st.lists(st.tuples(st.floats(-30, -0.1), st.floats(-30, -0.1)), min_size=1, max_size=20))
@@ -127,21 +172,41 @@ def test_shipped_log_probabilities_find_their_words_again(tmp_path, monkeypatch)
 def test_log_ratios_change_sign_when_the_two_models_change_places(pairs):
     index = pd.Index([f"w{k}" for k in range(len(pairs))], name="word")
     one, other = (pd.DataFrame({"q": [pair[side] for pair in pairs]}, index=index) for side in (0, 1))
-    plain = agency.word_log_ratio(one, other, ["q"], weighted=False)
+    plain = word_log_ratio(one, other, ["q"], weighted=False)
     assert np.allclose(plain, one["q"] - other["q"])
-    weighted = agency.word_log_ratio(one, other, ["q"])
-    assert np.allclose(weighted, -agency.word_log_ratio(other, one.iloc[::-1], ["q"]).loc[weighted.index])
+    weighted = word_log_ratio(one, other, ["q"])
+    assert np.allclose(weighted, -word_log_ratio(other, one.iloc[::-1], ["q"]).loc[weighted.index])
     assert np.allclose(weighted, (np.exp(one["q"]) + np.exp(other["q"])) / 2 * plain)
 
 
-def test_a_base_with_one_model_gives_ranks_and_a_reason():
-    rng = np.random.default_rng(3)
-    tables = {name: rewards(1.0, rng) for name in ("a1", "a2", "b1", "b2")}
-    family = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
-    ranks = agency.ranks_by_prompt(tables, family, FRAMING, NOUNS)
-    results = Results("agency_communion", "p")
-    assert "2 of a, 1 of b" in agency.add_ranks(results, ranks[ranks["model"] != "b2"])
-    assert set(results.frame()["statistic"]) == {"median_rank_agency", "median_rank_communion"}
-    results = Results("agency_communion", "p")
-    assert agency.add_ranks(results, ranks) == ""
-    assert "base_difference_p" in set(results.frame()["statistic"])
+def test_impossible_tokens_have_no_weight():
+    nothing, half = np.array([-np.inf]), np.array([np.log(0.5)])
+    assert mwlr(nothing, nothing)[0] == 0
+    assert mwlr(half, nothing)[0] == np.inf
+
+
+def test_the_implicit_reward_undoes_the_tuning_it_describes():
+    """π ∝ π_ref exp(r/β): the reward comes back up to the constant of the prompt."""
+    rng = np.random.default_rng(0)
+    reference = np.log(rng.dirichlet(np.ones(50)))
+    reward, beta = rng.normal(size=50), 0.3
+    tuned = reference + reward / beta
+    tuned -= np.log(np.exp(tuned).sum())
+    found = implicit_reward(tuned, reference, beta)
+    np.testing.assert_allclose(found - found.mean(), reward - reward.mean(), atol=1e-12)
+    with pytest.raises(InputError, match="beta must be positive"):
+        implicit_reward(tuned, reference, 0)
+
+
+def test_median_ranks_by_hand():
+    scores = pd.DataFrame({"p": [5.0, 1.0, 1.0, 0.0], "q": [0.0, 1.0, 2.0, 3.0]}, index=["a", "b", "c", "d"])
+    words = pd.DataFrame({"word": ["a", "b", "c", "d", "unscored"], "category": ["x", "x", "y", "y", "x"]})
+    table = categories.median_ranks(scores, words).set_index(["prompt", "category"])
+    assert table["median_rank"].to_dict() == {("p", "x"): 1.75, ("p", "y"): 3.25, ("q", "x"): 3.5, ("q", "y"): 1.5}
+    assert table["n"].eq(2).all()
+    with pytest.raises(InputError, match="none of the words has a score"):
+        categories.median_ranks(scores, words.assign(word="z"))
+
+
+def test_no_rows_can_be_shown():
+    assert categories.compared(Results("x").frame()).empty and categories.coefficients(Results("x").frame()).empty

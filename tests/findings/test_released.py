@@ -5,48 +5,20 @@ import pandas as pd
 import pytest
 
 from rmnb import stats
-from rmnb.data import lexicons
+from rmnb.data import lexicons, preferences, released_files
 from rmnb.errors import InputError
-from rmnb.findings import categories, released, released_vocabulary
-from rmnb.findings.results import COLUMNS, Results, published, side_by_side
-
-# What the mirror cannot give: it has neither the full vocabularies nor the base models' log-probabilities. Kendall's
-# tau is read off the figure itself, to be analysed further.
-NOT_HERE = {
-    *("kendall_tau", "slope_positive", "slope_negative", "slope_log_frequency", "positive_frequency_slopes"),
-    *("anova_f", "mwlr_positive_pairs"),
-}
+from rmnb.findings import people, released
+from rmnb.findings.align import align
 
 
-@pytest.mark.parametrize("finding", ["heterogeneity", "elo", "agency_communion"])
-def test_published_numbers_are_reproduced(mirror, finding):
-    printed = published().query("finding == @finding and statistic not in @NOT_HERE")
-    results = Results(finding)
-    results.extend(released.all_rows(finding))
-    results.extend(printed)
-    found = side_by_side(results.frame())
-    key = ["statistic", "prompt", "model", "other"]
-    tolerance = printed.set_index(key)["tolerance"]
-    both = found.loc[tolerance.index]
-    wrong = both.loc[~((both["published"] - both["released"]).abs() <= tolerance + 1e-9)]
-    assert wrong.empty, wrong.to_string()
-    assert len(both) == {"heterogeneity": 1, "elo": 16, "agency_communion": 26}[finding]
-
-
-def test_rows_are_results(mirror):
-    for finding in ("heterogeneity", "elo", "agency_communion", "moral_foundations"):
-        table = released.all_rows(finding)
-        assert tuple(table.columns) == COLUMNS and (table["finding"] == finding).all()
-        results = Results(finding)
-        results.extend(table)
-        pd.testing.assert_frame_equal(results.frame(), table)
+def test_other_findings_are_named():
     with pytest.raises(InputError, match="choose one of heterogeneity"):
-        released.all_rows("love")
+        released.measure("love")
 
 
 def test_moments_of_table_3(mirror):
     table = released.published_moments().pivot(index="model", columns="statistic", values="value")
-    assert list(table.index.sort_values()) == sorted(released.CODES)
+    assert list(table.index.sort_values()) == sorted(released_files.CODES)
     assert table.loc["L-Lla-8B", "mean"] == -0.137 and table.loc["S-Gem-27B", "mean"] == pytest.approx(-30.4, abs=0.05)
     assert (table["skewness"] > 0).all()
 
@@ -54,7 +26,7 @@ def test_moments_of_table_3(mirror):
 def test_token_tables_agree_with_the_ranking_of_all_models(mirror):
     """Tables 2a, 2b and A6 were made from the same scores; spaces in tokens and "NA" must survive the reading."""
     for code in ("R-Gem-2B", "R-Lla-3B"):
-        table = released.token_table(code)
+        table = released_files.token_table(code)
         assert table["end"].value_counts().to_dict() == {"optimal": 22, "pessimal": 22}
         assert table["score"].is_monotonic_decreasing
         column = pd.read_csv(
@@ -64,11 +36,11 @@ def test_token_tables_agree_with_the_ranking_of_all_models(mirror):
         )[code]
         assert set(table["token"].head(5)) & set(column.head(8))
     with pytest.raises(InputError, match="there are R-Gem-2B, R-Lla-3B"):
-        released.token_table("S-Gem-27B")
+        released_files.token_table("S-Gem-27B")
 
 
 def test_rank_gaps_have_the_figures_order_and_change_without_the_human_column(mirror):
-    gaps = released.rank_gaps()
+    gaps = people.rank_gaps(preferences.elo_items(), people.released_scores()["elo_greatest"])
     ordered = gaps.sort_values("rank_gap_with_human")["name"].tolist()
     assert ordered[:2] == ["Fully Automated Luxury Communism", "Johan Cruyff"] and ordered[9] == "Boygenius"
     assert ordered[-3] == "Black people"
@@ -80,8 +52,8 @@ def test_rank_gaps_have_the_figures_order_and_change_without_the_human_column(mi
 
 
 def test_correlations_with_people_are_aware_of_ties(mirror):
-    table = released.elo_correlations()
-    assert len(table) == 2 * 10 * 3
+    table = released.elo()
+    assert len(table.query("statistic in ('human_kendall', 'human_spearman')")) == 2 * 10 * 3
     kendall = table.query("statistic == 'human_kendall'")["value"].to_numpy()
     spearman = table.query("statistic == 'human_spearman'")["value"].to_numpy()
     assert ((kendall > 0) & (kendall < spearman)).all()
@@ -93,8 +65,8 @@ def test_correlations_with_people_are_aware_of_ties(mirror):
 
 def test_base_effect_is_clear_over_prompts_but_not_over_models(mirror):
     """The papers' interaction is there at 270 prompts a panel; ten models cannot carry it."""
-    table = released.base_comparison("big_two").set_index(["statistic", "other", "prompt"])["value"]
-    rows = released.base_comparison("big_two").set_index("statistic")
+    rows = released.bases("big_two")
+    table, rows = rows.set_index(["statistic", "other", "prompt"])["value"].sort_index(), rows.set_index("statistic")
     three_way = rows.loc["lmm_base_x_category_x_framing"]
     assert three_way["ci_high"] < 0
     assert table["base_difference_p_bonferroni", "agency", "positive"] < 0.01
@@ -104,28 +76,12 @@ def test_base_effect_is_clear_over_prompts_but_not_over_models(mirror):
 
 def test_similarity_analysis_of_the_published_matrix(mirror):
     tau = released.published_tau()
-    assert tau.shape == (10, 10) and (tau == tau.T).all() and (np.diag(tau) == 1).all()
+    assert tau.shape == (10, 10) and (tau == tau.T).all(axis=None) and (np.diag(tau) == 1).all()
     theory = released.similarities()
     assert theory["base"].sum() == 4**2 + 6**2 and theory["developer"].sum() == 2**2 + 3**2 + 1 + 3**2 + 1
     table = released.geometry().set_index(["statistic", "other"])["value"]
     assert table["rsa_p", "base"] < 0.05 < table["rsa_p", "developer"]
     assert set(table["rsa_spearman"].index) == {"base", "developer", "parameters", "rank"}
-
-
-def test_median_ranks_by_hand():
-    scores = pd.DataFrame({"p": [5.0, 1.0, 1.0, 0.0], "q": [0.0, 1.0, 2.0, 3.0]}, index=["a", "b", "c", "d"])
-    words = pd.DataFrame({"word": ["a", "b", "c", "d", "unscored"], "category": ["x", "x", "y", "y", "x"]})
-    table = categories.median_ranks(scores, words).set_index(["prompt", "category"])
-    assert table["median_rank"].to_dict() == {("p", "x"): 1.75, ("p", "y"): 3.25, ("q", "x"): 3.5, ("q", "y"): 1.5}
-    assert table["n"].eq(2).all()
-    with pytest.raises(InputError, match="none of the words has a score"):
-        categories.median_ranks(scores, words.assign(word="z"))
-
-
-def test_comparing_bases_takes_two_families():
-    ranks = pd.DataFrame([("m", "one", "p", "positive", "agency", 1.0)], columns=categories.COLUMNS)
-    with pytest.raises(InputError, match="two families, the panel has one"):
-        categories.add_base_comparison(Results("x"), "panel", ranks, protocol="exact")
 
 
 SLOPES = {"A": (0.6, 0.3, 0.05), "B": (3.0, 3.0, 0.5), "C": (-0.5, -0.2, 0.0)}  # positive, negative, log frequency
@@ -153,29 +109,29 @@ def tables(tmp_path, monkeypatch) -> dict[str, pd.DataFrame]:
         csv.loc[len(csv)] = [len(csv), "t", "unscored", np.nan, np.nan, np.nan]
         path = tmp_path / f"{code}.csv"
         csv.to_csv(path, index=False)
-        found[code] = released_vocabulary.read_table(path)
+        found[code] = released_files.read_table(path)
     return found
 
 
 def test_full_tables_keep_every_token_and_drop_what_has_no_score(tables):
     tokens = tables["A"]["token"].tolist()
     assert {"NA", "null", "nan", " spaced", "\n", "\r", '"'} <= set(tokens) and "unscored" not in tokens
-    shared = released_vocabulary.shared_vocabulary(tables, "greatest")
+    shared = align({code: table.assign(score=table["greatest"]) for code, table in tables.items()})
     assert "twice" not in shared.index and "onlyA" not in shared.index and "NA" in shared.index
 
 
 def test_full_tables_give_the_planted_numbers(tables):
-    heterogeneity = released_vocabulary.heterogeneity(tables).set_index(["statistic", "model", "other"])["value"]
-    shared = released_vocabulary.shared_vocabulary(tables, "greatest")
+    heterogeneity = released.agreement(tables).set_index(["statistic", "model", "other"])["value"].sort_index()
+    shared = align({code: table.assign(score=table["greatest"]) for code, table in tables.items()})
     assert heterogeneity["vocabulary_size", "", ""] == len(shared)
     assert heterogeneity["mean", "B", ""] == pytest.approx(shared["B"].mean(), rel=1e-5)
     assert heterogeneity["kendall_tau", "A", "C"] == pytest.approx(stats.kendall_tau(shared["A"], shared["C"]))
     assert len(heterogeneity["rbo"]) == len(heterogeneity["spearman"]) == 3
-    slopes = released_vocabulary.valence_slopes(tables).query("prompt == 'greatest'").set_index(["statistic", "model"])
+    slopes = released.valence_slopes(tables).query("prompt == 'greatest'").set_index(["statistic", "model"])
     positive, negative, _ = SLOPES["C"]  # in the others frequency, which is planted too, leaks into the slope
     assert slopes.loc[("slope_positive", "C"), "value"] == pytest.approx(positive, abs=0.01)
     assert slopes.loc[("slope_negative", "C"), "value"] == pytest.approx(negative, abs=0.01)
-    frequency = released_vocabulary.frequency_slopes(tables).set_index(["statistic", "model", "prompt"])["value"]
+    frequency = released.frequency_slopes(tables).set_index(["statistic", "model", "prompt"])["value"]
     assert frequency["slope_log_frequency", "", "greatest"] == pytest.approx(
         np.mean([frequency["slope_log_frequency", code, "greatest"] for code in SLOPES])
     )
@@ -184,21 +140,19 @@ def test_full_tables_give_the_planted_numbers(tables):
     assert frequency["slope_log_frequency", "B", "best"] == pytest.approx(
         2 * frequency["slope_log_frequency", "B", "greatest"]
     )
-    framing = released_vocabulary.framing(tables).set_index(["statistic", "model", "other"])["value"]
+    framing = released.framing(tables).set_index(["statistic", "model", "other"])["value"]
     assert framing["framing_kendall", "A", "worst"] == pytest.approx(-1) and framing[
         "framing_spearman", "A", "greatest"
     ] == pytest.approx(1)
-    ends = released_vocabulary.extreme_tokens(tables["A"], count=2)
-    assert ends["token"].iloc[0] == "onlyA" and ends["end"].tolist() == ["optimal"] * 2 + ["pessimal"] * 2
 
 
 def test_a_table_of_another_format_is_named(tmp_path):
     path = tmp_path / "scores.csv"
     path.write_text("token_id,token,greatest\n0,a,1\n")
     with pytest.raises(InputError, match=r"scores.csv.*(token_decoded|best)"):
-        released_vocabulary.read_table(path)
+        released_files.read_table(path)
     with pytest.raises(InputError, match="cannot read"):
-        released_vocabulary.read_table(tmp_path / "absent.csv")
+        released_files.read_table(tmp_path / "absent.csv")
 
 
 def test_ten_tables_or_none(mirror, monkeypatch, tmp_path):
@@ -206,4 +160,4 @@ def test_ten_tables_or_none(mirror, monkeypatch, tmp_path):
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
     monkeypatch.setattr("rmnb.data.sources.RAW_URL", "http://127.0.0.1:9/{path}")
     monkeypatch.setattr("rmnb.data.sources._BACK_OFF", 0.0)
-    assert released_vocabulary.published_tables() is None
+    assert released_files.vocabularies() is None
