@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from rmnb import stats
 from rmnb.data import lexicons, released_files
@@ -154,7 +155,8 @@ def measure_planted(models: Sequence[str], seed: int = 0) -> pd.DataFrame:
     results = Results("framing", "planted")
     tables = asymmetry.planted_tables(asks, models, seed, PLANTED)
     results.extend(measure_contrasts(tables, panel="planted", source="planted"))
-    for name, value in planted_truth().items():
+    slopes = np.array([PLANTED.valence_positive, PLANTED.valence_negative])
+    for name, value in of_slopes(slopes, PLANTED.negative_framing * slopes).items():
         results.add("planted", "planted_effect", value, other=f"framing_{name}", prompt="best", protocol="exact")
     return results.frame()
 
@@ -246,17 +248,10 @@ def contrasts(good: pd.DataFrame, bad: pd.DataFrame) -> dict[str, Estimate]:
     return {name: fit.contrast(dict(zip(names, np.array(signs) / 2, strict=True))) for name, signs in _SIGNS.items()}
 
 
-def of_slopes(good: tuple[float, float], bad: tuple[float, float]) -> dict[str, float]:
-    """The contrasts of slopes among positive and negative words, asked for something good and for something bad."""
-    turned = np.array([*good, -bad[0], -bad[1]])
+def of_slopes(good: ArrayLike, bad: ArrayLike) -> dict[str, float]:
+    """The contrasts of slopes among positive and negative words, (2,) asked for something good and (2,) for bad."""
+    turned = np.concatenate([np.asarray(good), -np.asarray(bad)])
     return {name: float(np.array(signs) @ turned / 2) for name, signs in _SIGNS.items()}
-
-
-def planted_truth() -> dict[str, float]:
-    """The contrasts of `PLANTED`."""
-    slopes = (PLANTED.valence_positive, PLANTED.valence_negative)
-    turned = PLANTED.negative_framing
-    return of_slopes(slopes, (turned * slopes[0], turned * slopes[1]))
 
 
 def released_tables() -> dict[str, pd.DataFrame]:
