@@ -262,9 +262,9 @@ def seeds_agree_most(kinds: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         base, seeds (tau of the two seeds; the lowest of several), recipes (the highest tau of two recipes), holds.
     """
-    ends = kinds.groupby(["base", "kind"], sort=False, observed=False)["value"].agg(["min", "max"]).unstack("kind")
-    found = pd.DataFrame({"seeds": ends["min", KINDS[0]], "recipes": ends["max", KINDS[1]]}).dropna()
-    return found.assign(holds=found["seeds"] > found["recipes"]).reset_index()
+    seeds, recipes = (kinds[kinds["kind"] == kind].groupby("base", sort=False)["value"] for kind in KINDS[:2])
+    found = pd.DataFrame({"seeds": seeds.min(), "recipes": recipes.max()}).dropna()
+    return found.assign(holds=found["seeds"] > found["recipes"]).rename_axis("base").reset_index()
 
 
 def extremes(scans: Mapping[str, pd.DataFrame], count: int, best: bool) -> pd.DataFrame:

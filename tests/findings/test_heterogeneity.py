@@ -85,6 +85,7 @@ def test_one_door_for_a_panel_one_model_and_released_scores(panel):
     assert (released["source"] == "released").all() and (released["protocol"] == "published").all()
     assert released["value"].tolist() == rows["value"].tolist()
     one = heterogeneity.matrix(alone, ["A-values"])
+    assert heterogeneity.seeds_agree_most(heterogeneity.kinds_of_pairs(alone, alike)).empty
     assert heterogeneity.clustered(one) == ["A-values"] and one.to_numpy().tolist() == [[1.0]]
 
 
