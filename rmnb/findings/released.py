@@ -5,17 +5,26 @@ files as it is. The files are read by `rmnb.data.released_files`, so each functi
 `rmnb.data.sources.UnreachableError` where they cannot be had.
 """
 
+import functools
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rmnb import stats
 from rmnb.data import lexicons, preferences, sources
 from rmnb.data.released_files import CODES, FACCT, ICLR, MODELS, PROMPTS, dictionary, dictionary_scores
 from rmnb.errors import InputError
-from rmnb.findings import agency_communion, asymmetry, heterogeneity, moral_foundations, people, training, votes
-from rmnb.findings.align import align
+from rmnb.findings import (
+    agency_communion,
+    asymmetry,
+    frequency,
+    heterogeneity,
+    moral_foundations,
+    people,
+    training,
+    votes,
+)
 from rmnb.findings.results import KEY, Results, published
 from rmnb.panels import load_prompts
 
@@ -29,7 +38,7 @@ def measure(finding: str, tables: Mapping[str, pd.DataFrame] | None = None) -> p
     Parameters
     ----------
     finding : str
-        One of those that `_SMALL` and `_LARGE` name below.
+        heterogeneity, asymmetry, frequency, elo, agency_communion or moral_foundations.
     tables
         The full vocabularies, as `rmnb.data.released_files.vocabularies` gives them; without them what the small files
         hold.
@@ -38,7 +47,7 @@ def measure(finding: str, tables: Mapping[str, pd.DataFrame] | None = None) -> p
         raise InputError(f"no released data on {finding!r}: choose one of {', '.join({**_SMALL, **_LARGE})}")
     parts = [Results(finding).frame(), *(part() for part in _SMALL.get(finding, ()))]
     if tables and finding in _LARGE:
-        parts.append(_LARGE[finding](tables))
+        parts.append(_LARGE[finding](tables, panel=FACCT, **_ABOUT))
     # The size of the vocabulary comes out of two files.
     return pd.concat([part for part in parts if len(part)] or parts, ignore_index=True).drop_duplicates(list(KEY))
 
@@ -111,67 +120,9 @@ def bases(name: str) -> pd.DataFrame:
 
 
 def training_medians() -> pd.DataFrame:
-    """Rows final_median_rank_agency and _communion: the last checkpoint of every training run, greatest_ever_one."""
-    results = Results("agency_communion", ICLR)
-    courses = training.released_courses().query("statistic.str.startswith('median_rank')")
-    for row in courses.groupby(["model", "other", "statistic"], sort=False, as_index=False).last().to_dict("records"):
-        about = {"model": row["model"], "other": row["other"], "prompt": "greatest_ever_one", "protocol": "published"}
-        results.add("released", f"final_{row['statistic']}", row["value"], **about)
-    return results.frame()
-
-
-def agreement(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Rows of `rmnb.findings.heterogeneity.measure` (table 3, figures 2A and A1)."""
-    scans = {code: table.assign(score=table["greatest"]) for code, table in tables.items()}
-    return heterogeneity.measure(scans, "greatest", panel=FACCT, **_ABOUT)
-
-
-def valence_slopes(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Rows of `rmnb.findings.asymmetry.measure_slopes` (figure 3C).
-
-    As published: tokens whose lower-cased text, spaces kept, is an AFINN-111 word, in each model's whole vocabulary.
-    The intervals are not: they take spellings of one word as one observation.
-    """
-    return asymmetry.measure_slopes(tables, "as published", panel=FACCT, **_ABOUT)
-
-
-def frequency_slopes(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Rows slope_log_frequency, raw and standardised, by model and prompt, their mean, and how many are positive (3D).
-
-    As published: ``score ~ log(frequency) + valence`` on the AFINN words that the BNC list has as a dictionary form.
-    """
-    results = Results("frequency", FACCT)
-    words = lexicons.afinn().merge(lexicons.bnc_lemmas().query("per_million > 0"), on="word")
-    positive = 0
-    for prompt in PROMPTS:
-        for suffix in ("", "_standardised"):
-            slopes = []
-            for code, table in tables.items():
-                score = stats.standardise(table[prompt]) if suffix else table[prompt]
-                matched = pd.DataFrame({"word": table["token"].str.lower(), "score": score}).merge(words, on="word")
-                fit = stats.ols("score ~ np.log(per_million) + valence", matched, clusters="word")
-                slopes.append(fit["np.log(per_million)"])
-                about = {"model": code, "prompt": prompt, "protocol": "published"}
-                results.add("released", f"slope_log_frequency{suffix}", slopes[-1], **about)
-            mean = stats.over_models(slopes)
-            results.add("released", f"slope_log_frequency{suffix}", mean, prompt=prompt, protocol="published")
-            positive += 0 if suffix else sum(slope.value > 0 for slope in slopes)
-    about: dict = {"protocol": "published", "n": len(tables) * len(PROMPTS)}
-    results.add("released", "positive_frequency_slopes", positive, **about)
-    return results.frame()
-
-
-def framing(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Rows framing_spearman and framing_kendall of best against worst and best against greatest (figures 4, A2)."""
-    results = Results("framing", FACCT)
-    shared = {prompt: align({c: t.assign(score=t[prompt]) for c, t in tables.items()}) for prompt in PROMPTS}
-    for code in tables:
-        for other in ("worst", "greatest"):
-            pair = shared["best"][code].to_numpy(), shared[other][code].to_numpy()
-            about: dict = {"model": code, "prompt": "best", "other": other, "protocol": "published", "n": len(pair[0])}
-            results.add("released", "framing_spearman", stats.spearman(*pair), **about)
-            results.add("released", "framing_kendall", stats.kendall_tau(*pair), **about)
-    return results.frame()
+    """Rows final_median_rank_agency and _communion of `rmnb.findings.training.measure`: where every run ends."""
+    rows = training.measure(training.released_courses(), ICLR, **_ABOUT)
+    return rows.assign(finding="agency_communion")
 
 
 _SMALL: dict[str, tuple[Callable[[], pd.DataFrame], ...]] = {
@@ -180,9 +131,16 @@ _SMALL: dict[str, tuple[Callable[[], pd.DataFrame], ...]] = {
     "agency_communion": (dictionaries, lambda: bases("big_two"), training_medians),
     "moral_foundations": (lambda: bases("moral_foundations"),),
 }
-_LARGE: dict[str, Callable[[Mapping[str, pd.DataFrame]], pd.DataFrame]] = {
-    "heterogeneity": agreement,
-    "asymmetry": valence_slopes,
-    "frequency": frequency_slopes,
-    "framing": framing,
+
+
+def _agreement(tables: Mapping[str, pd.DataFrame], **about: Any) -> pd.DataFrame:
+    scans = {code: table.assign(score=table["greatest"]) for code, table in tables.items()}
+    return heterogeneity.measure(scans, "greatest", **about)
+
+
+#: As published: AFINN's words are tokens that are spelled so, spaces kept and case folded, in each whole vocabulary.
+_LARGE: dict[str, Callable[..., pd.DataFrame]] = {
+    "heterogeneity": _agreement,
+    "asymmetry": functools.partial(asymmetry.measure_slopes, tokens="as published"),
+    "frequency": functools.partial(frequency.measure_published, prompts=PROMPTS),
 }

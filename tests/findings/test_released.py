@@ -7,7 +7,7 @@ import pytest
 from rmnb import stats
 from rmnb.data import lexicons, preferences, released_files
 from rmnb.errors import InputError
-from rmnb.findings import people, released
+from rmnb.findings import framing, people, released
 from rmnb.findings.align import align
 
 
@@ -121,29 +121,27 @@ def test_full_tables_keep_every_token_and_drop_what_has_no_score(tables):
 
 
 def test_full_tables_give_the_planted_numbers(tables):
-    heterogeneity = released.agreement(tables).set_index(["statistic", "model", "other"])["value"].sort_index()
-    shared = align({code: table.assign(score=table["greatest"]) for code, table in tables.items()})
-    assert heterogeneity["vocabulary_size", "", ""] == len(shared)
-    assert heterogeneity["mean", "B", ""] == pytest.approx(shared["B"].mean(), rel=1e-5)
-    assert heterogeneity["kendall_tau", "A", "C"] == pytest.approx(stats.kendall_tau(shared["A"], shared["C"]))
-    assert len(heterogeneity["rbo"]) == len(heterogeneity["spearman"]) == 3
-    slopes = released.valence_slopes(tables).query("prompt == 'greatest'").set_index(["statistic", "model"])
+    slopes = released.measure("asymmetry", tables).query("prompt == 'greatest'").set_index(["statistic", "model"])
     positive, negative, _ = SLOPES["C"]  # in the others frequency, which is planted too, leaks into the slope
     assert slopes.loc[("slope_positive", "C"), "value"] == pytest.approx(positive, abs=0.01)
     assert slopes.loc[("slope_negative", "C"), "value"] == pytest.approx(negative, abs=0.01)
-    frequency = released.frequency_slopes(tables).set_index(["statistic", "model", "prompt"])["value"]
-    assert frequency["slope_log_frequency", "", "greatest"] == pytest.approx(
-        np.mean([frequency["slope_log_frequency", code, "greatest"] for code in SLOPES])
-    )
+    value = released.measure("frequency", tables).set_index(["statistic", "model", "prompt"])["value"].sort_index()
+    frequency = value["slope_log_frequency"]
+    assert frequency["", "greatest"] == pytest.approx(np.mean([frequency[code, "greatest"] for code in SLOPES]))
     # in the others the slope of valence has a kink, which the paper's model does not know
-    assert frequency["slope_log_frequency", "B", "greatest"] == pytest.approx(SLOPES["B"][2], abs=0.01)
-    assert frequency["slope_log_frequency", "B", "best"] == pytest.approx(
-        2 * frequency["slope_log_frequency", "B", "greatest"]
-    )
-    framing = released.framing(tables).set_index(["statistic", "model", "other"])["value"]
-    assert framing["framing_kendall", "A", "worst"] == pytest.approx(-1) and framing[
-        "framing_spearman", "A", "greatest"
-    ] == pytest.approx(1)
+    assert frequency["B", "greatest"] == pytest.approx(SLOPES["B"][2], abs=0.01)
+    assert frequency["B", "best"] == pytest.approx(2 * frequency["B", "greatest"])
+    turns = framing.measure_turns(tables, released_files.PROMPTS).set_index(["statistic", "model", "prompt", "other"])
+    assert turns.loc[("framing_kendall", "A", "best", "worst"), "value"] == pytest.approx(-1)
+
+
+def test_full_tables_stand_beside_what_the_small_files_hold(mirror, tables):
+    rows = released.measure("heterogeneity", tables)
+    assert (rows["statistic"] == "vocabulary_size").sum() == 1 and set(rows["source"]) == {"published", "released"}
+    of = rows.query("source == 'released'").set_index(["statistic", "model", "other"])["value"]
+    shared = align({code: table.assign(score=table["greatest"]) for code, table in tables.items()})
+    assert of["mean", "B", ""] == pytest.approx(shared["B"].mean(), rel=1e-5)
+    assert of["kendall_tau", "A", "C"] == pytest.approx(stats.kendall_tau(shared["A"], shared["C"]))
 
 
 def test_a_table_of_another_format_is_named(tmp_path):
