@@ -222,7 +222,7 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
     }
     if changed := differences(provenance, expected):
         raise InputError(f"{path} is not what the panel asks for: it differs in {', '.join(changed)}: scan again")
-    if provenance["dtype"] != spec.dtype:
+    if provenance.get("dtype", spec.dtype) != spec.dtype:
         _warn(f"{panel.name}: {spec.name} was scanned in {provenance['dtype']}, the panel says {spec.dtype}")
     return scan
 
