@@ -133,7 +133,7 @@ def _transfer(panel: Panel) -> pd.DataFrame:
         table, provenance = read_table(path)
         if provenance["texts_sha256"] != wanted:
             raise InputError(
-                f"{judge} has not scored all that was found: run `python -m rmnb.findings.search_study {panel.name}`"
+                f"{judge} has not scored all that was found: run `python -m rmnb.findings.search_study {panel.called}`"
             )
         mean, deviation = _scale(panel, judge)
         table["z"] = (table["reward"] - mean) / deviation

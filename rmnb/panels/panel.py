@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from rmnb.errors import InputError
 from rmnb.yaml_files import read_yaml
@@ -182,6 +182,7 @@ class Panel(_Strict):
     prompt_sets: tuple[str, ...] = ()
     scores: str | None = Field(default=None, description="directory of scores, relative to the panel's file")
     watched: tuple[ModelSpec, ...] = Field(default=(), description="trained for their trajectories, never scanned")
+    _path: Path | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _whole(self) -> "Panel":
@@ -195,6 +196,11 @@ class Panel(_Strict):
             if len(set(used)) < len(used):
                 raise ValueError(f"two {kind}s share a name")
         return self
+
+    @property
+    def called(self) -> str:
+        """What a command line calls the panel: its name, or the path of the user's own YAML."""
+        return str(self._path or self.name)
 
     @property
     def model_names(self) -> list[str]:
@@ -254,10 +260,12 @@ def load_panel(name: str | Path) -> Panel:
         No such panel, not YAML, or a key that is missing, unknown or of the wrong kind (file, key, expectation named).
     """
     panel = _read(Panel, name, PANELS, "panel")
-    own = str(name).endswith((".yml", ".yaml")) and Path(name).resolve().parent != PANELS.resolve()
-    if panel.scores is None or not own:
+    if not str(name).endswith((".yml", ".yaml")) or Path(name).resolve().parent == PANELS.resolve():
         return panel
-    return panel.model_copy(update={"scores": str(Path(name).resolve().parent / Path(panel.scores).expanduser())})
+    scores = panel.scores and str(Path(name).resolve().parent / Path(panel.scores).expanduser())
+    own = panel.model_copy(update={"scores": scores})
+    own._path = Path(name)
+    return own
 
 
 def load_prompts(name: str | Path) -> tuple[PromptSpec, ...]:

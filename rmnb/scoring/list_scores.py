@@ -174,5 +174,8 @@ def load_list_scores(panel: str | Path | Panel, name: str, prompt: str) -> pd.Da
             table = frame[["part", "text"]].copy()
         table[model] = frame[prompt]
     if table is None:
-        raise InputError(f"no model of panel {panel.name} has scored the list {name}: run `rmnb score-list`")
+        raise InputError(
+            f"no model of panel {panel.name} has scored the list {name}: "
+            f"run `rmnb score-list MODEL {name} --panel {panel.called}`"
+        )
     return table

@@ -206,7 +206,7 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
     if not path.exists():
         raise InputError(
             f"no scores of {model} for prompt {asked.key} ({protocol}): "
-            f"run `rmnb scan {model} --panel {panel.name} --prompt {asked.key} --protocol {protocol}`"
+            f"run `rmnb scan {model} --panel {panel.called} --prompt {asked.key} --protocol {protocol}`"
         )
     scan, provenance = read_scan(path)
     expected = {

@@ -8,6 +8,7 @@ from matplotlib.colors import to_hex
 from rmnb.data import sources
 from rmnb.errors import InputError
 from rmnb.panels import load_panel, load_prompts
+from rmnb.scoring.store import read_scores
 
 
 def test_the_54_prompts_carry_the_keys_of_the_authors_data_in_their_order(mirror):
@@ -92,3 +93,15 @@ def test_a_panel_of_language_models_says_that_it_has_no_reward_model():
         panel.model("R-Gem-2B")
     with pytest.raises(InputError, match="has no base 'gpt': choose one of Gemma 2 2B, "):
         panel.base("gpt")
+
+
+def test_advice_names_a_panel_as_a_command_line_must(tmp_path):
+    path = tmp_path / "other_name.yml"
+    path.write_text(
+        "name: mine\ntitle: Mine\nmodels: [{name: m, source: a/b}]\nprompt_sets: [iclr2026]\nscores: kept\n"
+    )
+    panel = load_panel(path)
+    assert panel.scores == str(tmp_path / "kept")
+    with pytest.raises(InputError, match=f"rmnb scan m --panel {path} --prompt greatest_ever_one"):
+        read_scores(panel, "m", "greatest_ever_one")
+    assert load_panel("demo").called == "demo"
