@@ -5,6 +5,7 @@ import json
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from checkpoints import write_decoder
 
@@ -99,3 +100,16 @@ def test_of_two_processes_that_begin_one_scan_the_first_sets_the_batch(rm, tmp_p
     monkeypatch.setattr(scanning, "_batch_size", outrun)
     scan = scanning.scan_vocabulary(rm, PROMPT, output=out)
     assert scan.attrs["provenance"]["batch_size"] == 16 == store.Shards.planned(out)["batch_size"]
+
+
+def test_a_noise_floor_of_ones_own_is_not_written_into_the_shipped_data(panel, monkeypatch, tmp_path, capsys):
+    from rmnb.scoring import noise
+
+    monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(noise, "measure_noise", lambda *_, **__: (None, {}))
+    monkeypatch.setattr(noise, "noise_table", lambda scores, name: pd.DataFrame({"model": [name]}))
+    written = []
+    monkeypatch.setattr(noise, "write_noise", lambda *given: written.append(given[-1]))
+    assert run(monkeypatch, "noise", "--panel", panel, "--prompt", "best") == 0
+    assert run(monkeypatch, "noise", "--panel", panel, "--prompt", "best", "--out", tmp_path / "here") == 0
+    assert written == [tmp_path / "cache" / "noise" / "tiny", tmp_path / "here"]
