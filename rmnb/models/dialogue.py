@@ -190,6 +190,14 @@ class Dialogue:
         before, after = self._surroundings(prompt)
         return self.tokenizer([before + text + after for text in texts], add_special_tokens=False)["input_ids"]
 
+    def joined_blank(self, prompt: Prompt) -> str:
+        """The blanks that the template writes before an answer and the tokenizer joins to it, mostly none."""
+        if self.template is None:
+            return ""
+        (before, _), (prefix, _) = self._surroundings(prompt), self.frame(prompt)
+        blanks = before[len(before.rstrip()) :]
+        return "" if str(self.tokenizer.decode(prefix)).endswith(blanks) else blanks
+
     def _surroundings(self, prompt: Prompt) -> tuple[str, str]:
         """What the template writes before and after the assistant's words."""
         messages = [*as_messages(prompt), {"role": "assistant", "content": _RESPONSE}]

@@ -48,12 +48,14 @@ class RewardGradient:
         embedding = self.rm.network.get_input_embeddings()
         before = [] if self.prefix is not None else self.prefix_ids
         at = slice(len(before), len(before) + len(ids))
-        whole = torch.tensor([[*before, *ids, *self.closing]], device=self.rm.device)
+        read = self.rm.reading.kept(self.prefix_ids, [*ids, *self.closing])
+        whole = torch.tensor([[*before, *read]], device=self.rm.device)
         with torch.enable_grad():
             vectors = embedding(whole).detach().clone().requires_grad_()
             reward = self._reward(vectors)
             (slope,) = torch.autograd.grad(reward, vectors)
-        return _by_token(embedding, slope[0, at])
+        by_token = _by_token(embedding, slope[0, at])
+        return np.pad(by_token, ((0, len(ids) - len(by_token)), (0, 0)))  # nothing depends on what is not read
 
     def _reward(self, vectors: Float[Tensor, "1 length hidden"]) -> Tensor:
         rm = self.rm

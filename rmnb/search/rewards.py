@@ -83,7 +83,6 @@ class RewardObjective:
                 and rm.tokenizer.get_vocab() != first.tokenizer.get_vocab()
             ):
                 raise InputError(f"{first.name} and {rm.name} have different tokenizers: search with each alone")
-        self._dialogue = first.dialogue
         self._terms = []
         self._dialogues = []
         for prompt in prompts:
@@ -103,6 +102,7 @@ class RewardObjective:
                     "weights_sha256": rm.weights_sha256,
                     "tokenizer_sha256": rm.tokenizer_sha256,
                     "dtype": rm.spec.dtype,
+                    "read": rm.spec.read,
                     "softcap": rm.spec.softcap,
                     "quantise": rm.placement.quantise,
                     "device": rm.device.type,
@@ -140,38 +140,44 @@ class RewardObjective:
 
     def texts(self, sequences: Sequence[Ids]) -> list[str]:
         """See `Objective.texts`."""
-        return texts_of(self._dialogue, sequences)
+        dialogue, prompt = self._dialogues[0]
+        return texts_of(dialogue, prompt, sequences)
 
     def encode(self, text: str) -> Ids:
-        """See `Objective.encode`."""
-        return tuple(self._dialogue.response_ids(text))
+        """See `Objective.encode`: as the answer to the first prompt, or alone if it would join the words around it."""
+        (dialogue, prompt), term = self._dialogues[0], self._terms[0]
+        (whole,) = dialogue.conversations(prompt, [text])
+        ids = whole[len(term.scorer.prefix_ids) : len(whole) - len(term.closing)]
+        joined = [*term.scorer.prefix_ids, *ids, *term.closing] != whole
+        return tuple(dialogue.response_ids(text) if joined else ids)
 
 
 def survives(dialogue: Dialogue, prompt: Prompt, sequences: Sequence[Sequence[int]]) -> np.ndarray:
     """Whether each sequence comes back as the same ids when it is written as text, bool [sequences].
 
     A reward that only exists for ids that no text gives is an artefact. So a sequence must be what the tokenizer makes
-    of its own text twice: alone, as `rmnb score` reads it, and between the words of its conversation, where a token
-    could merge with its neighbours or spell a control token.
+    of its own text as the answer, between the words of its conversation, where a token could merge with its neighbours;
+    whether markers in it are text, as `rmnb score` reads them, or count.
     """
     if not len(sequences):
         return np.zeros(0, dtype=bool)
     prefix, closing = dialogue.frame(prompt)
-    texts = texts_of(dialogue, sequences)
-    alone = dialogue.tokenizer(texts, add_special_tokens=False, split_special_tokens=True)["input_ids"]
-    within = dialogue.ids_in_context(prompt, texts)
+    texts = texts_of(dialogue, prompt, sequences)
+    as_text, as_it_stands = dialogue.conversations(prompt, texts), dialogue.ids_in_context(prompt, texts)
     return np.array(
         [
-            list(ids) == one and [*prefix, *ids, *closing] == whole
-            for ids, one, whole in zip(sequences, alone, within, strict=True)
+            [*prefix, *ids, *closing] == whole == marked
+            for ids, whole, marked in zip(sequences, as_text, as_it_stands, strict=True)
         ]
     )
 
 
-def texts_of(dialogue: Dialogue, sequences: Sequence[Sequence[int]]) -> list[str]:
-    """The text of each sequence, as it stands, special tokens by their name."""
+def texts_of(dialogue: Dialogue, prompt: Prompt, sequences: Sequence[Sequence[int]]) -> list[str]:
+    """The text of each sequence, special tokens by their name; without a blank that the template writes before it."""
     rows = [list(ids) for ids in sequences]
-    return dialogue.tokenizer.batch_decode(rows, clean_up_tokenization_spaces=False, skip_special_tokens=False)
+    texts = dialogue.tokenizer.batch_decode(rows, clean_up_tokenization_spaces=False, skip_special_tokens=False)
+    blank = dialogue.joined_blank(prompt)
+    return [text.removeprefix(blank) for text in texts]
 
 
 def _agreement(ids: Ids, parent: Ids) -> int:

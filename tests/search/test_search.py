@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from checkpoints import write_decoder
+from checkpoints import write_decoder, write_splitting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -288,3 +288,13 @@ def test_the_command_searches_and_score_gives_the_same_reward(directory, tmp_pat
     assert [file.name for file in tmp_path.iterdir()] == ["found.json"]
     again = subprocess.run(command, capture_output=True, text=True)
     assert again.returncode == 2 and "exists" in again.stderr
+
+
+def test_what_is_found_scores_the_same_as_text_where_a_blank_joins_the_answer_and_padding_closes_it(tmp_path):
+    rm = rmnb.load_reward_model(write_splitting(tmp_path, "metaspace", "blank", "<end>"))
+    objective = RewardObjective([(rm, 1.0)], [PROMPT])
+    ids = objective.encode("love and peace")
+    assert rm.tokenizer.convert_ids_to_tokens(ids[:1]) == ["▁love"]
+    assert objective.texts([ids]) == ["love and peace"] and objective.survives([ids, ids[:1], ids[1:]]).all()
+    np.testing.assert_allclose(objective.measure([ids])[0], rm.score(PROMPT, ["love and peace"])[0], atol=1e-5)
+    assert np.abs(objective.gradient(ids)[-1]).max() > 0  # the answer's last token is the one that is read
