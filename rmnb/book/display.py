@@ -6,7 +6,7 @@ token may be steered by it, and a reader must see that a token is `" love"` and 
 
 import functools
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,13 +58,7 @@ def show(*parts: str) -> "display.HTML":
     return display.HTML("".join(parts))
 
 
-def table_html(
-    frame: pd.DataFrame | Sequence[str],
-    rows: Iterable[Sequence[object]] | None = None,
-    tokens: Iterable[str] = (),
-    hidden: Collection[str] = (),
-    digits: int = 3,
-) -> str:
+def table_html(frame: pd.DataFrame, tokens: Iterable[str] = (), hidden: Collection[str] = (), digits: int = 3) -> str:
     """A data frame, less its index, as an HTML table in which all text is escaped.
 
     Parameters
@@ -78,9 +72,6 @@ def table_html(
         Words, in lower case, that are shown only after a click, in columns of tokens; so are those that
         `rmnb.data.offensive` knows.
     """
-    if rows is not None:
-        frame = pd.DataFrame(list(map(list, rows)), columns=list(frame), dtype=object)
-    assert isinstance(frame, pd.DataFrame)
     token_columns = set(tokens)
 
     def cell(column: str, value: Any) -> str:

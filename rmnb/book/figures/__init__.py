@@ -1,7 +1,7 @@
 """The figures of the chapters: each function draws on a matplotlib axes that it is given, and returns it."""
 
 from rmnb.book.figures.rankings import by_kind, heat_map, joint_density, model_map, violins
-from rmnb.book.figures.results import by_model, courses, estimates, grouped_dots, intervals, specification_curve
+from rmnb.book.figures.results import courses, estimates, specification_curve
 from rmnb.book.figures.style import FAINT, HEXAGONS, INK, PALETTE, WIDTH, colours, two_columns, use_style
 
 __all__ = [
@@ -11,13 +11,10 @@ __all__ = [
     "PALETTE",
     "WIDTH",
     "by_kind",
-    "by_model",
     "colours",
     "courses",
     "estimates",
-    "grouped_dots",
     "heat_map",
-    "intervals",
     "joint_density",
     "model_map",
     "specification_curve",

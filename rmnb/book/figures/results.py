@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from numpy.typing import ArrayLike
 
 from rmnb.book.figures.style import FAINT, INK, PALETTE, plain_text
 
@@ -89,116 +88,6 @@ def estimates(
         axes.axvline(reference, color=FAINT, linewidth=0.8, zorder=0)
     axes.set_yticks(range(len(lines)), [plain_text(str(line)) for line in lines])
     axes.set_ylim(len(lines) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
-    axes.set_xlabel(meaning)
-    return axes
-
-
-def intervals(
-    axes: Axes,
-    labels: Sequence[str],
-    values: ArrayLike,
-    low: ArrayLike,
-    high: ArrayLike,
-    colour: Sequence[str],
-    meaning: str,
-) -> Axes:
-    """Estimates as dots with their intervals, one a line, the first on top; a NaN interval leaves the dot alone.
-
-    Parameters
-    ----------
-    labels, colour
-        One an estimate.
-    values, low, high
-        (n,) estimates and the ends of their intervals.
-    meaning
-        What the numbers are, for the axis.
-    """
-    places = np.arange(len(labels))[::-1]
-    for place, value, bottom, top, ink in zip(places, *map(np.asarray, (values, low, high)), colour, strict=True):
-        axes.plot([bottom, top], [place, place], color=ink, linewidth=2)
-        axes.plot([value], [place], "o", color=ink, markersize=6)
-    axes.set_yticks(places, [plain_text(label) for label in labels])
-    axes.set_ylim(-0.7, len(places) - 0.3)
-    axes.tick_params(axis="y", length=0)
-    axes.axvline(0, color=FAINT, linewidth=0.8, zorder=0)
-    axes.margins(x=0.08)
-    axes.set_xlabel(meaning)
-    return axes
-
-
-def by_model(
-    axes: Axes,
-    table: pd.DataFrame,
-    models: Sequence[str],
-    groups: Sequence[str],
-    colour: Mapping[str, str],
-    meaning: str,
-) -> Axes:
-    """Estimates with their intervals, a line a model, the first on top; a marker tells the groups of a model apart.
-
-    The markers are labelled for ``figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left")``.
-
-    Parameters
-    ----------
-    table
-        Columns model, group, value, ci_low, ci_high.
-    models, groups
-        In the order of lines, and of the markers within a line; groups share an axis, so keep to six.
-    colour
-        For each model its colour.
-    meaning
-        What the numbers are, for the axis.
-    """
-    step = 0.6 / max(len(groups), 2)
-    for mark, (place, group) in zip("osD^vP", enumerate(groups), strict=False):
-        of_group = table[table["group"] == group]
-        numbers = of_group[["value", "ci_low", "ci_high"]].to_numpy(float)
-        found = dict(zip(of_group["model"], numbers, strict=True))
-        for line, model in enumerate(reversed(list(models))):
-            if model in found:
-                value, low, high = found[model]
-                height = line + step * ((len(groups) - 1) / 2 - place)
-                axes.plot([low, high], [height] * 2, color=colour[model], linewidth=1.5)
-                axes.plot([value], [height], mark, color=colour[model], markersize=5, mec=INK, mew=0.5)
-        axes.plot([], [], mark, color=FAINT, label=plain_text(group), markersize=5)
-    axes.set_yticks(range(len(models)), [plain_text(model) for model in reversed(list(models))])
-    axes.set_ylim(-0.6, len(models) - 0.4)
-    axes.tick_params(axis="y", length=0)
-    axes.axvline(0, color=FAINT, linewidth=0.8, zorder=0)
-    axes.set_xlabel(meaning)
-    return axes
-
-
-def grouped_dots(
-    axes: Axes,
-    groups: Sequence[str],
-    values: ArrayLike,
-    low: ArrayLike,
-    high: ArrayLike,
-    order: Sequence[str],
-    meaning: str,
-) -> Axes:
-    """Estimates with intervals, one row a group from top to bottom, side by side within it; the bar is its median.
-
-    Parameters
-    ----------
-    groups
-        (n,) the group of each estimate.
-    order
-        The groups from top to bottom; one without estimates is left out.
-    """
-    values, low, high = map(np.asarray, (values, low, high))
-    present = [group for group in order if group in groups]
-    for place, group in zip(np.arange(len(present))[::-1], present, strict=True):
-        chosen = np.flatnonzero(np.asarray(groups) == group)
-        offset = np.linspace(-0.3, 0.3, len(chosen)) if len(chosen) > 1 else np.zeros(1)
-        heights = place + offset[np.argsort(np.argsort(values[chosen], kind="stable"))]
-        axes.hlines(heights, low[chosen], high[chosen], color=INK, linewidth=1)
-        axes.plot(values[chosen], heights, "o", color=PALETTE[0], markersize=4)
-        axes.plot([np.median(values[chosen])] * 2, [place - 0.38, place + 0.38], color="#D55E00", linewidth=1.5)
-    axes.set_yticks(np.arange(len(present))[::-1], [plain_text(group) for group in present])
-    axes.set_ylim(-0.6, len(present) - 0.4)
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel(meaning)
     return axes
