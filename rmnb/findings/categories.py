@@ -13,7 +13,6 @@ import pandas as pd
 from rmnb import stats
 from rmnb.errors import InputError
 from rmnb.findings.results import Results
-from rmnb.stats.formulas import mixed
 
 FRAMINGS = ("positive", "negative")
 
@@ -127,7 +126,7 @@ def coefficients(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _add_mixed_model(results: Results, source: str, ranks: pd.DataFrame, about: dict) -> None:
     named = ranks.rename(columns={"family": "base"})
-    fit = mixed("median_rank ~ base * category * framing", named, groups="model")
+    fit = stats.mixed("median_rank ~ base * category * framing", named, groups="model")
     for name in fit.names:
         levels = dict(re.findall(r"(base|category|framing)\[T\.(.*?)\](?::|$)", name))
         term = "_x_".join(levels) or "intercept"
