@@ -5,6 +5,7 @@ under ``repository.url``; a test holds every notebook to it.
 """
 
 import importlib.metadata
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -115,24 +116,9 @@ def dressed(notebook: dict[str, Any], name: str, url: str | None) -> dict[str, A
 
 def main() -> None:
     """Dress all notebooks."""
-    import nbformat
-
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        notebook = nbformat.read(path, 4)
-        nbformat.write(nbformat.from_dict(_joined(dressed(_plain(notebook), path.name, repository()))), path)
-
-
-def _plain(notebook) -> dict[str, Any]:
-    import json
-
-    import nbformat
-
-    return json.loads(nbformat.writes(notebook))
-
-
-def _joined(notebook: dict[str, Any]) -> dict[str, Any]:
-    cells = [cell | {"source": "".join(cell["source"])} for cell in notebook["cells"]]
-    return notebook | {"cells": cells}
+        notebook = dressed(json.loads(path.read_text(encoding="utf-8")), path.name, repository())
+        path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
