@@ -11,6 +11,7 @@ from rmnb.errors import InputError
 from rmnb.models.dialogue import FROZEN_DATE, Dialogue
 from rmnb.models.reward_model import RewardModel
 from rmnb.scoring.engine import PrefixScorer
+from rmnb.scoring.proof import ROUNDING, prove, why_plain
 
 Verdict = Literal["ok", "warning", "failed"]
 QUESTION = "What, in one word, is the greatest thing ever?"
@@ -21,8 +22,6 @@ _TRIED = 1000  # ids of the vocabulary
 _TAGGED = "a</think>b"  # some templates cut thinking off on purpose
 _MARK = "\ue001"  # a private-use character: no template writes or trims it
 _RESPONSES = ("love", "war", "peace and quiet for everybody, everywhere and always")
-# Largest difference between the engine and a plain pass that is rounding, in units of reward.
-_ROUNDING = {"float32": 1e-3, "bfloat16": 0.5, "float16": 0.1}
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,8 @@ def _held(rm: RewardModel) -> Iterator[Finding]:
     yield Finding("head", "ok", kind)
     stored = next(rm.network.parameters()).dtype
     yield Finding("dtype", "ok", f"{str(stored).removeprefix('torch.')} trunk on {rm.device}")
-    if rm.plain_because:
-        yield Finding("attention", "warning", f"each conversation in full, which is slower: {rm.plain_because}")
+    if why := why_plain(rm):
+        yield Finding("attention", "warning", f"each conversation in full, which is slower: {why}")
     else:
         yield Finding("attention", "ok", "continuations share the prefix")
     cap = getattr(rm.network.config.get_text_config(), "attn_logit_softcapping", None)
@@ -219,7 +218,13 @@ def _engine(rm: RewardModel) -> Iterator[Finding]:
     alone = np.concatenate([plain([ids]) for ids in continuations])
     difference = float(np.abs(together - alone).max())
     text = f"rewards {', '.join(f'{reward:.4g}' for reward in alone)}; in a batch within {difference:.1e} of these"
-    yield Finding("scores", "ok" if difference <= _ROUNDING.get(rm.spec.dtype, 0.5) else "failed", text)
+    yield Finding("scores", "ok" if difference <= ROUNDING[rm.spec.dtype] else "failed", text)
+    proof = prove(rm)
+    if proof.difference is None:
+        yield Finding("proof", "warning", f"compared with {proof.against}")
+    else:
+        text = f"three conversations within {proof.difference:.1e} of {proof.against}"
+        yield Finding("proof", "ok" if proof.exact else "failed", text)
     if len(np.unique(alone)) == 1:
         yield Finding("scores", "warning", "three different responses get the same reward")
 

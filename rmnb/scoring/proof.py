@@ -143,10 +143,12 @@ def _why_not(rm: RewardModel) -> str | None:
     if rm.placement.quantise or rm.placement.device_map or rm.placement.compile:
         return "quantised, spread over devices or compiled"
     try:
-        longest = max(map(len, _conversations(rm)))
+        conversations = _conversations(rm)
     except InputError as error:  # a template that cannot be used is said by whoever uses it
         return str(error)
-    if rm.context is not None and longest > rm.context:
+    if max(map(max, conversations)) >= rm.vocabulary_size:
+        return "the tokenizer has ids that the model cannot read"
+    if rm.context is not None and max(map(len, conversations)) > rm.context:
         return "its context is too short"
     return None
 
