@@ -183,9 +183,15 @@ def opposites(framings: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def shared_scores(tables: Mapping[str, pd.DataFrame], prompts: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """For each prompt the scores on the tokens that all models have: index token, a column a model."""
+    """For each prompt the scores on the tokens that all models have: index token, a float32 column a model."""
+    rows = align.align({model: table.assign(score=np.arange(len(table))) for model, table in tables.items()}).astype(
+        int
+    )
     return {
-        prompt: align.align({model: table.assign(score=table[prompt]) for model, table in tables.items()})
+        prompt: pd.DataFrame(
+            {model: table[prompt].to_numpy(np.float32)[rows[model]] for model, table in tables.items()},
+            index=rows.index,
+        )
         for prompt in prompts
     }
 
