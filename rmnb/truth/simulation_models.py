@@ -10,7 +10,6 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.stats.formulas import mixed
 from rmnb.truth.planted import PlantedEffects, planted_models, planted_scores, spell, word_features
 from rmnb.truth.simulation import Case, Outcome
 from rmnb.truth.simulation_words import valence_words
@@ -61,7 +60,7 @@ def _labelled(median: np.ndarray, model: np.ndarray, category: np.ndarray, frami
 
 
 def _interaction(ranks: pd.DataFrame) -> Outcome:
-    fit = mixed("median ~ base * category * framing", ranks, groups="model")
+    fit = stats.mixed("median ~ base * category * framing", ranks, groups="model")
     return Outcome.of(0.0, fit["base[T.Llama]:category:framing"])
 
 
@@ -121,11 +120,11 @@ def _mean_slope(rng: np.random.Generator) -> Outcome:
 
 
 def _mixed_slope(rng: np.random.Generator) -> Outcome:
-    return Outcome.of(SLOPE, mixed("score ~ valence", _slopes(rng), "model", random="~ valence")["valence"])
+    return Outcome.of(SLOPE, stats.mixed("score ~ valence", _slopes(rng), "model", random="~ valence")["valence"])
 
 
 def _fixed_slope(rng: np.random.Generator) -> Outcome:
-    return Outcome.of(SLOPE, mixed("score ~ valence", _slopes(rng), "model")["valence"])
+    return Outcome.of(SLOPE, stats.mixed("score ~ valence", _slopes(rng), "model")["valence"])
 
 
 def _sign_flip(rng: np.random.Generator) -> Outcome:
