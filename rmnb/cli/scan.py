@@ -11,27 +11,36 @@ from rmnb.cli.options import (
     DeviceMapOption,
     DeviceOption,
     DtypeOption,
+    MessagesOption,
     ModelArgument,
     PanelOption,
     PresetOption,
+    PromptsOption,
     ProtocolOption,
     QuantiseOption,
     ReadOption,
     SoftcapOption,
+    SystemOption,
+    asked,
     if_named,
     load,
 )
 from rmnb.errors import InputError
-from rmnb.files import check_writable
+from rmnb.files import atomic_path, check_writable
 
 
 def scan(
     model: ModelArgument,
-    prompt: Annotated[
-        list[str] | None,
-        typer.Option(help="Key of a prompt of the panel, or a question in quotes; repeatable. Default: greatest."),
+    prompt: PromptsOption = None,
+    system: SystemOption = None,
+    messages: MessagesOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Parquet file; x.csv: the same and a CSV copy; a directory: one file a prompt. "
+            "Default: the panel's own store of scores."
+        ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Parquet file. Default: the panel's own store of scores.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only ids below this one.")] = None,
     protocol: ProtocolOption = "exact",
     panel: PanelOption = "demo",
@@ -54,21 +63,21 @@ def scan(
     from rmnb.scoring import store
 
     members, which = load_panel(panel), _part(part)
-    questions = [members.prompt(key) for key in dict.fromkeys(prompt or ["greatest"])]
+    questions = asked(members, prompt, system, messages)
     spec = find_spec(model, if_named(panel))
     own = any(question.key == "custom" for question in questions)
     if out is None and (own or limit or spec.name not in members.model_names):
-        raise InputError("a scan with a limit, a question of your own or a model outside the panel needs --out FILE")
+        raise InputError(
+            "a scan with a limit, a question of your own or a model outside the panel needs --out FILE or DIRECTORY"
+        )
     cap = _on_or_off(softcap)
     if out is None and cap is not None and cap != spec.softcap:
         raise InputError(f"a scan with soft-capping {softcap} is not the panel's: it needs --out FILE")
     if out is None and read not in (None, spec.read):
         raise InputError(f"a scan that reads at --read {read} is not the panel's: it needs --out FILE")
-    if out is not None and out.suffix != ".parquet":
-        raise InputError(f"--out {out}: scans are Parquet files, choose a name that ends with .parquet")
-    if out is not None and len(questions) > 1:
-        raise InputError("several prompts do not fit into one --out FILE: leave --out away, or scan one by one")
-    paths = [out or store.scores_path(members, spec.name, question.key, protocol) for question in questions]
+    paths = [store.scores_path(members, spec.name, question.key, protocol) for question in questions]
+    if out is not None:
+        paths = _files(out, [question.key for question in questions])
     for path in paths:
         check_writable(path)
     placed = {"device": device, "device_map": device_map, "quantise": quantise, "compile": compile, "read": read}
@@ -97,13 +106,30 @@ def _scan_each(rm, members, questions, paths, which, protocol, limit, batch_size
             if out is None:
                 store.write_scores(members, frame, frame.attrs["provenance"])
             else:
-                store.write_scan(out, frame, frame.attrs["provenance"])
+                store.write_scan(path, frame, frame.attrs["provenance"])
             _show(path, frame)
+        if out is not None and out.suffix == ".csv" and path.exists():
+            with atomic_path(out) as temporary:
+                store.read_scan(path)[0].to_csv(temporary, index=False)
+            typer.echo(f"a copy in {out}, without its provenance")
     # Not before the last prompt is written: whoever runs several in one job deletes all that a failed job has written,
     # and then they come back from the shards without being computed again.
     for path in paths:
         if which is None or path.exists():
             store.Shards.discard(path)
+
+
+def _files(out: Path, keys: list[str]) -> list[Path]:
+    """Where each prompt's scan is written: into a file, or into one a prompt in a directory."""
+    if out.suffix in (".parquet", ".csv"):
+        if len(keys) > 1:
+            raise InputError(f"--out {out}: several prompts do not fit into one file, give a directory")
+        return [out.with_suffix(".parquet")]
+    if out.suffix and not out.is_dir():
+        raise InputError(f"--out {out}: choose a name that ends with .parquet or .csv, or a directory")
+    if len(set(keys)) < len(keys):
+        raise InputError(f"--out {out}: questions of your own have no names for their files: scan them one by one")
+    return [out / f"{key}.parquet" for key in keys]
 
 
 def _on_or_off(text: str | None) -> bool | None:
@@ -125,7 +151,7 @@ def _refuse_other(path: Path, rm, prompt, protocol: str, limit: int | None) -> N
     from rmnb.models.origin import template_sha256
     from rmnb.scoring.store import differences, read_scan
 
-    asked = {
+    wanted = {
         "weights_sha256": rm.weights_sha256,
         "tokenizer_sha256": rm.tokenizer_sha256,
         "template_sha256": template_sha256(rm.dialogue.template),
@@ -140,7 +166,7 @@ def _refuse_other(path: Path, rm, prompt, protocol: str, limit: int | None) -> N
         "quantise": rm.placement.quantise,
         "tokens": min(limit or rm.vocabulary_size, rm.vocabulary_size),
     }
-    if changed := differences(read_scan(path)[1], asked):
+    if changed := differences(read_scan(path)[1], wanted):
         raise InputError(
             f"{path} holds another scan (it differs in {', '.join(changed)}): delete it, or choose another --out"
         )

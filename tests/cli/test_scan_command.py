@@ -31,7 +31,7 @@ def run(monkeypatch, *words) -> int:
         (["--part", "3/2"], "write which part of how many"),
         (["--preset", "abacus"], "unknown preset 'abacus'"),
         (["--device-map", "{cpu"], "--device-map is no JSON"),
-        (["--prompt", "greatest", "--prompt", "worst"], "several prompts do not fit into one --out FILE"),
+        (["--prompt", "greatest", "--prompt", "worst"], "several prompts do not fit into one file, give a directory"),
     ],
 )
 def test_wrong_options_of_a_scan_are_one_line_and_code_2(directory, tmp_path, monkeypatch, capsys, words, message):
@@ -113,3 +113,14 @@ def test_a_noise_floor_of_ones_own_is_not_written_into_the_shipped_data(panel, m
     assert run(monkeypatch, "noise", "--panel", panel, "--prompt", "best") == 0
     assert run(monkeypatch, "noise", "--panel", panel, "--prompt", "best", "--out", tmp_path / "here") == 0
     assert written == [tmp_path / "cache" / "noise" / "tiny", tmp_path / "here"]
+
+
+def test_a_directory_takes_a_file_a_prompt_and_a_csv_is_a_copy(directory, monkeypatch, tmp_path):
+    words = ["scan", directory, "--device", "cpu", "--limit", "40", "--system", "Be brief."]
+    assert run(monkeypatch, *words, "--prompt", "Which one?", "--out", tmp_path / "one.csv") == 0
+    scan, provenance = store.read_scan(tmp_path / "one.parquet")
+    assert provenance["history"] == [{"role": "system", "content": "Be brief."}]
+    assert pd.read_csv(tmp_path / "one.csv")["score"].to_numpy() == pytest.approx(scan["score"].to_numpy(), rel=1e-6)
+    words = [word for word in words if word not in ("--system", "Be brief.")]
+    assert run(monkeypatch, *words, "--prompt", "best", "--prompt", "worst", "--out", tmp_path / "both") == 0
+    assert sorted(file.name for file in (tmp_path / "both").iterdir()) == ["best.parquet", "worst.parquet"]
