@@ -156,12 +156,17 @@ def _bitsandbytes(quantise: str, dtype: torch.dtype):
     )
 
 
-def input_device(network: torch.nn.Module) -> torch.device:
-    """Where the network reads its ids: the embedding's device, or where accelerate brings that for its work."""
+def input_embedding(network: torch.nn.Module):
+    """The module that holds one row for each id; InputError for a network that reads something else."""
     try:
-        embedding = network.get_input_embeddings()  # pyright: ignore[reportCallIssue]
+        return network.get_input_embeddings()  # pyright: ignore[reportCallIssue]
     except NotImplementedError as error:
         raise InputError(f"{type(network).__name__} has no embedding of tokens: it reads something else") from error
+
+
+def input_device(network: torch.nn.Module) -> torch.device:
+    """Where the network reads its ids: the embedding's device, or where accelerate brings that for its work."""
+    embedding = input_embedding(network)
     where = getattr(getattr(embedding, "_hf_hook", None), "execution_device", None)
     if where is not None:
         return torch.device(f"cuda:{where}" if isinstance(where, int) else where)

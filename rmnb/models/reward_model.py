@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from rmnb.models.devices import Placement, input_device
+from rmnb.models.devices import Placement, input_device, input_embedding
 from rmnb.models.dialogue import Dialogue, Prompt
 from rmnb.models.heads import Head
 from rmnb.models.reading import Reading
@@ -63,7 +63,7 @@ class RewardModel:
 
     @property
     def _embedding(self) -> torch.Tensor:
-        weight = self.network.get_input_embeddings().weight
+        weight = input_embedding(self.network).weight
         assert isinstance(weight, torch.Tensor)
         return weight
 
