@@ -8,9 +8,9 @@ which makes the intervals of ten models too short.
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,7 +156,7 @@ def mixed(formula: str, data: "pd.DataFrame", groups: str, random: str | None = 
     )
 
 
-def _checked(make, formula: str, data: "pd.DataFrame", **options):
+def _checked(make: Callable[..., Any], formula: str, data: "pd.DataFrame", **options) -> Any:
     """The statsmodels model; a gap, a name that is no column or a level too few in one line."""
     for name in set(re.findall(r"[A-Za-z_]\w*", formula)) & set(data.columns):
         column = data[name]
