@@ -24,6 +24,8 @@ STEP = 1e-5
 class Head64:
     """The linear head in fp64."""
 
+    name = "linear in fp64"
+
     def __init__(self, weight):
         self.weight = weight.double()
 
