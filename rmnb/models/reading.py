@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-Ids = TypeVar("Ids", list[int], tuple[int, ...])
+_Ids = TypeVar("_Ids", list[int], tuple[int, ...])
 Rule = Literal["last", "last but padding", "before padding", "own"]
 _BY_HEAD: dict[str, Rule] = {
     "linear": "last but padding",
@@ -58,7 +58,7 @@ class Reading:
                     return before + at + 1
         return 1
 
-    def kept(self, prefix: Sequence[int], ids: Ids) -> Ids:
+    def kept(self, prefix: Sequence[int], ids: _Ids) -> _Ids:
         """The ids after the prefix that can matter to the reward, at least one: what follows the place is dropped."""
         return ids[: max(1, self.end(prefix, ids) - len(prefix))]
 

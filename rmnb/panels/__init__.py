@@ -5,6 +5,7 @@ Doors: `load_panel`, `load_prompts`, `find_spec`, and the types that they return
 
 from rmnb.panels.panel import (
     PANELS,
+    Adjective,
     BaseSpec,
     HeadName,
     ModelSpec,
@@ -23,6 +24,7 @@ from rmnb.panels.panel import (
 
 __all__ = [
     "PANELS",
+    "Adjective",
     "BaseSpec",
     "HeadName",
     "ModelSpec",
