@@ -142,7 +142,7 @@ def common_budget(courses: pd.DataFrame) -> int:
 
 
 def reached(courses: pd.DataFrame, sequences: int | None = None) -> pd.DataFrame:
-    """The best z of each search after so many sequences (default: `common_budget`), by model, direction, method, seed."""
+    """The best z of each search after so many sequences (default: `common_budget`), one row a search."""
     if courses.empty:
         return courses
     within = courses[courses["scored"] <= (common_budget(courses) if sequences is None else sequences)]
