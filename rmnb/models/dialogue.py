@@ -39,8 +39,13 @@ def check_protocol(protocol: str) -> Protocol:
 
 
 def as_messages(prompt: Prompt) -> list[dict[str, str]]:
-    """A prompt as chat messages: a string is one user turn, a list of messages stays."""
-    return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+    """A prompt as chat messages: a string is one user turn, a list of messages stays; InputError if it is neither."""
+    if isinstance(prompt, str):
+        return [{"role": "user", "content": prompt}]
+    messages = list(prompt) if isinstance(prompt, Sequence) else []
+    if not messages or any(not isinstance(one, dict) or {"role", "content"} - one.keys() for one in messages):
+        raise InputError(f"a prompt is a text or a list of messages with role and content, not {str(prompt)[:60]!r}")
+    return messages
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ def fetch(source: str, revision: str | None = None) -> Path:
     """
     if Path(source).is_dir():
         return Path(source)
+    if "/" not in source or source.startswith((".", "/", "~")):
+        raise InputError(f"{source}: no such directory, and no hub id either (owner/name)")
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
         GatedRepoError,

@@ -91,7 +91,8 @@ def load_reward_model(
     spec = spec if softcap is None else spec.model_copy(update={"softcap": softcap})
     if read not in (None, *get_args(Read)):
         raise InputError(f"unknown place to read at {read!r}: choose one of {', '.join(get_args(Read))}")
-    spec = spec.model_copy(update={"read": read}) if read else spec
+    # Our adapters are read where they were trained to be read, whatever is asked for: their panel says so.
+    spec = spec.model_copy(update={"read": read}) if read and not spec.base else spec
     place = placement(device, device_map, quantise, compile)
     if spec.base and (device_map or quantise):
         raise InputError(f"{spec.name} is an adapter, merged on loading: it takes neither device map nor quantisation")

@@ -254,6 +254,8 @@ class Panel(_Strict):
 def load_panel(name: str | Path) -> Panel:
     """Read a panel that ships with rmnb by name, or your own YAML by path.
 
+    In your own, `scores` and directories under `source` are relative to the file.
+
     Raises
     ------
     InputError
@@ -262,8 +264,14 @@ def load_panel(name: str | Path) -> Panel:
     panel = _read(Panel, name, PANELS, "panel")
     if not str(name).endswith((".yml", ".yaml")) or Path(name).resolve().parent == PANELS.resolve():
         return panel
-    scores = panel.scores and str(Path(name).resolve().parent / Path(panel.scores).expanduser())
-    own = panel.model_copy(update={"scores": scores})
+    beside = Path(name).resolve().parent
+
+    def found(spec: ModelSpec) -> ModelSpec:
+        directory = beside / Path(spec.source or "").expanduser()
+        return spec.model_copy(update={"source": str(directory)}) if spec.source and directory.is_dir() else spec
+
+    scores = panel.scores and str(beside / Path(panel.scores).expanduser())
+    own = panel.model_copy(update={"scores": scores, "models": tuple(map(found, panel.models))})
     own._path = Path(name)
     return own
 
@@ -311,6 +319,8 @@ def find_spec(name: str | Path, panel: str | Path | Panel | None = None) -> Mode
         return ModelSpec(name=Path(text).resolve().name.lstrip(".") or "model", source=text)
     if text.count("/") == 1 and not text.startswith((".", "/", "~")):
         return ModelSpec(name=text.split("/")[1].lstrip(".") or "model", source=text)
+    if text.startswith((".", "/", "~")):
+        raise InputError(f"{text}: no such directory")
     names = ", ".join(known for candidate in panels for known in candidate.model_names)
     raise InputError(
         f"unknown model {text!r}: give a nickname ({names}), a hub id owner/name, or a checkpoint directory"

@@ -158,7 +158,8 @@ def _read(rm: RewardModel, prefix: list[int], closing: list[int]) -> Finding:
     if rm.reading.rule == "last":
         text = f"the padding id {name} closes the answer, and a classifier of transformers would read before it"
     else:
-        text = f"its own code takes the closing id {name} for padding; --read last would read at it, another reward"
+        text = f"its own code takes the closing id {name} for padding; "
+        text += "`read: last` in a panel, or --read last, would read at it, another reward"
     return Finding("read", "warning", f"{place}: {text}")
 
 

@@ -8,7 +8,7 @@ goes through the head.
 import contextlib
 import copy
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -294,6 +294,8 @@ def score_responses(rm: RewardModel, prompt: Prompt, responses: Sequence[str], p
     """
     if isinstance(responses, str):
         raise InputError(f"responses must be a list of texts, not one text: give [{responses[:20]!r}]")
+    if not isinstance(responses, Iterable):
+        raise InputError(f"responses must be a list of texts, not {responses!r}")
     responses = list(responses)  # a pandas Series and an array are lists too
     if not responses:
         raise InputError("no response given: name at least one")

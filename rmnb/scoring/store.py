@@ -37,6 +37,7 @@ _WORDS = {
     "softcap": "soft-capping",
     "read": "the place that is read",
     "read_offset": "the place that is read",
+    "tokens": "the number of tokens (--limit)",
 }
 _VOCABULARY_COLUMNS = ["token_id", "token", "kind"]
 Provenance = dict[str, Any]
@@ -221,7 +222,9 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
         **hashes_now(spec),
     }
     if changed := differences(provenance, expected):
-        raise InputError(f"{path} is not what the panel asks for: it differs in {', '.join(changed)}: scan again")
+        raise InputError(
+            f"{path} is not what the panel asks for: it differs in {', '.join(changed)}: delete it and scan again"
+        )
     if provenance.get("dtype", spec.dtype) != spec.dtype:
         _warn(f"{panel.name}: {spec.name} was scanned in {provenance['dtype']}, the panel says {spec.dtype}")
     return scan

@@ -101,7 +101,9 @@ def test_advice_names_a_panel_as_a_command_line_must(tmp_path):
         "name: mine\ntitle: Mine\nmodels: [{name: m, source: a/b}]\nprompt_sets: [iclr2026]\nscores: kept\n"
     )
     panel = load_panel(path)
-    assert panel.scores == str(tmp_path / "kept")
+    assert panel.scores == str(tmp_path / "kept") and panel.model("m").source == "a/b"
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    assert load_panel(path).model("m").source == str(tmp_path / "a" / "b")
     with pytest.raises(InputError, match=f"rmnb scan m --panel {path} --prompt greatest_ever_one"):
         read_scores(panel, "m", "greatest_ever_one")
     assert load_panel("demo").called == "demo"

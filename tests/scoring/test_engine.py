@@ -144,3 +144,8 @@ def test_what_is_no_list_of_texts_is_refused_and_a_series_is_one(rm):
         rm.score("q", "love")
     with pytest.raises(rmnb.errors.InputError, match=r"found 3 \(int\)"):
         rm.score("q", ["a", 3])
+    with pytest.raises(rmnb.errors.InputError, match="not None"):
+        rm.score("q", None)
+    for prompt in (None, [], ["q"], [{"role": "user"}]):
+        with pytest.raises(rmnb.errors.InputError, match="a prompt is a text or a list of messages"):
+            rm.score(prompt, ["a"])

@@ -74,7 +74,9 @@ def test_what_has_changed_since_a_scan_is_said_by_whoever_reads_or_repeats_it(wh
     rm = rmnb.load_reward_model(directory, device="cpu")
     scan_part(rm, QUESTION, tmp_path / "part.parquet", 1, 1)
     CHANGES[what](directory)
-    with pytest.raises(InputError, match=rf"^{file} is not what the panel asks for: it differs in {what}: scan again$"):
+    with pytest.raises(
+        InputError, match=rf"^{file} is not what the panel asks for: it differs in {what}: delete it and scan again$"
+    ):
         load_scores(panel, "best")
     code, said = command(monkeypatch, capsys, "scan", "tiny", "--panel", panel, "--prompt", "best")
     assert code == 2 and f"{file} holds another scan (it differs in {what}): " in said and said.count("rmnb: ") == 1, (
@@ -92,7 +94,7 @@ def test_another_reading_or_a_template_of_the_panel_makes_scores_stale_and_older
         ("read", "last", "the place that is read"),
         ("template", TEMPLATE + " ", "chat template"),
     ):
-        with pytest.raises(InputError, match=rf"differs in {words}: scan again"):
+        with pytest.raises(InputError, match=rf"differs in {words}: delete it and scan again"):
             store.read_scores(write_panel(tmp_path / "mine.yml", directory, **{key: value}), name, "best")
     frame, provenance = store.read_table(file)
     old = ("read", "read_token", "read_offset", "template_sha256", "tokenizer_sha256", "head")
