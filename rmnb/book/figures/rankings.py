@@ -36,7 +36,8 @@ def violins(
         {name: pd.Series(stats.standardise(values)) for name, values in scores.items()}, names=["model", ""]
     )
     long = long.rename("z").reset_index("model")
-    look = {"cut": 0, "density_norm": "width", "width": 0.85, "linewidth": 0.6, "gridsize": 200, "legend": False}
+    look = {"cut": 0, "density_norm": "width", "width": 0.85, "linewidth": 0.6, "gridsize": 80, "legend": False}
+    look["saturation"] = 1  # the colour that the model has in every other figure
     sns.violinplot(long, x="z", y="model", hue="model", palette=dict(colour), ax=axes, **look)
     axes.set_yticks(range(len(scores)), [plain_text(name) for name in scores])
     axes.set(xlabel=f"score, in {unit} from the mean", ylabel="")
