@@ -118,3 +118,8 @@ def test_the_audit_measures_recorded_accuracies_again(monkeypatch):
         monkeypatch.setattr(audit, "recorded", lambda spec, recorded=recorded: {"held_out": recorded})
         (row,) = audit_panel(panel, models=["smollm2-values"], accuracy=True).itertuples()
         assert (row.prompt, row.tokens, row.verdict) == ("held-out pairs", 3, verdict)
+
+
+def test_a_limit_of_nothing_is_refused(rm):
+    with pytest.raises(InputError, match="limit must be at least 1, not 0"):
+        rmnb.scan_vocabulary(rm, PROMPT, limit=0)
