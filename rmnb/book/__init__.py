@@ -4,6 +4,6 @@ Doors: `table` (a data frame as a page shows it), `show` (several pieces of HTML
 `behind_a_click` make them), `inline`; `figures`, `notebook.run_notebook`, `explorer.write_explorer`, `colab`.
 """
 
-from rmnb.book.display import behind_a_click, inline, notice, show, table, table_html
+from rmnb.book.display import behind_a_click, in_short, inline, notice, show, table, table_html
 
-__all__ = ["behind_a_click", "inline", "notice", "show", "table", "table_html"]
+__all__ = ["behind_a_click", "in_short", "inline", "notice", "show", "table", "table_html"]

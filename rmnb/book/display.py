@@ -5,6 +5,7 @@ token may be steered by it, and a reader must see that a token is `" love"` and 
 """
 
 import functools
+import html
 import unicodedata
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from rmnb.data.offensive import is_offensive
+from rmnb.findings import quoting
 from rmnb.visible import HIDDEN, visible
 
 if TYPE_CHECKING:
@@ -42,6 +44,20 @@ def notice(text: str) -> str:
     parts = text.split("`")
     shown = "".join(f"<code>{inline(part)}</code>" if place % 2 else inline(part) for place, part in enumerate(parts))
     return f'<div class="admonition note"><p class="admonition-title">Note</p><p>{shown}</p></div>'
+
+
+def in_short(sentences: Iterable[str]) -> "display.HTML":
+    """The box that opens a chapter: a line a sentence, as `rmnb.findings.in_short` writes them.
+
+    Each quoted number is a ``data`` element whose value is the key of its row, so that the page can be held against the
+    table.
+    """
+
+    def number(text: str, key: str) -> str:
+        return f'<data class="quoted" value="{html.escape(key.replace(chr(0x1E), "|"))}">{inline(text)}</data>'
+
+    lines = "".join(f"<li>{quoting.replace(sentence, number, inline)}</li>" for sentence in sentences)
+    return show(f'<div class="admonition in-short"><p class="admonition-title">In short</p><ul>{lines}</ul></div>')
 
 
 def table(
