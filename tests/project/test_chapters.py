@@ -1,0 +1,86 @@
+"""What a chapter looks like: short cells, most of them shown, exercises with a cell to start from, solutions that run.
+
+That the cells run is shown by every build, which executes the chapters, and by `tests/book/test_notebooks.py`.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+CHAPTERS = [path for path in NOTEBOOKS if re.match(r"0[1-9]_", path.name)]
+#: Solutions that need no code.
+ANSWERED_IN_WORDS: set[str] = set()
+#: Chapters that are yet to be rewritten.
+UNFINISHED = dict.fromkeys(
+    [
+        *("01_heterogeneity", "02_asymmetry", "03_framing", "04_frequency", "05_identity", "06_elo"),
+        *("07_agency_communion", "08_sequences", "09_training"),
+    ],
+    "not rewritten yet",
+)
+
+
+def chapters(paths):
+    """Paths as parameters; those of `UNFINISHED` chapters may fail."""
+    marks = {name: [pytest.mark.xfail(reason=reason)] for name, reason in UNFINISHED.items()}
+    return [pytest.param(path, id=path.stem, marks=marks.get(path.stem, [])) for path in paths]
+
+
+def code_cells(path):
+    """Code cells that a reader may see."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    return [cell for cell in code if "remove-cell" not in cell["metadata"].get("tags", [])]
+
+
+def gated(path):
+    """What stands between each pair of gates: label, `exercise` or `solution`, number of code cells."""
+    found, gate, label, code = [], "", "", 0
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            code += 1
+            continue
+        for line in "".join(cell["source"]).splitlines():
+            if start := re.match(r"```\{(exercise|solution)-start\} *(.*)", line):
+                gate, label, code = start[1], start[2], 0
+            elif named := re.match(r":label: *(\S+)", line):
+                label = named[1]
+            elif end := re.match(r"```\{(exercise|solution)-end\}", line):
+                assert end[1] == gate, f"{path.stem}: {line} ends no {gate}"
+                found.append((label, gate, code))
+                gate = ""
+            assert not (gate and line.startswith("#")), f"{path.stem}: a heading inside {label}"
+    return found
+
+
+@pytest.mark.parametrize("path", chapters(NOTEBOOKS))
+def test_exercises_have_a_cell_to_start_from_and_solutions_that_run(path):
+    found = gated(path)
+    without = [
+        label for label, gate, code in found if not code and (gate == "exercise" or label not in ANSWERED_IN_WORDS)
+    ]
+    assert not without, f"no code cell: {without}"
+    exercises, solutions = ({label for label, of, _ in found if of == gate} for gate in ("exercise", "solution"))
+    assert exercises == solutions and len(found) == 2 * len(exercises)
+    assert len(exercises) >= 3 or path not in CHAPTERS
+
+
+@pytest.mark.parametrize("path", chapters(CHAPTERS))
+def test_chapters_show_their_code_in_short_cells(path):
+    code = code_cells(path)
+    statements = [[line for line in "".join(cell["source"]).splitlines() if line.strip()] for cell in code]
+    lines = [sum(not line.strip().startswith("#") for line in cell) for cell in statements]
+    hidden = [
+        bool({"hide-input", "hide-cell", "remove-input"} & set(cell["metadata"].get("tags", []))) for cell in code
+    ]
+    assert np.median(lines) <= 6 and np.percentile(lines, 90) <= 15, sorted(lines)
+    assert np.mean(hidden) <= 1 / 3, f"{sum(hidden)} of {len(hidden)} cells are hidden"
+
+
+def test_what_is_excused_is_there():
+    labels = {label for path in NOTEBOOKS for label, gate, _ in gated(path) if gate == "solution"}
+    assert labels >= ANSWERED_IN_WORDS and {path.stem for path in CHAPTERS} >= set(UNFINISHED)
