@@ -34,7 +34,8 @@ from rmnb.models.devices import own_attention, upload
 from rmnb.models.heads import LinearHead
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import ModelSpec, load_panel
-from rmnb.scoring.engine import PrefixScorer, load_reward_model
+from rmnb.scoring.conversations import load_reward_model
+from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.scanning import scan_vocabulary
 from rmnb.scoring.store import SHARD, read_scan, scores_path
 from rmnb.stats import kendall_tau

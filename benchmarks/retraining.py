@@ -15,7 +15,7 @@ from storage import WEIGHTS, sampled_scores
 
 from rmnb.files import atomic_path, cache_dir, data_dir, sha256
 from rmnb.panels import Panel, load_panel
-from rmnb.scoring.engine import load_reward_model
+from rmnb.scoring.conversations import load_reward_model
 from rmnb.training.recipes import load_recipe
 from rmnb.training.runs import runs
 from rmnb.training.train import fit

@@ -17,7 +17,8 @@ from rmnb.errors import InputError
 from rmnb.files import atomic_path, data_dir
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import Panel, load_panel
-from rmnb.scoring.engine import load_reward_model, score_continuations
+from rmnb.scoring.conversations import load_reward_model
+from rmnb.scoring.engine import score_continuations
 from rmnb.stats import kendall_tau
 from rmnb.training.runs import runs, work_directory
 

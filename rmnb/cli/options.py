@@ -84,7 +84,7 @@ def asked(
 def load(spec: "ModelSpec", preset: str | None = None, **options: Any):
     """The model, loaded with the options that are given, else the preset's, else the model's own."""
     from rmnb.models import devices
-    from rmnb.scoring.engine import load_reward_model
+    from rmnb.scoring.conversations import load_reward_model
 
     chosen = devices.preset(preset, spec.parameters) if preset else {}
     chosen |= {name: value for name, value in options.items() if value is not None}

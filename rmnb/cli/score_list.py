@@ -20,6 +20,6 @@ def score_list(
     members = load_panel(panel)
     spec = members.model(model)
     check_writable(list_path(members, spec.name, texts))
-    from rmnb.scoring.engine import load_reward_model
+    from rmnb.scoring.conversations import load_reward_model
 
     typer.echo(score_list(load_reward_model(spec), members, texts, progress=True))

@@ -19,7 +19,7 @@ from rmnb.findings.search_files import by_length, leads_its_base, results, searc
 from rmnb.findings.sequences import DIRECTIONS, PROMPT
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import Panel, load_panel
-from rmnb.scoring.engine import load_reward_model
+from rmnb.scoring.conversations import load_reward_model
 from rmnb.scoring.store import read_scores, versions, write_table
 from rmnb.search.config import SearchConfig
 from rmnb.search.rewards import RewardObjective

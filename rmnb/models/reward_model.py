@@ -50,7 +50,7 @@ class RewardModel:
     placement: Placement = field(default_factory=Placement)
 
     #: ``score(prompt, responses, protocol="exact")``: one reward for each response, float32 [responses]. Bound by
-    #: `rmnb.scoring.engine`, where model and engine are both known.
+    #: `rmnb.scoring.conversations`, where model and engine are both known.
     score: ClassVar[Callable[..., np.ndarray]]
 
     @property

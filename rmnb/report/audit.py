@@ -10,7 +10,8 @@ from rmnb.findings.identity_study import pair_prompt, pairs_path
 from rmnb.findings.search_files import results
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import ModelSpec, Panel, load_panel
-from rmnb.scoring.engine import PrefixScorer, load_reward_model, score_sequences
+from rmnb.scoring.conversations import load_reward_model, score_sequences
+from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.list_scores import read_list
 from rmnb.scoring.store import Provenance, read_scan, read_table, store_directory
 from rmnb.search.result import SearchResult

@@ -78,7 +78,8 @@ def measure_noise(
     if min(tokens, slow_tokens) < 2:
         raise InputError("a noise floor needs a sample of at least two tokens")
     from rmnb.models.heads import LinearHead
-    from rmnb.scoring.engine import NonFiniteReward, load_reward_model
+    from rmnb.scoring.conversations import load_reward_model
+    from rmnb.scoring.engine import NonFiniteReward
     from rmnb.scoring.proof import why_plain
 
     rm = load_reward_model(spec, dtype=REFERENCE, device="cpu")
@@ -191,7 +192,7 @@ def processor() -> dict[str, str]:
 
 def _ways(rm, prompt: str) -> Iterator[tuple[str, str, bool, Callable[[np.ndarray], np.ndarray]]]:
     """Name, reference, whether it is slow, and the function from ids to rewards, of every way."""
-    from rmnb.scoring.engine import load_reward_model
+    from rmnb.scoring.conversations import load_reward_model
 
     def in_batches(model, size: int, threads: int = 1):
         return lambda ids: _shared(model, prompt, ids, size, threads)

@@ -13,7 +13,8 @@ from rmnb.models.dialogue import Prompt, as_messages, check_protocol
 from rmnb.models.reward_model import RewardModel
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
-from rmnb.scoring.engine import NonFiniteReward, PrefixScorer, common_prefix
+from rmnb.scoring.conversations import common_prefix
+from rmnb.scoring.engine import NonFiniteReward, PrefixScorer
 from rmnb.scoring.memory import default_batch_size
 from rmnb.scoring.store import SHARD, Provenance, Shards, versions
 

@@ -118,7 +118,7 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
 
 
 def _train_model(panel: Panel, name: str, output: Path | None) -> dict:
-    from rmnb.scoring.engine import load_reward_model
+    from rmnb.scoring.conversations import load_reward_model
     from rmnb.training import evaluation
     from rmnb.training.recipes import load_recipe
     from rmnb.training.train import fit
@@ -213,7 +213,7 @@ def follow(panel: Panel, name: str, progress: bool = False) -> Path:
     InputError
         The run has not been trained on this machine: its snapshots are not shipped.
     """
-    from rmnb.scoring.engine import load_reward_model
+    from rmnb.scoring.conversations import load_reward_model
     from rmnb.training.lora import snapshots
 
     spec = runs(panel)[name]

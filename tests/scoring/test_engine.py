@@ -16,7 +16,8 @@ from rmnb.errors import InputError
 from rmnb.models import attention
 from rmnb.models.heads import LinearHead
 from rmnb.scoring import memory
-from rmnb.scoring.engine import NonFiniteReward, PrefixScorer, common_prefix, score_continuations
+from rmnb.scoring.conversations import common_prefix
+from rmnb.scoring.engine import NonFiniteReward, PrefixScorer, score_continuations
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 

@@ -1,0 +1,89 @@
+"""The form of a model in a panel: where its weights are, how its reward is read, how it is shown."""
+
+import re
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from rmnb.panels.form import FileName, Strict
+
+Wrapping = Literal["chat", "bare", "user_assistant"]
+HeadName = Literal["linear", "linear-normalised", "value-head", "inform", "armorm", "qrm", "urm", "urm-plain"]
+Read = Literal["model", "last"]
+
+
+class Reference(Strict):
+    """A score that a model's own card publishes: a known answer to test a loaded model with.
+
+    `protocol` says which ids the card's code fed to the model: ``exact`` if it let the template tokenise, so that BOS
+    is there once at most, ``published`` if it tokenised the filled template again.
+    """
+
+    prompt: str
+    response: str
+    score: float
+    tolerance: float = Field(gt=0)
+    protocol: Literal["exact", "published"] = "exact"
+    source: str = Field(description="where the score is printed")
+
+
+class ModelSpec(Strict):
+    """One reward model: where its weights are and how it is shown.
+
+    Either `base` (a key of `rmnb.models.bases.BASES`) with `adapter` (a directory, relative to the project's data), or
+    `source` (a hub id or a local directory, with an optional `revision`).
+    """
+
+    name: FileName
+    source: str | None = None
+    revision: str | None = None
+    base: str | None = None
+    adapter: str | None = None
+    template: str | None = None
+    dtype: Literal["float32", "bfloat16", "float16", "bfloat16-mixed"] = "float32"
+    head: HeadName | None = Field(default=None, description="how the reward is read, where the tensors leave a choice")
+    read: Read = Field(default="model", description="model: where the checkpoint's own code reads; last: the last id")
+    family: str | None = None
+    developer: str | None = None
+    recipe: str | None = None
+    parameters: float | None = Field(default=None, gt=0, description="billions")
+    rank: int | None = Field(default=None, description="place in a leaderboard, 1 is best")
+    colour: str | None = Field(default=None, pattern="^#[0-9a-fA-F]{6}$")
+    softcap: bool = Field(default=True, description="attention soft-capping, where the architecture has it (Gemma 2)")
+    reference: tuple[Reference, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> "ModelSpec":
+        if (self.source is None) == (self.base is None):
+            raise ValueError("give either source or base, not both")
+        if (self.base is None) != (self.adapter is None):
+            raise ValueError("base and adapter go together")
+        return self
+
+    @property
+    def recipe_family(self) -> str:
+        """The recipe without its seed, ``mixed`` for ``mixed-seed2``; empty if there is none."""
+        return re.sub(r"-seed\d+$", "", self.recipe or "")
+
+
+class BaseSpec(Strict):
+    """A language model: what a reward model was trained from, and how a question is put to it.
+
+    `source` is a hub id, a local directory or a key of `rmnb.models.bases.BASES`. `wrapping` is ``chat`` (the chat
+    template with the generation prompt), ``bare`` (the question alone) or ``user_assistant`` (``User: …`` and
+    ``Assistant:``). A tuned copy has an `adapter` (a directory, relative to the project's data) and the `recipe` it
+    was tuned by.
+    """
+
+    name: str
+    source: str
+    revision: str | None = None
+    adapter: str | None = None
+    recipe: str | None = None
+    kind: Literal["instruct", "pretrained", "tuned"]
+    wrapping: Wrapping
+    template: str | None = Field(default=None, description="chat template, in place of the tokenizer's own")
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    family: str | None = None
+    parameters: float | None = Field(default=None, gt=0, description="billions")
+    colour: str | None = Field(default=None, pattern="^#[0-9a-fA-F]{6}$")
