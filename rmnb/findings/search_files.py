@@ -8,7 +8,7 @@ import pandas as pd
 
 from rmnb.data.text_lists import part_sha256
 from rmnb.errors import InputError
-from rmnb.findings.sequences import PROMPT, Searches
+from rmnb.findings.sequences import PROMPT, Searches, best_found
 from rmnb.panels import Panel
 from rmnb.scoring.store import read_scores, read_table, scores_path, store_directory
 from rmnb.search.config import SearchConfig
@@ -27,7 +27,7 @@ def load_searches(panel: Panel) -> Searches:
     """
     scanned = [name for name in panel.model_names if scores_path(panel, name, PROMPT).exists()]
     return Searches(
-        lengths=by_length(panel),
+        searches=every_search(panel),
         courses=_courses(panel),
         single=_single_tokens(panel),
         transfer=_transfer(panel),
@@ -69,19 +69,18 @@ def results(panel: Panel, model: str) -> dict[tuple[str, int, str, int], SearchR
     return found
 
 
-def by_length(panel: Panel) -> pd.DataFrame:
-    """What was found at each length; see `Searches`."""
+def every_search(panel: Panel) -> pd.DataFrame:
+    """What each search found; see `Searches`."""
     rows = []
     for model in panel.model_names:
         found = results(panel, model)
         mean, deviation = _scale(panel, model) if found else (0.0, 1.0)
         for (direction, length, method, seed), result in found.items():
-            if seed == 0 and method == ("exhaustive" if length == 1 else "gcg"):
-                reward = float(result.best["reward"])
-                z = (reward - mean) / deviation
-                rows.append((model, direction, length, reward, z, result.scored, str(result.best["text"])))
-    columns = ["model", "direction", "length", "reward", "z", "scored", "text"]
-    return pd.DataFrame(rows, columns=columns).sort_values(["model", "direction", "length"], ignore_index=True)
+            reward = float(result.best["reward"])
+            z = (reward - mean) / deviation
+            rows.append((model, direction, length, method, seed, reward, z, result.scored, str(result.best["text"])))
+    columns = ["model", "direction", "length", "method", "seed", "reward", "z", "scored", "text"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _courses(panel: Panel) -> pd.DataFrame:
@@ -123,8 +122,8 @@ def _single_tokens(panel: Panel) -> pd.DataFrame:
 
 
 def _transfer(panel: Panel) -> pd.DataFrame:
-    """What each model's finds are worth to every model; see `Searches`."""
-    wanted = part_sha256(by_length(panel)["text"].tolist())
+    """What the best found in each model is worth to every model; see `Searches`."""
+    wanted = part_sha256(best_found(every_search(panel))["text"].tolist())
     parts = []
     for judge in panel.model_names:
         path = table_path(panel, judge, "transfer")

@@ -15,8 +15,8 @@ from tqdm import tqdm
 from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import part_sha256
 from rmnb.errors import InputError
-from rmnb.findings.search_files import by_length, leads_its_base, results, search_path, table_path
-from rmnb.findings.sequences import DIRECTIONS, PROMPT
+from rmnb.findings.search_files import every_search, leads_its_base, results, search_path, table_path
+from rmnb.findings.sequences import DIRECTIONS, PROMPT, best_found
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import Panel, load_panel
 from rmnb.scoring.conversations import load_reward_model
@@ -97,8 +97,8 @@ def _single_tokens(known: ScannedTokens) -> pd.DataFrame:
 
 
 def score_transfer(rm: RewardModel, panel: Panel) -> None:
-    """Let a model score what was found in every model, its own included, as text; again if more has been found."""
-    found = by_length(panel)
+    """Let a model score the best found in every model, its own included, as text; again if better has been found."""
+    found = best_found(every_search(panel))
     texts = found["text"].tolist()
     table = found[["model", "direction", "length"]].rename(columns={"model": "origin"})
     table["reward"] = rm.score(panel.prompt(PROMPT).text, texts)

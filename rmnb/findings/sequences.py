@@ -16,8 +16,8 @@ from rmnb.stats import Estimate
 
 PROMPT = "greatest"
 DIRECTIONS = ("max", "min")
+RIVALS = ("random", "exhaustive", "beam")
 SPECIFICATIONS = {
-    "against": ["random", "exhaustive", "beam"],
     "direction": ["both", *DIRECTIONS],
     "budget": ["all", "half", "an eighth"],
 }
@@ -31,9 +31,9 @@ class Searches:
 
     Attributes
     ----------
-    lengths : DataFrame
-        What was found at each length, at one token the scan's best that survives as text, else by GCG from seed 0:
-        model, direction (max, min), length (int), reward (the model's units), z, scored (sequences, int), text.
+    searches : DataFrame
+        What each search found; at one token it is the scan's best that survives as text: model, direction (max, min),
+        length (int), method, seed, reward (the model's units), z, scored (sequences, int), text.
     courses : DataFrame
         The best so far after so many sequences, where several methods were compared: model, direction, method, seed,
         scored (int), z: in the direction sought, so that more is better for both.
@@ -41,7 +41,7 @@ class Searches:
         Searches for one token from chance beginnings: model, direction, width (candidates a step), seed, scored,
         token_id, rank (int, 1 is best), share (rank over the size of the vocabulary).
     transfer : DataFrame
-        What each model's finds are worth to every model: origin, direction, length, judge, z.
+        What the best found in each model is worth to every model: origin, direction, length, judge, z.
     natural : DataFrame
         Rewards of held-out responses: model, source, side (chosen, rejected), own (as the answer to the response's own
         prompt) and scanned (to the scan's prompt), both in z.
@@ -49,7 +49,7 @@ class Searches:
         By model the rewards of all single tokens.
     """
 
-    lengths: pd.DataFrame
+    searches: pd.DataFrame
     courses: pd.DataFrame = field(default_factory=pd.DataFrame)
     single: pd.DataFrame = field(default_factory=pd.DataFrame)
     transfer: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -78,8 +78,9 @@ def measure(
     Returns
     -------
     DataFrame
-        Rows of the results table: sequence_z, sequence_gain (over models, of two or more), best_of_random,
-        single_token_found, search_reached, transfer_z, natural_z, natural_beyond; those whose frames are not empty.
+        Rows of the results table: best_of_random, sequence_z, sequence_z_gcg, sequence_gain (over models, of two or
+        more), best_gain and models_above, single_token_found, search_reached, farthest, transfer_z, natural_z,
+        natural_beyond, natural_beyond_here; those whose frames are not empty.
     """
     results = Results("sequences", panel)
 
@@ -89,23 +90,38 @@ def measure(
     for model, scores in found.scans.items():
         for direction in DIRECTIONS:
             add("best_of_random", best_of_random(scores, 1000, direction), model, f"{direction} 1000")
-    for row in found.lengths.itertuples():
+    best = best_found(found.searches)
+    for row in best.itertuples():
         add("sequence_z", row.z, str(row.model), f"{row.direction} {row.length}")
-    for direction, of in gains(found.lengths).groupby("direction"):
+    for row in found.searches.itertuples():
+        if row.seed == 0 and row.method == "gcg":
+            add("sequence_z_gcg", row.z, str(row.model), f"{row.direction} {row.length}")
+    for direction, of in gains(best).groupby("direction"):
         if len(of) > 1:
             add("sequence_gain", stats.mean_over_models(of["gain"].tolist()), "", f"{direction} {of['length'].iloc[0]}")
+    for direction, of in best_gains(best).groupby("direction"):
+        for model, gain in zip(of["model"], of["gain"], strict=True):
+            add("best_gain", gain, str(model), str(direction))
+        if len(of) > 1:
+            add("best_gain", stats.mean_over_models(of["gain"].tolist()), "", str(direction))
+        add("models_above", int((of["gain"] > 0).sum()), "", f"best_gain {direction}", len(of))
     for (model, direction, width), of in _groups(found.single, ["model", "direction", "width"]):
         add("single_token_found", (of["share"] <= 0.001).mean(), model, f"{direction} width {width}", len(of))
     for (model, direction, method), of in _groups(reached(found.courses), _RUN[:3]):
         add("search_reached", of["z"].mean(), model, f"{direction} {method}", len(of))
+    for method, cases in (farthest := farthest_by_case(found.courses)).value_counts().items():
+        add("farthest", int(cases), "", str(method), len(farthest))
     for row in judged(found.transfer).itertuples():
         add("transfer_z", row.z, str(row.judge), f"{row.direction} {row.length} {row.origin}")
     for (model,), of in _groups(found.natural, ["model"]):
         add("natural_z", stats.bootstrap(np.median, of["own"].to_numpy(), n_draws=n_boot, seed=seed), model, "median")
-        mine = found.lengths.loc[found.lengths["model"] == model, "z"]
+        here = stats.bootstrap(np.median, of["scanned"].to_numpy(), n_draws=n_boot, seed=seed)
+        add("natural_z", here, model, "median here")
+        mine = best.loc[best["model"] == model, "z"]
         if len(mine):
-            add("natural_beyond", (of["own"] > mine.max()).mean(), model, "max", len(of))
-            add("natural_beyond", (of["own"] < mine.min()).mean(), model, "min", len(of))
+            for name, z in (("natural_beyond", of["own"]), ("natural_beyond_here", of["scanned"])):
+                add(name, (z > mine.max()).mean(), model, "max", len(of))
+                add(name, (z < mine.min()).mean(), model, "min", len(of))
     return results.frame()
 
 
@@ -120,15 +136,34 @@ def measure_planted(tries: pd.DataFrame) -> pd.DataFrame:
     return results.frame()
 
 
-def gains(lengths: pd.DataFrame) -> pd.DataFrame:
+def best_found(searches: pd.DataFrame) -> pd.DataFrame:
+    """Of each model, direction and length the search that got farthest, by whatever method and from whatever seed."""
+    toward = searches["z"].where(searches["direction"] == "max", -searches["z"])
+    of = searches.assign(toward=toward).sort_values("toward", ascending=False, kind="stable")
+    best = of.drop_duplicates(["model", "direction", "length"]).drop(columns="toward")
+    return best.sort_values(["model", "direction", "length"], ignore_index=True)
+
+
+def gains(best: pd.DataFrame) -> pd.DataFrame:
     """How much farther than one token the longest sequences go, in the direction sought: direction, length, gain."""
     parts = []
-    for direction, of in lengths.groupby("direction"):
+    for direction, of in best.groupby("direction"):
         z = of.pivot(index="model", columns="length", values="z")
+        if 1 not in z:  # a study that was cut off
+            continue
         longest = z.columns[-1]
         gain = ((z[longest] - z[1]) * (1 if direction == "max" else -1)).dropna()
         parts.append(pd.DataFrame({"direction": direction, "length": longest, "gain": gain}))
     return pd.concat(parts) if parts else pd.DataFrame(columns=["direction", "length", "gain"])
+
+
+def best_gains(best: pd.DataFrame) -> pd.DataFrame:
+    """How much farther than the best single token the best sequence of any length goes: model, direction, gain."""
+    toward = best.assign(z=best["z"].where(best["direction"] == "max", -best["z"]))
+    longer, single = toward[toward["length"] > 1], toward[toward["length"] == 1]
+    by = ["model", "direction"]
+    gain = longer.groupby(by, sort=False)["z"].max() - single.groupby(by, sort=False)["z"].max()
+    return gain.dropna().rename("gain").reset_index()
 
 
 def judged(transfer: pd.DataFrame) -> pd.DataFrame:
@@ -147,6 +182,14 @@ def reached(courses: pd.DataFrame, sequences: int | None = None) -> pd.DataFrame
         return courses
     within = courses[courses["scored"] <= (common_budget(courses) if sequences is None else sequences)]
     return within.groupby(_RUN)["z"].max().reset_index()
+
+
+def farthest_by_case(courses: pd.DataFrame) -> pd.Series:
+    """The method that gets farthest with the common budget, by the mean of its runs, in each model and direction."""
+    if courses.empty:
+        return pd.Series(dtype=object)
+    runs = reached(courses).groupby(_RUN[:3])["z"].mean().unstack("method")
+    return runs.idxmax(axis=1)
 
 
 def advantage(courses: pd.DataFrame, sequences: int, other: str, method: str = "gcg") -> Estimate | None:
@@ -168,8 +211,8 @@ def advantage(courses: pd.DataFrame, sequences: int, other: str, method: str = "
     return stats.mean_over_models(gaps.tolist()) if len(gaps) > 2 else None
 
 
-def specification(courses: pd.DataFrame, against: str, direction: str, budget: str) -> Estimate | None:
-    """`advantage` of GCG under one combination of `SPECIFICATIONS`, for `specifications.specification_curve`."""
+def specification(courses: pd.DataFrame, direction: str, budget: str, against: str) -> Estimate | None:
+    """`advantage` of GCG against a rival under a combination of `SPECIFICATIONS`, for a specification curve."""
     most = int(courses.groupby("method")["scored"].max().min()) if against == "beam" else int(courses["scored"].max())
     of = courses if direction == "both" else courses[courses["direction"] == direction]
     return advantage(of, int(_SHARES[budget] * most), against)

@@ -52,7 +52,7 @@ def panel(tmp_path_factory):
 
 
 def test_what_was_found_is_what_the_model_scores(panel):
-    found = search_files.by_length(load_panel(panel))
+    found = sequences.best_found(search_files.every_search(load_panel(panel)))
     wanted = [(name, direction, length) for name in MODELS for direction in ("max", "min") for length in (1, 2, 4)]
     assert list(zip(found["model"], found["direction"], found["length"], strict=True)) == wanted
     for name in MODELS:
@@ -82,15 +82,15 @@ def test_models_of_one_panel_judge_the_same_texts(panel):
     loaded = load_panel(panel)
     judged = search_files.load_searches(loaded).transfer
     own = judged[judged["origin"] == judged["judge"]].sort_values(["origin", "direction", "length"])
-    found = search_files.by_length(loaded)
+    found = sequences.best_found(search_files.every_search(loaded))
     np.testing.assert_allclose(own["z"], found["z"], atol=1e-3)
     assert len(judged) == len(MODELS) * len(found)
 
 
 def test_finds_that_nobody_has_judged_are_named(panel, monkeypatch):
     loaded = load_panel(panel)
-    found = search_files.by_length(loaded)
-    monkeypatch.setattr(search_files, "by_length", lambda _: found.iloc[:1])
+    found = search_files.every_search(loaded)
+    monkeypatch.setattr(search_files, "every_search", lambda _: found.iloc[:1])
     with pytest.raises(InputError, match="has not scored all that was found: run"):
         search_files.load_searches(loaded)
 
@@ -98,12 +98,45 @@ def test_finds_that_nobody_has_judged_are_named(panel, monkeypatch):
 def test_one_model_alone_is_measured_without_what_needs_two(panel):
     found = search_files.load_searches(load_panel(panel))
     whole = sequences.measure(found, "tiny", n_boot=20)
-    alone = dataclasses.replace(
-        found, lengths=found.lengths[found.lengths["model"] == "tiny-a"], transfer=pd.DataFrame()
-    )
-    rows = sequences.measure(alone, "tiny", n_boot=20)
+    mine = found.searches[found.searches["model"] == "tiny-a"]
+    rows = sequences.measure(dataclasses.replace(found, searches=mine, transfer=pd.DataFrame()), "tiny", n_boot=20)
     assert set(whole["statistic"]) - set(rows["statistic"]) == {"sequence_gain", "transfer_z"}
-    assert sequences.measure(sequences.Searches(found.lengths.iloc[:0])).empty
+    assert sequences.measure(sequences.Searches(found.searches.iloc[:0])).empty
+
+
+def test_the_best_found_is_the_best_of_all_methods_and_seeds():
+    rows = [("gcg", 0, "max", 4.9), ("gcg", 1, "max", 5.5), ("beam", 0, "max", 7.8), ("random", 2, "max", -0.3)]
+    rows += [("gcg", 0, "min", -9.9), ("gcg", 2, "min", -10.5), ("beam", 0, "min", -7.2)]
+    searches = pd.DataFrame(rows, columns=["method", "seed", "direction", "z"]).assign(model="a", length=8)
+    best = sequences.best_found(searches).set_index("direction")
+    assert best["z"].to_dict() == {"max": 7.8, "min": -10.5} and best["method"].to_dict() == {
+        "max": "beam",
+        "min": "gcg",
+    }
+    measured = sequences.measure(sequences.Searches(searches)).set_index(["statistic", "other"])["value"]
+    assert measured["sequence_z", "max 8"] == 7.8 and measured["sequence_z_gcg", "max 8"] == 4.9
+
+
+def test_no_search_of_the_demo_panel_reached_farther_than_the_best_found():
+    panel = load_panel("demo")
+    best = sequences.best_found(search_files.every_search(panel)).set_index(["model", "direction", "length"])["reward"]
+    for model in panel.model_names:
+        for (direction, length, _, _), result in search_files.results(panel, model).items():
+            sign = 1 if direction == "max" else -1
+            assert sign * best[model, direction, length] >= sign * result.best["reward"]
+
+
+def test_a_sequence_of_any_length_counts_as_gain_over_single_tokens():
+    rows = [
+        ("a", "max", 1, 2.0),
+        ("a", "max", 8, 5.0),
+        ("a", "max", 16, 3.0),
+        ("a", "min", 1, -3.0),
+        ("a", "min", 2, -2.5),
+    ]
+    best = pd.DataFrame([*rows, ("b", "max", 8, 1.0)], columns=["model", "direction", "length", "z"])
+    gains = sequences.best_gains(best).set_index(["model", "direction"])["gain"]
+    assert gains.to_dict() == {("a", "max"): 3.0, ("a", "min"): -0.5}
 
 
 def test_results_of_the_first_searches_are_still_read():
@@ -141,6 +174,6 @@ def test_the_chapter_shows_what_was_found(panel, tmp_path, monkeypatch):
     run_notebook(notebook, tmp_path / "out.ipynb", {"panel": str(panel), "n_boot": 20, "plantings": 1})
     table = results.read_results(tmp_path / "book" / "_executed" / "results")
     shown = table.query("statistic == 'sequence_z'")
-    found = search_files.by_length(load_panel(panel))
+    found = sequences.best_found(search_files.every_search(load_panel(panel)))
     assert shown["other"].tolist() == [f"{d} {n}" for d, n in zip(found["direction"], found["length"], strict=True)]
     np.testing.assert_allclose(shown["value"], found["z"])
