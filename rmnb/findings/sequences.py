@@ -4,6 +4,7 @@ Rewards are in standard deviations (z) of the model's scan of single tokens, fro
 neither zero nor unit.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -65,6 +66,7 @@ def measure(
     protocol: str = "exact",
     n_boot: int = 200,
     seed: int = 0,
+    bases: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """Everything that is measured of searches.
 
@@ -74,13 +76,15 @@ def measure(
         Of `rmnb.findings.search_files.load_searches`, or your own frames.
     n_boot, seed
         Of the bootstrap of natural_z.
+    bases
+        The base of each model, for transfer_toward.
 
     Returns
     -------
     DataFrame
         Rows of the results table: best_of_random, sequence_z, sequence_z_gcg, sequence_gain (over models, of two or
-        more), best_gain and models_above, single_token_found, search_reached, farthest, transfer_z, natural_z,
-        natural_beyond, natural_beyond_here; those whose frames are not empty.
+        more), best_gain and models_above, single_token_found, search_reached, farthest, transfer_z,
+        transfer_toward, natural_z, natural_beyond, natural_beyond_here; those whose frames are not empty.
     """
     results = Results("sequences", panel)
 
@@ -113,6 +117,8 @@ def measure(
         add("farthest", int(cases), "", str(method), len(farthest))
     for row in judged(found.transfer).itertuples():
         add("transfer_z", row.z, str(row.judge), f"{row.direction} {row.length} {row.origin}")
+    for (direction, place), of in _groups(_places(judged(found.transfer), bases or {}), ["direction", "place"]):
+        add("transfer_toward", of["toward"].mean(), other=f"{direction} {place}", n=len(of))
     for (model,), of in _groups(found.natural, ["model"]):
         add("natural_z", stats.bootstrap(np.median, of["own"].to_numpy(), n_draws=n_boot, seed=seed), model, "median")
         here = stats.bootstrap(np.median, of["scanned"].to_numpy(), n_draws=n_boot, seed=seed)
@@ -169,6 +175,16 @@ def best_gains(best: pd.DataFrame) -> pd.DataFrame:
 def judged(transfer: pd.DataFrame) -> pd.DataFrame:
     """Of what every model judged, the sequences of the median length."""
     return transfer[transfer["length"] == int(transfer["length"].median())] if len(transfer) else transfer
+
+
+def _places(judged: pd.DataFrame, bases: Mapping[str, str]) -> pd.DataFrame:
+    """With whether the judge is the model itself, of its base or of another, and z in the direction sought."""
+    if judged.empty or not bases:
+        return judged.iloc[:0]
+    alike = judged["origin"].map(bases) == judged["judge"].map(bases)
+    place = pd.Series(np.where(alike, "same base", "another base"), judged.index)
+    toward = judged["z"].where(judged["direction"] == "max", -judged["z"])
+    return judged.assign(place=place.mask(judged["origin"] == judged["judge"], "itself"), toward=toward)
 
 
 def common_budget(courses: pd.DataFrame) -> int:
