@@ -141,18 +141,20 @@ def read_results(directory: Path | str) -> pd.DataFrame:
     paths = sorted(Path(directory).glob("*.csv"))
     if not paths:
         raise InputError(f"no results in {directory}: run the notebooks first (`make book`)")
-    tables = []
-    for path in paths:
-        try:
-            table = pd.read_csv(path, dtype=str, keep_default_na=False)
-            if tuple(table.columns) != COLUMNS:
-                raise InputError(f"its columns are {', '.join(map(str, table.columns))}")
-            for column in COLUMNS[len(KEY) :]:
-                table[column] = pd.to_numeric(table[column].replace("", None))
-            tables.append(table.astype(_TYPES))
-        except (ValueError, TypeError) as error:
-            raise InputError(f"{path} is not a results table: {error}") from error
-    return pd.concat(tables, ignore_index=True)
+    return pd.concat([read_table(path) for path in paths], ignore_index=True)
+
+
+def read_table(path: Path | str) -> pd.DataFrame:
+    """One file of `Results.write`; InputError if it is not there or is no results table."""
+    try:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        if tuple(table.columns) != COLUMNS:
+            raise InputError(f"its columns are {', '.join(map(str, table.columns))}")
+        for column in COLUMNS[len(KEY) :]:
+            table[column] = pd.to_numeric(table[column].replace("", None))
+        return table.astype(_TYPES)
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"{path} is not a results table: {error}") from error
 
 
 def side_by_side(

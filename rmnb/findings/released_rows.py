@@ -1,0 +1,196 @@
+"""The results rows of the authors' data, the same on every machine: computed where their files can be reached, shipped.
+
+The shipped tables are ``data/released/<finding>.csv``; ``provenance.json`` beside them names the files that each was
+computed from by git blob id. Both are written by ``python -m rmnb.findings.released_rows``. They hold numbers: a thing
+that people voted on goes by its place in the authors' list, unless a paper names it.
+"""
+
+import functools
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from rmnb.data import preferences, released_files, sources
+from rmnb.errors import InputError
+from rmnb.files import atomic_path, data_dir
+from rmnb.findings import asymmetry, framing, identity, people, released, training, wordings
+from rmnb.findings.results import COLUMNS, KEY, Results, published, read_table
+from rmnb.panels import load_prompts
+
+TOLERANCE = 1e-6
+_ABOUT: dict = {"source": "released", "protocol": "published"}
+_BY_NAME = ("rank_gap", "rank_gap_with_human")  # statistics whose `other` is a thing
+
+
+def _asymmetry() -> pd.DataFrame:
+    return asymmetry.released_slopes()
+
+
+def _framing() -> pd.DataFrame:
+    framings = {prompt.key: prompt.framing for prompt in load_prompts("iclr2026")}
+    alike = wordings.measure(released_files.dictionary_scores("big_two"), framings, panel=released_files.ICLR, **_ABOUT)
+    contrasts = framing.measure_contrasts(framing.released_tables(), panel=released_files.ICLR, **_ABOUT)
+    return pd.concat([alike, contrasts])
+
+
+def _identity() -> pd.DataFrame:
+    items, scores = preferences.elo_items(), people.released_scores()
+    about = {**_ABOUT, "panel": released_files.FACCT}
+    groups = identity.matched_things(items).query("is_term").index
+    gaps = people.rank_gaps(items, scores[people.QUESTION]).loc[groups]
+    listed = {"prompt": people.QUESTION, "n": len(released_files.MODELS), **about}
+    return pd.concat([identity.measure(items=items, things=scores, **about), people.gap_rows(gaps, _BY_NAME, **listed)])
+
+
+def _training() -> pd.DataFrame:
+    return training.measure(training.released_courses(), released_files.ICLR, **_ABOUT)
+
+
+#: For each finding how its rows are computed, and where the files lie that this needs.
+_COMPUTED: dict[str, tuple[Callable[[], pd.DataFrame], tuple[str, ...]]] = {
+    "heterogeneity": (
+        functools.partial(released.measure, "heterogeneity"),
+        ("iclr2026/data/corpora/token_intersection", "facct2025/tables/output/table_3"),
+    ),
+    "asymmetry": (_asymmetry, ("iclr2026/data/reward_model_scores/dict_MFD_20/",)),
+    "framing": (
+        _framing,
+        ("iclr2026/data/reward_model_scores/dict_big2_nouns/", "iclr2026/data/reward_model_scores/dict_MFD_20/"),
+    ),
+    "frequency": (functools.partial(released.measure, "frequency"), ()),
+    "identity": (_identity, ("facct2025/data/elo/",)),
+    "elo": (functools.partial(released.measure, "elo"), ("facct2025/data/elo/",)),
+    "agency_communion": (
+        functools.partial(released.measure, "agency_communion"),
+        (
+            "iclr2026/data/corpora/dict_big2_",
+            "iclr2026/data/corpora/moral-foundations",
+            "iclr2026/data/reward_model_scores/dict_big2_nouns/",
+            *(f"iclr2026/data/reward_model_training/rank_results_{run}.csv" for run, _ in released_files.RUNS.values()),
+        ),
+    ),
+    "moral_foundations": (
+        functools.partial(released.measure, "moral_foundations"),
+        ("iclr2026/data/corpora/moral-foundations", "iclr2026/data/reward_model_scores/dict_MFD_20/"),
+    ),
+    "training": (
+        _training,
+        tuple(f"iclr2026/data/reward_model_training/rank_results_{run}.csv" for run, _ in released_files.RUNS.values()),
+    ),
+}
+FINDINGS = tuple(_COMPUTED)
+
+
+@functools.cache
+def _rows(finding: str) -> pd.DataFrame:
+    kept = shipped(finding)
+    try:
+        found = computed(finding)
+    except sources.UnreachableError:
+        found = kept
+    else:
+        if differences := compare(numbered(found), kept):
+            warnings.warn(
+                f"{len(differences)} rows computed from the authors' data are not the shipped ones "
+                f"(data/released/{finding}.csv), such as {differences[0]}: compute them again with "
+                "`python -m rmnb.findings.released_rows`, or find out why",
+                stacklevel=3,
+            )
+    rows = Results(finding)
+    printed = published().query("finding == @finding")
+    if finding == "identity":  # the items that the first paper points out
+        printed = published().query("statistic == 'rank_gap_with_human' and other in @found.other").copy()
+    rows.extend(pd.concat([part for part in (printed.reindex(columns=list(COLUMNS)), found) if len(part)] or [printed]))
+    table = rows.frame()
+    table.attrs["shipped"] = found is kept and len(found) > 0
+    return table
+
+
+def rows(finding: str) -> pd.DataFrame:
+    """Published and released rows of a finding.
+
+    Where the authors' files can be reached they are computed from these, with a warning where they differ from what is
+    shipped by more than `TOLERANCE`; elsewhere they are the shipped ones.
+
+    Parameters
+    ----------
+    finding : str
+        One of `FINDINGS`.
+
+    Returns
+    -------
+    DataFrame
+        Rows of the results table. ``attrs["shipped"]`` says whether the shipped rows stand in: then a thing that people
+        voted on is called ``item 17``, its place in the authors' list.
+    """
+    if finding not in _COMPUTED:
+        raise InputError(f"no released rows of {finding!r}: choose one of {', '.join(FINDINGS)}")
+    return _rows(finding).copy()
+
+
+def shipped(finding: str) -> pd.DataFrame:
+    """The rows of ``data/released/<finding>.csv``."""
+    return read_table(data_dir() / "released" / f"{finding}.csv")
+
+
+def computed(finding: str) -> pd.DataFrame:
+    """The same rows from the authors' files; UnreachableError where these cannot be had."""
+    table = _COMPUTED[finding][0]()
+    rows = Results(finding)
+    rows.extend(table[table["statistic"] != ""])
+    return rows.frame()
+
+
+def numbered(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows with ``item 17`` for the names of things, but for those that a paper names."""
+    named = table["statistic"].isin(_BY_NAME) & ~table["other"].isin(published()["other"])
+    if not named.any():
+        return table
+    places = {name: f"item {place}" for place, name in enumerate(preferences.elo_items()["name"])}
+    return table.assign(other=table["other"].mask(named, table["other"].map(places)))
+
+
+def compare(one: pd.DataFrame, other: pd.DataFrame) -> list[str]:
+    """The rows of one table alone and those whose numbers are further apart than `TOLERANCE`, by their key."""
+    both = one.merge(other, "outer", on=list(KEY), indicator=True, suffixes=("", "_other"))
+    far = both["_merge"] != "both"
+    for field in ("value", "ci_low", "ci_high", "n"):
+        pair = both[[field, f"{field}_other"]].astype(float).to_numpy()
+        far |= ~np.isclose(pair[:, 0], pair[:, 1], rtol=0, atol=TOLERANCE, equal_nan=True)
+    return [" ".join(filter(None, key)) for key in both.loc[far, list(KEY)].itertuples(index=False)]
+
+
+def files(finding: str) -> dict[str, str]:
+    """The authors' files that a finding's rows are computed from: name → git blob id."""
+    return {
+        name: pin.blob_id for name, pin in sources.pins().items() if name.startswith(_COMPUTED[finding][1] or ("/",))
+    }
+
+
+def write(directory: Path) -> None:
+    """Compute all tables and write them with their provenance; UnreachableError where a file cannot be had."""
+    tables = {finding: numbered(computed(finding)) for finding in FINDINGS}
+    for finding, table in tables.items():
+        with atomic_path(directory / f"{finding}.csv") as part:
+            table.to_csv(part, index=False)
+    record = {
+        "command": "python -m rmnb.findings.released_rows",
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "versions": {name: version(name) for name in ("rmnb", "numpy", "pandas", "scipy", "statsmodels", "wordfreq")},
+        "tables": {
+            f"{finding}.csv": {"rows": len(table), "files": files(finding)} for finding, table in tables.items()
+        },
+    }
+    with atomic_path(directory / "provenance.json") as part:
+        part.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]) if len(sys.argv) > 1 else data_dir() / "released")
