@@ -6,9 +6,11 @@ from typing import Annotated
 import typer
 
 from rmnb.cli.options import (
+    BaseOption,
     DeviceMapOption,
     DeviceOption,
     DtypeOption,
+    LabelOption,
     ModelArgument,
     PanelOption,
     PresetOption,
@@ -30,13 +32,16 @@ def check(
     quantise: QuantiseOption = None,
     preset: PresetOption = None,
     read: ReadOption = None,
+    base: BaseOption = None,
+    label: LabelOption = None,
     strict: StrictOption = False,
 ) -> None:
     """Say how a model is read, and score its card's examples: the first thing to run. Exit code 1 if it is wrong."""
     from rmnb.panels import find_spec
 
     spec = find_spec(model, if_named(panel))
-    rm = load(spec, preset, dtype=dtype, device=device, device_map=device_map, quantise=quantise, read=read)
+    placed = {"device": device, "device_map": device_map, "quantise": quantise}
+    rm = load(spec, preset, dtype=dtype, read=read, base=base, label=label, **placed)
     from rmnb.scoring.check import check_model
 
     findings = check_model(rm)

@@ -17,7 +17,10 @@ ProtocolOption = Annotated[str, typer.Option(help="exact: the token's own id. pu
 DtypeOption = Annotated[
     str | None, typer.Option(help="float32, bfloat16, float16 or bfloat16-mixed. Default: the model's own.")
 ]
-ModelArgument = Annotated[str, typer.Argument(help="Nickname in a panel, hub id owner/name, or checkpoint directory.")]
+ModelArgument = Annotated[
+    str,
+    typer.Argument(help="Nickname in a panel, hub id owner/name[@revision], or directory of a checkpoint or adapter."),
+]
 DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 … Default: a GPU if there is one.")]
 DeviceMapOption = Annotated[
     str | None, typer.Option(help="Spread the model over several GPUs: auto, balanced, or a JSON mapping.")
@@ -38,6 +41,10 @@ ReadOption = Annotated[
         "Default: the panel's, else model."
     ),
 ]
+BaseOption = Annotated[
+    str | None, typer.Option(help="Base of an adapter, hub id or directory. Default: what the adapter names.")
+]
+LabelOption = Annotated[int | None, typer.Option(min=0, help="Which output of a classifier with several is scored.")]
 PresetOption = Annotated[str | None, typer.Option(help="t4: what fits a GPU of 16 GB, as on Colab.")]
 PromptOption = Annotated[str, typer.Option(help="Key of a prompt of the panel, or a question in quotes.")]
 PromptsOption = Annotated[

@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 
 from rmnb.cli.options import (
+    BaseOption,
     CompileOption,
     DeviceMapOption,
     DeviceOption,
     DtypeOption,
+    LabelOption,
     MessagesOption,
     ModelArgument,
     PanelOption,
@@ -55,6 +57,8 @@ def scan(
     compile: CompileOption = None,
     preset: PresetOption = None,
     read: ReadOption = None,
+    base: BaseOption = None,
+    label: LabelOption = None,
     softcap: SoftcapOption = None,
 ) -> None:
     """Score every token of a vocabulary. Interrupted, the same command goes on where it stopped."""
@@ -81,7 +85,9 @@ def scan(
     for path in paths:
         check_writable(path)
     placed = {"device": device, "device_map": device_map, "quantise": quantise, "compile": compile, "read": read}
-    rm = load(spec, preset, dtype=dtype, softcap=cap, **placed)  # only now: what is wrong so far is said without torch
+    rm = load(
+        spec, preset, dtype=dtype, softcap=cap, base=base, label=label, **placed
+    )  # only now: what is wrong so far is said without torch
     with contextlib.ExitStack() as held:
         # In an order of its own: two processes never wait for each other. Parts may be scored at once.
         for path in sorted(paths) if which is None else []:
@@ -159,6 +165,7 @@ def _refuse_other(path: Path, rm, prompt, protocol: str, limit: int | None) -> N
         "history": [turn.model_dump() for turn in prompt.history],
         "protocol": protocol,
         "head": "classifier" if rm.head is None else rm.head.name,
+        **({} if rm.spec.label is None else {"label": rm.spec.label}),
         "read": rm.spec.read,
         "read_offset": rm.read_at(prompt.conversation)[1],
         "softcap": rm.spec.softcap,

@@ -5,9 +5,11 @@ from typing import Annotated
 import typer
 
 from rmnb.cli.options import (
+    BaseOption,
     DeviceMapOption,
     DeviceOption,
     DtypeOption,
+    LabelOption,
     MessagesOption,
     ModelArgument,
     PanelOption,
@@ -37,12 +39,15 @@ def score(
     quantise: QuantiseOption = None,
     preset: PresetOption = None,
     read: ReadOption = None,
+    base: BaseOption = None,
+    label: LabelOption = None,
 ) -> None:
     """Print the reward of each response, under each prompt."""
     from rmnb.panels import find_spec, load_panel
 
     questions, spec = asked(load_panel(panel), prompt, system, messages), find_spec(model, if_named(panel))
-    rm = load(spec, preset, dtype=dtype, device=device, device_map=device_map, quantise=quantise, read=read)
+    placed = {"device": device, "device_map": device_map, "quantise": quantise}
+    rm = load(spec, preset, dtype=dtype, read=read, base=base, label=label, **placed)
     for question in questions:
         if len(questions) > 1:
             typer.echo(question.text)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from rmnb.errors import InputError, few
 from rmnb.models.gated_heads import Gate, GatedHead, gate_pattern
-from rmnb.models.heads import Checkpoint, Head, Layer, LinearHead, Mlp, MlpHead, UrmHead
+from rmnb.models.heads import Checkpoint, Head, Layer, LinearHead, Mlp, MlpHead, UrmHead, choose_label
 
 _BATCH_NORM_EPSILON = 1e-5  # torch's default, which all public code leaves as it is
 
@@ -104,12 +104,11 @@ def _linear_layouts(config: dict[str, Any]) -> list[Layout]:
 def _linear(checkpoint: Checkpoint) -> LinearHead:
     """OpenRLHF normalises only when told to; a configuration that says ``normalize_reward`` is told to."""
     name = next(name for name in checkpoint.tensors if name.endswith(".weight"))
-    weight = checkpoint.tensors[name]
-    if weight.ndim == 2 and weight.shape[0] != 1:
-        raise InputError(f"{checkpoint.where}: {name} has {weight.shape[0]} outputs; a reward model has one")
+    weight = checkpoint.tensor(name, None, checkpoint.width)
+    label = choose_label(len(weight), checkpoint.label, checkpoint.config, checkpoint.where)
     bias_name = name.removesuffix("weight") + "bias"
-    bias = checkpoint.tensor(bias_name, 1)[0] if bias_name in checkpoint.tensors else None
-    head = LinearHead(checkpoint.tensor(name, 1, checkpoint.width)[0], bias)
+    bias = checkpoint.tensor(bias_name, len(weight))[label] if bias_name in checkpoint.tensors else None
+    head = LinearHead(weight[label], bias)
     return _normalised(head, checkpoint) if checkpoint.config.get("normalize_reward") else head
 
 

@@ -12,6 +12,7 @@ SGLang tests against the model's own code, for URM.
 """
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -21,7 +22,7 @@ from jaxtyping import Float
 from safetensors import safe_open
 from torch import Tensor
 
-from rmnb.errors import InputError
+from rmnb.errors import InputError, few
 from rmnb.models.dialogue import Dialogue
 
 
@@ -135,12 +136,15 @@ class Checkpoint:
         The checkpoint, for messages.
     dialogue
         The model's, for gates; an adapter's head needs none.
+    label
+        Which output is the reward, where a linear head has several.
     """
 
     tensors: dict[str, Tensor]
     config: dict[str, Any]
     where: str
     dialogue: Dialogue | None = None
+    label: int | None = None
 
     def tensor(self, name: str, *shape: int | None) -> Tensor:
         """A tensor in fp32; InputError if its shape is not the expected one, in which None stands for any number."""
@@ -156,6 +160,26 @@ class Checkpoint:
     def width(self) -> int | None:
         """The size of a hidden state, or None if the configuration does not say."""
         return self.config.get("hidden_size")
+
+
+def choose_label(outputs: int, label: int | None, config: Mapping[str, Any], where: str) -> int:
+    """Which of a classifier's outputs is the reward: the only one, or the one that is asked for.
+
+    Raises
+    ------
+    InputError
+        There are several and none is asked for, or there is none such.
+    """
+    names = config.get("id2label") or {}
+    known = few([f"{i} ({names.get(str(i), names.get(i, 'unnamed'))})" for i in range(outputs)])
+    if label is None and outputs != 1:
+        raise InputError(
+            f"{where}: the head has {outputs} outputs: it is a classifier with the labels {known}, where a "
+            "reward model has one: choose one with --label (`label` in a panel)"
+        )
+    if label is not None and label >= outputs:
+        raise InputError(f"{where}: there is no label {label}: the head's are {known}")
+    return label or 0
 
 
 def read_tensors(directory: Path, names: set[str]) -> dict[str, Tensor]:

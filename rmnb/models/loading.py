@@ -19,24 +19,25 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from rmnb.errors import InputError, few, first_line
+from rmnb.errors import InputError, few
 from rmnb.files import cached_sha256, joint_sha256, sha256
 from rmnb.models import attention
 from rmnb.models.adapters import merge_adapter, shipped_adapter
 from rmnb.models.bases import BASES, base_directory, base_tokenizer
+from rmnb.models.checkpoint_files import is_adapter, readable, refuse_pickles, value_head
 from rmnb.models.devices import DTYPES, MIXED, Placement, placement
 from rmnb.models.dialogue import Dialogue
 from rmnb.models.head_formats import find_head
-from rmnb.models.heads import Checkpoint, read_tensors
+from rmnb.models.heads import Checkpoint, choose_label, read_tensors
 from rmnb.models.hub import check_files, fetch
 from rmnb.models.origin import tokenizer_sha256, weights_sha256
+from rmnb.models.peft_adapters import is_decoder, merge_with_peft
 from rmnb.models.precision import use_mixed_precision
 from rmnb.models.reading import Reading, own_reading
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import ModelSpec, Panel, Read, find_spec
 
 logger = logging.getLogger(__name__)
-_PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 # A language model's own head, and positions that old versions of transformers saved.
 _NOT_OF_A_HEAD = ("lm_head.weight", "lm_head.bias", "rotary_emb.inv_freq")
 
@@ -51,13 +52,16 @@ def load_reward_model(
     compile: str | None = None,
     softcap: bool | None = None,
     read: str | None = None,
+    base: str | Path | None = None,
+    label: int | None = None,
 ) -> RewardModel:
     """Load a reward model.
 
     Parameters
     ----------
     model
-        A panel's nickname, a hub id ``owner/name``, a local checkpoint directory, or a ModelSpec.
+        A panel's nickname, a hub id ``owner/name`` or ``owner/name@revision``, the directory of a checkpoint or of a
+        PEFT adapter, or a ModelSpec.
     panel
         Where to look a nickname up; without it, the panels that ship with rmnb.
     dtype
@@ -78,6 +82,10 @@ def load_reward_model(
     read
         ``model``: the reward is read where the checkpoint's own code reads one conversation (`rmnb.models.reading`).
         ``last``: at the last id, whatever that code does. Default: the spec's own.
+    base
+        Hub id or directory of the model that an adapter was trained from. Default: what its configuration says.
+    label
+        Which output of a classifier with several is the reward, from 0.
 
     Raises
     ------
@@ -93,6 +101,8 @@ def load_reward_model(
         raise InputError(f"unknown place to read at {read!r}: choose one of {', '.join(get_args(Read))}")
     # Our adapters are read where they were trained to be read, whatever is asked for: their panel says so.
     spec = spec.model_copy(update={"read": read}) if read and not spec.base else spec
+    asked = {"base_model": None if base is None else str(base), "label": label}
+    spec = spec.model_copy(update={name: value for name, value in asked.items() if value is not None})
     place = placement(device, device_map, quantise, compile)
     if spec.base and (device_map or quantise):
         raise InputError(f"{spec.name} is an adapter, merged on loading: it takes neither device map nor quantisation")
@@ -144,52 +154,81 @@ def _trained_template(adapter: Path) -> str:
 
 
 def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> RewardModel:
+    if is_adapter(directory):
+        return _load_adapter(spec, directory, place)
+    if spec.base_model:
+        raise InputError(f"{directory} is no adapter: --base (`base_model` in a panel) names the base of one")
     if not (directory / "config.json").exists():
-        if (directory / "adapter_config.json").exists():
-            raise InputError(
-                f"{directory} is an adapter: merge it into its base (PEFT's merge_and_unload), save and load that"
-            )
         raise InputError(f"{directory} is no checkpoint: it has no config.json")
-    files = sorted(directory.glob("*.safetensors"))
-    if not files:
-        pickles = sorted(file.name for pattern in _PICKLES for file in directory.glob(pattern))
-        if pickles:
-            raise InputError(
-                f"{directory}: only pickled weights ({', '.join(pickles)}), which can run code: convert to safetensors"
-            )
-        raise InputError(f"{directory}: no *.safetensors file")
+    refuse_pickles(directory)
     check_files(directory)
-    with _readable(directory):
+    with readable(directory):
         config = AutoConfig.from_pretrained(directory, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
     dtype = DTYPES[spec.dtype]
     hashes = weights_sha256(directory), tokenizer_sha256(directory)
     template = _chosen_template(tokenizer.chat_template, spec, directory)
-    if not _is_decoder(config):
-        network = _load_classifier(directory, dtype, place)
-        why = "it is an encoder, or pools in a way of its own"
-        logger.warning("scoring whole sequences, which is slower: %s", why)
-        reading = Reading("own", network.config.pad_token_id)
-        if spec.read == "last" or reading.padding is None:
-            network.config.pad_token_id = -1  # no id is padding; without any, some refuse several conversations at once
-        return RewardModel(spec, network, None, Dialogue(tokenizer, template), why, *hashes, reading)
+    if not is_decoder(config):
+        network = _load_classifier(directory, spec.label, dtype, place)
+        return _whole_classifier(spec, network, Dialogue(tokenizer, template), *hashes)
     if template is None:
         raise InputError(f"{directory}: the tokenizer has no chat template: name one in a panel (key `template`)")
     if not spec.softcap:
         _uncap(config, str(directory))
     options = _options(dtype, place)
-    with _readable(directory):
+    with readable(directory):
         trunk, info = AutoModel.from_pretrained(directory, config=config, output_loading_info=True, **options)
     if info["missing_keys"]:
         raise InputError(f"{directory}: the weights lack {few(info['missing_keys'])}")
     _refuse_mismatched(info, directory)
     dialogue = Dialogue(tokenizer, template)
-    tensors = read_tensors(directory, {name for name in info["unexpected_keys"] if not name.endswith(_NOT_OF_A_HEAD)})
+    of_head = {name for name in info["unexpected_keys"] if not name.endswith(_NOT_OF_A_HEAD)}
+    tensors = read_tensors(directory, of_head) | value_head(directory)
     settings = json.loads((directory / "config.json").read_text(encoding="utf-8"))
-    head = find_head(Checkpoint(tensors, settings, str(directory), dialogue), spec.head)
-    reading = own_reading(head.name, trunk.config.get_text_config().pad_token_id, settings)
+    checkpoint = Checkpoint(tensors, settings, str(directory), dialogue, spec.label)
+    return _with_head(spec, trunk, checkpoint, trunk.config.get_text_config().pad_token_id, *hashes)
+
+
+def _with_head(
+    spec: ModelSpec, trunk: PreTrainedModel, checkpoint: Checkpoint, padding: int | None, weights: str, words: str
+) -> RewardModel:
+    """A decoder's trunk and the head that its other tensors are."""
+    assert checkpoint.dialogue is not None
+    head = find_head(checkpoint, spec.head)
+    reading = own_reading(head.name, padding, checkpoint.config)
     reading = reading if spec.read == "model" else replace(reading, rule="last")
-    return RewardModel(spec, trunk, head, dialogue, _share_prefix(trunk), *hashes, reading)
+    return RewardModel(spec, trunk, head, checkpoint.dialogue, _share_prefix(trunk), weights, words, reading)
+
+
+def _whole_classifier(
+    spec: ModelSpec, network: PreTrainedModel, dialogue: Dialogue, weights: str, words: str
+) -> RewardModel:
+    """An encoder, or what else pools in its own way: scored by transformers' own classifier."""
+    why = "it is an encoder, or pools in a way of its own"
+    logger.warning("scoring whole sequences, which is slower: %s", why)
+    reading = Reading("own", network.config.pad_token_id)
+    if spec.read == "last" or reading.padding is None:
+        network.config.pad_token_id = -1  # no id is padding; without any, some refuse several conversations at once
+    return RewardModel(spec, network, None, dialogue, why, weights, words, reading)
+
+
+def _load_adapter(spec: ModelSpec, directory: Path, place: Placement) -> RewardModel:
+    """An adapter that somebody trained, merged by PEFT into the base that it names."""
+    if place.device_map or place.quantise:
+        raise InputError(f"{directory} is an adapter, merged on loading: it takes neither device map nor quantisation")
+    merged = merge_with_peft(directory, spec.base_model, DTYPES[spec.dtype])
+    config, settings = merged.network.config, merged.network.config.to_dict()
+    if not spec.softcap:
+        _uncap(config, str(directory))
+    template = _chosen_template(merged.tokenizer.chat_template, spec, directory)
+    dialogue, hashes = Dialogue(merged.tokenizer, template), (merged.weights_sha256, merged.tokenizer_sha256)
+    if not merged.is_decoder:
+        choose_label(config.num_labels, spec.label, settings, str(directory))
+        return _whole_classifier(spec, merged.network, dialogue, *hashes)
+    if template is None:
+        raise InputError(f"{directory}: the tokenizer has no chat template: name one in a panel (key `template`)")
+    checkpoint = Checkpoint(merged.head, settings, str(directory), dialogue, spec.label)
+    return _with_head(spec, merged.trunk, checkpoint, merged.padding, *hashes)
 
 
 def _chosen_template(own: str | dict[str, str] | None, spec: ModelSpec, directory: Path) -> str | None:
@@ -206,34 +245,12 @@ def _chosen_template(own: str | dict[str, str] | None, spec: ModelSpec, director
     return spec.template
 
 
-@contextlib.contextmanager
-def _readable(directory: Path):
-    """One line for whatever a damaged or foreign file makes the libraries raise: some raise bare exceptions."""
-    try:
-        yield
-    except (InputError, MemoryError, torch.OutOfMemoryError):
-        raise
-    except Exception as error:
-        raise InputError(f"{directory}: {first_line(error)}") from error
-
-
 def _uncap(config, where: str) -> None:
     """Switch attention soft-capping off in a configuration that has it."""
     text = config.get_text_config()
     if getattr(text, "attn_logit_softcapping", None) is None:
         raise InputError(f"{where}: its attention has no soft-capping that could be switched off")
     text.attn_logit_softcapping = None
-
-
-def _is_decoder(config) -> bool:
-    """Whether transformers pools this family's classifier at the last token, over a trunk with a `score` layer."""
-    from transformers.modeling_layers import GenericForSequenceClassification
-
-    try:
-        kind = AutoModelForSequenceClassification._model_mapping[type(config)]
-    except KeyError as error:
-        raise InputError(f"model type {config.model_type!r} has no sequence classification in transformers") from error
-    return isinstance(kind, type) and issubclass(kind, GenericForSequenceClassification)
 
 
 def _options(dtype: torch.dtype, place: Placement) -> dict[str, Any]:
@@ -247,8 +264,8 @@ def _refuse_mismatched(info, directory: Path) -> None:
         raise InputError(f"{directory}: tensors of another shape than the configuration says: {few(wrong)}")
 
 
-def _load_classifier(directory: Path, dtype: torch.dtype, place: Placement) -> PreTrainedModel:
-    with _readable(directory):
+def _load_classifier(directory: Path, label: int | None, dtype: torch.dtype, place: Placement) -> PreTrainedModel:
+    with readable(directory):
         network, info = AutoModelForSequenceClassification.from_pretrained(
             directory, output_loading_info=True, **_options(dtype, place)
         )
@@ -256,8 +273,7 @@ def _load_classifier(directory: Path, dtype: torch.dtype, place: Placement) -> P
     wrong = sorted({*info["missing_keys"], *info["unexpected_keys"]})
     if wrong:
         raise InputError(f"{directory}: the weights do not match the head: {few(wrong)}")
-    if network.config.num_labels != 1:
-        raise InputError(f"{directory}: the head has {network.config.num_labels} outputs; a reward model has one")
+    choose_label(int(network.config.num_labels or 1), label, network.config.to_dict(), str(directory))
     return network
 
 

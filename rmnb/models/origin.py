@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rmnb.files import cached_sha256, data_dir, joint_sha256
 from rmnb.models.bases import BASES
+from rmnb.models.checkpoint_files import is_adapter
 from rmnb.panels import ModelSpec
 
 
@@ -37,7 +38,8 @@ def hashes_now(spec: ModelSpec) -> dict[str, str]:
         if (weights := adapter / "adapter_model.safetensors").exists():
             known["weights_sha256"] = joint_sha256([BASES[spec.base].tensors_sha256, cached_sha256(weights)])
     elif spec.source and (directory := Path(spec.source)).is_dir():
-        if any(directory.glob("*.safetensors")):
+        # Of an adapter the base counts too: what it is takes more than a look.
+        if any(directory.glob("*.safetensors")) and not is_adapter(directory):
             known["weights_sha256"] = weights_sha256(directory)
         if any(directory.glob("tokenizer*")):
             known["tokenizer_sha256"] = tokenizer_sha256(directory)

@@ -136,10 +136,13 @@ def find_spec(name: str | Path, panel: str | Path | Panel | None = None) -> Mode
     if Path(text).is_dir():
         return ModelSpec(name=Path(text).resolve().name.lstrip(".") or "model", source=text)
     if text.count("/") == 1 and not text.startswith((".", "/", "~")):
-        return ModelSpec(name=text.split("/")[1].lstrip(".") or "model", source=text)
+        source, at, revision = text.partition("@")
+        if at and not revision:
+            raise InputError(f"{text}: write owner/name@revision, or owner/name for the main branch")
+        return ModelSpec(name=source.split("/")[1].lstrip(".") or "model", source=source, revision=revision or None)
     if text.startswith((".", "/", "~")):
         raise InputError(f"{text}: no such directory")
     names = ", ".join(known for candidate in panels for known in candidate.model_names)
     raise InputError(
-        f"unknown model {text!r}: give a nickname ({names}), a hub id owner/name, or a checkpoint directory"
+        f"unknown model {text!r}: give a nickname ({names}), a hub id owner/name[@revision], or a checkpoint directory"
     )

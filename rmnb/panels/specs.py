@@ -31,7 +31,8 @@ class ModelSpec(Strict):
     """One reward model: where its weights are and how it is shown.
 
     Either `base` (a key of `rmnb.models.bases.BASES`) with `adapter` (a directory, relative to the project's data), or
-    `source` (a hub id or a local directory, with an optional `revision`).
+    `source` (a hub id or a local directory, with an optional `revision`). A PEFT adapter there names its base itself;
+    `base_model` (a hub id or a directory) takes its place.
     """
 
     name: FileName
@@ -39,6 +40,8 @@ class ModelSpec(Strict):
     revision: str | None = None
     base: str | None = None
     adapter: str | None = None
+    base_model: str | None = Field(default=None, description="of an adapter under `source`: hub id or directory")
+    label: int | None = Field(default=None, ge=0, description="which output, of a classifier that has several")
     template: str | None = None
     dtype: Literal["float32", "bfloat16", "float16", "bfloat16-mixed"] = "float32"
     head: HeadName | None = Field(default=None, description="how the reward is read, where the tensors leave a choice")

@@ -239,7 +239,7 @@ class PrefixScorer:
             types = torch.ones_like(ids)
             types[:, : len(self.prefix_ids)] = 0
             inputs["token_type_ids"] = types
-        return rm.network(**inputs).logits[:, 0].float()
+        return rm.network(**inputs).logits[:, rm.spec.label or 0].float()
 
 
 def score_continuations(

@@ -62,6 +62,7 @@ def score_list(rm, panel: Panel, name: str, progress: bool = False) -> Path:
         "weights_sha256": rm.weights_sha256,
         "tokenizer_sha256": rm.tokenizer_sha256,
         "read": rm.spec.read,
+        **({} if rm.spec.label is None else {"label": rm.spec.label}),
         "dtype": rm.spec.dtype,
         "device": rm.device.type,
     }

@@ -209,11 +209,11 @@ def _classified(rm: RewardModel, classifier: Any) -> np.ndarray:
         inputs = [{name: [ids] for name, ids in rm.tokenizer(QUESTION, text).items()} for text in RESPONSES]
     whole = rm.head is None  # an encoder, perhaps, that knows no cache
     options = {} if whole else {"use_cache": False}
-    rewards = []
+    rewards, label = [], (rm.spec.label or 0) if whole else 0
     with contextlib.nullcontext() if whole else own_attention(rm.network):
         for each in inputs:
             tensors = {name: torch.tensor(ids, device=rm.device) for name, ids in each.items()}
-            rewards.append(classifier(**tensors, **options).logits[:, 0].float().cpu())
+            rewards.append(classifier(**tensors, **options).logits[:, label].float().cpu())
     return torch.cat(rewards).numpy()
 
 
@@ -253,7 +253,7 @@ def _key(rm: RewardModel) -> dict[str, Any]:
         "tokenizer_sha256": rm.tokenizer_sha256,
         "template_sha256": hashlib.sha256((rm.dialogue.template or "").encode()).hexdigest(),
         "head": None if rm.head is None else rm.head.name,
-        "options": {name: getattr(rm.spec, name, None) for name in ("dtype", "softcap", "read")},
+        "options": {name: getattr(rm.spec, name, None) for name in ("dtype", "softcap", "read", "label")},
         "whole": rm.plain_because is not None,
         "device": device,
         "versions": versions(),

@@ -221,6 +221,7 @@ def _provenance(
         "weights_sha256": rm.weights_sha256,
         "tokenizer_sha256": rm.tokenizer_sha256,
         "head": "classifier" if rm.head is None else rm.head.name,
+        **({} if rm.spec.label is None else {"label": rm.spec.label}),
         "prompt": prompt.text,
         **({"history": [turn.model_dump() for turn in prompt.history]} if prompt.history else {}),
         "prompt_key": prompt.key,

@@ -218,6 +218,7 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
         "read": spec.read,
         "softcap": spec.softcap,
         **({"head": spec.head} if spec.head else {}),
+        **({} if spec.label is None else {"label": spec.label}),
         **({"revision": spec.revision} if spec.revision and provenance.get("revision") else {}),
         **hashes_now(spec),
     }

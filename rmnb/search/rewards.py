@@ -103,6 +103,7 @@ class RewardObjective:
                     "tokenizer_sha256": rm.tokenizer_sha256,
                     "dtype": rm.spec.dtype,
                     "read": rm.spec.read,
+                    "label": rm.spec.label,
                     "softcap": rm.spec.softcap,
                     "quantise": rm.placement.quantise,
                     "device": rm.device.type,

@@ -206,12 +206,6 @@ def test_pickled_weights_are_refused_with_the_reason(pickled, tmp_path):
         rmnb.load_reward_model(directory)
 
 
-def test_an_adapter_alone_is_no_model_and_that_is_said(tmp_path):
-    (tmp_path / "adapter_config.json").write_text("{}")
-    with pytest.raises(InputError, match="is an adapter: merge it into its base"):
-        rmnb.load_reward_model(tmp_path)
-
-
 def test_quantiles_that_do_not_fit_the_configuration_are_said():
     case = CASES["qrm-llama"]
     dialogue = Dialogue(words := head_tokenizer("llama"), words.chat_template)

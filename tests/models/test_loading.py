@@ -236,7 +236,7 @@ def test_a_checkpoint_of_several_labels_is_no_reward_model(directory):
     tensors = load_file(file)
     tensors["score.weight"] = tensors["score.weight"].repeat(3, 1)
     save_file(tensors, file, metadata={"format": "pt"})
-    with pytest.raises(InputError, match="3 outputs; a reward model has one"):
+    with pytest.raises(InputError, match="the head has 3 outputs"):
         rmnb.load_reward_model(directory)
     shutil.rmtree(directory)
 
