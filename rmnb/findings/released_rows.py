@@ -104,13 +104,19 @@ def _rows(finding: str) -> pd.DataFrame:
                 stacklevel=3,
             )
     rows = Results(finding)
-    printed = published().query("finding == @finding")
-    if finding == "identity":  # the items that the first paper points out
-        printed = published().query("statistic == 'rank_gap_with_human' and other in @found.other").copy()
-    rows.extend(pd.concat([part for part in (printed.reindex(columns=list(COLUMNS)), found) if len(part)] or [printed]))
+    rows.extend(pd.concat([part for part in (_printed(finding, found), found) if len(part)]))
     table = rows.frame()
     table.attrs["shipped"] = found is kept and len(found) > 0
     return table
+
+
+def _printed(finding: str, found: pd.DataFrame) -> pd.DataFrame:
+    """What the papers print: of identity the things that they point out, of framing what follows from mean slopes."""
+    table = published()
+    of = table["finding"] == finding
+    if finding == "identity":
+        of = (table["statistic"] == "rank_gap_with_human") & table["other"].isin(found["other"])
+    return framing.published_contrasts() if finding == "framing" else table.loc[of, list(COLUMNS)]
 
 
 def rows(finding: str) -> pd.DataFrame:
@@ -142,9 +148,8 @@ def shipped(finding: str) -> pd.DataFrame:
 
 def computed(finding: str) -> pd.DataFrame:
     """The same rows from the authors' files; UnreachableError where these cannot be had."""
-    table = _COMPUTED[finding][0]()
     rows = Results(finding)
-    rows.extend(table[table["statistic"] != ""])
+    rows.extend(_COMPUTED[finding][0]().fillna(dict.fromkeys(KEY, "")))
     return rows.frame()
 
 
