@@ -12,7 +12,10 @@ import pandas as pd
 from scipy.special import betaincinv
 
 from rmnb import stats
+from rmnb.errors import InputError
+from rmnb.findings.quoting import specification_counts
 from rmnb.findings.results import Results
+from rmnb.findings.specifications import specification_curve, survival
 from rmnb.stats import Estimate
 
 PROMPT = "greatest"
@@ -83,8 +86,9 @@ def measure(
     -------
     DataFrame
         Rows of the results table: best_of_random, sequence_z, sequence_z_gcg, sequence_gain (over models, of two or
-        more), best_gain and models_above, single_token_found, search_reached, farthest, transfer_z,
-        transfer_toward, natural_z, natural_beyond, natural_beyond_here; those whose frames are not empty.
+        more), best_gain and models_above, single_token_found, search_reached, gcg_advantage, farthest, transfer_z,
+        transfer_toward, natural_z, natural_beyond, natural_beyond_here, specifications_same_sign and
+        specifications_clear (GCG against each of `RIVALS`); those whose frames are not empty.
     """
     results = Results("sequences", panel)
 
@@ -113,6 +117,9 @@ def measure(
         add("single_token_found", (of["share"] <= 0.001).mean(), model, f"{direction} width {width}", len(of))
     for (model, direction, method), of in _groups(reached(found.courses), _RUN[:3]):
         add("search_reached", of["z"].mean(), model, f"{direction} {method}", len(of))
+    for rival in RIVALS:
+        if (ahead := _specification(found.courses, "both", "all", rival)) is not None:
+            add("gcg_advantage", ahead, "", rival)
     for method, cases in (farthest := farthest_by_case(found.courses)).value_counts().items():
         add("farthest", int(cases), "", str(method), len(farthest))
     for row in judged(found.transfer).itertuples():
@@ -128,7 +135,24 @@ def measure(
             for name, z in (("natural_beyond", of["own"]), ("natural_beyond_here", of["scanned"])):
                 add(name, (z > mine.max()).mean(), model, "max", len(of))
                 add(name, (z < mine.min()).mean(), model, "min", len(of))
-    return results.frame()
+    return pd.concat([results.frame(), *_survival(found.courses, panel, source)], ignore_index=True)
+
+
+def curve_against(courses: pd.DataFrame, rival: str) -> pd.DataFrame | None:
+    """`advantage` of GCG over a rival under all `SPECIFICATIONS`, a specification curve; None with too few searches."""
+    try:
+        return specification_curve(SPECIFICATIONS, _specification, courses=courses, against=rival)
+    except InputError:  # no combination has searches enough
+        return None
+
+
+def _survival(courses: pd.DataFrame, panel: str, source: str) -> list[pd.DataFrame]:
+    curves = {rival: curve_against(courses, rival) for rival in RIVALS}
+    return [
+        specification_counts(survival(curve), "sequences", panel, rival, source)
+        for rival, curve in curves.items()
+        if curve is not None
+    ]
 
 
 def measure_planted(tries: pd.DataFrame) -> pd.DataFrame:
@@ -227,8 +251,10 @@ def advantage(courses: pd.DataFrame, sequences: int, other: str, method: str = "
     return stats.mean_over_models(gaps.tolist()) if len(gaps) > 2 else None
 
 
-def specification(courses: pd.DataFrame, direction: str, budget: str, against: str) -> Estimate | None:
+def _specification(courses: pd.DataFrame, direction: str, budget: str, against: str) -> Estimate | None:
     """`advantage` of GCG against a rival under a combination of `SPECIFICATIONS`, for a specification curve."""
+    if courses.empty:
+        return None
     most = int(courses.groupby("method")["scored"].max().min()) if against == "beam" else int(courses["scored"].max())
     of = courses if direction == "both" else courses[courses["direction"] == direction]
     return advantage(of, int(_SHARES[budget] * most), against)

@@ -1,4 +1,7 @@
-"""What the chapter on sequences found, in sentences whose numbers are rows."""
+"""What the chapter on sequences found, in sentences whose numbers are rows: the box, and a line under each figure."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -11,90 +14,156 @@ CLAIM = (
 NAMES = {"gcg": "GCG", "random": "random search", "exhaustive": "exhaustive search", "beam": "a beam"}
 _WAYS = {"max": "above the best", "min": "below the worst"}
 _TOWARD = {"max": "upwards", "min": "downwards"}
+Row = dict[str, Any]
 
 
 def sentences(rows: pd.DataFrame) -> list[str]:
-    """Three to five sentences on a results table of `rmnb.findings.sequences`, for any panel.
-
-    Parameters
-    ----------
-    rows
-        Of one panel; rows specifications_* have the method that GCG is held against as `other`.
-    """
+    """Three to five sentences on the results table of `rmnb.findings.sequences`, for any panel."""
     of = rows[rows["source"] == "panel"]
-    if not (of["statistic"] == "best_gain").any():
+    if not _records(of, "best_gain"):
         return [CLAIM, "No model of this panel has been searched, so nothing is said here of sequences."]
-    said = [CLAIM, *gain_sentences(of), method_sentence(of), natural_sentence(of)]
+    said = [CLAIM, gain_sentence(of), over_models(of), method_sentence(of), natural_sentence(of)]
     return [sentence for sentence in said if sentence]
 
 
-def gain_sentences(rows: pd.DataFrame) -> list[str]:
-    """How far sequences get beyond single tokens in these models, and whether that can be said of models like these."""
-    found, counts, means = [], [], []
-    for direction, way in _WAYS.items():
-        count = find(rows, "models_above", other=f"best_gain {direction}")
-        if count is None:
-            continue
-        of = rows[(rows["statistic"] == "best_gain") & (rows["other"] == direction) & (rows["model"] != "")]
-        least, most = (of.loc[at].to_dict() for at in (of["value"].idxmin(), of["value"].idxmax()))
-        by = quote(least) if len(of) == 1 else f"{quote(least)} to {quote(most)}"
-        models = f"{quote(count, '{:.0f}')} of {quote(count, '{:.0f}', 'n')} models searched"
-        found.append(f"{way} single token in {models}, by {by} standard deviations")
-        counts.append(count)
-        means.append((direction, find(rows, "best_gain", other=direction, model="")))
+def gain_sentence(rows: pd.DataFrame) -> str:
+    """How far sequences get beyond single tokens in the models that were searched."""
+    counts = {row["other"].removeprefix("best_gain "): row for row in _records(rows, "models_above")}
+    found = []
+    for direction, count in counts.items():
+        gains = [row for row in _records(rows, "best_gain", other=direction) if row["model"]]
+        by = quote(gains[0]) if len(gains) == 1 else f"{quote(gains[0])} to {quote(gains[-1])}"
+        among = f"{quote(count, '{:.0f}')} of {quote(count, '{:.0f}', 'n')} models searched"
+        found.append(f"{_WAYS[direction]} single token in {among}, by {by} standard deviations")
     verdict = "In part here"
-    if all(count["value"] == count["n"] for count in counts):
+    if all(count["value"] == count["n"] for count in counts.values()):
         verdict = "So it is here"
-    elif all(count["value"] == 0 for count in counts):
+    elif all(count["value"] == 0 for count in counts.values()):
         verdict = "Not so here"
-    return [f"{verdict}: the best sequence found lies {'; and '.join(found)}.", _over_models(means)]
+    return f"{verdict}: the best sequence found lies {'; and '.join(found)}."
 
 
-def _over_models(means: list[tuple[str, dict | None]]) -> str:
-    """Whether the gain is clear of zero over models; nothing of one model."""
-    rows = [(_TOWARD[direction], mean) for direction, mean in means if mean is not None]
-    if not rows:
+def over_models(rows: pd.DataFrame) -> str:
+    """Whether the gain is clear of zero for models like these; nothing of one model."""
+    means = {toward: find(rows, "best_gain", other=other, model="") for other, toward in _TOWARD.items()}
+    known = {toward: row for toward, row in means.items() if row is not None}
+    if not known:
         return ""
-    told = [f"{quote(mean, '{:+.2f}')} {toward} ({_interval(mean)})" for toward, mean in rows]
-    sides = {side(mean) for _, mean in rows}
-    known = "cannot be told for models like these" if sides == {0} else "is clear of zero in part"
-    if 0 not in sides and len(sides) == 1:
-        known = "is clear of zero" if sides == {1} else "is clearly negative"
-    return f"Over models the mean gain {known}: {_listed(told)}, {quote(rows[0][1], '{:.0f}', 'n')} models."
-
-
-def _interval(row: dict) -> str:
-    return f"{quote(row, '{:+.2f}', 'ci_low')} to {quote(row, '{:+.2f}', 'ci_high')}"
+    told = [f"{quote(row, '{:+.2f}')} {toward} ({_interval(row)})" for toward, row in known.items()]
+    sides = {side(row) for row in known.values()}
+    verdict: dict[tuple[int, ...], str] = {
+        (0,): "cannot be told",
+        (1,): "is clear of zero",
+        (-1,): "is clearly negative",
+    }
+    many = quote(next(iter(known.values())), "{:.0f}", "n")
+    result = verdict.get(tuple(sides), "is clear of zero one way only")
+    return f"For models like these the mean gain {result} from {many}: {listed(told)}."
 
 
 def method_sentence(rows: pd.DataFrame) -> str:
-    """Which method got farthest, and against whom that survives."""
-    cases = rows[rows["statistic"] == "farthest"].sort_values("value", ascending=False, kind="stable")
-    if cases.empty:
-        return ""
-    counts = [f"{NAMES[row['other']]} in {quote(row, '{:.0f}')}" for row in cases.to_dict("records")]
-    among = quote(cases.iloc[0].to_dict(), "{:.0f}", "n")
-    text = f"With equal effort the farthest is {_listed(counts)} of {among} cases"
-    return f"{text}: what one run of one method finds is not the best there is."
+    """Whether GCG gets farther than each of its rivals with equal effort."""
+    told: dict[int, list[str]] = {1: [], 0: [], -1: []}
+    rivals = _records(rows, "gcg_advantage")[::-1]
+    for row in rivals:
+        told[side(row)].append(f"{NAMES[row['other']]} ({quote(row, '{:+.2f}')}, {_interval(row)})")
+    ways = ("gets farther than", "cannot be told from", "falls behind")
+    parts = [f"{how} {listed(those)}" for how, those in zip(ways, told.values(), strict=True) if those]
+    return f"With equal effort, over {quote(rivals[0], '{:.0f}', 'n')} runs, GCG {', '.join(parts)}." if parts else ""
 
 
 def natural_sentence(rows: pd.DataFrame) -> str:
     """How much text that people judged gets more than anything found, under this question and under its own."""
-    parts = {
-        name: rows[(rows["statistic"] == name) & (rows["other"] == "max")]
-        for name in ("natural_beyond", "natural_beyond_here")
-    }
-    own, here = parts.values()
-    if own.empty or here.empty:
+    own, here = (_records(rows, name, other="max") for name in ("natural_beyond", "natural_beyond_here"))
+    if not own or not here:
         return ""
-    shares = [f"{quote(row, '{:.0%}')} in {row['model']}" for row in own.to_dict("records")]
-    most = here.loc[here["value"].idxmax()].to_dict()
-    reach = "none gets" if most["value"] == 0 else f"at most {quote(most, '{:.0%}')} get"
+    shares = [f"{quote(row, '{:.0%}')} in {row['model']}" for row in own[::-1]]
+    reach = f"at most {quote(here[-1], '{:.0%}')} get more" if here[-1]["value"] else "none gets more"
     return (
-        f"Of held-out answers that people judged, put to this question, {reach} more than the best that was found; "
-        f"put to their own questions, {_listed(shares)} do, but rewards of two questions share no zero."
+        f"Of held-out answers that people judged, put to this question, {reach} than the best that was found; "
+        f"put to their own questions {listed(shares)} do, but rewards of two questions share no zero."
     )
 
 
-def _listed(parts: list[str]) -> str:
+def length_sentences(rows: pd.DataFrame) -> list[str]:
+    """The farthest of all, and where more tokens did not get farther."""
+    said = []
+    for direction, sign in (("max", 1), ("min", -1)):
+        of = [row for row in _records(rows, "sequence_z") if row["other"].startswith(direction)]
+        if not of:
+            continue
+        far, back = max(of, key=lambda row: sign * row["value"]), []
+        one = next(iter(row for row in of if row["model"] == far["model"] and _tokens(row) == 1), far)
+        for model in dict.fromkeys(row["model"] for row in of):
+            line = sorted((row for row in of if row["model"] == model), key=_tokens)
+            best = max(line, key=lambda row: sign * row["value"])
+            if best is not line[-1]:
+                back.append(f"{model} ({quote(best)} with {_tokens(best)} tokens, {quote(line[-1])} with the most)")
+        text = f"Farthest {_TOWARD[direction]} is {far['model']}: {quote(far)} with {_tokens(far)} tokens"
+        text += f", against {quote(one)} with one" if one is not far else ""
+        gcg = find(rows, "sequence_z_gcg", model=far["model"], other=far["other"])
+        text += "." if gcg is None or gcg["value"] == far["value"] else f"; a single run of GCG got to {quote(gcg)}."
+        said.append(f"{text} The line bends back in {listed(back)}." if back else text)
+    return said
+
+
+def transfer_sentences(rows: pd.DataFrame) -> list[str]:
+    """How sequences fare in other models, in the direction in which they were sought."""
+    places = {"itself": "in the model itself", "same base": "in others of its base", "another base": "in another base"}
+    said = []
+    for direction, word in (("max", "highest"), ("min", "lowest")):
+        means = {place: find(rows, "transfer_toward", other=f"{direction} {place}") for place in places}
+        parts = [f"{quote(row)} {places[place]}" for place, row in means.items() if row is not None]
+        if parts:
+            said.append(f"Sought for the {word} reward, mean z in the direction sought: {listed(parts)}.")
+    return said
+
+
+def natural_sentences(rows: pd.DataFrame) -> list[str]:
+    """The median held-out answer to its own question and to this one, model by model."""
+    said = []
+    for own in _records(rows, "natural_z", other="median"):
+        here = find(rows, "natural_z", other="median here", model=own["model"])
+        beyond = find(rows, "natural_beyond_here", other="max", model=own["model"])
+        if here is not None:
+            said.append(
+                f"{own['model']}: the median answer has {quote(own)} under its own question and {quote(here)} under "
+                "this one" + (f"; {quote(beyond, '{:.0%}')} here lie above the best that was found." if beyond else ".")
+            )
+    return said
+
+
+def survival_sentences(rows: pd.DataFrame) -> list[str]:
+    """Over all specifications, how often GCG's difference to each rival keeps its sign, and is clear of zero."""
+    said = []
+    for row in _records(rows, "gcg_advantage")[::-1]:
+        same, clear = (find(rows, f"specifications_{name}", other=row["other"]) for name in ("same_sign", "clear"))
+        if same is not None and clear is not None:
+            said.append(
+                f"Against {NAMES[row['other']]}: {quote(row, '{:+.2f}')} ({_interval(row)}), the same sign in "
+                f"{quote(same, '{:.0f}')} of {quote(same, '{:.0f}', 'n')} specifications, clear of zero in "
+                f"{quote(clear, '{:.0f}')}."
+            )
+    return said
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Parts with commas, the last with *and*."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _records(rows: pd.DataFrame, statistic: str, **where: str) -> list[Row]:
+    """The rows of a statistic, the smallest value first."""
+    of = rows[rows["statistic"] == statistic]
+    for column, value in where.items():
+        of = of[of[column] == value]
+    records = of.sort_values("value", kind="stable").to_dict("records")
+    return [{str(name): value for name, value in record.items()} for record in records]
+
+
+def _tokens(row: Row) -> int:
+    return int(row["other"].split()[-1])
+
+
+def _interval(row: Row) -> str:
+    return f"{quote(row, '{:+.2f}', 'ci_low')} to {quote(row, '{:+.2f}', 'ci_high')}"
