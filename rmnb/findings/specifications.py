@@ -49,16 +49,20 @@ def specification_curve(
     return table.sort_values("value", kind="stable", ignore_index=True)
 
 
-def survival(table: pd.DataFrame) -> dict[str, int]:
+def survival(table: pd.DataFrame, sign: int | None = None) -> dict[str, int]:
     """How many specifications point the way of the headline, and how many of those with an interval clear of zero.
+
+    Parameters
+    ----------
+    sign : {1, -1}, optional
+        The way that counts, where it is not that of the table's own headline.
 
     Returns
     -------
     dict
         specifications, same_sign, clear (same sign, and the interval does not hold zero).
     """
-    headline = table.loc[table["headline"], "value"]
-    sign = 1 if (headline.iloc[0] if len(headline) else table["value"].median()) >= 0 else -1
+    sign = sign or _sign(table)
     same = sign * table["value"] > 0
     edge = table["ci_low"] if sign > 0 else -table["ci_high"]
     return {
@@ -66,3 +70,26 @@ def survival(table: pd.DataFrame) -> dict[str, int]:
         "same_sign": int(same.sum()),
         "clear": int((same & (edge > 0)).sum()),
     }
+
+
+def one_option_dropped(table: pd.DataFrame) -> pd.DataFrame:
+    """Does one option carry the result? `survival` of the whole curve, then without each option that has another.
+
+    Returns
+    -------
+    DataFrame
+        dropped (str, first ``none``), median (float64), specifications, same_sign, clear (int).
+    """
+    parts = {"none": table}
+    for choice in table.columns[: table.columns.get_loc("value")]:
+        options = list(dict.fromkeys(table[choice]))
+        parts |= {f"{choice}: {option}": table[table[choice] != option] for option in options if len(options) > 1}
+    sign = _sign(table)
+    return pd.DataFrame(
+        {"dropped": name, "median": part["value"].median(), **survival(part, sign)} for name, part in parts.items()
+    )
+
+
+def _sign(table: pd.DataFrame) -> int:
+    headline = table.loc[table["headline"], "value"]
+    return 1 if (headline.iloc[0] if len(headline) else table["value"].median()) >= 0 else -1

@@ -7,7 +7,7 @@ import pytest
 
 from rmnb.book import figures
 from rmnb.errors import InputError
-from rmnb.findings.specifications import specification_curve, survival
+from rmnb.findings.specifications import one_option_dropped, specification_curve, survival
 from rmnb.stats.estimate import Estimate
 
 CHOICES = {"unit": ["token", "word"], "lexicon": ["a", "b", "c"]}
@@ -27,6 +27,16 @@ def test_every_combination_is_there_once_and_sorted():
     assert table["value"].is_monotonic_increasing
     assert table.loc[table["headline"], ["unit", "lexicon"]].to_numpy().tolist() == [["token", "a"]]
     assert survival(table) == {"specifications": 5, "same_sign": 4, "clear": 3}
+
+
+def test_one_option_is_dropped_at_a_time_and_the_sign_stays_the_headline_s():
+    one = {**CHOICES, "scale": ["score"]}  # nothing else to choose, so nothing to drop
+    table = one_option_dropped(specification_curve(one, lambda scale, **chosen: _estimate(**chosen)))
+    assert set(table["dropped"]) == {"none", "unit: token", "unit: word", "lexicon: a", "lexicon: b", "lexicon: c"}
+    without = table.set_index("dropped")
+    assert without.loc["none", ["specifications", "same_sign", "clear"]].tolist() == [5, 4, 3]
+    assert without.loc["unit: token", ["specifications", "same_sign", "clear"]].tolist() == [2, 2, 1]
+    assert without.loc["unit: word", "median"] == 0.1 and without.loc["unit: word", "same_sign"] == 2
 
 
 def test_the_figure_marks_every_choice_and_tells_the_headline_apart():
