@@ -17,11 +17,12 @@ from rmnb.cli.scan import scan
 from rmnb.cli.score import score
 from rmnb.cli.score_list import score_list
 from rmnb.cli.search import search
+from rmnb.cli.trace import trace
 from rmnb.cli.train import train
 from rmnb.errors import InputError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Look inside reward models one token at a time.")
-for command in (models, check, score, scan, score_list, search, logprobs, noise, audit, explorer, train, run):
+for command in (models, check, score, trace, scan, score_list, search, logprobs, noise, audit, explorer, train, run):
     app.command()(command)
 app.add_typer(data.app, name="data")
 

@@ -1,0 +1,53 @@
+"""The reward of a response as it grows, token by token."""
+
+import numpy as np
+import pandas as pd
+
+from rmnb.errors import InputError
+from rmnb.models.dialogue import Prompt
+from rmnb.models.reward_model import RewardModel
+from rmnb.scoring.engine import score_continuations
+
+
+def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
+    """The reward of each beginning of a response, closed as a whole response is: one pass over what they share.
+
+    Parameters
+    ----------
+    rm
+        The reward model.
+    prompt
+        A question, or messages.
+    response
+        Any text; its ids are those that it has in the whole conversation.
+
+    Returns
+    -------
+    DataFrame
+        One row a token: position (from 1), token_id, token, reward (float32, of the response up to and with this
+        token; the last is the reward of the whole response) and change (float32, less the row before; the first row's
+        is less the reward of an empty response, or NaN where a closed conversation cannot be without one).
+
+    Raises
+    ------
+    InputError
+        An empty response, or one that is longer than the model's context.
+    """
+    if not response:
+        raise InputError("the response is empty: there is nothing to trace")
+    ids = rm.dialogue.conversations(prompt, [response])[0]
+    prefix, closing = rm.dialogue.frame(prompt)
+    own = ids[len(prefix) : len(ids) - len(closing)]
+    empty = [list(closing)] if closing else []
+    rewards = score_continuations(rm, prefix, [*empty, *([*own[:end], *closing] for end in range(1, len(own) + 1))])
+    before = rewards[:-1] if closing else np.concatenate([[np.nan], rewards[:-1]])
+    rewards = rewards[len(empty) :]
+    return pd.DataFrame(
+        {
+            "position": np.arange(1, len(own) + 1),
+            "token_id": own,
+            "token": [rm.tokenizer.decode([i]) for i in own],
+            "reward": rewards,
+            "change": (rewards - before).astype(np.float32),
+        }
+    )
