@@ -17,13 +17,13 @@ from rmnb.data import lexicons
 from rmnb.findings import categories, specifications
 from rmnb.findings.categories import FRAMINGS
 from rmnb.findings.log_ratios import word_log_ratio
+from rmnb.findings.quoting import specification_counts
 from rmnb.findings.results import Results
 from rmnb.truth import planted
 
-#: What is chosen in the specification curve, the chapter's choice first.
+#: What is chosen in the specification curve of one framing, the chapter's choice first.
 CHOICES = {
     "summary": ["median rank", "mean rank", "score"],
-    "framing": list(FRAMINGS),
     "prompts": ["all", "one phrasing"],
     "nouns": ["all", "frequent half"],
 }
@@ -47,9 +47,10 @@ def measure(
 ) -> pd.DataFrame:
     """Which of the two each model prefers, and whether its base has to do with it.
 
-    Rows of `rmnb.findings.categories.add_ranks`; agency_gap of each model; base_difference_paired and its p-value, over
-    recipes that two bases were trained with. Left out is what needs another model, and all of it where fewer than two
-    words of a category have scores.
+    Rows of `rmnb.findings.categories.add_ranks`; agency_gap of each model and base_agency_gap, its mean over the models
+    of a base; base_difference_paired and its p-value, over recipes that two bases were trained with; how many
+    specifications of `curve` agree. Left out is what needs another model, and all of it where fewer than two words of a
+    category have scores.
 
     Parameters
     ----------
@@ -73,10 +74,19 @@ def measure(
     categories.add_ranks(results, scores, known, family, framing, source=source, protocol=protocol, seed=seed)
     for asked in FRAMINGS:
         tables = {model: table[keys] for model, table in scores.items() if (keys := _keys(table, framing, asked))}
-        for model, table in tables.items():
-            results.add(source, "agency_gap", agency_gap(table, known), model=model, prompt=asked, protocol=protocol)
+        gaps = {model: agency_gap(table, known) for model, table in tables.items()}
+        for model, gap in gaps.items():
+            results.add(source, "agency_gap", gap, model=model, prompt=asked, protocol=protocol)
+        for base in dict.fromkeys(family[model] for model in gaps):
+            of_base = [gap.value for model, gap in gaps.items() if family[model] == base]
+            if len(of_base) >= 2:
+                mean = stats.mean_over_models(of_base)
+                results.add(source, "base_agency_gap", mean, model=base, prompt=asked, protocol=protocol)
         contrasts = {model: contrast(table, known, "mean rank") for model, table in tables.items()}
         _add_paired(results, contrasts, family, recipe, source=source, prompt=asked, protocol=protocol)
+        if (found := curve(scores, words, family, framing, asked)) is not None:
+            survived = specifications.survival(found)
+            results.extend(specification_counts(survived, "agency_communion", panel, asked, source))
     return results.frame()
 
 
@@ -92,8 +102,8 @@ def measure_logprobs(
 ) -> pd.DataFrame:
     """Which words language models say first, for each way of putting the question, on the words that all of them have.
 
-    Rows agency_gap by model; of two models also anova_f; of each pair mwlr_gap, of the mixture-weighted log ratio
-    (mwlr) and of the plain one, by bootstrap over words.
+    Rows agency_gap by model; of two models also anova_f; of each pair agency_gap_difference, and mwlr_gap of the
+    mixture-weighted log ratio (mwlr) and of the plain one, by bootstrap over words.
 
     Parameters
     ----------
@@ -118,6 +128,11 @@ def measure_logprobs(
                 gap = stats.bootstrap(_mean_gap, ratio.to_numpy(), is_agency, n_draws=n_boot, seed=seed)
                 told = {"model": f"{one} over {other} ({wrapping})", "other": kind, "prompt": asked, **about}
                 results.add(source, "mwlr_gap", gap, **told)
+            for asked in FRAMINGS:
+                ranks = [_percent(tables[model][_keys(tables[model], framing, asked)], known) for model in (one, other)]
+                gap = stats.difference_between_groups(ranks[0] - ranks[1], is_agency)
+                told = {"model": f"{one} less {other}", "other": wrapping, "prompt": asked, **about}
+                results.add(source, "agency_gap_difference", gap, **told)
     return results.frame()
 
 
@@ -179,12 +194,17 @@ def measure_planted(
 
 
 def curve(
-    scores: Mapping[str, pd.DataFrame], words: pd.DataFrame, family: Mapping[str, str], framing: Mapping[str, str]
+    scores: Mapping[str, pd.DataFrame],
+    words: pd.DataFrame,
+    family: Mapping[str, str],
+    framing: Mapping[str, str],
+    asked: str = "positive",
 ) -> pd.DataFrame | None:
     """The first base's contrast less the second one's, with intervals over models, under all of `CHOICES`.
 
-    Under negative prompts the sign is turned (a preferred kind of word stands low where the worst is asked), so that
-    one sign stands for one preference: negative, the first base prefers agency more than the second does.
+    Which framing is asked is a question of its own, no choice. Under negative prompts the sign is turned (a preferred
+    kind of word stands low where the worst is asked), so that one sign stands for one preference: negative, the first
+    base prefers agency more than the second does.
 
     Returns
     -------
@@ -199,16 +219,18 @@ def curve(
     nouns_of = {"all": words, "frequent half": words[zipf >= np.median(zipf)]}
     in_first = [family[model] == counted.index[0] for model in scores]
 
-    def estimate(*, summary: str, prompts: str, nouns: str, **asked: str) -> stats.Estimate | None:
-        keys = _keys(next(iter(scores.values())), framing, asked["framing"])
+    turn = 1 if asked == "positive" else -1
+
+    def estimate(*, summary: str, prompts: str, nouns: str) -> stats.Estimate | None:
+        keys = _keys(next(iter(scores.values())), framing, asked)
         keys = [key for key in keys if prompts == "all" or key.endswith("_one") or "_" not in key]
         if not keys or nouns_of[nouns]["category"].nunique() < 2:
             return None
-        turn = 1 if asked["framing"] == "positive" else -1
         values = [turn * contrast(table[keys], nouns_of[nouns], summary) for table in scores.values()]
         return stats.difference_between_groups(values, in_first)
 
-    return specifications.specification_curve(CHOICES, estimate)
+    possible = any(_keys(table, framing, asked) for table in scores.values())
+    return specifications.specification_curve(CHOICES, estimate) if possible else None
 
 
 def agency_gap(table: pd.DataFrame, words: pd.DataFrame) -> stats.Estimate:
@@ -217,8 +239,7 @@ def agency_gap(table: pd.DataFrame, words: pd.DataFrame) -> stats.Estimate:
     Negative: agency stands higher. A word's rank is its mean over the prompts of `table`.
     """
     known = words[words["word"].isin(table.index)]
-    mean = 100 * _ranks(table, known).mean(axis=1) / len(known)
-    return stats.difference_between_groups(mean, (known["category"] == "agency").to_numpy())
+    return stats.difference_between_groups(_percent(table, known), (known["category"] == "agency").to_numpy())
 
 
 def contrast(table: pd.DataFrame, words: pd.DataFrame, summary: str) -> float:
@@ -272,6 +293,10 @@ def _keys(table: pd.DataFrame, framing: Mapping[str, str], asked: str) -> list[s
 def _ranks(table: pd.DataFrame, words: pd.DataFrame) -> np.ndarray:
     values = -table.loc[words["word"]].to_numpy(float)
     return np.column_stack([stats.mid_ranks(column) for column in values.T])
+
+
+def _percent(table: pd.DataFrame, words: pd.DataFrame) -> np.ndarray:
+    return 100 * _ranks(table, words).mean(axis=1) / len(words)
 
 
 def _mean_gap(values: np.ndarray, is_agency: np.ndarray) -> float:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+import scipy.stats
 
 from rmnb import stats
 from rmnb.errors import InputError
@@ -70,7 +71,8 @@ def add_ranks(
     models or more and both framings, over models and prompts: the coefficients ``lmm_…`` of
     ``median ~ base * category * framing`` with a random intercept a model (ICLR26 section 3), ``base_effect_size`` and
     the paper's Bonferroni-adjusted permutation test. Over models: ``base_difference`` with its interval and its
-    permutation test (exact for ten models: 210 arrangements), for each category and for the first less each other.
+    permutation test (exact for ten models: 210 arrangements), for each category and for the first less each other;
+    ``base_difference_joint_p``, of all of them at once. ``comparisons_clear`` counts what either kind of test finds.
 
     Parameters
     ----------
@@ -92,8 +94,11 @@ def add_ranks(
     models = means.groupby("family", observed=True)["model"].nunique()
     if len(models) == 2 and models.min() >= 2 and means["framing"].nunique() == 2:
         _add_mixed_model(results, source, ranks, about)
-        _add_prompt_tests(results, source, ranks, seed, about)
-        _add_model_tests(results, source, means, seed, about)
+        over_prompts = _add_prompt_tests(results, source, ranks, seed, about)
+        over_models = _add_model_tests(results, source, means, seed, about)
+        for unit, p_values in {"prompts": over_prompts, "models": over_models}.items():
+            clear = sum(p_value < 0.05 for p_value in p_values)
+            results.add(source, "comparisons_clear", clear, other=unit, n=len(p_values), **about)
 
 
 def compared(rows: pd.DataFrame) -> pd.DataFrame:
@@ -133,8 +138,8 @@ def _add_mixed_model(results: Results, source: str, ranks: pd.DataFrame, about: 
         results.add(source, f"lmm_{term}", fit[name], other=levels.get("category", ""), **about)
 
 
-def _add_prompt_tests(results: Results, source: str, ranks: pd.DataFrame, seed: int, about: dict) -> None:
-    panels = ranks.groupby(["category", "framing"], sort=False, observed=True)
+def _add_prompt_tests(results: Results, source: str, ranks: pd.DataFrame, seed: int, about: dict) -> list[float]:
+    p_values, panels = [], ranks.groupby(["category", "framing"], sort=False, observed=True)
     for (category, framing), rows in panels:
         values, in_first = rows["median_rank"].to_numpy(), _in_first(rows["family"])
         groups = values[in_first], values[~in_first]
@@ -142,14 +147,17 @@ def _add_prompt_tests(results: Results, source: str, ranks: pd.DataFrame, seed: 
         told = {"other": category, "prompt": framing, "n": len(values), **about}
         results.add(source, "base_effect_size", (groups[0].mean() - groups[1].mean()) / pooled, **told)
         test = stats.two_group_test(values, in_first, seed=seed)
-        results.add(source, "base_difference_p_bonferroni", min(1.0, test.p_value * panels.ngroups), **told)
+        p_values.append(min(1.0, test.p_value * panels.ngroups))
+        results.add(source, "base_difference_p_bonferroni", p_values[-1], **told)
+    return p_values
 
 
-def _add_model_tests(results: Results, source: str, means: pd.DataFrame, seed: int, about: dict) -> None:
+def _add_model_tests(results: Results, source: str, means: pd.DataFrame, seed: int, about: dict) -> list[float]:
     wide = means.pivot(index=["framing", "model", "family"], columns="category", values="median_rank")
     first, *others = dict.fromkeys(means["category"])
     contrasts = {category: wide[category] for category in (first, *others)}
     contrasts |= {f"{first}_less_{other}": wide[first] - wide[other] for other in others}
+    p_values = []
     for framing in dict.fromkeys(means["framing"]):
         for name, column in contrasts.items():
             values = column.xs(framing, level="framing")
@@ -159,6 +167,42 @@ def _add_model_tests(results: Results, source: str, means: pd.DataFrame, seed: i
             results.add(source, "base_difference", difference, **told)
             test = stats.two_group_test(values.to_numpy(), in_first, seed=seed)
             results.add(source, "base_difference_p", test.p_value, n=test.n_arrangements, **told)
+            p_values.append(test.p_value)
+    by_model = wide[[first, *others]].unstack("framing")
+    families = by_model.index.get_level_values("family")
+    joint = joint_test(by_model.to_numpy(), np.asarray(_in_first(families)), seed)
+    results.add(source, "base_difference_joint_p", float(joint.pvalue), n=len(joint.null_distribution), **about)
+    return p_values
+
+
+def joint_test(values: np.ndarray, in_first: np.ndarray, seed: int = 0):
+    """Do two groups of models differ in any of several numbers? One test of all of them, with no number favoured.
+
+    The largest difference of the groups' means, in standard deviations over models, among all arrangements of the
+    models (10,000 random ones, if there are more): as a test of many numbers at once it needs no other correction.
+
+    Parameters
+    ----------
+    values : (models, numbers)
+    in_first : (models,) bool
+
+    Returns
+    -------
+    scipy.stats result
+        pvalue and null_distribution.
+
+    References
+    ----------
+    Westfall, Young (1993), Resampling-Based Multiple Testing.
+    """
+    scaled = (values - values.mean(axis=0)) / values.std(axis=0)
+    index = np.arange(len(values))
+
+    def largest(one: np.ndarray, other: np.ndarray) -> float:
+        return float(np.abs(scaled[one].mean(axis=0) - scaled[other].mean(axis=0)).max())
+
+    groups = index[in_first], index[~in_first]
+    return scipy.stats.permutation_test(groups, largest, n_resamples=10_000, alternative="greater", rng=seed)
 
 
 def _in_first(family) -> np.ndarray:

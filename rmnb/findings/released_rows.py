@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rmnb.data import preferences, released_files, sources
+from rmnb.data import lexicons, preferences, released_files, sources
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, data_dir
-from rmnb.findings import asymmetry, framing, identity, people, released, training, wordings
+from rmnb.findings import asymmetry, framing, identity, people, released, things, training, wordings
 from rmnb.findings.results import COLUMNS, KEY, Results, published, read_table
 from rmnb.panels import load_prompts
 
@@ -50,7 +50,7 @@ def _identity() -> pd.DataFrame:
 
 
 def _training() -> pd.DataFrame:
-    return training.measure(training.released_courses(), released_files.ICLR, **_ABOUT)
+    return training.measure_released(training.released_courses(), released_files.ICLR)
 
 
 #: For each finding how its rows are computed, and where the files lie that this needs.
@@ -162,6 +162,25 @@ def numbered(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(other=table["other"].mask(named, table["other"].map(places)))
 
 
+def without_names(items: pd.DataFrame) -> pd.DataFrame:
+    """What is shipped of the things: their place, votes and facts; `word` is a common word's place by frequency.
+
+    `rmnb.data.released_files.human_elo` reads it.
+    """
+    facts = things.facts(items)
+    place = {word: place for place, word in enumerate(lexicons.frequent_words(10_000))}
+    told = pd.DataFrame(
+        {
+            "item": np.arange(len(items)),
+            "name": items["name"].where(items["name"].isin(published()["other"]), ""),
+            "word": items["name"].str.casefold().where(facts["familiar"]).map(place).fillna(-1).astype(int),
+        }
+    )
+    valence = facts["valence"].astype("Int64")
+    flags = {name: values.astype(int) for name, values in facts.items() if values.dtype == bool}
+    return pd.concat([told, items[["elo_score", "elo_matches"]], facts.assign(valence=valence, **flags)], axis=1)
+
+
 def compare(one: pd.DataFrame, other: pd.DataFrame) -> list[str]:
     """The rows of one table alone and those whose numbers are further apart than `TOLERANCE`, by their key."""
     both = one.merge(other, "outer", on=list(KEY), indicator=True, suffixes=("", "_other"))
@@ -185,6 +204,12 @@ def write(directory: Path) -> None:
     for finding, table in tables.items():
         with atomic_path(directory / f"{finding}.csv") as part:
             table.to_csv(part, index=False)
+    items, scores = preferences.elo_items(), people.released_scores()
+    wide = pd.concat([table.add_prefix(f"{prompt} ") for prompt, table in scores.items()], axis=1)
+    with atomic_path(directory / "human_elo.csv") as part:
+        without_names(items).to_csv(part, index=False)
+    with atomic_path(directory / "thing_scores.parquet") as part:
+        wide.astype("float32").to_parquet(part, compression="zstd", index=False)
     record = {
         "command": "python -m rmnb.findings.released_rows",
         "date": f"{datetime.now(UTC):%Y-%m-%d}",

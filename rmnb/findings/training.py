@@ -15,6 +15,7 @@ from rmnb.findings import categories
 from rmnb.findings.results import Results
 from rmnb.panels import Panel, load_panel
 from rmnb.scoring.list_scores import read_list
+from rmnb.training.recipes import load_recipe
 from rmnb.training.runs import runs, trajectory_path
 
 PROMPT = "greatest_ever_one"
@@ -59,6 +60,77 @@ def measure(
     return results.frame()
 
 
+def measure_beginnings(followed: pd.DataFrame, heads: Mapping[str, str], panel: str = "") -> pd.DataFrame:
+    """Rows spearman_first: how alike each run's ranking of all words is before its first step and after its last.
+
+    Parameters
+    ----------
+    followed
+        Of `follow`.
+    heads
+        Of `heads`: how each run's head began; it is the row's `other`.
+    """
+    results = Results("training", panel)
+    begun = followed[(followed["statistic"] == "spearman_last") & (followed["step"] == 0)]
+    for model, rho in zip(begun["model"], begun["value"], strict=True):
+        results.add("panel", "spearman_first", rho, model=model, other=heads[model], prompt=PROMPT, protocol="exact")
+    return results.frame()
+
+
+def measure_bases(
+    courses: Mapping[str, pd.DataFrame], words: pd.DataFrame, panel: str = "", n_draws: int = 500, seed: int = 0
+) -> pd.DataFrame:
+    """Rows base_gap_end of every recipe that two bases were trained with, the panel's first base less its second.
+
+    Its interval is over words, the same ones for both bases: it says nothing of another seed or another recipe.
+    """
+    results = Results("training", panel)
+    by_recipe: dict[str, dict[str, pd.DataFrame]] = {}
+    for course in courses.values():
+        by_recipe.setdefault(course.attrs["recipe"], {})[course.attrs["family"]] = course
+    for recipe, of_base in by_recipe.items():
+        if len(of_base) != 2:
+            continue
+        found = [_percent_ranks(course, words) for course in of_base.values()]
+        ends = np.column_stack([ranks.iloc[:, -1] for ranks, _ in found])
+        value, low, high = _drawn_gap(ends, found[0][1], n_draws, seed)
+        about: dict = {"model": " less ".join(of_base), "other": recipe, "prompt": PROMPT, "protocol": "exact"}
+        results.add("panel", "base_gap_end", value, ci_low=low, ci_high=high, n=len(ends), **about)
+    return results.frame()
+
+
+def measure_released(courses: pd.DataFrame, panel: str = "") -> pd.DataFrame:
+    """The authors' runs: rows of `measure`, agency_less_communion at each checkpoint, and Gemma less Llama.
+
+    Parameters
+    ----------
+    courses
+        Of `released_courses`.
+
+    Returns
+    -------
+    DataFrame
+        Besides rows of `measure`: agency_less_communion (`other`: data and step), base_gap_first and base_gap_end of
+        each data set, and base_difference_paired, the mean of the latter with its interval over data sets.
+    """
+    results = Results("training", panel)
+    about: dict = {"prompt": PROMPT, "protocol": "published"}
+    results.extend(measure(courses, panel, "released", protocol="published"))
+    gaps = courses[courses["statistic"] == "agency_less_communion"]
+    for model, data, step, value in zip(*(gaps[name] for name in ("model", "other", "step", "value")), strict=True):
+        told: dict = {"model": model, "other": f"{data}, step {step}", **about}
+        results.add("released", "agency_less_communion", value, **told)
+    gemma, llama, *_ = released_files.BASES
+    wide = gaps.pivot(index=["other", "step"], columns="model", values="value")
+    apart = (wide[gemma] - wide[llama]).dropna().groupby("other", sort=False)
+    for name, found in {"first": apart.first(), "end": apart.last()}.items():
+        for data, value in found.items():
+            told: dict = {"model": f"{gemma} less {llama}", "other": str(data), **about}
+            results.add("released", f"base_gap_{name}", value, **told)
+    results.add("released", "base_difference_paired", stats.mean_over_models(apart.last()), **about)
+    return results.frame()
+
+
 def follow(courses: Mapping[str, pd.DataFrame], words: pd.DataFrame, n_draws: int = 500, seed: int = 0) -> pd.DataFrame:
     """Everything that is measured of runs at each of their steps.
 
@@ -75,8 +147,8 @@ def follow(courses: Mapping[str, pd.DataFrame], words: pd.DataFrame, n_draws: in
     -------
     DataFrame
         model, family, recipe, step (int), statistic, value, ci_low, ci_high (95 %; NaN where there is none):
-        slope_valence_standardised, slope_log_frequency_standardised (see `slopes`); communion_less_agency, difference
-        of the median ranks as a share of all words ranked (above 0, agency stands higher); median_rank_agency,
+        slope_valence_standardised, slope_log_frequency_standardised (see `slopes`); agency_less_communion, difference
+        of the median ranks in percent of the words ranked (below 0, agency stands higher); median_rank_agency,
         median_rank_communion (1 is the highest reward); spearman_last, of all words' scores with the last step's.
     """
     parts = [pd.DataFrame(columns=_COURSE)]
@@ -126,18 +198,26 @@ def _ranks(course: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rank_difference(course: pd.DataFrame, words: pd.DataFrame, n_draws: int, seed: int) -> pd.DataFrame:
+    ranks, is_agency = _percent_ranks(course, words)
+    rows = [(step, *_drawn_gap(ranks[[step]].to_numpy(), is_agency, n_draws, seed)) for step in steps(course)]
+    return pd.DataFrame(rows, columns=["step", "value", "ci_low", "ci_high"]).assign(statistic="agency_less_communion")
+
+
+def _percent_ranks(course: pd.DataFrame, words: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
     words = words[words["word"].isin(course["text"])]
-    scores = course.drop_duplicates("text").set_index("text").loc[words["word"], steps(course)].to_numpy()
-    agency = (words["category"] == "agency").to_numpy()
-    ranks = np.apply_along_axis(stats.mid_ranks, 0, -scores) / len(words)
-    rng = np.random.default_rng(seed)
-    rows = []
-    for step, column in zip(steps(course), ranks.T, strict=True):
-        one, other = column[agency], column[~agency]
-        drawn = np.median(rng.choice(other, (n_draws, len(other))), axis=1)
-        drawn -= np.median(rng.choice(one, (n_draws, len(one))), axis=1)
-        rows.append((step, np.median(other) - np.median(one), *np.quantile(drawn, [0.025, 0.975])))
-    return pd.DataFrame(rows, columns=["step", "value", "ci_low", "ci_high"]).assign(statistic="communion_less_agency")
+    scores = course.drop_duplicates("text").set_index("text").loc[words["word"], steps(course)]
+    return 100 * scores.rank(ascending=False) / len(words), (words["category"] == "agency").to_numpy()
+
+
+def _drawn_gap(ranks: np.ndarray, is_agency: np.ndarray, n_draws: int, seed: int) -> tuple[float, float, float]:
+    """Median rank of agency less communion, of a second column taken off the first; 95 % by drawing words anew."""
+    signs, rng = np.array([1, -1])[: ranks.shape[1]], np.random.default_rng(seed)
+    medians, drawn = [], []
+    for group in (ranks[is_agency], ranks[~is_agency]):
+        medians.append(np.median(group, axis=0) @ signs)
+        drawn.append(np.median(group[rng.integers(len(group), size=(n_draws, len(group)))], axis=1) @ signs)
+    low, high = np.quantile(drawn[0] - drawn[1], [0.025, 0.975])
+    return float(medians[0] - medians[1]), float(low), float(high)
 
 
 def _agreement(course: pd.DataFrame) -> pd.DataFrame:
@@ -199,6 +279,15 @@ def accuracies(panel: Panel) -> pd.DataFrame:
     return table.astype({"framing": float})
 
 
+def heads(panel: Panel) -> dict[str, str]:
+    """How each run's head began: ``probe``, fitted to pairs before the first step, or ``random``."""
+    begun = {}
+    for name, spec in runs(panel).items():
+        recipe = load_recipe(str(spec.recipe))
+        begun[name] = "probe" if recipe.opening and recipe.things else "random"
+    return begun
+
+
 def released_courses() -> pd.DataFrame:
     """The authors' released training runs: median ranks of agency and communion at every checkpoint.
 
@@ -208,7 +297,7 @@ def released_courses() -> pd.DataFrame:
     -------
     DataFrame
         model (the base), other (the data), step, statistic (median_rank_agency, median_rank_communion, among 1,365
-        tokens, and communion_less_agency as a share of these), value, ci_low, ci_high (NaN).
+        tokens, and agency_less_communion in percent of these), value, ci_low, ci_high (NaN).
 
     Raises
     ------
@@ -223,8 +312,8 @@ def released_courses() -> pd.DataFrame:
             course = table[table["model_id"] == run].drop_duplicates(["checkpoint", "Category"])  # rows are repeated
             medians = course.pivot(index="checkpoint", columns="Category", values="sum_value")
             median = {f"median_rank_{kind}": medians[kind.capitalize()] for kind in ("agency", "communion")}
-            gap = (medians["Communion"] - medians["Agency"]) / 1365
-            wide = pd.DataFrame({**median, "communion_less_agency": gap}).rename_axis("step").reset_index()
+            gap = 100 * (medians["Agency"] - medians["Communion"]) / 1365
+            wide = pd.DataFrame({**median, "agency_less_communion": gap}).rename_axis("step").reset_index()
             parts.append(wide.melt("step", var_name="statistic").assign(model=base, other=data))
     found = pd.concat(parts, ignore_index=True).assign(ci_low=np.nan, ci_high=np.nan)
     return found[["model", "other", "step", "statistic", "value", "ci_low", "ci_high"]]

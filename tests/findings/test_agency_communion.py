@@ -97,9 +97,35 @@ def test_the_sign_of_a_preference_is_one_for_all_summaries(panel):
     scores, family, _ = panel
     for summary in agency.CHOICES["summary"]:
         assert agency.contrast(scores["one-a"][["good_one"]], NOUNS, summary) > 0
-    curve = agency.curve(scores, NOUNS, family, FRAMING)
-    assert curve is not None and (curve["ci_low"] > 0).all()
-    assert len(curve) == 3 * 2 * 2 * 2 and curve["headline"].sum() == 1
+    for asked in ("positive", "negative"):
+        curve = agency.curve(scores, NOUNS, family, FRAMING, asked)
+        assert curve is not None and (curve["ci_low"] > 0).all()
+        assert len(curve) == 3 * 2 * 2 and curve["headline"].sum() == 1
+    only = {name: table[["good_one"]] for name, table in scores.items()}
+    assert agency.curve(only, NOUNS, family, FRAMING, "negative") is None
+
+
+def test_rows_at_the_level_of_models_say_how_much_the_tests_found(panel):
+    scores, family, recipe = panel
+    rows = agency.measure(scores, NOUNS, family, FRAMING, recipe=recipe, panel="p")
+    found = rows.set_index(["statistic", "other"])
+    assert found.loc[("comparisons_clear", "models"), ["value", "n"]].tolist() == [6, 6]
+    assert found.loc[("comparisons_clear", "prompts"), ["value", "n"]].tolist() == [4, 4]
+    assert found.loc["base_difference_joint_p", "value"].item() == pytest.approx(2 / 70)
+    assert found.loc[("specifications_clear", "positive"), "n"] == 12
+    means = rows[(rows["statistic"] == "base_agency_gap") & (rows["prompt"] == "positive")].set_index("model")
+    assert means.loc["one", "ci_low"] > 0 > means.loc["two", "ci_high"] and means["n"].tolist() == [4, 4]
+
+
+def test_a_joint_test_has_its_level_and_finds_one_difference_among_many():
+    rng, small = np.random.default_rng(4), 0
+    in_first = np.arange(10) < 4
+    for _ in range(100):
+        small += categories.joint_test(rng.normal(size=(10, 8)), in_first).pvalue <= 0.05
+    assert small <= 12
+    one = rng.normal(size=(10, 8))
+    one[in_first, 3] += 10
+    assert categories.joint_test(one, in_first).pvalue <= 2 / 210
 
 
 def test_the_interval_over_nouns_covers_no_difference():
@@ -132,6 +158,8 @@ def test_what_bases_say_first_has_the_gap_that_was_planted():
     assert rows.query("statistic == 'anova_f'")["n"].tolist() == [2 * 2 * len(FRAMING)]
     alone = agency.measure_logprobs({"chat": {"one": tables["one"]}}, NOUNS, FRAMING)
     assert set(alone["statistic"]) == {"agency_gap"}
+    apart = value.loc[("agency_gap_difference", "one less two", "chat", "positive")]
+    assert apart["ci_low"] > 0 and apart["n"] == len(NOUNS) - 5
 
 
 def test_a_tuned_copy_agrees_with_the_model_that_it_was_tuned_by():

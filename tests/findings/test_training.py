@@ -68,14 +68,40 @@ def test_measures_follow_what_was_planted(planted):
         assert frequency["ci_low"] - 0.02 < 0.2 / np.log(10) / sd[step] < frequency["ci_high"] + 0.02
         if step:
             assert valence["value"] == pytest.approx(step * 0.2 / sd[step], rel=0.1)
-    first, last = at.loc["communion_less_agency", 0], at.loc["communion_less_agency", 4]
-    assert first["ci_low"] < 0 < first["ci_high"] or abs(first["value"]) < 0.2
-    assert last["ci_high"] < -0.3
+    first, last = at.loc["agency_less_communion", 0], at.loc["agency_less_communion", 4]
+    assert first["ci_low"] < 0 < first["ci_high"] or abs(first["value"]) < 20
+    assert last["ci_low"] > 30, "percent of the ranks: agency stands lower"
     assert at.loc["median_rank_agency", 4]["value"] > 85 and at.loc["median_rank_communion", 4]["value"] < 36
     assert at.loc["spearman_last", 0]["value"] < at.loc["spearman_last", 2]["value"] < 1
     rows = training.measure(followed, "p").set_index("statistic")
     assert rows.loc["slope_valence_standardised", "value"] == at.loc["slope_valence_standardised", 4]["value"]
     assert set(rows.index) == set(training._AT_THE_END.values()) and set(rows["model"]) == {"run"}
+
+
+def test_two_bases_of_one_recipe_are_compared_on_the_same_words(planted):
+    other = planted.copy()
+    other.attrs = planted.attrs | {"family": "B"}
+    nouns = lexicons.agency_communion()
+    kind = nouns.set_index("word")["category"]
+    for step in STEPS:  # the second base turns the first one's liking of communion round
+        other[step] = planted[step] + 2 * step * (planted["text"].map(kind) == "agency")
+    gap = training.measure_bases({"one": planted, "two": other}, nouns, "p", n_draws=200).iloc[0]
+    assert (gap["model"], gap["other"], gap["n"]) == ("A less B", "values", len(nouns)) and gap["ci_low"] > 50
+    back = training.measure_bases({"two": other, "one": planted}, nouns, "p", n_draws=200).iloc[0]
+    assert back["value"] == pytest.approx(-gap["value"])
+    assert training.measure_bases({"one": planted}, nouns).empty, "one base"
+
+
+def test_how_a_head_begins_is_told():
+    """Mixed recipes fit a probe before their first step; their first ranking is no accident of random numbers."""
+    heads = training.heads(load_panel("demo"))
+    assert {heads[f"{base}-{recipe}"] for base in ("smollm2", "gemma3") for recipe in ("values", "harmless")} == {
+        "random"
+    }
+    assert {heads["gemma3-mixed"], heads["smollm2-mixed-seed2"], heads["smollm2-mixed-half"]} == {"probe"}
+    course = pd.DataFrame({"model": "m", "step": [0, 4], "statistic": "spearman_last", "value": [0.7, 1.0]})
+    row = training.measure_beginnings(course, {"m": "probe"}).iloc[0]
+    assert (row["statistic"], row["other"], row["value"]) == ("spearman_first", "probe", 0.7)
 
 
 def test_a_panel_without_runs_has_no_rows(panel):
@@ -125,3 +151,7 @@ def test_the_released_runs_show_that_one_file_is_another(mirror):
     last = rows.query("model == 'gemma-2-2b-it' and other == 'unified-27k'").set_index("statistic")["value"]
     assert last["final_median_rank_agency"] == 742.5 and last["final_median_rank_communion"] == 696
     assert not courses.duplicated(["model", "other", "step", "statistic"]).any()
+    rows = training.measure_released(courses, "iclr2026").set_index(["statistic", "other"])["value"]
+    ends = rows["base_gap_end"]
+    assert ends["unified-27k"] == pytest.approx(100 * ((742.5 - 696) - (657.5 - 805)) / 1365)
+    assert ends.mean() == pytest.approx(rows["base_difference_paired", ""]) and len(ends) == 4
