@@ -47,17 +47,23 @@ def notice(text: str) -> str:
 
 
 def in_short(sentences: Iterable[str]) -> "display.HTML":
-    """The box that opens a chapter: a line a sentence, as `rmnb.findings.in_short` writes them.
+    """The box that opens a chapter: a line a sentence, as `rmnb.findings.in_short` writes them."""
+    lines = "".join(f"<li>{_quoted(sentence)}</li>" for sentence in sentences)
+    return show(f'<div class="admonition in-short"><p class="admonition-title">In short</p><ul>{lines}</ul></div>')
 
-    Each quoted number is a ``data`` element whose value is the key of its row, so that the page can be held against the
-    table.
-    """
+
+def say(sentences: Iterable[str]) -> "display.HTML":
+    """Sentences with quoted numbers as paragraphs, one each; empty ones are left out."""
+    return show(*(f'<p class="said">{_quoted(sentence)}</p>' for sentence in sentences if sentence))
+
+
+def _quoted(sentence: str) -> str:
+    """Each quoted number a ``data`` element with the key of its row, so that the page can be held against the table."""
 
     def number(text: str, key: str) -> str:
         return f'<data class="quoted" value="{html.escape(key.replace(chr(0x1E), "|"))}">{inline(text)}</data>'
 
-    lines = "".join(f"<li>{quoting.replace(sentence, number, inline)}</li>" for sentence in sentences)
-    return show(f'<div class="admonition in-short"><p class="admonition-title">In short</p><ul>{lines}</ul></div>')
+    return quoting.replace(sentence, number, inline)
 
 
 def table(

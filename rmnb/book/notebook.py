@@ -5,7 +5,9 @@ end in an hour of computing the wrong thing.
 """
 
 import ast
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from rmnb.errors import InputError
@@ -13,6 +15,29 @@ from rmnb.files import atomic_path
 
 _TYPES = {kind.__name__: kind for kind in (str, int, float, bool)}
 _BOOLEANS = {"true": True, "false": False}
+_RESULTS = "RMNB_RESULTS"
+
+
+def results_directory() -> Path:
+    """Where a notebook's results table goes: ``results`` beside the output of `run_notebook`, else where it runs.
+
+    So only what writes the book's pages writes the book's results, whatever is run elsewhere or by hand.
+    """
+    return Path(os.environ.get(_RESULTS, "results"))
+
+
+@contextmanager
+def _results_beside(output: Path) -> Iterator[None]:
+    """Kernels that start here inherit where the results go; they do not know the path of their output."""
+    before = os.environ.get(_RESULTS)
+    os.environ[_RESULTS] = str(output.parent / "results")
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_RESULTS]
+        else:
+            os.environ[_RESULTS] = before
 
 
 def _kind(name: str, declared: dict) -> type:
@@ -111,7 +136,7 @@ def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] 
 
     checked = check_parameters(notebook, parameters or {})
     output = Path(output)
-    with atomic_path(output) as temporary:
+    with atomic_path(output) as temporary, _results_beside(output):
         try:
             executed = papermill.execute_notebook(str(notebook), None, parameters=checked, progress_bar=False)
         except papermill.PapermillExecutionError as error:

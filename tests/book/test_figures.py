@@ -6,8 +6,10 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 
 from rmnb.book import figures
+from rmnb.panels import load_panel
 
 matplotlib.use("Agg")
 NAN = float("nan")
@@ -63,3 +65,30 @@ def test_equal_figures_are_equal_files():
             return content.getvalue()
 
     assert drawn() == drawn()
+
+
+def test_a_base_has_one_colour_a_recipe_one_marker_and_both_reach_the_dots(axes):
+    models = load_panel("demo")
+    look = figures.looks(models)
+    of_base = {(model.family, look["colour"][model.name]) for model in models.models}
+    of_recipe = {(model.recipe, look["marker"][model.name]) for model in models.models}
+    assert len(of_base) == 2 and len(of_recipe) == 5 and len({marker for _, marker in of_recipe}) == 5
+    rows = ROWS.iloc[:2].assign(model=["smollm2-values", "gemma3-mixed"])
+    figures.estimates(axes, rows, **look)
+    assert {mark for _, _, mark in dots(axes)} == {look["marker"]["smollm2-values"], look["marker"]["gemma3-mixed"]}
+    figures.key_of_looks(axes.figure, models)
+    shown = [text.get_text() for text in axes.figure.legends[0].get_texts()]
+    assert shown == ["SmolLM2", "Gemma 3", "values", "harmless", "helpful", "mixed", "mixed-seed2"]
+
+
+def test_models_of_one_base_without_a_recipe_differ_in_their_marker():
+    look = figures.looks(load_panel("facct2025"))
+    assert len(set(look["colour"].values())) == 2
+    assert len({(look["colour"][name], look["marker"][name]) for name in look["colour"]}) == 10
+
+
+def test_every_ink_stands_out_on_white():
+    for ink in (*figures.PALETTE, figures.INK, figures.FAINT, *figures.colours(load_panel("facct2025")).values()):
+        linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in to_rgb(ink)]
+        luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+        assert 1.05 / (luminance + 0.05) >= 3, ink

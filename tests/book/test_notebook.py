@@ -1,10 +1,12 @@
 """A wrong parameter stops a run before it starts, with one line; a failing notebook leaves nothing behind."""
 
+from pathlib import Path
+
 import nbformat
 import papermill
 import pytest
 
-from rmnb.book.notebook import check_parameters, run_notebook
+from rmnb.book.notebook import check_parameters, results_directory, run_notebook
 from rmnb.errors import InputError
 
 
@@ -70,3 +72,19 @@ def test_a_run_passes_parameters_on_and_failures_leave_nothing(notebook, tmp_pat
     with pytest.raises(papermill.PapermillExecutionError, match="broken"):
         run_notebook(notebook, tmp_path / "deep" / "third.ipynb", {"panel": "broken"})
     assert [path.name for path in out.parent.iterdir()] == ["out.ipynb"]
+
+
+def test_results_go_beside_the_output_and_only_the_books_build_writes_the_books(notebook, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    document = nbformat.read(notebook, 4)
+    code = 'from rmnb import book\nfrom rmnb.findings.results import Results\nnumbers = Results("agreement", panel)\n'
+    code += 'numbers.add("panel", "kendall_tau", 0.5)\nnumbers.write(book.results_directory())'
+    document.cells.append(nbformat.v4.new_code_cell(code))
+    nbformat.write(document, notebook)
+    run_notebook(notebook, Path("book/_executed/chapter.ipynb"))
+    of_book = Path("book/_executed/results/agreement.csv")
+    before = of_book.read_bytes()
+    run_notebook(notebook, Path("elsewhere/chapter.ipynb"), {"panel": "other"})
+    assert of_book.read_bytes() == before
+    assert b"other" in Path("elsewhere/results/agreement.csv").read_bytes()
+    assert results_directory() == Path("results")  # by hand, and after a run

@@ -107,7 +107,7 @@ def executed(panel, tmp_path_factory):
             with pytest.MonkeyPatch.context() as patch:
                 patch.chdir(directory)
                 run_notebook(path, directory / "out.ipynb", {"panel": str(panel), "n_boot": 20})
-            done[path] = nbformat.read(directory / "out.ipynb", 4), directory / "book" / "_executed" / "results"
+            done[path] = nbformat.read(directory / "out.ipynb", 4), directory / "results"
         return done[path]
 
     return run

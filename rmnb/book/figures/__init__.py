@@ -2,7 +2,19 @@
 
 from rmnb.book.figures.rankings import by_kind, heat_map, joint_density, model_map, violins
 from rmnb.book.figures.results import courses, estimates, specification_curve
-from rmnb.book.figures.style import FAINT, HEXAGONS, INK, PALETTE, WIDTH, colours, two_columns, use_style
+from rmnb.book.figures.style import (
+    FAINT,
+    HEXAGONS,
+    INK,
+    PALETTE,
+    WIDTH,
+    colours,
+    key_of_looks,
+    looks,
+    markers,
+    two_columns,
+    use_style,
+)
 
 __all__ = [
     "FAINT",
@@ -16,6 +28,9 @@ __all__ = [
     "estimates",
     "heat_map",
     "joint_density",
+    "key_of_looks",
+    "looks",
+    "markers",
     "model_map",
     "specification_curve",
     "two_columns",

@@ -104,7 +104,7 @@ def heat_map(
         ends = np.stack([np.asarray(low), np.asarray(high)], axis=-1)
         for at in zip(*np.where(~np.eye(len(matrix), dtype=bool)), strict=True):
             text[at] += "\n{:.3f} to {:.3f}".format(*ends[at])
-    size = {"size": 10 if len(matrix) <= 5 and low is None else 7}
+    size = {"size": 10 if len(matrix) <= 5 and low is None else 8.5}
     scale = dict(zip(("vmin", "vmax"), limits, strict=True))
     sns.heatmap(matrix, annot=text, fmt="", annot_kws=size, cmap="cividis", cbar=False, square=True, ax=axes, **scale)
     shown = [plain_text(label) for label in labels]
@@ -177,7 +177,7 @@ def _label(axes: Axes, points: np.ndarray, names: Sequence[str]) -> None:
 
     for name, point in zip(names, points, strict=True):
         labels = [
-            axes.annotate(plain_text(name), point, (x, y), textcoords="offset points", size=8, ha=across, va=up)
+            axes.annotate(plain_text(name), point, (x, y), textcoords="offset points", size=9, ha=across, va=up)
             for x, y, across, up in sides
         ]
         best = min(labels, key=cost)

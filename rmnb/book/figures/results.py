@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from rmnb.book.figures.style import FAINT, INK, PALETTE, plain_text
+from rmnb.book.figures.style import FAINT, INK, MARKERS, PALETTE, plain_text
 
 
 def estimates(
@@ -18,6 +18,7 @@ def estimates(
     mark: str | None = None,
     hue: str = "model",
     colour: Mapping[Any, str] | None = None,
+    marker: Mapping[Any, str] | None = None,
     order: Sequence[str] | None = None,
     marks: Sequence[str] | None = None,
     filled: str | None = None,
@@ -37,8 +38,9 @@ def estimates(
         Columns value, ci_low and ci_high, and those that are named.
     y, mark
         Columns whose levels are the lines, and the markers within a line.
-    hue, colour
-        A column, and for its levels their colours; the others are grey. Without `colour` all is of one colour.
+    hue, colour, marker
+        A column, and for its levels their colours and, without `mark`, their markers; the others are grey. Without
+        `colour` all is of one colour. Of models, `rmnb.book.figures.looks` gives both.
     order, marks
         The levels of `y` and of `mark` in their order, by default as they come; rows of others are left out.
     filled
@@ -66,18 +68,19 @@ def estimates(
         among = np.full(len(rows), len(levels))
     height = line + 0.7 / np.maximum(among, 3) * (place - (among - 1) / 2)
     crowd = max(among, default=1)
-    size = 6 if crowd == 1 else 5 if crowd <= 6 else 4
-    marker = dict(zip(levels, itertools.cycle("osD^vP<>Xp")))
+    size = 7 if crowd == 1 else 5.5 if crowd <= 6 else 4
+    of_mark = dict(zip(levels, itertools.cycle(MARKERS)))
     for at, row in zip(height, rows.to_dict("records"), strict=True):
         ink = PALETTE[0] if colour is None else colour.get(row[hue], FAINT)
         look = {"color": ink, "markeredgecolor": INK, "markeredgewidth": 0.5, "markersize": size}
         if filled is not None and not row[filled]:
             look |= {"markerfacecolor": "white", "markeredgecolor": ink, "markeredgewidth": 1.2}
         axes.plot([row["ci_low"], row["ci_high"]], [at, at], color=ink, linewidth=size / 3)
-        axes.plot(row["value"], at, marker[row[mark]] if mark else "o", **look)
+        shape = of_mark[row[mark]] if mark else (marker or {}).get(row[hue], "o")
+        axes.plot(row["value"], at, shape, **look)
     for level in levels:
         ink = colour.get(level, FAINT) if colour and mark == hue else FAINT
-        axes.plot([], [], marker[level], color=ink, label=plain_text(str(level)), markersize=5)
+        axes.plot([], [], of_mark[level], color=ink, label=plain_text(str(level)), markersize=5)
     if median:
         for at, line in enumerate(lines):
             middle = rows.loc[rows[y] == line, "value"].median()
@@ -108,7 +111,7 @@ def specification_curve(upper: Axes, lower: Axes, table: pd.DataFrame, meaning: 
     """
     places = np.arange(len(table))
     headline = table["headline"].to_numpy(dtype=bool)
-    layers = ((~headline, INK), (headline, "#D55E00"))
+    layers = ((~headline, INK), (headline, PALETTE[1]))
     dense = len(table) > 40  # marks as an image, so that the page stays light
     for layer, ink in layers:
         # One path with gaps for all intervals: a path each would make the page heavy.
@@ -124,7 +127,7 @@ def specification_curve(upper: Axes, lower: Axes, table: pd.DataFrame, meaning: 
         for layer, ink in layers:
             marked = places[chosen & layer]
             lower.plot(marked, [height] * len(marked), "|", color=ink, markersize=5.5, rasterized=dense)
-    lower.set_yticks(range(len(rows)), [plain_text(f"{choice}: {option}") for choice, option in reversed(rows)], size=8)
+    lower.set_yticks(range(len(rows)), [plain_text(f"{choice}: {option}") for choice, option in reversed(rows)])
     lower.set_ylim(-0.6, len(rows) - 0.4)
     lower.set_xticks([])
     lower.tick_params(axis="y", length=0)

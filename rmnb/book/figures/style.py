@@ -1,32 +1,22 @@
-"""One look for all figures: colours, sizes, and how a model is labelled.
+"""One look for all figures: a base by its colour, a recipe by its marker, one width, one set of sizes."""
 
-Colours are told apart by readers with any of the common colour blindnesses, and a model keeps its colour everywhere.
-"""
+from collections import Counter
 
 import matplotlib.pyplot as plt
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from rmnb.panels import Panel
 
-#: In panel order: the palette of Okabe and Ito (2008), then two of Tol's muted scheme (2021) for panels of ten.
-PALETTE = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#D55E00",
-    "#F0E442",
-    "#000000",
-    "#882255",
-    "#999933",
-)
+#: Each at 3:1 or more on white, and told apart by readers with any of the common colour blindnesses.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#7700DD", "#333300", "#770055", "#003399", "#997799")
+MARKERS = "osD^vP<>Xp"
 #: Hundreds of hexagons are drawn as an image, without shades at their edges: so they are small, and sharp as well.
 HEXAGONS = {"linewidths": 0.1, "antialiaseds": False, "rasterized": True}
-INK, FAINT = "#222222", "#8a8a8a"
-WIDTH = 4.6  # inches: the text stays legible when a telephone shrinks the figure to its screen
+INK, FAINT = "#222222", "#808080"
+WIDTH = 688 / 96  # inches: a full column of the book
 
 
 def use_style() -> None:
@@ -37,11 +27,15 @@ def use_style() -> None:
         palette=PALETTE,
         font="DejaVu Sans",  # comes with matplotlib: figures are the same everywhere
         rc={
-            "figure.figsize": (WIDTH, 3.2),
+            "figure.figsize": (WIDTH, 3.6),
+            "font.size": 9.5,  # points; at full width 8.5 of them are 11 pixels
+            "xtick.labelsize": 9,
+            "ytick.labelsize": 9,
+            "legend.fontsize": 9,
             "figure.constrained_layout.use": True,
             "figure.dpi": 160,  # of the layers that are images: sharp on a dense screen
             "axes.titlelocation": "left",
-            "axes.titlesize": "medium",
+            "axes.titlesize": 10,
             "axes.spines.top": False,
             "axes.spines.right": False,
             "axes.edgecolor": INK,
@@ -53,12 +47,49 @@ def use_style() -> None:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
     except ImportError:  # outside notebooks
         return
-    set_matplotlib_formats("svg", metadata={"Date": None})
+    set_matplotlib_formats("svg", metadata={"Date": None}, bbox_inches=None)  # as wide as asked for
 
 
 def colours(panel: Panel) -> dict[str, str]:
-    """The colour of each model: its own where the panel gives one, else the palette's, in panel order."""
-    return {model.name: model.colour or PALETTE[position % len(PALETTE)] for position, model in enumerate(panel.models)}
+    """The colour of each model: its own where the panel gives one, else one for all of its base, by their order."""
+    families = list(dict.fromkeys(model.family or model.name for model in panel.models))
+    return {
+        model.name: model.colour or PALETTE[families.index(model.family or model.name) % len(PALETTE)]
+        for model in panel.models
+    }
+
+
+def markers(panel: Panel) -> dict[str, str]:
+    """The marker of each model: one a recipe; where no recipe is known, by its place within the base."""
+    recipes = list(dict.fromkeys(model.recipe for model in panel.models if model.recipe))
+    colour, of_base = colours(panel), Counter[str]()
+    places = {}
+    for model in panel.models:
+        ink = colour[model.name]
+        places[model.name] = recipes.index(model.recipe) if model.recipe else of_base[ink]
+        of_base[ink] += 1
+    return {name: MARKERS[place % len(MARKERS)] for name, place in places.items()}
+
+
+def looks(panel: Panel) -> dict[str, dict[str, str]]:
+    """How a model looks in every figure, for ``figures.estimates(…, **figures.looks(models))``: base and recipe."""
+    return {"colour": colours(panel), "marker": markers(panel)}
+
+
+def key_of_looks(figure: Figure, panel: Panel) -> None:
+    """Below a figure, what colours and markers mean: the bases, then the recipes; models where neither is known."""
+    colour, marker = colours(panel), markers(panel)
+    known = all(model.family and model.recipe for model in panel.models)
+    entries: dict[str, dict[str, str]] = {}
+    for model in panel.models:
+        if known:
+            entries.setdefault(str(model.family), {"color": colour[model.name], "marker": "s"})
+        else:
+            entries[model.name] = {"color": colour[model.name], "marker": marker[model.name]}
+    for model in panel.models if known else ():
+        entries.setdefault(str(model.recipe), {"color": FAINT, "marker": marker[model.name]})
+    handles = [Line2D([], [], linestyle="", label=plain_text(name), **look) for name, look in entries.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 5))
 
 
 def two_columns(
