@@ -6,7 +6,6 @@ the questions: Christian et al. (2025), section 4 and figures 3 and 4.
 
 import contextlib
 import functools
-import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike
 from rmnb import stats
 from rmnb.data import lexicons, released_files
 from rmnb.errors import InputError
-from rmnb.findings import align, asymmetry, scan_tables
+from rmnb.findings import asymmetry, reading_question, scan_tables
 from rmnb.findings.results import Results, published
 from rmnb.findings.specifications import specification_curve
 from rmnb.stats.estimate import Estimate
@@ -64,9 +63,9 @@ def measure(
     Returns
     -------
     DataFrame
-        Rows of the results table: those of `measure_turns`, and for the pair of `opposites` framing_share_valence,
-        afinn_spearman and frequency_spearman of its difference and its sum, and those of `measure_contrasts` on
-        standardised scores.
+        Rows of the results table: those of `rmnb.findings.reading_question` for every two prompts, and for the pair of
+        `opposites` framing_share_valence, afinn_spearman and frequency_spearman of its difference and its sum, and
+        those of `measure_contrasts` on standardised scores.
 
     Raises
     ------
@@ -75,12 +74,14 @@ def measure(
     """
     results = Results("framing", panel)
     about: dict = {"panel": panel, "source": source, "protocol": protocol}
-    results.extend(measure_turns(tables, list(framings), seeds, **about))
+    turns = reading_question.measure_turns(tables, list(framings), seeds, **about)
+    results.extend(turns)
+    results.extend(reading_question.count(turns, framings))
     if pair := opposites(framings):
         good, bad = pair
         add = functools.partial(results.add, source, prompt=good, protocol=protocol)
-        shared = shared_scores(tables, pair)
-        words = words_of(shared[good])
+        shared = reading_question.shared_scores(tables, pair)
+        words = reading_question.words_of(shared[good])
         for model, table in tables.items():
             halves = (shared[prompt][model].to_numpy(float) for prompt in pair)
             drawn = stats.bootstrap(_share_of_valence, *halves, clusters=words, n_draws=n_boot, seed=seed)
@@ -91,31 +92,6 @@ def measure(
                     add(statistic, value, model=model, other=f"{good} {sign} {bad}", n=n)
         standardised = {model: scan_tables.on_scale(table, pair, "score") for model, table in tables.items()}
         results.extend(measure_contrasts(standardised, pair, **about))
-    return results.frame()
-
-
-def measure_turns(
-    tables: Mapping[str, pd.DataFrame],
-    prompts: Sequence[str],
-    seeds: Sequence[tuple[str, str]] = (),
-    *,
-    panel: str = "",
-    source: str = "panel",
-    protocol: str = "exact",
-) -> pd.DataFrame:
-    """Rows framing_kendall and framing_spearman for every two prompts, and noise_ceiling for `seeds`."""
-    results = Results("framing", panel)
-    add = functools.partial(results.add, source, protocol=protocol)
-    shared = shared_scores(tables, prompts)
-    words = words_of(next(iter(shared.values())))
-    for model, (one, other) in itertools.product(tables, itertools.combinations(prompts, 2)):
-        scores = shared[one][model].to_numpy(), shared[other][model].to_numpy()
-        about: dict = {"model": model, "prompt": one, "other": other}
-        add("framing_kendall", stats.kendall_interval(*scores, words), **about)
-        add("framing_spearman", stats.spearman(*scores), n=len(words), **about)
-    for (one, other), prompt in itertools.product(seeds, prompts):
-        tau = stats.kendall_interval(shared[prompt][one], shared[prompt][other], words)
-        add("noise_ceiling", tau, model=one, other=other, prompt=prompt)
     return results.frame()
 
 
@@ -180,25 +156,6 @@ def opposites(framings: Mapping[str, str]) -> tuple[str, str] | None:
             return None
         chosen.append(wanted if wanted in keys else keys[0])
     return chosen[0], chosen[1]
-
-
-def shared_scores(tables: Mapping[str, pd.DataFrame], prompts: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """For each prompt the scores on the tokens that all models have: index token, a float32 column a model."""
-    rows = align.align({model: table.assign(score=np.arange(len(table))) for model, table in tables.items()}).astype(
-        int
-    )
-    return {
-        prompt: pd.DataFrame(
-            {model: table[prompt].to_numpy(np.float32)[rows[model]] for model, table in tables.items()},
-            index=rows.index,
-        )
-        for prompt in prompts
-    }
-
-
-def words_of(shared: pd.DataFrame) -> np.ndarray:
-    """The words of shared tokens, (tokens,) of folded str: the unit of the intervals."""
-    return shared.index.str.strip().str.casefold().to_numpy()
 
 
 def axes_of(table: pd.DataFrame, good: str, bad: str) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import pytest
 from rmnb import stats
 from rmnb.data import lexicons, preferences, released_files
 from rmnb.errors import InputError
-from rmnb.findings import framing, people, released
+from rmnb.findings import people, reading_question, released
 from rmnb.findings.align import align
 
 
@@ -131,7 +131,9 @@ def test_full_tables_give_the_planted_numbers(tables):
     # in the others the slope of valence has a kink, which the paper's model does not know
     assert frequency["B", "greatest"] == pytest.approx(SLOPES["B"][2], abs=0.01)
     assert frequency["B", "best"] == pytest.approx(2 * frequency["B", "greatest"])
-    turns = framing.measure_turns(tables, released_files.PROMPTS).set_index(["statistic", "model", "prompt", "other"])
+    turns = reading_question.measure_turns(tables, released_files.PROMPTS).set_index(
+        ["statistic", "model", "prompt", "other"]
+    )
     assert turns.loc[("framing_kendall", "A", "best", "worst"), "value"] == pytest.approx(-1)
 
 
