@@ -151,11 +151,16 @@ def _alone(row: pd.Series) -> Estimate:
 
 def shared_scores(tables: Mapping[str, pd.DataFrame], prompts: Sequence[str]) -> dict[str, pd.DataFrame]:
     """For each prompt the scores on the tokens that all models have: index token, a float32 column a model."""
-    places = {model: table.assign(score=np.arange(len(table))) for model, table in tables.items()}
+    like: dict[str, str] = {}  # models of one base have one vocabulary, which is aligned once: that takes the time
+    for model, table in tables.items():
+        like[model] = next((one for one in like.values() if tables[one]["token"].equals(table["token"])), model)
+    places = {
+        model: tables[model].assign(score=np.arange(len(tables[model]))) for model in dict.fromkeys(like.values())
+    }
     rows = align.align(places).astype(int)
     return {
         prompt: pd.DataFrame(
-            {model: table[prompt].to_numpy(np.float32)[rows[model]] for model, table in tables.items()},
+            {model: table[prompt].to_numpy(np.float32)[rows[like[model]]] for model, table in tables.items()},
             index=rows.index,
         )
         for prompt in prompts
