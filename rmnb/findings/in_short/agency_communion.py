@@ -1,0 +1,122 @@
+"""Agency and communion in short: the claim, the authors' scores, this panel, its bases before training, how sure."""
+
+from typing import Any
+
+import pandas as pd
+
+from rmnb.findings.quoting import find, quote, side, with_interval
+
+_ASKED = {"user_assistant": "asked as “User: … Assistant:”", "chat": "asked in the chat template", "bare": "asked bare"}
+
+
+def sentences(rows: pd.DataFrame) -> list[str]:
+    """Three to five sentences on whatever panel the rows are of: results rows of agency_communion, all sources."""
+    rows = rows[rows["finding"] == "agency_communion"]
+    parts = (_claim(rows), _authors(rows), _panel(rows), _before_training(rows), _how_sure(rows))
+    return [part for part in parts if part]
+
+
+def records(rows: pd.DataFrame, statistic: str, **where: str) -> list[dict[str, Any]]:
+    """The rows that `rmnb.findings.quoting.find` would take one of."""
+    of = rows[rows["statistic"] == statistic]
+    for column, value in where.items():
+        of = of[of[column] == value]
+    return [row.to_dict() for _, row in of.iterrows()]
+
+
+def tests(rows: pd.DataFrame, source: str) -> str:
+    """What tests over prompts find and what tests over models find, of rows of one finding; may be empty."""
+    over = [find(rows, "comparisons_clear", source=source, other=unit) for unit in ("prompts", "models")]
+    if None in over:
+        return ""
+    prompts, models = (f"{quote(row, '{:.0f}')} of {quote(row, '{:.0f}', 'n')}" for row in over if row)
+    return f"with prompts as observations {prompts} comparisons are significant, with models as observations {models}"
+
+
+def bases(rows: pd.DataFrame, source: str) -> list[str]:
+    """The names of the bases that have two models or more, the minuend first."""
+    of = rows[(rows["statistic"] == "base_agency_gap") & (rows["source"] == source)]
+    return list(dict.fromkeys(of["model"]))
+
+
+def leaning(rows: pd.DataFrame, source: str) -> str:
+    """Which base leans to which kind of word under positive prompts, and whether models can tell; may be empty."""
+    wanted = {"source": source, "other": "agency_less_communion", "prompt": "positive"}
+    row, names = find(rows, "base_difference", **wanted), bases(rows, source)
+    if row is None or len(names) != 2:
+        return ""
+    first, second = names if row["value"] > 0 else reversed(names)
+    told = (
+        f"{first} leans to communion and {second} to agency (agency less communion, {' less '.join(names)}: "
+        f"{with_interval(row, '{:.1f}')} ranks)"
+    )
+    if not side(row):
+        return f"{told}, which cannot be told from no difference with {quote(row, '{:.0f}', 'n')} models"
+    bundles = first.startswith("Gemma"), second.startswith("Llama")
+    if all(bundles):
+        return f"{told}, as claimed"
+    turned = first.startswith("Llama") and second.startswith("Gemma")
+    return f"{told}, the other way round" if turned else f"{told}, clear of zero over models"
+
+
+def _claim(rows: pd.DataFrame) -> str:
+    effects = [
+        find(rows, "base_effect_size", source="published", other=kind, prompt="positive")
+        for kind in ("agency", "communion")
+    ]
+    said = "Christian et al. (2026) find that reward models grown from Gemma prefer communion, those from Llama agency"
+    numbers = " and ".join(quote(row, "{:.1f}") for row in effects if row)
+    return f"{said}: d = {numbers} for the ranks of agency and of communion." if numbers else f"{said}."
+
+
+def _authors(rows: pd.DataFrame) -> str:
+    parts = [part for part in (tests(rows, "released"), leaning(rows, "released")) if part]
+    return f"In the authors' scores, {'; '.join(parts)}." if parts else ""
+
+
+def _panel(rows: pd.DataFrame) -> str:
+    parts = [tests(rows, "panel"), leaning(rows, "panel")]
+    paired = find(rows, "base_difference_paired", source="panel", prompt="positive")
+    p_value = find(rows, "base_difference_paired_p", source="panel", prompt="positive")
+    if paired and p_value:
+        parts.append(
+            f"recipe by recipe the two differ by {with_interval(paired, '{:.1f}')} percent of the ranks, "
+            f"p {quote(p_value)} with {quote(paired, '{:.0f}', 'n')} recipes"
+        )
+    if any(parts):
+        return f"In this panel, {'; '.join(part for part in parts if part)}."
+    alone = records(rows, "agency_gap", source="panel", prompt="positive", other="")
+    if not alone:
+        return "This panel has no rewards of enough of the words."
+    row = alone[0]
+    kind = {1: "communion", -1: "agency", 0: "neither"}[side(row)]
+    more = "" if len(alone) == 1 else ", the first of the panel,"
+    return (
+        f"In this panel bases cannot be compared: that takes two models of each of two bases. {row['model']}{more} "
+        f"prefers {kind}: agency less communion {with_interval(row, '{:.1f}')} percent of the ranks, over nouns."
+    )
+
+
+def _before_training(rows: pd.DataFrame) -> str:
+    of = records(rows, "agency_gap_difference", prompt="positive")
+    if not of:
+        return ""
+    told = ", ".join(f"{with_interval(row, '{:.1f}')} {_ASKED.get(row['other'], row['other'])}" for row in of)
+    clear = sum(side(row) != 0 for row in of)
+    verdict = "yes" if clear == len(of) else "that depends on how they are asked" if clear else "that cannot be told"
+    return (
+        f"Did the bases differ before any preference data? Here {verdict}: agency less communion, {of[0]['model']}, is "
+        f"{told}, in percent of the ranks; these intervals are over nouns and speak of these two bases alone."
+    )
+
+
+def _how_sure(rows: pd.DataFrame) -> str:
+    same, clear = (
+        find(rows, f"specifications_{name}", source="panel", other="positive") for name in ("same_sign", "clear")
+    )
+    if same is None or clear is None:
+        return ""
+    return (
+        f"How sure: {quote(same, '{:.0f}')} of {quote(same, '{:.0f}', 'n')} specifications have the sign of the "
+        f"headline, and {quote(clear, '{:.0f}')} an interval over models that is clear of zero."
+    )
