@@ -1,6 +1,7 @@
 """How far the models of a panel agree, what agreement goes with, and how much of the rest is noise.
 
-`measure` gives the rows of the finding; the other functions arrange these rows, or the scans, for a figure or a table.
+`measure` gives the rows of the finding. Its pairs of models are in `rmnb.findings.model_pairs`, other choices than the
+ones made here in `rmnb.findings.heterogeneity_choices`, the tables of tokens in `rmnb.findings.token_tables`.
 """
 
 from collections.abc import Mapping
@@ -9,19 +10,15 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.spatial.distance import squareform
 
 from rmnb import stats
 from rmnb.errors import InputError
 from rmnb.findings.align import align
+from rmnb.findings.model_pairs import matrix, measure_pairs
+from rmnb.findings.quoting import sign_counts
 from rmnb.findings.results import Results
-from rmnb.findings.specifications import specification_curve
 from rmnb.panels import Panel
 from rmnb.training.runs import leaderboard
-
-KINDS = ("same base and recipe, other seed", "same base, other recipe", "same recipe, other base", "neither")
-_MATRICES = {"tau-b": stats.kendall_matrix, "rho": stats.spearman_matrix, "overlap at the top": stats.overlap_matrix}
 
 
 def measure(
@@ -36,6 +33,8 @@ def measure(
     protocol: str = "exact",
 ) -> pd.DataFrame:
     """Rows vocabulary_size, skewed_positively, moments by model, agreement by pair, and what agreement goes with.
+
+    Beside these the counts of models by the side of their skewness, and `rmnb.findings.model_pairs.measure_pairs`.
 
     Everything is measured on the tokens that all vocabularies share. Intervals take the word that a token spells as
     their unit. Rows that need several models (agreement from two on, what it goes with from four on) are left out
@@ -72,6 +71,8 @@ def measure(
         results.add(source, "kendall_tau", stats.kendall_interval(shared[one], shared[other], clusters=words), **pair)
         results.add(source, "spearman", rho[i, j], n=len(shared), **pair)
         results.add(source, "rbo", overlap[i, j], n=len(shared), **pair)
+    results.extend(sign_counts(results.frame(), "skewness"))
+    results.extend(measure_pairs(results.frame(), properties))
     if properties is not None:
         tau, alike = matrix(results.frame(), models), relations(properties.loc[models])
         origin: dict = {"panel": panel, "source": source, "protocol": protocol}
@@ -201,137 +202,3 @@ def relations(properties: pd.DataFrame) -> dict[str, NDArray]:
     known |= {name: stats.closeness(values) for name, values in numbers.items() if values.notna().all()}
     upper = np.triu_indices(len(properties), 1)
     return {str(name): alike for name, alike in known.items() if len(upper[0]) and np.ptp(alike[upper]) > 1e-12}
-
-
-def matrix(
-    rows: pd.DataFrame, models: list[str], statistic: str = "kendall_tau", column: str = "value"
-) -> pd.DataFrame:
-    """A statistic of pairs as a symmetric table (models, models), in the order of `models`, with 1 on its diagonal."""
-    pairs = rows[rows["statistic"] == statistic].pivot(index="model", columns="other", values=column)
-    half = pairs.reindex(index=models, columns=models).astype("float64")
-    return half.fillna(half.T).mask(np.eye(len(models), dtype=bool), 1.0)
-
-
-def clustered(tau: pd.DataFrame) -> list[str]:
-    """The models ordered so that alike ones stand together: average linkage of 1 − tau, leaves ordered optimally."""
-    if len(tau) < 3:
-        return list(map(str, tau))
-    distance = squareform(np.clip(1 - tau.to_numpy(), 0, None), checks=False)
-    return [str(tau.columns[leaf]) for leaf in leaves_list(linkage(distance, "average", optimal_ordering=True))]
-
-
-def model_map(tau: pd.DataFrame, words: pd.DataFrame, n_draws: int, seed: int) -> tuple[NDArray, NDArray]:
-    """A map of the models by multidimensional scaling of 1 − tau, and maps of resampled words, turned onto it.
-
-    Parameters
-    ----------
-    words
-        Scores, one row a word, one column a model in the order of `tau`.
-
-    Returns
-    -------
-    tuple of array
-        Points (models, 2) and clouds (draws, models, 2).
-    """
-    points = stats.embed(1 - tau.to_numpy()).points
-    drawn = stats.bootstrap(lambda rows: stats.kendall_matrix(rows.T), words.to_numpy(), n_draws=n_draws, seed=seed)
-    again = [stats.embed(np.clip(1 - draw, 0, None), start=points).points for draw in drawn.draws]
-    return points, np.array([stats.align(moved, points).points for moved in again])
-
-
-def kinds_of_pairs(rows: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFrame:
-    """The rows of kendall_tau with a column kind, what the two models share (`KINDS`), and base, that of the first."""
-    pairs = rows[rows["statistic"] == "kendall_tau"]
-
-    def shared(name: str) -> NDArray[np.bool_]:
-        one, other = (properties.loc[pairs[side], name].to_numpy() for side in ("model", "other"))
-        return (one == other) & (one != "")
-
-    base, recipe = shared("base"), shared("recipe")
-    named = np.select([base & recipe, base, recipe], KINDS[:3], KINDS[3])
-    of = properties.loc[pairs["model"], "base"].to_numpy()
-    found = pairs.assign(kind=pd.Categorical(named, KINDS, ordered=True), base=of)
-    return found.sort_values(["kind", "value"], ascending=[True, False], kind="stable", ignore_index=True)
-
-
-def seeds_agree_most(kinds: pd.DataFrame) -> pd.DataFrame:
-    """For each base: do two seeds of one recipe agree more than any two recipes?
-
-    Returns
-    -------
-    DataFrame
-        base, seeds (tau of the two seeds; the lowest of several), recipes (the highest tau of two recipes), holds.
-    """
-    seeds, recipes = (kinds[kinds["kind"] == kind].groupby("base", sort=False)["value"] for kind in KINDS[:2])
-    found = pd.DataFrame({"seeds": seeds.min(), "recipes": recipes.max()}).dropna()
-    return found.assign(holds=found["seeds"] > found["recipes"]).rename_axis("base").reset_index()
-
-
-def extremes(scans: Mapping[str, pd.DataFrame], count: int, best: bool) -> pd.DataFrame:
-    """The first (or last) tokens of several scans side by side: rank, and for each model a column of tokens, and one of
-    their scores in standard deviations from the model's mean, all headed z.
-    """
-    sides = [pd.Series(range(1, count + 1), name="rank")]
-    for model, scan in scans.items():
-        z = pd.Series(stats.standardise(scan["score"]), scan.index, name="z")
-        z = z.sort_values(ascending=not best, kind="stable").head(count)
-        sides += [scan.loc[z.index, "token"].rename(model).reset_index(drop=True), z.reset_index(drop=True)]
-    return pd.concat(sides, axis=1)
-
-
-def disputed(words: pd.DataFrame, count: int) -> pd.DataFrame:
-    """The words on which models differ most: the widest spread of percentile ranks over the models.
-
-    Returns
-    -------
-    DataFrame
-        Index word; spread (standard deviation of the percentile, in points), lowest and highest (percentiles),
-        lowest_in and highest_in (models).
-    """
-    percentile = 100 * words.rank(pct=True)
-    table = pd.DataFrame(
-        {
-            "spread": percentile.std(axis=1, ddof=0),
-            "lowest": percentile.min(axis=1),
-            "lowest_in": percentile.idxmin(axis=1),
-            "highest": percentile.max(axis=1),
-            "highest_in": percentile.idxmax(axis=1),
-        }
-    )
-    return table.sort_values("spread", ascending=False, kind="stable").head(count)
-
-
-def specifications(exact: Mapping[str, pd.DataFrame], published: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Agreement of the median pair under every choice of rows, statistic and protocol: a specification curve.
-
-    Parameters
-    ----------
-    exact, published
-        Scans of two models or more by either protocol; of the second, those that there are.
-
-    Returns
-    -------
-    DataFrame
-        As `specification_curve` gives it; ci_low and ci_high are the lowest and the highest pair.
-    """
-    names, shared = list(exact), align(exact)
-    first = exact[names[0]]
-    kind_of = first.drop_duplicates("token").set_index("token")["kind"]
-    tables = {
-        ("shared tokens", "exact"): shared,
-        ("beginnings of words", "exact"): shared[(kind_of.reindex(shared.index) == "word_start").to_numpy()],
-        ("words", "exact"): align(exact, how="word"),
-    }
-    if set(published) == set(names):
-        tables["shared tokens", "published"] = align({name: published[name] for name in names})
-
-    def agreement(rows: str, statistic: str, protocol: str) -> stats.Estimate | None:
-        table = tables.get((rows, protocol), shared[:0])
-        if len(table) < 10:
-            return None
-        values = _MATRICES[statistic](table.to_numpy().T)[np.triu_indices(len(names), 1)]
-        return stats.Estimate(np.median(values), values.min(), values.max(), np.nan, np.nan, len(table), len(values))
-
-    rows = list(dict.fromkeys(name for name, _ in tables))
-    choices = {"rows": rows, "statistic": list(_MATRICES), "protocol": ["exact", "published"]}
-    return specification_curve(choices, agreement)

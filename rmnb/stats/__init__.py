@@ -14,7 +14,7 @@ from rmnb.stats.formulas import Fit, mixed, ols
 from rmnb.stats.gaps import Gap, identity_gaps
 from rmnb.stats.geometry import Alignment, Embedding, align, embed
 from rmnb.stats.moments import Moments, moments, standardise
-from rmnb.stats.over_models import difference_between_groups, mean_over_models, over_models
+from rmnb.stats.over_models import difference_between_groups, jackknife_over_models, mean_over_models, over_models
 from rmnb.stats.permutation import PermutationTest, sign_flip_test, two_group_test
 from rmnb.stats.ranks import (
     dense_ranks,
@@ -27,7 +27,16 @@ from rmnb.stats.ranks import (
     spearman_matrix,
 )
 from rmnb.stats.resampling import Bootstrap, bootstrap, bootstrap_tau
-from rmnb.stats.rsa import MantelTest, MatrixRegression, closeness, mantel, matrix_regression, partial_mantel, same
+from rmnb.stats.rsa import (
+    MantelTest,
+    MatrixRegression,
+    closeness,
+    mantel,
+    matrix_regression,
+    partial_mantel,
+    same,
+    upper,
+)
 from rmnb.stats.splines import Curvature, curvature
 from rmnb.stats.spread import mean_difference, place_entropy, tail_ratio
 
@@ -52,6 +61,7 @@ __all__ = [
     "difference_between_groups",
     "embed",
     "identity_gaps",
+    "jackknife_over_models",
     "kendall_interval",
     "kendall_matrix",
     "kendall_tau",
@@ -76,4 +86,5 @@ __all__ = [
     "standardise",
     "tail_ratio",
     "two_group_test",
+    "upper",
 ]

@@ -1,6 +1,6 @@
 """Claims about many models: the mean over models, and one group of them against another."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,26 @@ def over_models(estimates: Sequence[Estimate]) -> Estimate:
     if not estimates:
         raise InputError("no model has this estimate: there is no mean")
     return mean_over_models([one.value for one in estimates]) if len(estimates) > 1 else estimates[0]
+
+
+def jackknife_over_models(statistic: Callable[[np.ndarray], float], n: int, confidence: float = 0.95) -> Estimate:
+    """A number of all models together, such as a mean over their pairs, with the interval of leaving out one at a time.
+
+    Parameters
+    ----------
+    statistic
+        Of the models at these places, an array of int.
+    n
+        How many models there are.
+
+    References
+    ----------
+    Arvesen (1969), Jackknifing U-statistics.
+    """
+    everyone = np.arange(n)
+    without = as_vector([statistic(np.delete(everyone, place)) for place in everyone], "values", minimum=3)
+    error = float(np.sqrt((n - 1) * without.var()))
+    return estimate_from_error(statistic(everyone), error, n, n, df=n - 1, confidence=confidence)
 
 
 def difference_between_groups(values: ArrayLike, in_first: ArrayLike, confidence: float = 0.95) -> Estimate:

@@ -53,6 +53,11 @@ def closeness(values: ArrayLike) -> NDArray[np.float64]:
     return 1 / (1 + np.abs(values[:, None] - values[None, :]))
 
 
+def upper(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What a symmetric matrix (models, models) says of each pair, its diagonal left out."""
+    return matrix[np.triu_indices(len(matrix), 1)]
+
+
 def mantel(
     a: ArrayLike,
     b: ArrayLike,
@@ -210,22 +215,22 @@ def _pair_of_matrices(a: ArrayLike, b: ArrayLike, method: str) -> tuple[np.ndarr
     for matrix in (np.asarray(a, dtype=float), np.asarray(b, dtype=float)):
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 4:
             raise InputError(f"a matrix over models must be square with four models or more, got shape {matrix.shape}")
-        upper = matrix[np.triu_indices(len(matrix), 1)]
-        if not np.isfinite(upper).all():
+        above = upper(matrix)
+        if not np.isfinite(above).all():
             raise InputError("a matrix over models holds NaN or infinity: leave that model out")
         if not np.allclose(matrix, matrix.T, equal_nan=True):
             raise InputError("a matrix over models must be symmetric")
-        if np.ptp(upper) < 1e-12:
+        if np.ptp(above) < 1e-12:
             raise InputError("a matrix over models is constant off its diagonal: there is nothing to correlate")
-        pair.append(_to_matrix(mid_ranks(upper) if method == "spearman" else upper, len(matrix)))
+        pair.append(_to_matrix(mid_ranks(above) if method == "spearman" else above, len(matrix)))
     if pair[0].shape != pair[1].shape:
         raise InputError(f"matrices are over different models: {len(pair[0])} and {len(pair[1])}")
     return pair[0], pair[1]
 
 
-def _to_matrix(upper: np.ndarray, n: int) -> NDArray[np.float64]:
+def _to_matrix(above: np.ndarray, n: int) -> NDArray[np.float64]:
     matrix = np.zeros((n, n))
-    matrix[np.triu_indices(n, 1)] = upper
+    matrix[np.triu_indices(n, 1)] = above
     return matrix + matrix.T
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rmnb import stats
-from rmnb.findings import heterogeneity
+from rmnb.findings import heterogeneity, heterogeneity_choices, model_pairs, token_tables
 from rmnb.panels import Panel, load_panel
 
 RECIPES = ["values", "helpful", "mixed", "mixed-seed2"]
@@ -48,14 +48,14 @@ def test_a_planted_base_recipe_and_seed_are_found(panel):
     scores, names, alike = _scores(panel), panel.model_names, heterogeneity.properties(panel)
     rows = heterogeneity.measure(_scans(scores), "greatest", properties=alike, n_permutations=2000, panel="p")
     assert set(rows["panel"]) == {"p"} and set(rows["source"]) == {"panel"}
-    tau = heterogeneity.matrix(rows, names)
+    tau = model_pairs.matrix(rows, names)
     np.testing.assert_allclose(tau, stats.kendall_matrix(scores.to_numpy(np.float32).T), atol=1e-12)
-    kinds = heterogeneity.kinds_of_pairs(rows, alike)
-    assert kinds["kind"].value_counts().reindex(heterogeneity.KINDS).tolist() == [2, 10, 6, 10]
+    kinds = model_pairs.kinds_of_pairs(rows, alike)
+    assert kinds["kind"].value_counts().reindex(model_pairs.KINDS).tolist() == [2, 10, 6, 10]
     middle = kinds.groupby("kind", observed=True)["value"].median()
     assert middle.iloc[0] > 0.6 > middle.iloc[1] > 0.2 and abs(middle.iloc[3]) < 0.05
-    assert heterogeneity.seeds_agree_most(kinds)["holds"].tolist() == [True, True]
-    order = heterogeneity.clustered(tau)
+    assert model_pairs.seeds_agree_most(kinds)["holds"].tolist() == [True, True]
+    order = model_pairs.clustered(tau)
     assert sorted(order) == sorted(names)
     assert abs(order.index("A-mixed") - order.index("A-mixed-seed2")) == 1
     similar = rows.pivot_table("value", "other", "statistic", sort=False).loc[["base", "recipe", "parameters"]]
@@ -67,10 +67,10 @@ def test_a_planted_base_recipe_and_seed_are_found(panel):
 def test_seeds_that_do_not_agree_most_are_reported(panel):
     scores = _scores(panel)
     scores["B-values"] = scores["B-helpful"] + 0.01 * np.arange(len(scores)) / len(scores)
-    kinds = heterogeneity.kinds_of_pairs(
+    kinds = model_pairs.kinds_of_pairs(
         heterogeneity.measure(_scans(scores), "greatest"), heterogeneity.properties(panel)
     )
-    assert dict(heterogeneity.seeds_agree_most(kinds)[["base", "holds"]].to_numpy()) == {"A": True, "B": False}
+    assert dict(model_pairs.seeds_agree_most(kinds)[["base", "holds"]].to_numpy()) == {"A": True, "B": False}
 
 
 def test_one_door_for_a_panel_one_model_and_released_scores(panel):
@@ -78,15 +78,16 @@ def test_one_door_for_a_panel_one_model_and_released_scores(panel):
     rows = heterogeneity.measure(scans, "greatest", properties=alike)
     assert not rows["statistic"].str.startswith("rsa_").any()  # three models: nothing to permute
     alone = heterogeneity.measure({"A-values": scans["A-values"]}, "greatest", properties=alike)
-    assert set(alone["statistic"]) == {"mean", "variance", "skewness", "vocabulary_size", "skewed_positively"}
+    moments, counts = ("mean", "variance", "skewness"), ("models_above", "models_clearly_above", "models_clearly_below")
+    assert set(alone["statistic"]) == {*moments, *counts, "vocabulary_size", "skewed_positively"}
     of = alone.query("model == 'A-values'").reset_index(drop=True)
     pd.testing.assert_frame_equal(of, rows.query("model == 'A-values' and other == ''").reset_index(drop=True))
-    released = heterogeneity.measure(scans, "greatest", source="released", protocol="published")
+    released = heterogeneity.measure(scans, "greatest", properties=alike, source="released", protocol="published")
     assert (released["source"] == "released").all() and (released["protocol"] == "published").all()
     assert released["value"].tolist() == rows["value"].tolist()
-    one = heterogeneity.matrix(alone, ["A-values"])
-    assert heterogeneity.seeds_agree_most(heterogeneity.kinds_of_pairs(alone, alike)).empty
-    assert heterogeneity.clustered(one) == ["A-values"] and one.to_numpy().tolist() == [[1.0]]
+    one = model_pairs.matrix(alone, ["A-values"])
+    assert model_pairs.seeds_agree_most(model_pairs.kinds_of_pairs(alone, alike)).empty
+    assert model_pairs.clustered(one) == ["A-values"] and one.to_numpy().tolist() == [[1.0]]
 
 
 def test_a_known_tau_and_a_known_skewness_come_back():
@@ -105,34 +106,6 @@ def test_what_the_papers_protocol_changes_is_told_from_what_it_leaves():
     assert rows.loc["", "value"] < rows["value"].iloc[1] == 1
 
 
-def test_the_map_keeps_distances_and_its_clouds_surround_it(panel):
-    words = _scores(panel, n=300)
-    tau = pd.DataFrame(stats.kendall_matrix(words.to_numpy().T), words.columns, words.columns)
-    points, clouds = heterogeneity.model_map(tau, words, 15, 0)
-    assert points.shape == (8, 2) and clouds.shape == (15, 8, 2)
-    distance = np.linalg.norm(points[:, None] - points[None], axis=-1)
-    upper = np.triu_indices(8, 1)
-    assert stats.spearman(distance[upper], (1 - tau).to_numpy()[upper]) > 0.7
-    assert np.linalg.norm(clouds.mean(axis=0) - points, axis=1).max() < 0.1
-
-
-def test_names_on_the_map_do_not_meet():
-    import matplotlib.pyplot as plt
-
-    from rmnb.book import figures
-
-    names = [f"a-long-name-{place}" for place in range(6)]
-    points = np.array([(-0.3, 0.0), (0.2, 0.01), (0.25, -0.01), (0.6, 0.6), (-0.6, -0.6), (0.62, 0.59)])
-    clouds = points + 0.01 * np.random.default_rng(0).normal(size=(20, 6, 2))
-    fig, axes = plt.subplots(figsize=(figures.WIDTH, 4))
-    figures.model_map(axes, points, clouds, names, dict.fromkeys(names, "black"))
-    fig.draw_without_rendering()
-    boxes = {text.get_text(): text.get_window_extent() for text in axes.texts}
-    plt.close(fig)
-    assert sorted(boxes) == names
-    assert not any(boxes[one].overlaps(boxes[other]) for one in names for other in names if one < other)
-
-
 def test_properties_that_tell_no_models_apart_are_left_out(panel):
     assert heterogeneity.relations(heterogeneity.properties(panel).iloc[:1]) == {}
     demo = heterogeneity.relations(heterogeneity.properties(load_panel("demo")))
@@ -141,17 +114,54 @@ def test_properties_that_tell_no_models_apart_are_left_out(panel):
 
 def test_the_most_disputed_word_comes_first():
     words = pd.DataFrame({"a": [0.0, 1, 2, 3, 9], "b": [0.1, 1, 2, 3, -9]}, index=list("vwxyz"))
-    table = heterogeneity.disputed(words, 2)
+    table = token_tables.disputed(words, 2)
     assert table.index[0] == "z" and table.loc["z", "highest_in"] == "a" and table.loc["z", "lowest_in"] == "b"
 
 
 def test_the_extremes_of_a_scan_keep_the_order_of_equal_scores():
     scan = pd.DataFrame({"token": list("abcd"), "score": [1.0, 3, 3, 0]})
-    assert heterogeneity.extremes({"m": scan}, 2, best=True)["m"].tolist() == ["b", "c"]
-    assert heterogeneity.extremes({"m": scan, "n": scan}, 3, best=False).columns.tolist() == [
-        "rank",
-        "m",
-        "z",
-        "n",
-        "z",
-    ]
+    assert token_tables.extremes({"m": scan}, 2, best=True).to_numpy().tolist() == [["m", "b", "c"]]
+    both = token_tables.extremes({"m": scan, "n": scan}, 3, best=False)
+    assert both.columns.tolist() == ["model", "1", "2", "3"] and both["1"].tolist() == ["d", "d"]
+
+
+def test_pairs_are_summed_up_with_the_models_as_the_unit(panel):
+    scores = _scores(panel)
+    scores["B-values"] = scores["B-helpful"] + 0.01 * np.arange(len(scores)) / len(scores)
+    rows = heterogeneity.measure(
+        _scans(scores), "greatest", properties=heterogeneity.properties(panel).assign(rank=1.0)
+    )
+    pairs = rows.query("statistic == 'kendall_tau'")["value"]
+    found = rows.set_index(["statistic", "other"])
+    assert found.loc[("kendall_tau_median", ""), ["value", "n"]].tolist() == [pairs.median(), 28]
+    assert found.loc[("kendall_tau_median", model_pairs.KINDS[0]), "n"] == 2
+    highest = rows.query("statistic == 'kendall_tau_highest'").iloc[0]
+    assert (highest["model"], highest["other"], highest["value"]) == ("B-values", "B-helpful", pairs.max())
+    mean = found.loc[("kendall_tau_mean", "")]
+    assert mean["value"] == pytest.approx(pairs.mean()) and mean["ci_low"] < mean["value"] < mean["ci_high"]
+    assert mean["n"] == 8
+    # Two seeds are a yardstick and no bound: on base B two recipes agree more.
+    above = found.loc["pairs_above_seeds"]["value"]
+    assert above["A"] == 0 < above["B"] and found.loc[("kendall_tau_recipes", "B"), "value"] > 0.9
+    assert found.loc[("models_above", "skewness"), "n"] == 8
+    alone = model_pairs.measure_pairs(rows.query("statistic == 'skewness'"))
+    assert alone.empty
+    two = model_pairs.measure_pairs(rows.query("model == 'A-values' and other == 'A-mixed'"))
+    assert np.isnan(two.set_index("statistic").loc["kendall_tau_mean", "ci_low"])
+
+
+def test_agreement_and_what_it_goes_with_under_other_choices(panel):
+    scans, alike = _scans(_scores(panel, n=400)), heterogeneity.relations(heterogeneity.properties(panel))
+    found = heterogeneity_choices.matrices(scans, {"A-values": scans["A-values"]})
+    assert {protocol for *_, protocol in found} == {"exact"}  # one model is not all
+    middle = heterogeneity_choices.median_agreement(found)
+    tau = stats.upper(found["shared tokens", "tau-b", "exact"])
+    headline = middle[middle["headline"]].iloc[0]
+    assert headline[["value", "ci_low", "ci_high"]].tolist() == [np.median(tau), tau.min(), tau.max()]
+    curve = heterogeneity_choices.goes_with(found, alike["recipe"])
+    assert curve is not None and len(curve) == 9
+    assert curve.loc[curve["headline"], "value"].iloc[0] == pytest.approx(
+        stats.spearman(tau, stats.upper(alike["recipe"]))
+    )
+    four = {name: scans[name] for name in list(scans)[:4]}
+    assert heterogeneity_choices.goes_with(heterogeneity_choices.matrices(four, {}), alike["base"][:4, :4]) is None

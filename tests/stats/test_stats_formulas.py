@@ -128,6 +128,12 @@ def test_random_slopes_widen_what_prompts_make_too_narrow():
     assert honest.standard_error > 2 * naive.standard_error
 
 
+def test_the_jackknife_of_a_mean_is_students_interval():
+    values = np.array([1.0, 2.0, 4.0, 3.0])
+    found, truth = stats.jackknife_over_models(lambda of: values[of].mean(), 4), stats.mean_over_models(values)
+    assert vars(found) == pytest.approx(vars(truth))
+
+
 def test_mean_over_models_is_students_interval():
     estimate = stats.mean_over_models([1.0, 2.0, 4.0])
     assert estimate.value == pytest.approx(7 / 3)
