@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from wordfreq import zipf_frequency
+from wordfreq import top_n_list, zipf_frequency
 
 from rmnb.data import sources
 from rmnb.errors import InputError
@@ -36,6 +36,11 @@ def zipf(words: Iterable[str]) -> np.ndarray:
     From `wordfreq` (Speer, 2022), which folds case. A phrase is estimated from its words. Returns float64, one a word.
     """
     return np.array([zipf_frequency(word, "en") for word in words], dtype=np.float64)
+
+
+def frequent_words(count: int) -> list[str]:
+    """The most frequent English words by the same counts, the first ones first."""
+    return top_n_list("en", count)
 
 
 def bnc_frequency() -> pd.DataFrame:

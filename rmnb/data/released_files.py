@@ -1,7 +1,8 @@
 """The files that the authors of both papers released, read as they wrote them.
 
 They are pinned and come through `rmnb.data.sources`, which raises `rmnb.data.sources.UnreachableError` where one cannot
-be had. The ten tables of rewards over full vocabularies (columns ``token_id, token_name, token_decoded, greatest, best,
+be had. Votes on the things of EloEverything and their scores are shipped too, as numbers: `human_elo`, `thing_scores`.
+The ten tables of rewards over full vocabularies (columns ``token_id, token_name, token_decoded, greatest, best,
 worst``) are large: `vocabularies` gives None where they cannot be reached.
 """
 
@@ -11,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rmnb.data import lexicons, sources
+from rmnb.data import lexicons, preferences, sources
 from rmnb.errors import InputError
+from rmnb.files import data_dir
 
 FACCT, ICLR = "facct2025", "iclr2026"
 PROMPTS = ("greatest", "best", "worst")  # of the full vocabularies
@@ -123,6 +125,46 @@ def token_table(code: str) -> pd.DataFrame:
     rows = table.assign(end=ends).drop(index=gap)
     rows.columns = ["token_id", "token", "score", "end"]
     return rows.astype({"token_id": "int64", "score": "float64"}).reset_index(drop=True)
+
+
+def human_elo() -> pd.DataFrame:
+    """The things that people voted on, as `rmnb.data.preferences.elo_items` has them, or, without names, as shipped.
+
+    Returns
+    -------
+    DataFrame
+        name, elo_score, elo_matches, elo_rank. Shipped, a thing that is no common word is called ``item 17``, its place
+        in the authors' list, unless a paper names it; further columns are facts that its name would tell
+        (`rmnb.findings.things`), and ``attrs["shipped"]`` is true.
+    """
+    try:
+        return preferences.elo_items()
+    except sources.UnreachableError:
+        table = pd.read_csv(
+            data_dir() / "released" / "human_elo.csv", keep_default_na=False, na_values={"valence": [""]}
+        )
+    words = lexicons.frequent_words(1 + table["word"].max())
+    common = [words[place].capitalize() if place >= 0 else "" for place in table.pop("word")]
+    stand_in = "item " + table.pop("item").astype(str)
+    names = table["name"].mask(table["name"] == "", common)
+    table = table.assign(name=names.mask(names == "", stand_in), elo_rank=np.arange(1, len(table) + 1))
+    table.attrs["shipped"] = True
+    return table
+
+
+def thing_scores(prompt: str) -> pd.DataFrame:
+    """The ten models' scores of the things of `human_elo`, row by row, a column a code.
+
+    Parameters
+    ----------
+    prompt : {"elo_greatest", "elo_prefer", "greatest"}
+    """
+    try:
+        table = preferences.elo_scores(prompt)[[model.hub_id for model in MODELS]]
+    except sources.UnreachableError:
+        wide = pd.read_parquet(data_dir() / "released" / "thing_scores.parquet")
+        table = wide[[f"{prompt} {code}" for code in CODES]].astype("float64")
+    return table.set_axis(CODES, axis=1)
 
 
 def dictionary(name: str) -> pd.DataFrame:

@@ -1,14 +1,14 @@
 """Lists of texts that models score under many questions: rated things, words with meanings, words to watch in training.
 
 A list is made of parts, and a part's texts are known by their place in it: scores can be shipped where the texts may
-not. A part whose texts cannot be reached is left out when scores are read.
+not. When scores are read, a text that cannot be reached goes by its part and place: ``big_two 17``.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from rmnb.data import lexicons, preferences
+from rmnb.data import lexicons, preferences, released_files
 from rmnb.data.sources import UnreachableError
 from rmnb.errors import InputError
 
@@ -69,12 +69,28 @@ def described_parts(parts: dict[str, list[str]]) -> dict[str, dict]:
     return {part: {"texts": len(words), "sha256": part_sha256(words)} for part, words in parts.items()}
 
 
-def reachable_parts(parts: tuple[str, ...]) -> dict[str, list[str]]:
-    """The texts of those parts that can be had here, by part."""
-    texts = {}
-    for part in parts:
+def named_parts(described: Mapping[str, Mapping]) -> dict[str, list[str]]:
+    """What the texts of parts are called, by part: the texts, or, where they cannot be reached, names that stand in.
+
+    Parameters
+    ----------
+    described
+        As `described_parts` gave it when they were scored.
+
+    Raises
+    ------
+    InputError
+        The texts are others now.
+    """
+    named = {}
+    for part, known in described.items():
         try:
-            texts[part] = part_texts(part)
+            named[part] = part_texts(part)
         except UnreachableError:
-            continue
-    return texts
+            named[part] = [f"{part} {place}" for place in range(known["texts"])]
+            if part == "elo":
+                named[part] = released_files.human_elo()["name"].tolist()
+        else:
+            if part_sha256(named[part]) != known["sha256"]:
+                raise InputError(f"the texts of {part} have changed since they were scored: score them again")
+    return named

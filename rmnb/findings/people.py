@@ -16,13 +16,13 @@ from rmnb.errors import InputError
 from rmnb.findings import align, votes
 from rmnb.findings.results import Results
 from rmnb.findings.specifications import specification_curve
+from rmnb.findings.things import fact
 from rmnb.panels import ModelSpec, Panel
 from rmnb.scoring.list_scores import load_list_scores
 from rmnb.training import recipes
 
 QUESTION = "elo_greatest"  # what is measured under one question alone is measured under this one
 _INTERVAL = {"Spearman": stats.spearman_interval, "Kendall": stats.kendall_interval}
-_WORD_FREQUENCY = 4.0  # Zipf: a word that every reader knows
 
 
 def measure(
@@ -103,7 +103,7 @@ def _add_more(add: Callable, items: pd.DataFrame, scores: pd.Series, rows: NDArr
         reliable = votes.reliability(human, items["elo_matches"], k)
         if reliable > 0:
             add("human_spearman_corrected", votes.corrected(found, reliable), other=name)
-    on_words = rows & votes.valence(items).notna().to_numpy()
+    on_words = rows & fact(items, "valence").notna().to_numpy()
     if on_words.sum() >= votes.ENOUGH:
         add("human_spearman_words", stats.spearman_interval(human[on_words], scores[on_words]))
 
@@ -119,16 +119,8 @@ def panel_scores(panel: Panel, prompt: str, items: pd.DataFrame) -> pd.DataFrame
 
 
 def released_scores() -> dict[str, pd.DataFrame]:
-    """The published scores of the things (`rmnb.data.preferences.elo_items`), by prompt: row by row, a column a model.
-
-    Raises
-    ------
-    UnreachableError
-        The authors' files cannot be had.
-    """
-    hub_ids = [model.hub_id for model in released_files.MODELS]
-    tables = {prompt: preferences.elo_scores(prompt)[hub_ids] for prompt in preferences.ELO_FILES}
-    return {prompt: table.set_axis(released_files.CODES, axis=1) for prompt, table in tables.items()}
+    """The published scores of the things (`rmnb.data.released_files.human_elo`), by prompt: a row a thing."""
+    return {prompt: released_files.thing_scores(prompt) for prompt in preferences.ELO_FILES}
 
 
 def saw_half(model: ModelSpec) -> bool:
@@ -143,7 +135,7 @@ def saw_half(model: ModelSpec) -> bool:
 
 def judged_on(panel: Panel, items: pd.DataFrame) -> dict[str, NDArray[np.bool_]]:
     """For each model of a panel, which things can judge it: those that its training did not show it."""
-    half = (items["name"].map(recipes.half) == "held_out").to_numpy()  # what no recipe teaches
+    half = fact(items, "held_out").to_numpy()
     whole = np.ones(len(items), dtype=bool)
     return {model.name: half if saw_half(model) else whole for model in panel.models}
 
@@ -226,11 +218,7 @@ def by_matches(items: pd.DataFrame, scores: pd.DataFrame, groups: int = 6) -> pd
 
 def familiar(items: pd.DataFrame, count: int) -> pd.DataFrame:
     """One thing with many votes from each of `count` layers of human rank: single common words, no group of people."""
-    named = items["name"].str.casefold()
-    terms = lexicons.identity_terms()["term"].str.casefold()
-    strong = lexicons.afinn().query("valence <= -3")["word"]
-    plain = items["name"].str.fullmatch("[A-Za-z]{3,12}") & ~named.isin(terms) & ~named.isin(strong)
-    known = items[plain & (lexicons.zipf(items["name"]) >= _WORD_FREQUENCY)].sort_values("elo_score", ascending=False)
+    known = items[fact(items, "familiar")].sort_values("elo_score", ascending=False)
     layers = np.array_split(np.arange(len(known)), min(count, len(known)) or 1)
     best = [known.iloc[layer]["elo_matches"].idxmax() for layer in layers if len(layer)]
     return items.loc[best]
@@ -303,7 +291,7 @@ def mean_agreement(
     if things == "many votes":
         kept = (items["elo_matches"] >= items["elo_matches"].median()).to_numpy()
     elif things == "single words":
-        kept = items["name"].str.fullmatch("[A-Za-z]+").to_numpy()
+        kept = fact(items, "letters").to_numpy()
     found = []
     for model in map(str, scores.columns):
         rows = items[_judging(items, model, judged) & kept]

@@ -90,11 +90,13 @@ FINDINGS = tuple(_COMPUTED)
 
 @functools.cache
 def _rows(finding: str) -> pd.DataFrame:
-    kept = shipped(finding)
+    kept, reached = shipped(finding), True
     try:
         found = computed(finding)
     except sources.UnreachableError:
-        found = kept
+        reached = False
+        stand_ins = released_files.human_elo()["name"]
+        found = kept.assign(other=kept["other"].replace({f"item {place}": name for place, name in stand_ins.items()}))
     else:
         if differences := compare(numbered(found), kept):
             warnings.warn(
@@ -106,7 +108,7 @@ def _rows(finding: str) -> pd.DataFrame:
     rows = Results(finding)
     rows.extend(pd.concat([part for part in (_printed(finding, found), found) if len(part)]))
     table = rows.frame()
-    table.attrs["shipped"] = found is kept and len(found) > 0
+    table.attrs["shipped"] = not reached
     return table
 
 
@@ -134,7 +136,7 @@ def rows(finding: str) -> pd.DataFrame:
     -------
     DataFrame
         Rows of the results table. ``attrs["shipped"]`` says whether the shipped rows stand in: then a thing that people
-        voted on is called ``item 17``, its place in the authors' list.
+        voted on is called as `rmnb.data.released_files.human_elo` says.
     """
     if finding not in _COMPUTED:
         raise InputError(f"no released rows of {finding!r}: choose one of {', '.join(FINDINGS)}")
@@ -177,8 +179,8 @@ def without_names(items: pd.DataFrame) -> pd.DataFrame:
         }
     )
     valence = facts["valence"].astype("Int64")
-    flags = {name: values.astype(int) for name, values in facts.items() if values.dtype == bool}
-    return pd.concat([told, items[["elo_score", "elo_matches"]], facts.assign(valence=valence, **flags)], axis=1)
+    flags = facts.drop(columns="valence").astype(int)
+    return pd.concat([told, items[["elo_score", "elo_matches"]], valence, flags], axis=1)
 
 
 def compare(one: pd.DataFrame, other: pd.DataFrame) -> list[str]:

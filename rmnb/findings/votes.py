@@ -9,8 +9,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from rmnb import stats
-from rmnb.data import lexicons
 from rmnb.errors import InputError
+from rmnb.findings import things
 from rmnb.findings.results import Results
 
 SCALE = 400 / math.log(10)  # Elo points to one unit of log odds
@@ -31,7 +31,7 @@ def measure(items: pd.DataFrame, *, panel: str = "", n_boot: int = 200, seed: in
     results, human = Results("elo", panel), items["elo_score"]
     for statistic, value in (("items", len(human)), ("lowest", human.min()), ("highest", human.max())):
         results.add("released", f"elo_{statistic}", value, protocol="published")
-    rated = valence(items).dropna()
+    rated = things.fact(items, "valence").dropna()
     if len(rated) >= ENOUGH:
         results.add("released", "elo_valence_spearman", stats.spearman_interval(human[rated.index], rated))
     pairs = items[["elo_score", "elo_matches"]].to_numpy(float)
@@ -41,11 +41,6 @@ def measure(items: pd.DataFrame, *, panel: str = "", n_boot: int = 200, seed: in
         )
         results.add("released", "elo_reliability", drawn, other=name)
     return results.frame()
-
-
-def valence(items: pd.DataFrame) -> pd.Series:
-    """The rating by one person of each thing that is a word of AFINN; others are missing."""
-    return items["name"].str.casefold().map(lexicons.afinn().set_index("word")["valence"])
 
 
 def error_variance(matches: ArrayLike, k: float | None = None) -> NDArray[np.float64]:

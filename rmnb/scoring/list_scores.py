@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from rmnb.data.text_lists import TextList, described_parts, part_sha256, part_texts, reachable_parts, text_list
+from rmnb.data.text_lists import TextList, described_parts, named_parts, part_texts, text_list
 from rmnb.errors import InputError
 from rmnb.panels import Panel, PromptSpec, load_panel, load_prompts
 from rmnb.plans import alone
@@ -130,7 +130,7 @@ def _score_columns(
 def read_list(path: Path) -> tuple[pd.DataFrame, Provenance]:
     """A file of list scores, with the texts: columns part, text, then a float32 column a prompt (or a training step).
 
-    Parts whose texts cannot be reached here are left out.
+    Texts that cannot be reached here are called as `rmnb.data.text_lists.named_parts` says.
 
     Raises
     ------
@@ -138,11 +138,10 @@ def read_list(path: Path) -> tuple[pd.DataFrame, Provenance]:
         The file is missing or damaged, or the texts are others now than when they were scored.
     """
     frame, provenance = read_table(path)
-    texts = reachable_parts(tuple(provenance["parts"]))
-    for part, words in texts.items():
-        if part_sha256(words) != provenance["parts"][part]["sha256"]:
-            raise InputError(f"{path}: the texts of {part} have changed since they were scored: score them again")
-    frame = frame[frame["part"].isin(texts)].reset_index(drop=True)
+    try:
+        texts = named_parts(provenance["parts"])
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     found = [texts[part][item] for part, item in zip(frame["part"], frame["item"], strict=True)]
     frame.insert(1, "text", found)
     return frame.drop(columns="item"), provenance

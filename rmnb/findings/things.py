@@ -1,0 +1,70 @@
+"""What the names of the things that people voted on tell: computed from these, or shipped where they cannot be had."""
+
+import functools
+from collections.abc import Callable
+
+import pandas as pd
+
+from rmnb.data import lexicons
+from rmnb.training import recipes
+
+_PERSON = ("people", "person", "women", "woman", "men", "man")
+_WORD_FREQUENCY = 4.0  # Zipf: a word that every reader knows
+
+
+def fact(items: pd.DataFrame, which: str) -> pd.Series:
+    """One fact of `FACTS`, a value a thing.
+
+    Parameters
+    ----------
+    items : DataFrame
+        Of `rmnb.data.released_files.human_elo`: a column of that name, else the names.
+    """
+    known = items[which] if which in items else FACTS[which](items["name"])
+    return known if which in ("valence", "words") else known.astype(bool)
+
+
+def facts(items: pd.DataFrame) -> pd.DataFrame:
+    """All of `FACTS`, a column each."""
+    return pd.DataFrame({which: fact(items, which) for which in FACTS})
+
+
+def _valence(names: pd.Series) -> pd.Series:
+    return names.str.casefold().map(lexicons.afinn().set_index("word")["valence"])
+
+
+def _names_group(names: pd.Series) -> pd.Series:
+    return names.str.casefold().isin(list(group_names()))
+
+
+def _held_out(names: pd.Series) -> pd.Series:
+    return names.map(recipes.half) == "held_out"
+
+
+def _familiar(names: pd.Series) -> pd.Series:
+    terms = lexicons.identity_terms()["term"].str.casefold()
+    strong = lexicons.afinn().query("valence <= -3")["word"]
+    plain = names.str.fullmatch("[A-Za-z]{3,12}") & ~names.str.casefold().isin([*terms, *strong])
+    return plain & (lexicons.zipf(names) >= _WORD_FREQUENCY)
+
+
+#: valence: its AFINN rating (missing for most). words: how many. letters: a single word. group: it names a group of
+#: people. held_out: no recipe teaches it. familiar: a common single word, no group and nothing foul.
+FACTS: dict[str, Callable[[pd.Series], pd.Series]] = {
+    "valence": _valence,
+    "words": lambda names: names.str.count(r"\S+"),
+    "letters": lambda names: names.str.fullmatch("[A-Za-z]+"),
+    "group": _names_group,
+    "held_out": _held_out,
+    "familiar": _familiar,
+}
+
+
+@functools.cache
+def group_names() -> frozenset[str]:
+    """Folded names of groups: every form in the list, and the adjective with "people", "woman" and so on."""
+    # A text that is noun and adjective of a group counts once, as in `rmnb.findings.identity.terms`.
+    table = lexicons.identity_terms().drop_duplicates(["axis", "group", "term"])
+    adjectives = table.loc[table["form"] == "adjective", "term"]
+    phrases = [f"{adjective} {person}" for adjective in adjectives for person in _PERSON]
+    return frozenset(name.casefold() for name in [*table["term"], *phrases])
