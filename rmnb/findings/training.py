@@ -1,6 +1,5 @@
 """What a reward model comes to like, step by step: trajectories of training runs and the measures that follow them."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,13 +9,11 @@ import pandas as pd
 from rmnb import stats
 from rmnb.data import lexicons, released_files, sources
 from rmnb.errors import InputError
-from rmnb.files import data_dir
 from rmnb.findings import categories
 from rmnb.findings.results import Results
 from rmnb.panels import Panel, load_panel
 from rmnb.scoring.list_scores import read_list
-from rmnb.training.recipes import load_recipe
-from rmnb.training.runs import runs, trajectory_path
+from rmnb.training.runs import trajectory_path
 
 PROMPT = "greatest_ever_one"
 _TEXT_COLUMNS = ["part", "text"]
@@ -68,12 +65,17 @@ def measure_beginnings(followed: pd.DataFrame, heads: Mapping[str, str], panel: 
     followed
         Of `follow`.
     heads
-        Of `heads`: how each run's head began; it is the row's `other`.
+        Of `rmnb.findings.training_records.heads`: how each run's head began; it is the row's `other`. A row without a
+        model is the mean over runs.
     """
     results = Results("training", panel)
     begun = followed[(followed["statistic"] == "spearman_last") & (followed["step"] == 0)]
-    for model, rho in zip(begun["model"], begun["value"], strict=True):
-        results.add("panel", "spearman_first", rho, model=model, other=heads[model], prompt=PROMPT, protocol="exact")
+    for head, runs in begun.groupby(begun["model"].map(heads), sort=False):
+        about: dict = {"other": str(head), "prompt": PROMPT, "protocol": "exact"}
+        for model, rho in zip(runs["model"], runs["value"], strict=True):
+            results.add("panel", "spearman_first", rho, model=model, **about)
+        if len(runs) > 1:
+            results.add("panel", "spearman_first", stats.mean_over_models(runs["value"]), **about)
     return results.frame()
 
 
@@ -250,42 +252,6 @@ def load_trajectories(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
             frame.attrs = {"recipe": spec.recipe, "family": spec.family}
             found[spec.name] = frame
     return found
-
-
-def accuracies(panel: Panel) -> pd.DataFrame:
-    """How a panel's runs were made, and how often each prefers the right response of held-out pairs.
-
-    Returns
-    -------
-    DataFrame
-        A row a run and source of pairs (``all``: of all together): model, family, recipe, device (``CPU`` or ``GPU``),
-        learning_rate, mismatched (their share of the pairs trained on), framing (Spearman's rho of words as the
-        greatest and as the worst thing; NaN where it was not measured), pairs_from, value, ci_low, ci_high (Wilson).
-    """
-    rows = []
-    for model, spec in runs(panel).items():
-        described = data_dir() / str(spec.adapter) / "provenance.json"
-        made = json.loads(described.read_text()) if described.exists() else {}
-        measured, recipe = made.get("evaluation", {}), made.get("recipe", {})
-        for origin, accuracy in measured.get("held_out", {}).items():
-            mismatched = (recipe.get("mismatched") or {"pairs": 0})["pairs"]
-            pairs = mismatched + sum(part["pairs"] for part in recipe.get("preferences", ()))
-            device = {"cuda": "GPU", "cpu": "CPU"}[made.get("device", "cpu")]  # early runs do not say: all on a CPU
-            rate, framing = recipe["hyperparameters"]["learning_rate"], measured.get("framing", {}).get("spearman")
-            about = model, spec.family, spec.recipe, device, rate, mismatched / pairs if pairs else 0.0, framing
-            rows.append((*about, origin, *(accuracy[name] for name in ("value", "low", "high"))))
-    columns = ["model", "family", "recipe", "device", "learning_rate", "mismatched", "framing", "pairs_from"]
-    table = pd.DataFrame(rows, columns=[*columns, "value", "ci_low", "ci_high"])
-    return table.astype({"framing": float})
-
-
-def heads(panel: Panel) -> dict[str, str]:
-    """How each run's head began: ``probe``, fitted to pairs before the first step, or ``random``."""
-    begun = {}
-    for name, spec in runs(panel).items():
-        recipe = load_recipe(str(spec.recipe))
-        begun[name] = "probe" if recipe.opening and recipe.things else "random"
-    return begun
 
 
 def released_courses() -> pd.DataFrame:

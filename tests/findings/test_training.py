@@ -9,7 +9,7 @@ from rmnb.data import lexicons, text_lists
 from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList
 from rmnb.errors import InputError
-from rmnb.findings import training
+from rmnb.findings import training, training_records
 from rmnb.panels import load_panel
 from rmnb.scoring import list_scores
 from rmnb.training.runs import trajectory_path
@@ -94,22 +94,34 @@ def test_two_bases_of_one_recipe_are_compared_on_the_same_words(planted):
 
 def test_how_a_head_begins_is_told():
     """Mixed recipes fit a probe before their first step; their first ranking is no accident of random numbers."""
-    heads = training.heads(load_panel("demo"))
+    heads = training_records.heads(load_panel("demo"))
     assert {heads[f"{base}-{recipe}"] for base in ("smollm2", "gemma3") for recipe in ("values", "harmless")} == {
         "random"
     }
     assert {heads["gemma3-mixed"], heads["smollm2-mixed-seed2"], heads["smollm2-mixed-half"]} == {"probe"}
-    course = pd.DataFrame({"model": "m", "step": [0, 4], "statistic": "spearman_last", "value": [0.7, 1.0]})
-    row = training.measure_beginnings(course, {"m": "probe"}).iloc[0]
-    assert (row["statistic"], row["other"], row["value"]) == ("spearman_first", "probe", 0.7)
+    course = pd.DataFrame(
+        {"model": [*"mmn"], "step": [0, 4, 0], "statistic": "spearman_last", "value": [0.7, 1.0, 0.5]}
+    )
+    rows = training.measure_beginnings(course, {"m": "probe", "n": "probe"})
+    assert set(rows["other"]) == {"probe"} and set(rows["statistic"]) == {"spearman_first"}
+    assert rows.set_index("model")["value"].to_dict() == pytest.approx({"m": 0.7, "n": 0.5, "": 0.6})
+    assert len(training.measure_beginnings(course[:2], {"m": "random"})) == 1, "one run has no mean"
+
+
+def test_records_become_rows():
+    made = training_records.accuracies(load_panel("demo"))
+    rows = training_records.measure(made, "demo").set_index(["statistic", "model", "other"])
+    right = rows.loc[("held_out_accuracy", "gemma3-values", "all")]
+    assert right["ci_low"] < right["value"] < right["ci_high"]
+    assert rows.loc[("framing_spearman", "gemma3-harmless", "worst"), "value"] > 0.9
 
 
 def test_a_panel_without_runs_has_no_rows(panel):
     followed = training.follow(training.load_trajectories(panel), lexicons.agency_communion())
-    assert training.measure(followed, "p").empty and training.accuracies(panel).empty
+    assert training.measure(followed, "p").empty and training_records.accuracies(panel).empty
 
 
-def test_scores_of_other_texts_are_refused_and_unreachable_ones_left_out(panel, planted, monkeypatch):
+def test_scores_of_other_texts_are_refused_and_unreachable_ones_go_by_their_place(panel, planted, monkeypatch):
     path = trajectory_path(panel, "run")
     with monkeypatch.context() as context:
         context.setitem(text_lists._PARTS, "agency_communion", lambda: ["other", "words"])
@@ -121,7 +133,8 @@ def test_scores_of_other_texts_are_refused_and_unreachable_ones_left_out(panel, 
 
     monkeypatch.setitem(text_lists._PARTS, "agency_communion", unreachable)
     frame, _ = list_scores.read_list(path)
-    assert set(frame["part"]) == {"afinn"} and len(frame) == 2477
+    texts = frame[frame["part"] == "agency_communion"]["text"]
+    assert texts.tolist() == [f"agency_communion {place}" for place in range(120)]
 
 
 def test_a_list_that_was_cut_off_goes_on_and_ends_the_same(tmp_path):

@@ -21,7 +21,7 @@ def records(rows: pd.DataFrame, statistic: str, **where: str) -> list[dict[str, 
     of = rows[rows["statistic"] == statistic]
     for column, value in where.items():
         of = of[of[column] == value]
-    return [row.to_dict() for _, row in of.iterrows()]
+    return [{str(name): value for name, value in row.items()} for _, row in of.iterrows()]
 
 
 def tests(rows: pd.DataFrame, source: str) -> str:
