@@ -20,6 +20,13 @@ from rmnb.cli.options import (
     load,
 )
 
+AgainstOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Compare with the same model elsewhere: the address of a server's classify or pooling endpoint, "
+        "or a file of JSON lines with prompt, response and reward."
+    ),
+]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings too.")]
 
 
@@ -34,6 +41,7 @@ def check(
     read: ReadOption = None,
     base: BaseOption = None,
     label: LabelOption = None,
+    against: AgainstOption = None,
     strict: StrictOption = False,
 ) -> None:
     """Say how a model is read, and score its card's examples: the first thing to run. Exit code 1 if it is wrong."""
@@ -45,6 +53,10 @@ def check(
     from rmnb.scoring.check import check_model
 
     findings = check_model(rm)
+    if against:
+        from rmnb.scoring.against import check_against
+
+        findings.append(check_against(rm, against))
     for finding in findings:
         typer.echo(f"{finding.verdict:8} {finding.aspect:13} {finding.text}")
     bad = [finding for finding in findings if finding.verdict in (("failed", "warning") if strict else ("failed",))]
