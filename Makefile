@@ -7,23 +7,26 @@ ifneq ($(wildcard ../shared/mirror),)
 export RMNB_DATA_MIRROR ?= $(abspath ../shared/mirror)
 endif
 
+# One line a step (workflow/step); what a step says is in _build/log.
+BUILD := $(BIN)/snakemake --quiet all -s workflow/Snakefile
+
 .PHONY: book pdf lab lesson links test site-test torture vulnerabilities scores bench clean env
 .DEFAULT_GOAL := book
 
 book: env ## Audit the shipped scores, run the notebooks, build the book: _build/html/index.html
-	$(BIN)/snakemake -s workflow/Snakefile book
+	$(BUILD) book
 
 pdf: env ## Print the whole book to _build/book.pdf (needs Chromium)
-	$(BIN)/snakemake -s workflow/Snakefile pdf
+	$(BUILD) pdf
 
 lab: env ## Open the notebooks in JupyterLab
 	$(BIN)/jupyter lab --notebook-dir=notebooks
 
 lesson: env ## Run the classroom's notebook: one small model, the beginning of its vocabulary, under three minutes
-	$(BIN)/snakemake -s workflow/Snakefile --forcerun lesson -- lesson
+	$(BUILD) --forcerun lesson -- lesson
 
 links: env ## Check every link of the book (needs the network)
-	$(BIN)/snakemake -s workflow/Snakefile links
+	$(BUILD) links
 
 test: env ## Run the tests
 	$(BIN)/pytest
@@ -42,7 +45,7 @@ vulnerabilities: ## Ask whether a pinned package is known to be vulnerable (need
 	_build/audit/bin/pip-audit --disable-pip --no-deps -r _build/torch.txt
 
 scores: env ## Compute the demo panel's scores again from the weights (three hours on two cores)
-	$(BIN)/snakemake -s workflow/Snakefile --forcerun scan -- scores
+	$(BUILD) --forcerun scan -- scores
 
 bench: env ## Time a vocabulary scan, the statistics and a search against the obvious alternatives
 	$(BIN)/python benchmarks/scan.py

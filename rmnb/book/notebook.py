@@ -6,12 +6,17 @@ end in an hour of computing the wrong thing.
 
 import ast
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
+
+if TYPE_CHECKING:
+    import papermill
 
 _TYPES = {kind.__name__: kind for kind in (str, int, float, bool)}
 _BOOLEANS = {"true": True, "false": False}
@@ -105,6 +110,17 @@ def check_parameters(notebook: Path, parameters: Mapping[str, object]) -> dict[s
                 f"not {value!r}"
             ) from None
     return checked
+
+
+def failure(error: "papermill.PapermillExecutionError", lines: int = 15) -> str:
+    """The cell that failed, where in the code, and its error: what a terminal shows of a notebook that failed."""
+    source = error.source.splitlines()
+    shown = [*source[:lines], *([f"… {len(source) - lines} more lines"] if len(source) > lines else [])]
+    traceback = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback))
+    places = re.findall(r"^File (\S+:\d+), in (\w+)", traceback, re.MULTILINE)
+    where = [f"in {name}, {place}" for place, name in places[-1:]]
+    cell = [f"cell {error.cell_index + 1} failed", *(f"    {line}" for line in shown)]
+    return "\n".join([*cell, *where, f"{error.ename}: {error.evalue}"])
 
 
 def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] | None = None) -> Path:

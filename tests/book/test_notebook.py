@@ -7,6 +7,7 @@ import papermill
 import pytest
 
 from rmnb.book.notebook import check_parameters, results_directory, run_notebook
+from rmnb.cli.main import main
 from rmnb.errors import InputError
 
 
@@ -88,3 +89,16 @@ def test_results_go_beside_the_output_and_only_the_books_build_writes_the_books(
     assert of_book.read_bytes() == before
     assert b"other" in Path("elsewhere/results/agreement.csv").read_bytes()
     assert results_directory() == Path("results")  # by hand, and after a run
+
+
+def test_a_cell_that_fails_is_shown_with_its_error_in_few_lines(notebook, tmp_path, capsys, monkeypatch):
+    document = nbformat.read(notebook, 4)
+    document.cells.append(nbformat.v4.new_code_cell("import ast\nast.literal_eval('1 +')" + "\n#" * 40))
+    nbformat.write(document, notebook)
+    monkeypatch.setattr("sys.argv", ["rmnb", "run", str(notebook), str(tmp_path / "out.ipynb")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    lines = capsys.readouterr().err.splitlines()
+    said = lines[lines.index("rmnb: chapter.ipynb: cell 4 failed") :]
+    assert said[1:3] == ["    import ast", "    ast.literal_eval('1 +')"] and said[-1].startswith("SyntaxError: ")
+    assert len(said) <= 20 and "more lines" in said[-3] + said[-2] and ended.value.code == 1

@@ -2,12 +2,14 @@
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import nbformat
 import psutil
 import pytest
 import yaml
@@ -115,6 +117,23 @@ def test_the_whole_graph_of_the_papers_models_can_be_planned(clone, tmp_path, mo
     assert [line.split()[2] for line in lines] and {line.split()[2] for line in lines} == set(names)
     assert len(lines) == len(names)
     assert all(line.endswith("--prompt greatest --prompt best --prompt worst") for line in lines)
+
+
+def test_a_build_says_one_line_a_step_and_shows_what_failed(panel, clone):
+    for name, code in (("whole", "print('seen in the log alone')"), ("broken", "love = 1 / 0")):
+        cells = [nbformat.v4.new_code_cell("x = 1", metadata={"tags": ["parameters"]}), nbformat.v4.new_code_cell(code)]
+        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), clone / f"notebooks/{name}.ipynb")
+    run = command("book/_executed/whole.ipynb", panel, "--cores", "1", "--quiet", "all")
+    done = subprocess.run(run, cwd=clone, capture_output=True, text=True, check=False)
+    assert re.fullmatch(r" +\d+:\d\d  whole\n", done.stdout)
+    assert (clone / "_build/log/whole.log").exists()
+    run[-1] = "book/_executed/broken.ipynb"
+    done = subprocess.run(run, cwd=clone, capture_output=True, text=True, check=False)
+    said = done.stdout + done.stderr
+    assert done.returncode != 0 and len(said.splitlines()) <= 30
+    for part in ("broken FAILED", "_build/log/broken.log", "cell 2 failed", "love = 1 / 0", "ZeroDivisionError: "):
+        assert part in said, said
 
 
 def test_a_killed_worker_repeats_only_its_own_shard(tmp_path, clone):
