@@ -1,0 +1,101 @@
+"""Training in short: the claim, the authors' runs, the same pairs on two bases, the beginning, reading the question."""
+
+import pandas as pd
+
+from rmnb.findings.in_short.agency_communion import records
+from rmnb.findings.quoting import find, quote, side, with_interval
+
+_PERCENT = "{:.1f}"
+
+
+def sentences(rows: pd.DataFrame) -> list[str]:
+    """Three to five sentences on whatever panel the rows are of: results rows of training, all sources.
+
+    What is printed on training stands with the rows of agency_communion.
+    """
+    of = rows[rows["finding"] == "training"]
+    here = [part for part in (_same_pairs(of), _beginning(of), _question(of)) if part]
+    return [part for part in (_claim(rows), _authors(of)) if part] + (here or ["This panel has no runs to follow."])
+
+
+def _claim(rows: pd.DataFrame) -> str:
+    told = (
+        "Christian et al. (2026) train Gemma and Llama on the same pairs: the one comes to prefer communion, the other"
+    )
+    ranks = [
+        find(rows, f"final_median_rank_{kind}", source="published", model=base, other="unified-27k")
+        for base in ("gemma-2-2b-it", "Llama-3.2-3B-Instruct")
+        for kind in ("agency", "communion")
+    ]
+    quoted = [quote(row, "{:g}") for row in ranks if row]
+    printed = (
+        f" (ranks of agency and communion: {quoted[0]} and {quoted[1]} against {quoted[2]} and {quoted[3]})"
+        if len(quoted) == 4
+        else ""
+    )
+    return f"{told} agency{printed}, early, and durably over sources and amounts of data."
+
+
+def _authors(rows: pd.DataFrame) -> str:
+    mean = find(rows, "base_difference_paired", source="released")
+    ends = {row["other"]: row for row in records(rows, "base_gap_end", source="released")}
+    if mean is None or not ends:
+        return ""
+    told = (
+        f"Their runs at the end, Gemma less Llama in agency less communion: {with_interval(mean, _PERCENT)} percent of "
+        f"the ranks, mean and interval of {quote(mean, '{:.0f}', 'n')} data sets"
+    )
+    first = find(rows, "base_gap_first", source="released", other="unified-106k")
+    last = ends.get("unified-106k")
+    if first is None or last is None:
+        return f"{told}."
+    verdict = "is gone and turned" if last["value"] * first["value"] < 0 else "remains"
+    return (
+        f"{told}; on the largest, {quote(first, _PERCENT)} at the first checkpoint and {quote(last, _PERCENT)} at the "
+        f"last: there the difference {verdict}."
+    )
+
+
+def _same_pairs(rows: pd.DataFrame) -> str:
+    """Two bases on the same pairs: the largest recipe and the others, seeds, and its halves."""
+    gaps = {row["other"]: row for row in records(rows, "base_gap_end", source="panel")}
+    if not gaps:
+        return ""
+    name = "mixed" if "mixed" in gaps else next(iter(gaps))
+    row = gaps.pop(name)
+    clear = "clear of zero over words" if side(row) else "not clear of zero even over words"
+    told = f"Here, {row['model']} after the recipe {name}: {with_interval(row, _PERCENT)} percent, {clear}"
+    again = gaps.get(f"{name}-seed2")
+    if again:
+        told += f"; with another seed, {quote(again, _PERCENT)}"
+    fewer = [
+        f"{quote(gaps[f'{name}-{part}'], _PERCENT)} on a {part}"
+        for part in ("quarter", "half")
+        if f"{name}-{part}" in gaps
+    ]
+    if fewer:
+        told += f"; with the same seed, {' and '.join(fewer)} of its pairs"
+    return f"{told}."
+
+
+def _beginning(rows: pd.DataFrame) -> str:
+    means = {row["other"]: row for row in records(rows, "spearman_first", source="panel", model="")}
+    named = {"random": "a random head", "probe": "a head fitted to pairs beforehand"}
+    told = [
+        f"{with_interval(means[head])} in the {quote(means[head], '{:.0f}', 'n')} runs that begin with {meaning}"
+        for head, meaning in named.items()
+        if head in means
+    ]
+    return f"How much of the last ranking is there at step 0? Spearman's ρ is {', '.join(told)}." if told else ""
+
+
+def _question(rows: pd.DataFrame) -> str:
+    turning = find(rows, "models_above", source="panel", other="framing_spearman harmless")
+    if turning is None:
+        return ""
+    verdict = "does" if turning["value"] == 0 else "does not" if turning["value"] == turning["n"] else "does in part"
+    return (
+        "Does a model that learned from harmlessness read the question, given mismatched pairs? Here training "
+        f"{verdict} teach it: {quote(turning, '{:.0f}')} of {quote(turning, '{:.0f}', 'n')} runs rank words alike as "
+        "the greatest and as the worst."
+    )
