@@ -1,30 +1,31 @@
 """Do reward models tell good answers apart more finely than bad ones? Tails, slopes over valence, spread and noise.
 
 `measure` gives the rows of the finding, from *tables*: for each model its scans under several prompts in one frame with
-the columns token_id, token, kind, word and one of scores a prompt, as `rmnb.findings.scan_tables` makes them. Source of
-the question: Christian et al. (2025), section 4 and figure 3.
+the columns token_id, token, kind, word and one of scores a prompt, as `rmnb.findings.scan_tables` makes them. What one
+model makes of valence is in `rmnb.findings.valence`, the mean slopes under other choices in
+`rmnb.findings.asymmetry_choices`. Source of the question: Christian et al. (2025), section 4 and figure 3.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, combinations
 
 import numpy as np
 import pandas as pd
 
 from rmnb import stats
-from rmnb.data import lexicons, released_files
+from rmnb.data import released_files
+from rmnb.findings import reading_question
+from rmnb.findings.quoting import sign_counts
 from rmnb.findings.results import Results
-from rmnb.findings.scan_tables import TOKENS, afinn, as_table, on_scale, prompts_of, rated
-from rmnb.findings.specifications import specification_curve
+from rmnb.findings.scan_tables import afinn, as_table, on_scale, prompts_of, rated
+from rmnb.findings.valence import PARTS, agreement, by_level, slopes
 from rmnb.panels import Panel
 from rmnb.stats.estimate import Estimate, estimate_from_error
 from rmnb.truth import planted
 
-#: Whole numbers of AFINN, with the rare extremes joined to their neighbours.
-LEVELS = (-4, -3, -2, -1, 1, 2, 3, 4)
 PLANTED = planted.PlantedEffects(valence_positive=0.30, valence_negative=0.15, word_sd=0.7, noise_sd=0.3)
 _ASKED_ALIKE = {"greatest_ever_one": "greatest", "best_ever_one": "best", "worst_ever_one": "worst"}
-_PARTS = ("positive", "negative", "difference")
+_SIDED = ("skewness", "tail_ratio", "slope_difference_standardised", "afinn_kendall_difference")
 _Row = tuple[str, Estimate | stats.Bootstrap, dict]  # a statistic, its estimate, and what it is of
 
 
@@ -43,7 +44,7 @@ def measure(
     By model and prompt: skewness and tail_ratio over the whole vocabulary; the slopes of `measure_slopes`;
     afinn_kendall_positive, _negative and _difference; at each level of valence (`other`) level_mean, level_spread and
     level_entropy; and of each pair of seeds seed_tau_top and seed_tau_bottom. Intervals are over words, except those of
-    the mean slopes, which are over models.
+    the means of slopes and of afinn_kendall_difference, which are over models. And the counts of `measure_sides`.
 
     Parameters
     ----------
@@ -60,6 +61,45 @@ def measure(
     rows = chain(_tails(tables, n_boot, seed), _slopes(tables), _order(tables), _seeds(tables, seeds))
     for statistic, estimate, about in rows:
         results.add(source, statistic, estimate, protocol=protocol, **about)
+    results.extend(measure_sides(results.frame()))
+    return results.frame()
+
+
+def measure_sides(rows: pd.DataFrame) -> pd.DataFrame:
+    """In how many models each measure of asymmetry points which way, by prompt: rows of
+    `rmnb.findings.quoting.sign_counts` for skewness, tail_ratio, slope_difference_standardised and
+    afinn_kendall_difference.
+    """
+    results = Results("asymmetry")
+    for statistic in _SIDED:
+        of = rows[(rows["statistic"] == statistic) & (rows["model"] != "")]
+        for (_, _, other), one in of.groupby(["source", "prompt", "other"], sort=False):
+            results.extend(sign_counts(one, statistic, str(other)))
+    return results.frame()
+
+
+def measure_apart(rows: pd.DataFrame, alike: Collection[str]) -> pd.DataFrame:
+    """The differences among good and bad words in the models that read the question, and in those that do not.
+
+    Parameters
+    ----------
+    rows
+        Of `measure`.
+    alike
+        The models of `rmnb.findings.reading_question.does_not_turn`.
+
+    Returns
+    -------
+    DataFrame
+        Results rows of `rmnb.findings.reading_question.means_apart` by prompt, and of the models that turn the counts
+        of `rmnb.findings.quoting.sign_counts` (``… among those that turn``).
+    """
+    results = Results("asymmetry")
+    for statistic in ("slope_difference_standardised", "afinn_kendall_difference"):
+        of = rows[(rows["statistic"] == statistic) & (rows["model"] != "")]
+        for _, one in of.groupby("prompt", sort=False):
+            results.extend(reading_question.means_apart(one, statistic, alike))
+            results.extend(sign_counts(one[~one["model"].isin(alike)], statistic, "among those that turn"))
     return results.frame()
 
 
@@ -102,7 +142,7 @@ def _slopes(tables: Mapping[str, pd.DataFrame], tokens: str = "every spelling") 
         for prompt in dict.fromkeys(chain(*map(prompts_of, scaled.values()))):
             of = {model: table for model, table in scaled.items() if prompt in table}
             found = {model: slopes(rated(table, prompt, lexicon, tokens)) for model, table in of.items()}
-            found[""] = {part: stats.over_models([one[part] for one in found.values()]) for part in _PARTS}
+            found[""] = {part: stats.over_models([one[part] for one in found.values()]) for part in PARTS}
             for model, one in found.items():
                 for part, estimate in one.items():
                     yield f"slope_{part}{suffix}", estimate, {"model": model, "prompt": prompt}
@@ -110,15 +150,20 @@ def _slopes(tables: Mapping[str, pd.DataFrame], tokens: str = "every spelling") 
 
 def _order(tables: Mapping[str, pd.DataFrame]) -> Iterator[_Row]:
     lexicon = afinn()
+    gaps: dict[str, list[Estimate]] = {}
     for model, table in tables.items():
         z = on_scale(table, prompts_of(table), "score")
         for prompt in prompts_of(table):
             words, about = rated(z, prompt, lexicon), {"model": model, "prompt": prompt}
-            for part, estimate in agreement(words).items():
+            found = agreement(words)
+            gaps.setdefault(prompt, []).append(found["difference"])
+            for part, estimate in found.items():
                 yield f"afinn_kendall_{part}", estimate, about
-            for level, found in by_level(words).items():
-                for what, estimate in found.items():
+            for level, of_level in by_level(words).items():
+                for what, estimate in of_level.items():
                     yield f"level_{what}", estimate, {**about, "other": f"{level:+d}"}
+    for prompt, one_each in gaps.items():
+        yield "afinn_kendall_difference", stats.over_models(one_each), {"prompt": prompt}
 
 
 def _seeds(tables: Mapping[str, pd.DataFrame], seeds: Sequence[tuple[str, str]]) -> Iterator[_Row]:
@@ -140,72 +185,6 @@ def measure_planted(framing: Mapping[str, planted.Framing], models: Sequence[str
             about: dict = {"other": f"slope_{end}", "prompt": prompt, "protocol": "exact"}
             results.add("planted", "planted_effect", sign * value, **about)
     return results.frame()
-
-
-def slopes(words: pd.DataFrame, hold_frequency: bool = False) -> dict[str, Estimate]:
-    """Slopes over valence: positive (among good words), negative (among bad ones) and their difference.
-
-    Parameters
-    ----------
-    words : word, valence, score, as `rmnb.findings.scan_tables.rated` gives them
-    hold_frequency : bool
-        With log frequency and length held constant.
-    """
-    held = {"zipf": lexicons.zipf(words["word"]), "length": words["word"].str.len()} if hold_frequency else {}
-    table = words.assign(side=np.where(words["valence"] > 0, "good", "bad"), **held)
-    fit = stats.ols(" + ".join(["score ~ 0 + side + side:valence", *held]), table, clusters="word")
-    good, bad = "side[good]:valence", "side[bad]:valence"
-    return dict(zip(_PARTS, (fit[good], fit[bad], fit.contrast({good: 1, bad: -1})), strict=True))
-
-
-def slope_difference(words: pd.DataFrame, hold_frequency: bool = False) -> float:
-    """The difference of `slopes` without its interval, which costs far less: enough where models are the unit."""
-    valence = words["valence"].to_numpy(float)[:, None]
-    side = np.hstack([valence > 0, valence < 0]).astype(float)
-    held = [lexicons.zipf(words["word"]), words["word"].str.len()] if hold_frequency else []
-    design = np.column_stack([side * valence, side, *held])
-    good, bad = np.linalg.lstsq(design, words["score"].to_numpy(float))[0][:2]
-    return float(good - bad)
-
-
-def agreement(words: pd.DataFrame) -> dict[str, Estimate]:
-    """Kendall's tau-b of score and valence, likewise positive, negative and difference: ranks alone count.
-
-    Good and bad words are different words, so the errors of the two add up.
-    """
-    good = (words["valence"] > 0).to_numpy()
-    parts = [
-        stats.kendall_interval(half["score"], half["valence"], half["word"].to_numpy())
-        for half in (words[good], words[~good])
-    ]
-    error = float(np.hypot(parts[0].standard_error, parts[1].standard_error))
-    clusters = parts[0].n_clusters + parts[1].n_clusters
-    gap = estimate_from_error(parts[0].value - parts[1].value, error, len(words), clusters, df=clusters - 2)
-    return dict(zip(_PARTS, (*parts, gap), strict=True))
-
-
-def by_level(words: pd.DataFrame) -> dict[int, dict[str, Estimate]]:
-    """What happens to the words of each level of valence that has three words or more, spellings averaged first.
-
-    Returns
-    -------
-    dict
-        For each level mean (score), spread (mean distance of two words' scores) and entropy (of the words' places among
-        all rated words, `rmnb.stats.place_entropy`), with intervals over words.
-    """
-    single = words.groupby("word")[["valence", "score"]].mean()
-    level = single["valence"].clip(LEVELS[0], LEVELS[-1]).round()
-    place = (stats.mid_ranks(single["score"]) - 0.5) / len(single)
-    found = {}
-    for chosen in LEVELS:
-        scores, places = single.loc[level == chosen, "score"].to_numpy(), place[level == chosen]
-        if len(scores) >= 3 and scores.std() > 0:
-            found[chosen] = {
-                "mean": stats.moments(scores).mean,
-                "spread": stats.mean_difference(scores),
-                "entropy": stats.place_entropy(places),
-            }
-    return found
 
 
 def seed_pairs(panel: Panel) -> list[tuple[str, str]]:
@@ -243,60 +222,6 @@ def seed_reliability(one: pd.Series, other: pd.Series, words: np.ndarray, share:
         n, clusters = both[0].n, min(estimate.n_clusters for estimate in both)
         found[end] = estimate_from_error(value, error, n, clusters, df=clusters - 1)
     return found
-
-
-def tail_depth(tables: Mapping[str, pd.DataFrame], shares: np.ndarray) -> pd.DataFrame:
-    """The ratio of the tails (`rmnb.stats.tail_ratio`) at several depths: model, prompt, share, tail_ratio."""
-    rows = [
-        (model, prompt, share, stats.tail_ratio(table[prompt], share))
-        for model, table in tables.items()
-        for prompt in prompts_of(table)
-        for share in shares
-    ]
-    return pd.DataFrame(rows, columns=["model", "prompt", "share", "tail_ratio"])
-
-
-def specifications(exact: Mapping[str, pd.DataFrame], published: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The standardised difference of the slopes, mean over models, under every combination of choices.
-
-    Parameters
-    ----------
-    exact, published
-        Tables of the same models by either protocol; of the second, with those prompts that there are.
-
-    Returns
-    -------
-    DataFrame
-        As `specification_curve` gives it; intervals over models (of a single model, over words).
-    """
-    lexica = {"AFINN-111": afinn(), "AFINN-165": afinn("165")}
-    known = set().union(*(lexicon["word"] for lexicon in lexica.values()))
-    prepared = {
-        (protocol, scale): [
-            on_scale(table, prompts_of(table), scale)[table["word"].isin(known)] for table in tables.values()
-        ]
-        for protocol, tables in {"exact": exact, "published": published}.items()
-        for scale in ("score", "rank")
-    }
-
-    def difference(prompt: str, tokens: str, scale: str, words: str, frequency: str, protocol: str) -> Estimate | None:
-        chosen = prepared[protocol, scale]
-        if not chosen or not all(prompt in table for table in chosen):
-            return None
-        found = [rated(table, prompt, lexica[words], tokens) for table in chosen]
-        if len(found) == 1:
-            return slopes(found[0], frequency == "held")["difference"]
-        return stats.mean_over_models([slope_difference(one, frequency == "held") for one in found])
-
-    choices = {
-        "prompt": prompts_of(next(iter(exact.values()))),
-        "tokens": list(TOKENS),
-        "scale": ["score", "rank"],
-        "words": list(lexica),
-        "frequency": ["free", "held"],
-        "protocol": ["exact", "published"],
-    }
-    return specification_curve(choices, difference)
 
 
 def released_slopes() -> pd.DataFrame:

@@ -6,7 +6,7 @@ import pytest
 
 from rmnb import stats
 from rmnb.errors import InputError
-from rmnb.findings import asymmetry, scan_tables
+from rmnb.findings import asymmetry, asymmetry_choices, scan_tables, valence
 from rmnb.panels import Panel
 from rmnb.truth import planted
 
@@ -64,6 +64,10 @@ def test_one_door_for_a_panel_one_model_and_released_scores():
     key = ["statistic", "prompt", "other"]
     one = rows.query("model == 'a' and other != 'b'").set_index(key)["value"]
     assert one.equals(alone.query("model == 'a'").set_index(key)["value"])
+    counts = rows[rows["statistic"] == "models_clearly_above"].set_index(["other", "prompt"])["value"]
+    assert counts["slope_difference_standardised", "greatest"] == 2 and counts["tail_ratio", "worst"] <= 2
+    mean = rows.query("statistic == 'afinn_kendall_difference' and model == ''")
+    assert mean["prompt"].tolist() == list(FRAMING) and (mean["n"] == 2).all()
     # The mean over models is over words where there is one model alone.
     mean = alone[(alone["model"] == "") & (alone["statistic"] == "slope_difference")].iloc[0]
     assert (mean["ci_low"], mean["n"]) == tuple(
@@ -73,11 +77,21 @@ def test_one_door_for_a_panel_one_model_and_released_scores():
 
 def test_the_curve_begins_with_the_headline_and_counts_what_there_is():
     tables = asymmetry.planted_tables({"greatest": "positive"}, ["a", "b"], seed=3)
-    curve = asymmetry.specifications(tables, {})
+    curve = asymmetry_choices.specifications(tables, {}, "greatest")
     assert set(curve["protocol"]) == {"exact"} and len(curve) == 4 * 2 * 2 * 2
     headline = curve[curve["headline"]].iloc[0]
     rows = asymmetry.measure_slopes(tables).query("model == '' and statistic == 'slope_difference_standardised'")
     assert headline["value"] == pytest.approx(rows["value"].iloc[0], abs=1e-12)
+
+
+def test_models_that_do_not_read_the_question_are_reported_apart():
+    rows = asymmetry.measure_slopes(asymmetry.planted_tables(FRAMING, ["a", "b", "c"], seed=3))
+    apart = asymmetry.measure_apart(rows, ["c"]).query("prompt == 'greatest'").set_index("statistic")
+    of = rows.query("statistic == 'slope_difference_standardised' and prompt == 'greatest'").set_index("model")
+    assert apart.loc["mean_turning", "value"] == pytest.approx(of.loc[["a", "b"], "value"].mean())
+    assert apart.loc["mean_not_turning", ["value", "ci_low"]].tolist() == of.loc["c", ["value", "ci_low"]].tolist()
+    assert apart.loc["models_above", ["value", "n"]].tolist() == [2, 2]
+    assert asymmetry.measure_apart(rows, []).query("statistic == 'mean_not_turning'").empty
 
 
 def test_ranks_take_away_an_asymmetry_that_is_only_one_of_scale():
@@ -88,13 +102,13 @@ def test_ranks_take_away_an_asymmetry_that_is_only_one_of_scale():
     table = scan_tables.as_table({"greatest": scan.assign(score=np.exp(scan["score"]))})
     lexicon = scan_tables.afinn()
     words = scan_tables.rated(scan_tables.on_scale(table, ["greatest"], "score"), "greatest", lexicon)
-    assert asymmetry.slopes(words)["difference"].ci_low > 0
+    assert valence.slopes(words)["difference"].ci_low > 0
     symmetric = scan_tables.as_table({"greatest": scan})
     for one in (table, symmetric):
         ranked = scan_tables.rated(scan_tables.on_scale(one, ["greatest"], "rank"), "greatest", lexicon)
-        found, expected = (asymmetry.agreement(one)["positive"].value for one in (ranked, words))
+        found, expected = (valence.agreement(one)["positive"].value for one in (ranked, words))
         assert found == pytest.approx(expected)
-    levels = asymmetry.by_level(words)
+    levels = valence.by_level(words)
     assert levels[3]["spread"].value > 2 * levels[-3]["spread"].value
 
 
@@ -104,8 +118,8 @@ def test_frequency_that_goes_with_valence_is_held_constant():
     words = scan_tables.rated(
         scan_tables.as_table({"g": planted.planted_scan(vocabulary, effects)}), "g", scan_tables.afinn()
     )
-    free, held = asymmetry.slopes(words), asymmetry.slopes(words, hold_frequency=True)
-    assert asymmetry.slope_difference(words, True) == pytest.approx(held["difference"].value, abs=1e-9)
+    free, held = valence.slopes(words), valence.slopes(words, hold_frequency=True)
+    assert valence.slope_difference(words, True) == pytest.approx(held["difference"].value, abs=1e-9)
     assert abs(held["difference"].value) < 0.05 and held["positive"].ci_low < 0.2 < held["positive"].ci_high
     assert abs(free["positive"].value - 0.2) > abs(held["positive"].value - 0.2)
 
