@@ -172,7 +172,7 @@ def test_the_chapter_shows_what_was_found(panel, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     notebook = Path(__file__).parents[2] / "notebooks" / "08_sequences.ipynb"
     run_notebook(notebook, tmp_path / "out.ipynb", {"panel": str(panel), "n_boot": 20, "plantings": 1})
-    table = results.read_results(tmp_path / "book" / "_executed" / "results")
+    table = results.read_results(tmp_path / "results")
     shown = table.query("statistic == 'sequence_z'")
     found = sequences.best_found(search_files.every_search(load_panel(panel)))
     assert shown["other"].tolist() == [f"{d} {n}" for d, n in zip(found["direction"], found["length"], strict=True)]

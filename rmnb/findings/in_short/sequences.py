@@ -58,7 +58,7 @@ def over_models(rows: pd.DataFrame) -> str:
     }
     many = quote(next(iter(known.values())), "{:.0f}", "n")
     result = verdict.get(tuple(sides), "is clear of zero one way only")
-    return f"For models like these the mean gain {result} from {many}: {listed(told)}."
+    return f"For models like these the mean gain {result} from {many} models: {listed(told)}."
 
 
 def method_sentence(rows: pd.DataFrame) -> str:
@@ -128,7 +128,7 @@ def natural_sentences(rows: pd.DataFrame) -> list[str]:
         if here is not None:
             said.append(
                 f"{own['model']}: the median answer has {quote(own)} under its own question and {quote(here)} under "
-                "this one" + (f"; {quote(beyond, '{:.0%}')} here lie above the best that was found." if beyond else ".")
+                "this one" + (f"; here {quote(beyond, '{:.0%}')} beat the best that was found." if beyond else ".")
             )
     return said
 
