@@ -15,6 +15,25 @@ WEIGHT = """() => [...performance.getEntriesByType("navigation"), ...performance
     .filter(entry => !entry.name.includes("/explorer/data/"))
     .reduce((sum, entry) => sum + entry.encodedBodySize, 0)"""
 
+FAINT = """() => {
+    const numbers = colour => colour.match(/[\\d.]+/g).map(Number);
+    const luminance = colour => colour.slice(0, 3).map(value => value / 255)
+        .map(value => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, value, at) => sum + value * [0.2126, 0.7152, 0.0722][at], 0);
+    const ground = element => {
+        const colour = element ? numbers(getComputedStyle(element).backgroundColor) : [255, 255, 255];
+        const opacity = colour[3] ?? 1;
+        if (opacity === 1) return colour;
+        const behind = ground(element.parentElement);
+        return behind.map((value, at) => opacity * colour[at] + (1 - opacity) * value).slice(0, 3);
+    };
+    const text = ".bd-article :is(code.token, figcaption, data.quoted, .cell_output td, .cell_output th, .in-short li)";
+    return [...document.querySelectorAll(text)].filter(element => {
+        const both = [luminance(numbers(getComputedStyle(element).color)), luminance(ground(element))];
+        return (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05) < 4.5;
+    }).slice(0, 5).map(element => element.outerHTML.slice(0, 150));
+}"""
+
 DRAWINGS = """() => Promise.all([...document.querySelectorAll("img[loading=lazy]")].map(image => new Promise(done => {
     image.onload = image.onerror = done;
     image.loading = "eager";
@@ -55,24 +74,40 @@ def test_page(name, site, watched, capsys):
     assert "```{" not in page.inner_text("body")  # a directive that was taken for text
     assert not violations(page)
 
+    assert not faint(page)
+    assert not widest(page)
+
     page.evaluate("() => { document.documentElement.dataset.theme = 'dark' }")
     page.wait_for_timeout(400)  # the theme lets colours fade into one another
     ground = page.evaluate("() => getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g).map(Number)")
     assert max(ground[:3]) < 80
     dark = [found for found in violations(page) if found.startswith("color-contrast")]
     assert not dark
+    assert not faint(page)
+    assert not widest(page)
 
     page.set_viewport_size({"width": 390, "height": 844})
-    page.wait_for_timeout(300)
-    width = page.evaluate("() => document.documentElement.scrollWidth")
-    assert width <= 390, widest(page)
+    for theme in ("dark", "light"):
+        page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+        page.wait_for_timeout(300)
+        assert not widest(page)
+    assert not watched.troubles
+
+
+def faint(page) -> list[str]:
+    """Tokens, captions, quoted numbers and cells of tables whose colour is below 4.5:1 on what lies behind them.
+
+    Axe leaves out what it cannot decide, such as text that stands outside of the window.
+    """
+    return page.evaluate(FAINT)
 
 
 def widest(page) -> list[str]:
-    """The elements that reach beyond a telephone's screen and are in no container that scrolls."""
+    """The elements that reach beyond a screen wider than which the page is, and are in no container that scrolls."""
     return page.evaluate(
-        """() => [...document.body.querySelectorAll("*")].filter(element => {
-            if (element.getBoundingClientRect().right <= 391) return false;
+        """() => document.documentElement.scrollWidth <= innerWidth ? [] :
+            [...document.body.querySelectorAll("*")].filter(element => {
+            if (element.getBoundingClientRect().right <= innerWidth + 1) return false;
             for (let up = element.parentElement; up; up = up.parentElement)
                 if (up !== document.body && getComputedStyle(up).overflowX !== "visible") return false;
             return true;

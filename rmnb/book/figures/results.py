@@ -116,7 +116,7 @@ def specification_curve(upper: Axes, lower: Axes, table: pd.DataFrame, meaning: 
     for layer, ink in layers:
         # One path with gaps for all intervals: a path each would make the page heavy.
         ends = table.loc[layer, ["ci_low", "ci_high"]].assign(gap=np.nan).to_numpy().ravel()
-        upper.plot(places[layer].repeat(3), ends, color=ink, linewidth=1, alpha=0.6, rasterized=dense)
+        upper.plot(places[layer].repeat(3), ends, color=ink, linewidth=0.8, rasterized=dense)
         upper.plot(places[layer], table.loc[layer, "value"], "o", color=ink, markersize=3.7, rasterized=dense)
     upper.axhline(0, color=FAINT, linewidth=0.8, zorder=0)
     upper.set_ylabel(meaning)
