@@ -16,9 +16,11 @@ from wordfreq import top_n_list, zipf_frequency
 
 from rmnb.data import sources
 from rmnb.errors import InputError
+from rmnb.files import data_dir
 
 _CORPORA = "iclr2026/data/corpora/"
 BNC = "facct2025/data/corpora/1_1_all_alpha.txt"
+_SHIPPED_BNC = 300_000  # frequent words among which it is looked for
 BIG_TWO = {"nouns": _CORPORA + "dict_big2_nouns.csv", "expanded": _CORPORA + "dict_big2_expanded.csv"}
 MORAL_FOUNDATIONS = _CORPORA + "moral-foundations-dictionary-20.dicx"
 
@@ -47,7 +49,8 @@ def bnc_frequency() -> pd.DataFrame:
     """Word forms of the British National Corpus (Leech, Rayson and Wilson, 2001).
 
     The published file gives a lemma's total and, below it, its forms; the forms are kept, the totals are not. A form
-    that is several parts of speech ("love") is given once, with the sum.
+    that is several parts of speech ("love") is given once, with the sum. Where the file cannot be reached, the shipped
+    counts of its words stand in, folded and without those that are more than letters.
 
     Returns
     -------
@@ -55,9 +58,13 @@ def bnc_frequency() -> pd.DataFrame:
         word (str, unique, sorted), per_million (int64, occurrences in a million words).
     """
     counts: Counter[str] = Counter()
-    for head, _, form, frequency in _bnc_entries():
-        if form != "%":  # "%": the total of the forms that follow
-            counts[form if head == "@" else head] += frequency
+    try:
+        for head, _, form, frequency in _bnc_entries():
+            if form != "%":  # "%": the total of the forms that follow
+                counts[form if head == "@" else head] += frequency
+    except sources.UnreachableError:
+        forms = _shipped_bnc().query("part_of_speech == ''")
+        counts.update(dict(zip(forms["word"], forms["per_million"], strict=True)))
     return pd.DataFrame(sorted(counts.items()), columns=["word", "per_million"])
 
 
@@ -69,8 +76,26 @@ def bnc_lemmas() -> pd.DataFrame:
     DataFrame
         word (str, several rows for several parts of speech), part_of_speech (str), per_million (int64, all its forms).
     """
-    rows = [(head, part, frequency) for head, part, _, frequency in _bnc_entries() if head != "@"]
+    try:
+        rows = [(head, part, frequency) for head, part, _, frequency in _bnc_entries() if head != "@"]
+    except sources.UnreachableError:
+        return _shipped_bnc().query("part_of_speech != ''").reset_index(drop=True)
     return pd.DataFrame(rows, columns=["word", "part_of_speech", "per_million"])
+
+
+def numbered_bnc() -> pd.DataFrame:
+    """What is shipped of the list: word (place in `frequent_words`), part_of_speech (empty: a form), per_million."""
+    places = {word: place for place, word in enumerate(frequent_words(_SHIPPED_BNC))}
+    forms = bnc_frequency().assign(part_of_speech="", word=lambda table: table["word"].str.casefold())
+    table = pd.concat([bnc_lemmas(), forms.groupby(["word", "part_of_speech"], as_index=False).sum()])
+    table = table[table["word"].str.fullmatch("[a-z]+")].reset_index(drop=True)
+    return table.assign(word=table["word"].map(places)).dropna().astype({"word": int})
+
+
+def _shipped_bnc() -> pd.DataFrame:
+    table = pd.read_csv(data_dir() / "released" / "bnc.csv", keep_default_na=False)
+    words = frequent_words(_SHIPPED_BNC)
+    return table.assign(word=[words[place] for place in table["word"]])
 
 
 def _bnc_entries() -> Iterator[tuple[str, str, str, int]]:

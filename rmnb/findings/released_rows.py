@@ -193,33 +193,31 @@ def compare(one: pd.DataFrame, other: pd.DataFrame) -> list[str]:
     return [" ".join(filter(None, key)) for key in both.loc[far, list(KEY)].itertuples(index=False)]
 
 
-def files(finding: str) -> dict[str, str]:
-    """The authors' files that a finding's rows are computed from: name → git blob id."""
-    return {
-        name: pin.blob_id for name, pin in sources.pins().items() if name.startswith(_COMPUTED[finding][1] or ("/",))
-    }
+def content_ids(starts: tuple[str, ...]) -> dict[str, str]:
+    """The authors' files whose names start so: name → git blob id."""
+    return {name: pin.blob_id for name, pin in sources.pins().items() if starts and name.startswith(starts)}
 
 
 def write(directory: Path) -> None:
-    """Compute all tables and write them with their provenance; UnreachableError where a file cannot be had."""
-    tables = {finding: numbered(computed(finding)) for finding in FINDINGS}
-    for finding, table in tables.items():
-        with atomic_path(directory / f"{finding}.csv") as part:
-            table.to_csv(part, index=False)
-    items, scores = preferences.elo_items(), people.released_scores()
-    wide = pd.concat([table.add_prefix(f"{prompt} ") for prompt, table in scores.items()], axis=1)
-    with atomic_path(directory / "human_elo.csv") as part:
-        without_names(items).to_csv(part, index=False)
-    with atomic_path(directory / "thing_scores.parquet") as part:
-        wide.astype("float32").to_parquet(part, compression="zstd", index=False)
+    """Compute all that is shipped and write it with its provenance; UnreachableError where a file cannot be had."""
+    tables = {f"{finding}.csv": numbered(computed(finding)) for finding in FINDINGS}
+    tables |= {"human_elo.csv": without_names(preferences.elo_items()), "bnc.csv": lexicons.numbered_bnc()}
+    scores = [table.add_prefix(f"{prompt} ") for prompt, table in people.released_scores().items()]
+    tables["thing_scores.parquet"] = pd.concat(scores, axis=1).astype("float32")
+    needs = {f"{finding}.csv": starts for finding, (_, starts) in _COMPUTED.items()} | {"bnc.csv": (lexicons.BNC,)}
+    packages = ("rmnb", "numpy", "pandas", "scipy", "statsmodels", "wordfreq")
     record = {
         "command": "python -m rmnb.findings.released_rows",
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "versions": {name: version(name) for name in ("rmnb", "numpy", "pandas", "scipy", "statsmodels", "wordfreq")},
-        "tables": {
-            f"{finding}.csv": {"rows": len(table), "files": files(finding)} for finding, table in tables.items()
-        },
+        "versions": {name: version(name) for name in packages},
+        "tables": {name: content_ids(needs.get(name, ("facct2025/data/elo/",))) for name in tables},
     }
+    for name, table in tables.items():
+        with atomic_path(directory / name) as part:
+            if name.endswith(".csv"):
+                table.to_csv(part, index=False)
+            else:
+                table.to_parquet(part, compression="zstd", index=False)
     with atomic_path(directory / "provenance.json") as part:
         part.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
