@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike
 from rmnb import stats
 from rmnb.data import lexicons, released_files
 from rmnb.errors import InputError
-from rmnb.findings import asymmetry, reading_question, scan_tables
+from rmnb.findings import asymmetry, quoting, reading_question, scan_tables
 from rmnb.findings.results import Results, published
-from rmnb.findings.specifications import specification_curve
 from rmnb.stats.estimate import Estimate
 from rmnb.truth import planted
 
@@ -123,6 +122,33 @@ def measure_contrasts(
             test = stats.sign_flip_test([one.value for one in single])
             add(f"framing_{name}_p", test.p_value, n=len(single))
     return results.frame()
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """What sums the chapter up: contrasts over models that turn and over the others, and in how many what is clear.
+
+    Parameters
+    ----------
+    rows
+        A results table with the rows of `measure` and, if they can be had, those of the authors' data.
+
+    Returns
+    -------
+    DataFrame
+        For each contrast mean_turning and mean_not_turning of the panel, and for contrasts and framing_kendall of the
+        questions that tell models apart models_above, models_clearly_above and models_clearly_below of each source.
+    """
+    parts, alike = [], reading_question.does_not_turn(rows)
+    pair = rows.loc[rows["statistic"] == "models_not_turning", ["source", "prompt", "other"]]
+    turns = rows[rows["statistic"] == "framing_kendall"].merge(pair, on=["source", "prompt", "other"])
+    for source in ("panel", "released"):
+        of = rows[rows["source"] == source]
+        for name in CONTRASTS:
+            if source == "panel":
+                parts.append(reading_question.means_apart(of, f"framing_{name}", alike))
+            parts.append(quoting.sign_counts(of, f"framing_{name}"))
+        parts.append(quoting.sign_counts(turns[turns["source"] == source], "framing_kendall"))
+    return pd.concat(parts, ignore_index=True)
 
 
 def measure_planted(models: Sequence[str], seed: int = 0) -> pd.DataFrame:
@@ -231,58 +257,6 @@ def released_tables() -> dict[str, pd.DataFrame]:
         asked = {prompt: stats.standardise(scores[f"{prompt}_ever_one"]) for prompt in BEST_WORST}
         tables[code] = pd.DataFrame({"token": scores.index, "kind": "word_start", "word": scores.index, **asked})
     return tables
-
-
-_CORRELATIONS = {
-    "kendall": stats.kendall_tau,
-    "spearman": stats.spearman,
-    "pearson": lambda x, y: np.corrcoef(x, y)[0, 1],
-}
-
-
-def curve(tables: Mapping[str, Mapping[str, pd.DataFrame]], framings: Mapping[str, str]) -> pd.DataFrame | None:
-    """How far rankings turn, mean over models, under every combination of choices; None without both framings.
-
-    Parameters
-    ----------
-    tables
-        Protocol → model → table; the chapter's protocol first.
-
-    Returns
-    -------
-    DataFrame
-        Of `rmnb.findings.specifications.specification_curve`; without intervals for a single model.
-    """
-    pair = opposites(framings)
-    if pair is None:
-        return None
-    good, bad = pair
-
-    def turn(question: str, tokens: str, correlation: str, protocol: str) -> Estimate | None:
-        if not {question, bad} <= set(next(iter(tables[protocol].values()))):
-            return None
-        halves = [_chosen(table, tokens, [question, bad]).to_numpy().T for table in tables[protocol].values()]
-        values = [float(_CORRELATIONS[correlation](*half)) for half in halves]
-        if len(values) > 1:
-            return stats.mean_over_models(values)
-        return Estimate(values[0], np.nan, np.nan, np.nan, np.nan, 1, 1)
-
-    others = [prompt for prompt, framing in framings.items() if framing == "positive" and prompt != good]
-    choices = {
-        "question": [good, *others],
-        "tokens": ["all", "beginnings of words", "words with a valence", "words, spellings averaged"],
-        "correlation": list(_CORRELATIONS),
-        "protocol": list(tables),
-    }
-    return specification_curve(choices, turn)
-
-
-def _chosen(table: pd.DataFrame, tokens: str, prompts: list[str]) -> pd.DataFrame:
-    if tokens == "words, spellings averaged":
-        return table[table["kind"].isin(["word_start", "word_continuation"])].groupby("word")[prompts].mean()
-    if tokens == "beginnings of words":
-        return table.loc[table["kind"] == "word_start", prompts]
-    return table.loc[table["word"].isin(scan_tables.afinn()["word"]), prompts] if tokens != "all" else table[prompts]
 
 
 def _share_of_valence(first: np.ndarray, second: np.ndarray) -> float:

@@ -6,7 +6,7 @@ import pytest
 
 from rmnb import stats
 from rmnb.data import released_files
-from rmnb.findings import asymmetry, framing, scan_tables
+from rmnb.findings import asymmetry, framing, framing_curve, scan_tables
 from rmnb.findings.results import COLUMNS
 from rmnb.truth import planted
 
@@ -54,7 +54,7 @@ def test_a_panel_and_one_of_its_models_come_through_the_same_door(tables):
 def test_questions_of_one_framing_have_no_contrasts(tables):
     found = framing.measure(tables, {"best": "positive", "worst": "positive"})
     assert set(found["statistic"]) == {"framing_kendall", "framing_spearman"}
-    assert framing.curve({"exact": tables}, {"best": "positive"}) is None
+    assert framing_curve.curves({"exact": tables}, {"best": "positive"}, list(tables)) == {}
 
 
 def test_released_scores_come_through_the_same_door(mirror):
@@ -99,10 +99,13 @@ def test_the_axes_separate_valence_from_what_is_good_for_both():
 
 
 def test_every_choice_of_the_curve_is_a_correlation_of_the_two_questions(tables):
-    found = framing.curve({"exact": tables, "published": tables}, ASKS)
+    found = framing_curve.curves({"exact": tables, "published": tables}, ASKS, ["a", "b"])["best and worst"]
     assert isinstance(found, pd.DataFrame) and len(found) == 2 * 4 * 3
     plain = found.query("tokens == 'all' and correlation == 'pearson' and protocol == 'exact'")["value"].item()
-    assert plain == pytest.approx(np.mean([np.corrcoef(t["best"], t["worst"])[0, 1] for t in tables.values()]))
+    assert plain == pytest.approx(np.mean([np.corrcoef(tables[m]["best"], tables[m]["worst"])[0, 1] for m in "ab"]))
+    assert "protocol" not in framing_curve.curve({"exact": tables}, PAIR)
+    rows = framing_curve.measure({"best and worst": found}, "models that turn", "mine")
+    assert set(rows["other"]) == {"best and worst, models that turn"} and set(rows["n"]) == {len(found)}
 
 
 def test_published_contrasts_follow_from_the_printed_slopes():
