@@ -105,13 +105,17 @@ def faint(page) -> list[str]:
 def widest(page) -> list[str]:
     """The elements that reach beyond a screen wider than which the page is, and are in no container that scrolls."""
     return page.evaluate(
-        """() => document.documentElement.scrollWidth <= innerWidth ? [] :
-            [...document.body.querySelectorAll("*")].filter(element => {
-            if (element.getBoundingClientRect().right <= innerWidth + 1) return false;
-            for (let up = element.parentElement; up; up = up.parentElement)
-                if (up !== document.body && getComputedStyle(up).overflowX !== "visible") return false;
-            return true;
-        }).slice(0, 5).map(element => element.outerHTML.slice(0, 150))"""
+        """() => {
+            if (document.documentElement.scrollWidth <= innerWidth) return [];
+            const found = [...document.body.querySelectorAll("*")].filter(element => {
+                if (element.getBoundingClientRect().right <= innerWidth + 1) return false;
+                for (let up = element.parentElement; up; up = up.parentElement)
+                    if (up !== document.body && getComputedStyle(up).overflowX !== "visible") return false;
+                return true;
+            });
+            const width = `${document.documentElement.scrollWidth} px`;
+            return [width, ...found.slice(0, 5).map(one => one.outerHTML.slice(0, 150))];
+        }"""
     )
 
 

@@ -1,6 +1,6 @@
 """The figures of the chapters: each function draws on a matplotlib axes that it is given, and returns it."""
 
-from rmnb.book.figures.rankings import by_kind, heat_map, joint_density, model_map, violins
+from rmnb.book.figures.rankings import by_kind, heat_map, joint_density, violins
 from rmnb.book.figures.results import courses, estimates, specification_curve
 from rmnb.book.figures.style import (
     FAINT,
@@ -31,7 +31,6 @@ __all__ = [
     "key_of_looks",
     "looks",
     "markers",
-    "model_map",
     "specification_curve",
     "two_columns",
     "use_style",

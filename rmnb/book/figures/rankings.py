@@ -7,8 +7,6 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
-from matplotlib.patches import Ellipse
-from matplotlib.transforms import Bbox
 from numpy.typing import ArrayLike
 
 from rmnb import stats
@@ -133,55 +131,3 @@ def joint_density(axes: Axes, x: ArrayLike, y: ArrayLike, names: tuple[str, str]
     axes.set_aspect("equal")
     axes.figure.colorbar(hexagons, ax=axes, shrink=0.8, label="words in a hexagon")
     return axes
-
-
-def model_map(
-    axes: Axes, points: ArrayLike, clouds: ArrayLike, names: Sequence[str], colour: Mapping[str, str]
-) -> Axes:
-    """Models on a map, each with the ellipse that holds 95 % of its bootstrap points if they are normal.
-
-    Parameters
-    ----------
-    points
-        (models, 2).
-    clouds
-        (draws, models, 2), aligned with `points`.
-    """
-    points, clouds = np.asarray(points, dtype=float), np.asarray(clouds, dtype=float)
-    for place, (name, point) in enumerate(zip(names, points, strict=True)):
-        variances, directions = np.linalg.eigh(np.cov(clouds[:, place].T))
-        width, height = 2 * np.sqrt(5.991 * np.maximum(variances[::-1], 0))  # 95 % quantile of chi-squared, df 2
-        angle = np.degrees(np.arctan2(*directions[::-1, 1]))
-        axes.add_patch(Ellipse(point, width, height, angle=angle, facecolor=colour[name], alpha=0.35, linewidth=0))
-        axes.plot(*point, "o", color=colour[name], markersize=6)
-    axes.set_aspect("equal", adjustable="datalim")
-    axes.margins(0.15)
-    axes.set_xlabel("distance: 1 − tau")
-    _label(axes, points, names)
-    return axes
-
-
-def _label(axes: Axes, points: np.ndarray, names: Sequence[str]) -> None:
-    """Each point's name beside it, where it meets the fewest points and names and stays within the axes."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    figure.draw_without_rendering()  # only then is it known where everything stands
-    sides = (7, 0, "left", "center"), (-7, 0, "right", "center"), (0, 6, "center", "bottom"), (0, -6, "center", "top")
-    frame = axes.get_window_extent()
-    taken = [Bbox.from_extents(*(at - 4), *(at + 4)) for at in axes.transData.transform(points)]
-
-    def cost(label) -> int:
-        box = label.get_window_extent()
-        outside = not (frame.contains(*box.min) and frame.contains(*box.max))
-        return box.count_overlaps(taken) + len(points) * outside
-
-    for name, point in zip(names, points, strict=True):
-        labels = [
-            axes.annotate(plain_text(name), point, (x, y), textcoords="offset points", size=9, ha=across, va=up)
-            for x, y, across, up in sides
-        ]
-        best = min(labels, key=cost)
-        taken.append(best.get_window_extent())
-        for label in labels:
-            if label is not best:
-                label.remove()
