@@ -1,0 +1,100 @@
+"""A callback in a real training by TRL: what it logs is right, and the training is the same as without it."""
+
+import math
+
+import pytest
+import torch
+from checkpoints import DECODERS, SHAPE, randomise, tokenizer
+from datasets import Dataset
+from peft import LoraConfig
+from transformers import AutoModelForSequenceClassification, TrainerCallback
+from trl.trainer.reward_config import RewardConfig
+from trl.trainer.reward_trainer import RewardTrainer
+
+import rmnb
+from rmnb.errors import InputError
+from rmnb.training import WatchValues
+from rmnb.training.watch_values import measure_values
+
+STEPS = 4
+
+
+def trainer_in(directory, architecture="llama", adapted=False) -> RewardTrainer:
+    words = tokenizer()
+    kind, special = DECODERS[architecture]
+    torch.manual_seed(0)
+    model = AutoModelForSequenceClassification.from_config(kind(**SHAPE, **special, vocab_size=len(words)))
+    randomise(model)
+    asked = [{"role": "user", "content": "What is good?"}]
+    sides = {"chosen": "love", "rejected": "war"}
+    pairs = {"prompt": [asked] * 8} | {
+        side: [[{"role": "assistant", "content": answer}]] * 8 for side, answer in sides.items()
+    }
+    given = dict(max_steps=STEPS, logging_steps=STEPS, learning_rate=0.01, save_strategy="no", bf16=False)
+    given |= dict(use_cpu=True, report_to=[], gradient_checkpointing=False)
+    return RewardTrainer(
+        model=model,
+        args=RewardConfig(
+            output_dir=str(directory), gradient_checkpointing=False, **{**given, "report_to": [], **options}
+        ),
+        train_dataset=Dataset.from_dict(pairs),
+        processing_class=words,
+        peft_config=LoraConfig(task_type="SEQ_CLS", r=2, target_modules=["q_proj"]) if adapted else None,
+    )
+
+
+@pytest.mark.parametrize("adapted", (False, True))
+@pytest.mark.parametrize("architecture", ("llama", "gemma3"))
+def test_what_is_logged_is_what_the_saved_model_values(architecture, adapted, tmp_path):
+    trainer = trainer_in(tmp_path / "work", architecture, adapted)
+    watch = WatchValues(every=2).attach(trainer)
+    trainer.train()
+    if adapted:
+        trainer.model = trainer.model.merge_and_unload()
+    trainer.model.save_pretrained(tmp_path / "model")
+    trainer.processing_class.save_pretrained(tmp_path / "model")
+    saved = measure_values(rmnb.load_reward_model(tmp_path / "model", device="cpu"))
+    assert [entry["step"] for entry in watch.history] == [0, 2, 4]
+    logged = [entry for entry in trainer.state.log_history if "values/valence" in entry]
+    assert [entry["step"] for entry in logged] == [2, 4]
+    assert {name: logged[-1][name] for name in saved} == pytest.approx(saved, abs=1e-3)
+    assert all(math.isfinite(entry["loss"]) for entry in logged)
+
+
+def test_the_training_is_the_same_as_without(tmp_path):
+    weights = []
+    for watched in (False, True):
+        trainer = trainer_in(tmp_path / str(watched))
+        if watched:
+            WatchValues(every=1).attach(trainer)
+        trainer.train()
+        weights.append({name: each.clone() for name, each in trainer.model.state_dict().items()})
+        assert trainer.model.config._attn_implementation != "rmnb_shared_prefix"
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_what_writes_the_trainers_records_gets_the_numbers(tmp_path):
+    """TensorBoard's and W&B's callbacks are such writers: they are there before anything is attached."""
+    written = []
+
+    class Writer(TrainerCallback):
+        def on_log(self, args, state, control, logs=None, **_):
+            written.append(dict(logs))
+
+    trainer = trainer_in(tmp_path)
+    trainer.add_callback(Writer)
+    WatchValues(every=2).attach(trainer)
+    trainer.train()
+    assert ["values/valence" in logs for logs in written if "loss" in logs] == [True, True]
+
+
+def test_it_keeps_to_its_share_and_says_what_it_cannot_read(tmp_path):
+    trainer = trainer_in(tmp_path)
+    watch = WatchValues(share=0.0001).attach(trainer)
+    trainer.train()
+    assert [entry["step"] for entry in watch.history] == [0, STEPS]
+    with pytest.raises(InputError, match="share"):
+        WatchValues(share=2)
+    trainer.processing_class.chat_template = None
+    with pytest.raises(InputError, match="chat template"):
+        WatchValues().attach(trainer)
