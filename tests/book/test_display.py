@@ -16,8 +16,10 @@ from matplotlib import cbook
 from matplotlib.figure import Figure
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
+from rmnb import book
 from rmnb.book import display
 from rmnb.data import lexicons
+from rmnb.findings import quoting, results
 from rmnb.visible import visible
 
 matplotlib.use("Agg")
@@ -174,3 +176,12 @@ def test_figures_lack_no_glyph():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure.canvas.draw()
+
+
+def test_quoted_numbers_name_their_row_and_sentences_are_text():
+    row = dict.fromkeys(results.KEY, "") | {"finding": "agreement", "other": 'a"b', "value": -0.25, "n": 3}
+    sentence = f"<b>It is {quoting.quote(row, '{:+.2f}')}."
+    number = '<data class="quoted" value="agreement||||a&quot;b||||value|{:+.2f}">'
+    for shown in (book.say([sentence, ""]).data, book.in_short([sentence]).data):
+        assert number in shown and html.unescape(re.sub("<[^>]*>", "", shown)).endswith("<b>It is −0.25.")
+    assert book.say(["One.", "Two."]).data == '<p class="said">One&#46;</p><p class="said">Two&#46;</p>'
