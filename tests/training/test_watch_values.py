@@ -34,9 +34,7 @@ def trainer_in(directory, architecture="llama", adapted=False) -> RewardTrainer:
     given |= dict(use_cpu=True, report_to=[], gradient_checkpointing=False)
     return RewardTrainer(
         model=model,
-        args=RewardConfig(
-            output_dir=str(directory), gradient_checkpointing=False, **{**given, "report_to": [], **options}
-        ),
+        args=RewardConfig(output_dir=str(directory), **given),
         train_dataset=Dataset.from_dict(pairs),
         processing_class=words,
         peft_config=LoraConfig(task_type="SEQ_CLS", r=2, target_modules=["q_proj"]) if adapted else None,
