@@ -99,3 +99,64 @@ def _question(rows: pd.DataFrame) -> str:
         f"{verdict} teach it: {quote(turning, '{:.0f}')} of {quote(turning, '{:.0f}', 'n')} runs rank words alike as "
         "the greatest and as the worst."
     )
+
+
+def ends(rows: pd.DataFrame) -> list[str]:
+    """After which recipes the two bases lie farthest apart and nearest, and how far seeds carry them."""
+    gaps = sorted(records(rows, "base_gap_end", source="panel"), key=lambda row: abs(row["value"]))
+    if not gaps:
+        return []
+    told = [f"{with_interval(row, _PERCENT)} after {row['other']}" for row in (gaps[-1], gaps[0])]
+    clear = [row["other"] for row in gaps[::-1] if side(row)]
+    named = f"clear of zero after {', '.join(clear)}" if clear else "clear of zero after none of the recipes"
+    return [f"{gaps[0]['model']} lies between {told[0]} and {told[1]}, and is {named}."]
+
+
+def valence(rows: pd.DataFrame) -> list[str]:
+    """Which runs end with the steepest and with the least slope over valence."""
+    slopes = sorted(records(rows, "slope_valence_standardised", source="panel"), key=lambda row: row["value"])
+    if not slopes:
+        return []
+    steep, flat = (f"{row['model']} ends at {with_interval(row)}" for row in (slopes[-1], slopes[0]))
+    return [f"{steep}, which is the steepest slope; {flat}."]
+
+
+def first_rankings(rows: pd.DataFrame) -> list[str]:
+    """In which runs least and most of the last ranking is there at step 0, with either beginning."""
+    said = []
+    for head in ("random", "probe"):
+        runs = [row for row in records(rows, "spearman_first", source="panel", other=head) if row["model"]]
+        if runs:
+            runs.sort(key=lambda row: row["value"])
+            low, high = (f"{quote(row)} ({row['model']})" for row in (runs[0], runs[-1]))
+            begun = "at random" if head == "random" else "as a probe"
+            said.append(f"Where the head begins {begun}, ρ at step 0 runs from {low} to {high}.")
+    return said
+
+
+def courses(rows: pd.DataFrame) -> list[str]:
+    """Gemma less Llama at the first and the last checkpoint of each of the authors' data sets."""
+    last = {row["other"]: row for row in records(rows, "base_gap_end", source="released")}
+    first = records(rows, "base_gap_first", source="released")
+    first.sort(key=lambda row: int("".join(filter(str.isdigit, row["other"])) or 0))
+    told = [
+        f"{quote(row, _PERCENT)} to {quote(last[row['other']], _PERCENT)} on {row['other']}"
+        for row in first
+        if row["other"] in last
+    ]
+    return (
+        [f"From the first checkpoint to the last, Gemma less Llama goes from {', from '.join(told)}."] if told else []
+    )
+
+
+def questions(rows: pd.DataFrame) -> list[str]:
+    """Which runs on harmlessness prefer the answer to the question asked, and how they rank single words."""
+    said = []
+    for right in records(rows, "held_out_accuracy", source="panel", other="hh-rlhf-mismatched"):
+        rho = find(rows, "framing_spearman", source="panel", model=right["model"], prompt="greatest", other="worst")
+        if rho and right["ci_low"] > 0.5:
+            said.append(
+                f"{right['model']} prefers the answer to the question that was asked in {with_interval(right)} of the "
+                f"mismatched pairs, and ranks single words with ρ {quote(rho)} under opposite questions."
+            )
+    return said
