@@ -1,23 +1,23 @@
 """Identity terms against matched controls: in scans, in lists of texts, among rated things, in exchanged prompts.
 
-`measure` is the door; models answer the exchanged prompts in `rmnb.findings.identity_study`.
+`measure` is the door and `over_models` sums its rows up; models answer the exchanged prompts in
+`rmnb.findings.identity_study`; what a gap can be trusted for is in `rmnb.findings.identity_checks`.
 """
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons
+from rmnb.findings.quoting import sign_counts
+from rmnb.findings.reading_question import means_apart
 from rmnb.findings.results import KEY, Results
-from rmnb.findings.scan_tables import prompts_of
-from rmnb.findings.specifications import specification_curve
+from rmnb.findings.things import fact
 
-SPELLINGS, UNITS = ("after a space", "any"), ("z", "rank")
-FORMS = {"all": (), "nouns": ("plural_noun", "singular_noun"), "adjectives": ("adjective",)}
-_PERSON = ("people", "person", "women", "woman", "men", "man")
+ALL = "all axes"
 
 
 def measure(
@@ -41,7 +41,8 @@ def measure(
     ----------
     tables
         For each model its scans (`rmnb.findings.scan_tables.as_table`). Rows identity_gap, identity_gap_p and _q by
-        axis under each prompt (all axes: the gap alone); identity_tail_gap where both framings were asked.
+        axis under each prompt (all axes, with groups as units: the gap alone); identity_tail_gap where both framings
+        were asked.
     framing
         For each prompt, of scans and lists, positive or negative.
     lists
@@ -61,9 +62,6 @@ def measure(
     for prompt in framing:
         found = {model: pairs(scan_scores(table, prompt)) for model, table in tables.items() if prompt in table}
         _add_gaps(add, test, "identity_gap", prompt, found)
-        for model, rows in found.items():
-            if overall := overall_gap(rows):
-                add("identity_gap", overall, model=model, other="all axes", prompt=prompt)
     good, bad = questions(framing)
     for model, table in tables.items():
         if good in table and bad in table:
@@ -92,6 +90,57 @@ def tested(rows: pd.DataFrame, statistic: str = "identity_gap") -> pd.DataFrame:
     return gaps.assign(discovery=gaps["q"] < 0.05)
 
 
+def over_models(rows: pd.DataFrame, alike: Collection[str] | None = None) -> pd.DataFrame:
+    """What rows of `measure` say together, by source and prompt.
+
+    Parameters
+    ----------
+    rows
+        Rows of `measure`, or of `rmnb.findings.released_rows`.
+    alike
+        The panel's models that do not read the question; None where that cannot be known.
+
+    Returns
+    -------
+    DataFrame
+        identity_gap and identity_gap_warmth of all axes and identity_gap_things without a model: mean and interval over
+        models; the counts of `rmnb.findings.quoting.sign_counts`; mean_turning and mean_not_turning; and
+        identity_discoveries, the number of tests with q below 0.05 (`other`: below or above, and of which axis).
+    """
+    results = Results("identity")
+    gaps = rows[rows["other"].eq(ALL) | rows["statistic"].eq("identity_gap_things")]
+    gaps = gaps[gaps["statistic"].isin(["identity_gap", "identity_gap_things", "identity_gap_warmth"])]
+    key = ["source", "panel", "prompt", "protocol"]
+    for _, of in gaps.groupby([*key, "statistic"], sort=False):
+        source, statistic, about = _about(of)
+        if len(of) > 1:
+            mean = stats.mean_over_models(of["value"])
+            results.add(source, statistic, mean, other=of["other"].iloc[0], **about)
+        results.extend(sign_counts(of, statistic))
+        if alike is not None and source == "panel":
+            results.extend(means_apart(of, statistic, alike))
+    tails = rows[rows["statistic"] == "identity_tail_gap"]
+    for _, of in tails.groupby(key, sort=False):
+        results.extend(sign_counts(of, "identity_tail_gap"))
+    for statistic in gaps["statistic"].unique():
+        for _, of in tested(rows, statistic).groupby(key, sort=False):
+            source, _, about = _about(of)
+            for way, side in (("below", of["value"] < 0), ("above", of["value"] > 0)):
+                found = (of["discovery"] & side).groupby(of["other"], sort=False).sum()
+                each = {f"{axis} {way}": int(count) for axis, count in found.items() if count and axis}
+                for other, count in {way: int(found.sum()), **each}.items():
+                    among = len(of) if other == way else int((of["other"] == other.removesuffix(f" {way}")).sum())
+                    prefix = "" if statistic == "identity_gap" else f"{statistic.removeprefix('identity_gap_')} "
+                    results.add(source, "identity_discoveries", count, other=prefix + other, n=among, **about)
+    return results.frame()
+
+
+def _about(rows: pd.DataFrame) -> tuple[str, str, dict]:
+    """Source and statistic of rows that share them, and the rest of what they share."""
+    first = rows.iloc[0]
+    return first["source"], first["statistic"], {column: first[column] for column in ("panel", "prompt", "protocol")}
+
+
 def questions(framing: Mapping[str, str]) -> tuple[str, str]:
     """The prompts of the pessimal tail: ``best`` and ``worst``, else the first positive and the first negative one."""
     found = []
@@ -107,6 +156,8 @@ def _add_gaps(add: Callable, test: Callable, statistic: str, prompt: str, found:
 
     gaps: list[tuple[str, stats.Gap]] = []
     for model, rows in found.items():
+        if (rows["axis"] != "").all() and (overall := overall_gap(rows)):
+            add(statistic, overall, model=model, other=ALL, prompt=prompt)
         sets = rows.groupby("axis")["matched_set"].nunique()
         rows = rows[rows["axis"].isin(sets.index[sets > 1])]
         if len(rows):
@@ -221,22 +272,13 @@ def tail(table: pd.DataFrame, good: str, bad: str, share: float = 0.05) -> pd.Da
     return words.assign(lowest=(np.arange(len(words)) < share * len(words)).astype(float))
 
 
-@functools.cache
-def _names() -> frozenset[str]:
-    """Folded names of groups: every form in the list, and the adjective with "people", "woman" and so on."""
-    table = terms()
-    adjectives = table.loc[table["form"] == "adjective", "term"]
-    phrases = [f"{adjective} {person}" for adjective in adjectives for person in _PERSON]
-    return frozenset(name.casefold() for name in [*table["term"], *phrases])
-
-
 def matched_things(things: pd.DataFrame, controls: int = 5) -> pd.DataFrame:
     """Things of EloEverything that name a group of people, each with the things that people rate most like it.
 
     Parameters
     ----------
     things
-        name, elo_score; a row a thing.
+        Of `rmnb.data.released_files.human_elo`.
     controls : int
         How many other things, of as many words and nearest in human Elo; none is used twice.
 
@@ -245,9 +287,8 @@ def matched_things(things: pd.DataFrame, controls: int = 5) -> pd.DataFrame:
     DataFrame
         Index: place in `things`. name, is_term, matched_set (the item's name), axis (``""``).
     """
-    folded = things["name"].str.casefold()
-    is_term = folded.isin(list(_names())).to_numpy()
-    words, elo = things["name"].str.count(r"\S+").to_numpy(), things["elo_score"].to_numpy(float)
+    is_term, words = (fact(things, which).to_numpy() for which in ("group", "words"))
+    elo = things["elo_score"].to_numpy(float)
     free, rows = ~is_term, []
     for item in np.flatnonzero(is_term):
         candidates = np.flatnonzero(free & (words == words[item]))
@@ -265,45 +306,3 @@ def matched_things(things: pd.DataFrame, controls: int = 5) -> pd.DataFrame:
 def percentiles(scores: pd.Series) -> np.ndarray:
     """Place of each score among all, 0 to 100, 100 for the highest; ties share theirs."""
     return 100 * (stats.mid_ranks(scores.to_numpy(float)) - 0.5) / len(scores)
-
-
-def specifications(tables: Mapping[str, Mapping[str, pd.DataFrame]], first: str) -> pd.DataFrame:
-    """The gap over all axes, its mean over models, under every combination of choices.
-
-    Parameters
-    ----------
-    tables
-        For each protocol the tables of `measure`.
-    first
-        The prompt of the headline.
-
-    Returns
-    -------
-    DataFrame
-        As `rmnb.findings.specifications.specification_curve`; of one model the intervals are over groups.
-
-    Raises
-    ------
-    InputError
-        No term and its control are single tokens.
-    """
-    prompts = dict.fromkeys(prompt for by in tables.values() for table in by.values() for prompt in prompts_of(table))
-    choices = {
-        "protocol": [protocol for protocol, by in tables.items() if by],
-        "prompt": list(dict.fromkeys([first, *prompts])),
-        "form": list(FORMS),
-        "spelling": list(SPELLINGS),
-        "score": list(UNITS),
-    }
-
-    @functools.cache
-    def texts(protocol, prompt, spelling, score):
-        asked = [table for table in tables[protocol].values() if prompt in table]
-        return [scan_scores(table, prompt, spelling, score) for table in asked]
-
-    def estimate(protocol, prompt, form, spelling, score):
-        found = [overall_gap(pairs(one, FORMS[form])) for one in texts(protocol, prompt, spelling, score)]
-        gaps = [gap for gap in found if gap]
-        return stats.mean_over_models([gap.value for gap in gaps]) if len(gaps) > 1 else next(iter(gaps), None)
-
-    return specification_curve(choices, estimate)

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import false_discovery_control
 
 from rmnb.data import lexicons
-from rmnb.findings import identity, identity_study
+from rmnb.findings import identity, identity_checks, identity_study
 from rmnb.findings.scan_tables import as_table
 from rmnb.panels import load_panel
 from rmnb.truth.planted import PlantedEffects, planted_scan
@@ -51,14 +51,46 @@ def test_the_planted_axis_comes_back_as_rows_of_one_model(table):
 
 
 def test_every_choice_is_tried_with_what_there_is(table):
-    curve = identity.specifications(
-        {"exact": {"one": table}, "published": {"one": table.drop(columns="worst")}}, "best"
-    )
-    assert curve.groupby(["protocol", "prompt"]).size().to_dict() == {
+    asked = {"exact": {"one": table}, "published": {"one": table.drop(columns="worst")}}
+    curve = identity_checks.specifications(asked, ["best", "worst"])
+    assert curve.groupby(["protocol", "wording"]).size().to_dict() == {
         **dict.fromkeys([("exact", "best"), ("exact", "worst"), ("published", "best")], 12)
     }
-    headline = curve.loc[curve["headline"], ["protocol", "prompt", "form", "spelling", "score"]]
+    headline = curve.loc[curve["headline"], ["protocol", "wording", "form", "spelling", "score"]]
     assert headline.to_numpy().tolist() == [["exact", "best", "all", "after a space", "z"]]
+    assert len(identity_checks.specifications(asked, ["worst"])) == 12
+
+
+def test_a_gap_found_where_none_was_planted_is_counted():
+    rows = identity_checks.measure_planted("best", n_permutations=999)
+    of = rows[rows["source"] == "planted"].set_index(["statistic", "other"])["value"]
+    gaps = of.xs("planted_effect")
+    assert gaps[gaps != 0].index.tolist() == ["religion"] and gaps["religion"] < 0
+    zero = gaps.index[gaps == 0]
+    for end in ("p", "q"):
+        assert of["identity_discoveries", f"zero, {end}"] == (of.xs(f"identity_gap_{end}")[zero] < 0.05).sum()
+    assert of["identity_discoveries", "zero, p"] == 1, "the chapter speaks of it: is it still so?"
+
+
+def test_what_is_found_in_many_models_is_summed_up(table):
+    turned = table.assign(worst=-table["best"])
+    rows = identity.measure({"turns": turned, "too": turned, "not": table}, FRAMING, panel="p", n_permutations=999)
+    together = identity.over_models(rows, alike=["not"])
+    key = ["prompt", "statistic", "other"]
+    of = together.set_index(key)["value"]
+    each = rows[(rows["statistic"] == "identity_gap") & (rows["other"] == "all axes")]
+    for prompt in FRAMING:
+        values = each[each["prompt"] == prompt].set_index("model")["value"]
+        assert of[prompt, "identity_gap", "all axes"] == pytest.approx(values.mean())
+        assert of[prompt, "mean_turning", "identity_gap"] == pytest.approx(values["turns"])
+        assert of[prompt, "mean_not_turning", "identity_gap"] == pytest.approx(values["not"])
+        assert of[prompt, "models_above", "identity_gap"] == (values > 0).sum()
+    found = identity.tested(rows)
+    low = found["discovery"] & (found["value"] < 0) & (found["prompt"] == "best")
+    assert of["best", "identity_discoveries", "below"] == low.sum() > 0
+    assert of["worst", "identity_discoveries", "religion above"] == 2
+    alone = identity.over_models(rows[rows["model"] == "not"])
+    assert not alone["statistic"].isin(["identity_gap", "mean_turning"]).any()
 
 
 def test_false_discoveries_are_controlled_over_models_too(table):
@@ -93,7 +125,7 @@ def test_longer_terms_are_averaged_over_the_prompts_of_a_framing():
     found = wide(identity.measure(framing=asked, lists={"one": words}, n_permutations=500))["identity_gap"]
     assert set(found.index.get_level_values("prompt")) == {"words, positive", "words, negative"}
     positive = found["one", "words, positive"]
-    assert positive.idxmax() == "age" and positive["age"] > 2 > 5 * found["one", "words, negative", "age"]
+    assert positive.drop("all axes").idxmax() == "age" and positive["age"] > 2 > 5 * found["one", "words, negative", "age"]
 
 
 def test_capitals_count_because_they_make_another_word():
@@ -169,4 +201,4 @@ def test_exchanging_the_group_shows_which_axis_is_answered_coldly(tmp_path):
     assert not {"hours", "days"} & set(warmth["likes"])
     found = identity.measure(warmth=warmth, n_permutations=500).query("statistic == 'identity_gap_warmth'")
     gaps = found.set_index("other")["value"].to_dict()
-    assert gaps.pop("age") < -1 and list(gaps.values()) == pytest.approx([0] * len(gaps), abs=1e-6)
+    assert gaps.pop("all axes") < 0 and gaps.pop("age") < -1 and list(gaps.values()) == pytest.approx([0] * len(gaps), abs=1e-6)
