@@ -48,16 +48,16 @@ def notice(text: str) -> str:
 
 def in_short(sentences: Iterable[str]) -> "display.HTML":
     """The box that opens a chapter: a line a sentence, as `rmnb.findings.in_short` writes them."""
-    lines = "".join(f"<li>{_quoted(sentence)}</li>" for sentence in sentences)
+    lines = "".join(f"<li>{quoted_html(sentence)}</li>" for sentence in sentences)
     return show(f'<div class="admonition in-short"><p class="admonition-title">In short</p><ul>{lines}</ul></div>')
 
 
 def say(sentences: Iterable[str]) -> "display.HTML":
     """Sentences with quoted numbers as paragraphs, one each; empty ones are left out."""
-    return show(*(f'<p class="said">{_quoted(sentence)}</p>' for sentence in sentences if sentence))
+    return show(*(f'<p class="said">{quoted_html(sentence)}</p>' for sentence in sentences if sentence))
 
 
-def _quoted(sentence: str) -> str:
+def quoted_html(sentence: str) -> str:
     """Each quoted number a ``data`` element with the key of its row, so that the page can be held against the table."""
 
     def number(text: str, key: str) -> str:

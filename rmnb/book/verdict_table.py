@@ -1,6 +1,7 @@
 """The verdicts as pages show them: a table with numbers and reasons, and a short one in Markdown for the first page."""
 
 import html
+from typing import Any
 
 import pandas as pd
 
@@ -26,53 +27,52 @@ def verdicts_html(table: pd.DataFrame) -> str:
     heads = "".join(f'<th scope="col">{inline(head)}</th>' for head in ("Claim", "As published", *_HEADS.values()))
     bodies = []
     for paper, of in table.groupby("paper", sort=False):
-        bodies.append(f'<tbody><tr class="paper"><th colspan="4" scope="rowgroup">{inline(str(paper))}</th></tr></tbody>')
-        for line in of.to_dict("records"):
-            cells = "".join(
-                f"<td>{badge(line[f'verdict_{source}'])}{_counts(line, source)}</td>" for source in _HEADS
-            )
+        bodies.append(
+            f'<tbody><tr class="paper"><th colspan="4" scope="rowgroup">{inline(str(paper))}</th></tr></tbody>'
+        )
+        lines: list[Any] = of.to_dict("records")
+        for line in lines:
+            cells = "".join(f"<td>{badge(line[f'verdict_{source}'])}{_counts(line, source)}</td>" for source in _HEADS)
             link = f'<a href="{html.escape(line["chapter"])}.html">{inline(line["claim"])}</a>'
             why = "".join(
                 f"<p><b>{inline(head)}.</b> {quoted_html(line[f'why_{source}'])}</p>" for source, head in _HEADS.items()
             )
             published = quoted_html(line["published"]) or "no number"
-            bodies.append(
-                f'<tbody id="{html.escape(line["key"])}"><tr><th scope="row">{link}</th><td>{published}</td>{cells}</tr>'
-                f'<tr class="why"><td colspan="4">{why}</td></tr></tbody>'
-            )
+            row = f'<tr><th scope="row">{link}</th><td>{published}</td>{cells}</tr>'
+            below = f'<tr class="why"><td colspan="4">{why}</td></tr>'
+            bodies.append(f'<tbody id="{html.escape(line["key"])}">{row}{below}</tbody>')
     table_html = f'<table class="verdicts"><thead><tr>{heads}</tr></thead>{"".join(bodies)}</table>'
     return f'<div class="table-scroll" tabindex="0">{table_html}</div>'
 
 
-def _counts(line: dict, source: str) -> str:
-    """How many models and how many specifications are on the claimed side."""
-    known = {name: line.get(f"{name}_{source}") for name in ("agreeing", "n", "specifications", "same_sign", "clear")}
-    said = []
-    if pd.notna(known["agreeing"]) and known["n"] > 1:
-        said.append(f"{known['agreeing']:.0f} of {known['n']:.0f} {line[f'unit_{source}']}")
-    if pd.notna(known["specifications"]):
-        said.append(
-            f"{known['same_sign']:.0f} of {known['specifications']:.0f} specifications, {known['clear']:.0f} clear"
-        )
-    return "".join(f'<span class="count">{inline(text)}</span>' for text in said)
+def _counts(line: dict[str, Any], source: str) -> str:
+    """The number, and how many models and how many specifications are on the claimed side."""
+    said = [quoted_html(line[f"number_{source}"])]
+    if pd.notna(line.get(f"agreeing_{source}")) and line[f"n_{source}"] > 1:
+        said.append(f"{line[f'agreeing_{source}']:.0f} of {line[f'n_{source}']:.0f} {line[f'unit_{source}']}")
+    if pd.notna(line.get(f"specifications_{source}")):
+        same, clear, of = (line[f"{name}_{source}"] for name in ("same_sign", "clear", "specifications"))
+        said.append(f"{same:.0f} of {of:.0f} specifications, {clear:.0f} clear")
+    return "".join(f'<span class="count">{text}</span>' for text in said if text)
 
 
 def short_markdown(table: pd.DataFrame, directory: str = "_executed") -> str:
-    """Claims and verdicts alone, each claim a link to its chapter in `directory`, as a table of MyST Markdown."""
-    lines = ["| | in the authors' data | in this panel | |", "|---|---|---|---|"]
-    for line in table.to_dict("records"):
+    """Claims, verdicts and one number each as a table of MyST Markdown, each claim a link to its chapter.
+
+    Parameters
+    ----------
+    table
+        As `rmnb.findings.verdicts.table` gives it, or as its file holds it. The number is the panel's, with its
+        interval; of claims that are out of its reach that of the authors' data.
+    """
+    lines = ["| Claim | Authors' data | This panel | Number |", "|---|---|---|---|"]
+    for line in table.fillna("").to_dict("records"):
+        number = line["number_panel"] or line["number_released"]
+        of = "" if line["number_panel"] or not number else " (authors)"
         cells = [
-            f"[{plain(line['claim'])}]({directory}/{line['chapter']})",
+            f"[{line['claim']}]({directory}/{line['chapter']})",
             *(badge(line[f"verdict_{source}"]) for source in _HEADS),
-            _number(line),
+            inline(plain(number) + of),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
-
-
-def _number(line: dict) -> str:
-    """The panel's number with its interval, else that of the authors' data."""
-    for source in ("panel", "released"):
-        if plain(line.get(f"number_{source}") or ""):
-            return inline(plain(line[f"number_{source}"]))
-    return ""

@@ -116,6 +116,11 @@ class Judgement:
     support: Support
     numbers: pd.DataFrame
 
+    @property
+    def number(self) -> str:
+        """The number with its interval or p-value, quoted; empty where there is none."""
+        return _number(self.claim, self.numbers)
+
 
 def gather(directory: Path) -> pd.DataFrame:
     """All rows that chapters wrote into a directory, and what is printed and shipped where a chapter has not run."""
@@ -167,16 +172,14 @@ def sentences(rows: pd.DataFrame) -> list[str]:
         of_bases: Any = find(of, "claims_judged", other=f"{HOLDS}, bases")
         if of.empty:
             continue
-        told = {given: quote(row, "{:.0f}") for given, row in count.items()}
+        told = {given: _count(row) for given, row in count.items()}
         said.append(
             f"Of {quote(count[HOLDS], '{:.0f}', 'n')} claims {told[HOLDS]} hold {where} once models are counted and "
             f"not words, and {told[IN_PART]} in part; {told[NOT_SHOWN]} are not shown, {told[OTHER_WAY]} the other way "
             f"round, {told[OUT_OF_REACH]} out of reach."
         )
         if source == "released":
-            said.append(
-                f"Of the {quote(of_bases, '{:.0f}', 'n')} claims about bases {quote(of_bases, '{:.0f}')} hold there."
-            )
+            said.append(f"Of the {quote(of_bases, '{:.0f}', 'n')} claims about bases {_count(of_bases)} hold there.")
     return said
 
 
@@ -198,7 +201,8 @@ def table(judgements: Sequence[Judgement], published: pd.DataFrame) -> pd.DataFr
             shares |= {"same_sign": support.same_sign, "clear": support.clear}
         numbers = {} if found is None else {"value": found.value, "ci_low": found.ci_low, "ci_high": found.ci_high}
         counts = {} if found is None else {"n": found.n, "unit": found.unit, "agreeing": support.agreeing}
-        for name, value in {"verdict": one.verdict, **numbers, **counts, **shares, "why": one.why}.items():
+        told = {"verdict": one.verdict, "number": one.number, "why": one.why}
+        for name, value in {**told, **numbers, **counts, **shares}.items():
             line[f"{name}_{one.source}"] = value
     return pd.DataFrame(lines.values())
 
@@ -245,18 +249,17 @@ def _support(claim: Claim, found: Evidence | None, rows: pd.DataFrame, family: M
 
 def _why(claim: Claim, source: str, given: str, found: Evidence | None, support: Support, numbers: pd.DataFrame) -> str:
     """One sentence: which clause of the rule decided, with its numbers."""
-    row, agreeing, p_value = (find(numbers, f"claim_{name}") for name in ("number", "agreeing", "p"))
+    row = find(numbers, "claim_number")
     if found is None or row is None:
         return f"{_capital(claim.absent.get(source, _ABSENT[source]))}."
     measure = claim.measure.format(contrast=found.contrast)
     if given == OUT_OF_REACH:
         return f"In {found.of_one}, which has no interval, {measure} is {quote(row, claim.form)}."
-    number = with_interval(row, claim.form) if p_value is None else f"{quote(row)} (p {quote(p_value, '{:.3f}')})"
+    number = _number(claim, numbers)
     many = f"{quote(row, '{:.0f}', 'n')} {found.unit}"
-    share = f"; {quote(agreeing, '{:.0f}')} are on the claimed side" if agreeing is not None else ""
     if given == NOT_SHOWN:
-        return f"Cannot be told from {many}: {measure} is {number}{share}."
-    said = f"{_capital(claim.not_so if given == OTHER_WAY else claim.so)}: {measure} is {number} over {many}{share}"
+        return f"Cannot be told from {many}: {measure} is {number}."
+    said = f"{_capital(claim.not_so if given == OTHER_WAY else claim.so)}: {measure} is {number} over {many}"
     limits = {
         "units": "this is not so in all of them" if claim.every else "this is not so in most of them",
         "specifications": "other choices often say otherwise",
@@ -264,6 +267,17 @@ def _why(claim: Claim, source: str, given: str, found: Evidence | None, support:
     }
     lacking = support.shortfalls(found.n, claim.every) if given == IN_PART else ()
     return f"{said}{'; but ' if lacking else ''}{' and '.join(limits[name] for name in lacking)}."
+
+
+def _count(row: Mapping[str, Any]) -> str:
+    return quote(row, "{:.0f}") if row["value"] else "none"
+
+
+def _number(claim: Claim, numbers: pd.DataFrame) -> str:
+    row, p_value = (find(numbers, f"claim_{name}") for name in ("number", "p"))
+    if row is None:
+        return ""
+    return with_interval(row, claim.form) if p_value is None else f"{quote(row)} (p {quote(p_value, '{:.3f}')})"
 
 
 def _capital(text: str) -> str:
