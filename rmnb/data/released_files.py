@@ -3,7 +3,7 @@
 They are pinned and come through `rmnb.data.sources`, which raises `rmnb.data.sources.UnreachableError` where one cannot
 be had. Votes on the things of EloEverything and their scores are shipped too, as numbers: `human_elo`, `thing_scores`.
 The ten tables of rewards over full vocabularies (columns ``token_id, token_name, token_decoded, greatest, best,
-worst``) are large: `vocabularies` gives None where they cannot be reached.
+worst``) are large: `vocabularies` gives None where they have not been pulled.
 """
 
 from dataclasses import dataclass
@@ -65,11 +65,14 @@ BASES = ("gemma-2-2b-it", "Llama-3.2-3B-Instruct", "Qwen2.5-3B-Instruct")
 
 
 def vocabularies() -> dict[str, pd.DataFrame] | None:
-    """The ten models' tables (`read_table`) by code, in RewardBench order, or None if not all can be reached."""
+    """The ten models' tables (`read_table`) by code, in RewardBench order, or None if not all are on this machine.
+
+    They are large, so nothing downloads them by the way: ``rmnb data pull facct2025/data/reward_model_scores`` does.
+    """
     paths = {}
     for model in MODELS:
         name = f"facct2025/data/reward_model_scores/{model.hub_id.replace('/', '--')}.csv"
-        paths[model.code] = sources.locate_or_none(name)
+        paths[model.code] = sources.on_this_machine(name)
         if paths[model.code] is None:
             return None
     return {code: read_table(path) for code, path in paths.items()}

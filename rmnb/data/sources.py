@@ -98,7 +98,18 @@ def locate(name: str | Pin) -> Path:
         The name is unknown, or the content is not what is pinned.
     """
     pin = _pin(name)
-    return _on_this_machine(pin) or _download(pin)
+    return on_this_machine(pin) or _download(pin)
+
+
+def on_this_machine(name: str | Pin) -> Path | None:
+    """Like `locate`, but None where the file would have to be downloaded."""
+    pin = _pin(name)
+    for place in _places(pin):
+        if place.is_file():
+            if not _content_is(pin, place):
+                raise InputError(f"{place} is not the pinned file (git blob id {pin.blob_id}): delete or replace it")
+            return place
+    return None
 
 
 def locate_or_none(name: str | Pin) -> Path | None:
@@ -156,15 +167,6 @@ def _cached(pin: Pin) -> Path:
 def _places(pin: Pin) -> list[Path]:
     mirror = os.environ.get("RMNB_DATA_MIRROR")
     return [_cached(pin), *([Path(mirror) / pin.stored_at] if mirror else [])]
-
-
-def _on_this_machine(pin: Pin) -> Path | None:
-    for place in _places(pin):
-        if place.is_file():
-            if not _content_is(pin, place):
-                raise InputError(f"{place} is not the pinned file (git blob id {pin.blob_id}): delete or replace it")
-            return place
-    return None
 
 
 def _content_is(pin: Pin, path: Path) -> bool:

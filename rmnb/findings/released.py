@@ -1,8 +1,8 @@
 """What the authors' released data say, recomputed through the doors of the findings.
 
-`measure` gives the rows of the results table: source ``released``, and ``published`` where a number stands in their
-files as it is. The files are read by `rmnb.data.released_files`, so each function raises
-`rmnb.data.sources.UnreachableError` where they cannot be had.
+Rows of the results table: source ``released``, and ``published`` where a number stands in their files as it is. The
+files are read by `rmnb.data.released_files`, so each function raises `rmnb.data.sources.UnreachableError` where they
+cannot be had; `rmnb.findings.released_rows` has rows everywhere.
 """
 
 import functools
@@ -14,42 +14,40 @@ import pandas as pd
 
 from rmnb.data import lexicons, preferences, sources
 from rmnb.data.released_files import CODES, FACCT, ICLR, MODELS, PROMPTS, dictionary, dictionary_scores
-from rmnb.errors import InputError
 from rmnb.findings import (
     agency_communion,
     asymmetry,
+    framing,
     frequency,
     heterogeneity,
+    identity,
     moral_foundations,
     people,
+    reading_question,
     training,
     votes,
+    wordings,
 )
-from rmnb.findings.results import KEY, Results, published
+from rmnb.findings.results import Results, published
 from rmnb.panels import load_prompts
 
 _ABOUT: dict = {"source": "released", "protocol": "published"}
+BY_NAME = ("rank_gap", "rank_gap_with_human")  # statistics whose `other` is a thing
 _FAMILY = {model.code: model.family for model in MODELS}
 
 
-def measure(finding: str, tables: Mapping[str, pd.DataFrame] | None = None) -> pd.DataFrame:
-    """All that the authors' data say on one finding.
+def of_vocabularies(finding: str, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """What the full vocabularies say on one finding, heterogeneity, asymmetry, framing or frequency; else no rows.
 
     Parameters
     ----------
     finding : str
-        heterogeneity, asymmetry, frequency, elo, agency_communion or moral_foundations.
     tables
-        The full vocabularies, as `rmnb.data.released_files.vocabularies` gives them; without them what the small files
-        hold.
+        As `rmnb.data.released_files.vocabularies` gives them.
     """
-    if finding not in {**_SMALL, **_LARGE}:
-        raise InputError(f"no released data on {finding!r}: choose one of {', '.join({**_SMALL, **_LARGE})}")
-    parts = [Results(finding).frame(), *(part() for part in _SMALL.get(finding, ()))]
-    if tables and finding in _LARGE:
-        parts.append(_LARGE[finding](tables, panel=FACCT, **_ABOUT))
-    # The size of the vocabulary comes out of two files.
-    return pd.concat([part for part in parts if len(part)] or parts, ignore_index=True).drop_duplicates(list(KEY))
+    if finding not in _OF_VOCABULARIES:
+        return Results(finding).frame()
+    return _OF_VOCABULARIES[finding](tables, panel=FACCT, **_ABOUT)
 
 
 def vocabulary_size() -> pd.DataFrame:
@@ -115,8 +113,13 @@ def dictionaries() -> pd.DataFrame:
 def bases(name: str) -> pd.DataFrame:
     """Rows on Gemma against Llama: the door of agency_communion or moral_foundations on the authors' dictionary."""
     door = {"big_two": agency_communion.measure, "moral_foundations": moral_foundations.measure}[name]
-    framing = {prompt.key: prompt.framing for prompt in load_prompts("iclr2026")}
-    return door(dictionary_scores(name), dictionary(name), _FAMILY, framing, panel=ICLR, **_ABOUT)
+    framings = {prompt.key: prompt.framing for prompt in load_prompts("iclr2026")}
+    return door(dictionary_scores(name), dictionary(name), _FAMILY, framings, panel=ICLR, **_ABOUT)
+
+
+def training_runs() -> pd.DataFrame:
+    """Rows of `rmnb.findings.training.measure_released`."""
+    return training.measure_released(training.released_courses(), ICLR)
 
 
 def training_medians() -> pd.DataFrame:
@@ -125,12 +128,25 @@ def training_medians() -> pd.DataFrame:
     return rows.assign(finding="agency_communion")
 
 
-_SMALL: dict[str, tuple[Callable[[], pd.DataFrame], ...]] = {
-    "heterogeneity": (vocabulary_size, published_moments, geometry),
-    "elo": (elo,),
-    "agency_communion": (dictionaries, lambda: bases("big_two"), training_medians),
-    "moral_foundations": (lambda: bases("moral_foundations"),),
-}
+def wordings_alike() -> pd.DataFrame:
+    """Rows of `rmnb.findings.wordings.measure`: the nouns of the second paper under its 54 wordings."""
+    framings = {prompt.key: prompt.framing for prompt in load_prompts("iclr2026")}
+    return wordings.measure(dictionary_scores("big_two"), framings, panel=ICLR, **_ABOUT)
+
+
+def contrasts() -> pd.DataFrame:
+    """Rows of `rmnb.findings.framing.measure_contrasts`."""
+    return framing.measure_contrasts(framing.released_tables(), panel=ICLR, **_ABOUT)
+
+
+def groups() -> pd.DataFrame:
+    """Rows of `rmnb.findings.identity.measure` among things, and rank gaps of those that name a group of people."""
+    items, scores = preferences.elo_items(), people.released_scores()
+    about = {**_ABOUT, "panel": FACCT}
+    named = identity.matched_things(items).query("is_term").index
+    gaps = people.rank_gaps(items, scores[people.QUESTION]).loc[named]
+    listed = people.gap_rows(gaps, BY_NAME, prompt=people.QUESTION, model="", n=len(MODELS), **about)
+    return pd.concat([identity.measure(items=items, things=scores, **about), listed])
 
 
 def _agreement(tables: Mapping[str, pd.DataFrame], **about: Any) -> pd.DataFrame:
@@ -139,8 +155,9 @@ def _agreement(tables: Mapping[str, pd.DataFrame], **about: Any) -> pd.DataFrame
 
 
 #: As published: AFINN's words are tokens that are spelled so, spaces kept and case folded, in each whole vocabulary.
-_LARGE: dict[str, Callable[..., pd.DataFrame]] = {
+_OF_VOCABULARIES: dict[str, Callable[..., pd.DataFrame]] = {
     "heterogeneity": _agreement,
     "asymmetry": functools.partial(asymmetry.measure_slopes, tokens="as published"),
+    "framing": functools.partial(reading_question.measure_turns, prompts=("best", "worst", "greatest")),
     "frequency": functools.partial(frequency.measure_published, prompts=PROMPTS),
 }

@@ -20,70 +20,33 @@ import pandas as pd
 from rmnb.data import lexicons, preferences, released_files, sources
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, data_dir
-from rmnb.findings import asymmetry, framing, identity, people, released, things, training, wordings
+from rmnb.findings import asymmetry, framing, people, released, things
 from rmnb.findings.results import COLUMNS, KEY, Results, published, read_table
-from rmnb.panels import load_prompts
 
 TOLERANCE = 1e-6
-_ABOUT: dict = {"source": "released", "protocol": "published"}
-_BY_NAME = ("rank_gap", "rank_gap_with_human")  # statistics whose `other` is a thing
 
 
-def _asymmetry() -> pd.DataFrame:
-    return asymmetry.released_slopes()
-
-
-def _framing() -> pd.DataFrame:
-    framings = {prompt.key: prompt.framing for prompt in load_prompts("iclr2026")}
-    alike = wordings.measure(released_files.dictionary_scores("big_two"), framings, panel=released_files.ICLR, **_ABOUT)
-    contrasts = framing.measure_contrasts(framing.released_tables(), panel=released_files.ICLR, **_ABOUT)
-    return pd.concat([alike, contrasts])
-
-
-def _identity() -> pd.DataFrame:
-    items, scores = preferences.elo_items(), people.released_scores()
-    about = {**_ABOUT, "panel": released_files.FACCT}
-    groups = identity.matched_things(items).query("is_term").index
-    gaps = people.rank_gaps(items, scores[people.QUESTION]).loc[groups]
-    listed = {"prompt": people.QUESTION, "n": len(released_files.MODELS), **about}
-    return pd.concat([identity.measure(items=items, things=scores, **about), people.gap_rows(gaps, _BY_NAME, **listed)])
-
-
-def _training() -> pd.DataFrame:
-    return training.measure_released(training.released_courses(), released_files.ICLR)
-
-
-#: For each finding how its rows are computed, and where the files lie that this needs.
-_COMPUTED: dict[str, tuple[Callable[[], pd.DataFrame], tuple[str, ...]]] = {
+_ELO = ("facct2025/data/elo/",)
+_RUNS = tuple(f"iclr2026/data/reward_model_training/rank_results_{run}.csv" for run, _ in released_files.RUNS.values())
+_NOUNS, _MORALS = (f"iclr2026/data/reward_model_scores/dict_{name}/" for name in ("big2_nouns", "MFD_20"))
+_BIG_TWO, _FOUNDATIONS = (f"iclr2026/data/corpora/{name}" for name in ("dict_big2_", "moral-foundations"))
+#: For each finding what computes its rows, and how the names of the files begin that this needs.
+_COMPUTED: dict[str, tuple[tuple[Callable[[], pd.DataFrame], ...], tuple[str, ...]]] = {
     "heterogeneity": (
-        functools.partial(released.measure, "heterogeneity"),
+        (released.vocabulary_size, released.published_moments, released.geometry),
         ("iclr2026/data/corpora/token_intersection", "facct2025/tables/output/table_3"),
     ),
-    "asymmetry": (_asymmetry, ("iclr2026/data/reward_model_scores/dict_MFD_20/",)),
-    "framing": (
-        _framing,
-        ("iclr2026/data/reward_model_scores/dict_big2_nouns/", "iclr2026/data/reward_model_scores/dict_MFD_20/"),
-    ),
-    "frequency": (functools.partial(released.measure, "frequency"), ()),
-    "identity": (_identity, ("facct2025/data/elo/",)),
-    "elo": (functools.partial(released.measure, "elo"), ("facct2025/data/elo/",)),
+    "asymmetry": ((asymmetry.released_slopes,), (_MORALS,)),
+    "framing": ((released.wordings_alike, released.contrasts), (_NOUNS, _MORALS)),
+    "frequency": ((), ()),
+    "identity": ((released.groups,), _ELO),
+    "elo": ((released.elo,), _ELO),
     "agency_communion": (
-        functools.partial(released.measure, "agency_communion"),
-        (
-            "iclr2026/data/corpora/dict_big2_",
-            "iclr2026/data/corpora/moral-foundations",
-            "iclr2026/data/reward_model_scores/dict_big2_nouns/",
-            *(f"iclr2026/data/reward_model_training/rank_results_{run}.csv" for run, _ in released_files.RUNS.values()),
-        ),
+        (released.dictionaries, functools.partial(released.bases, "big_two"), released.training_medians),
+        (_BIG_TWO, _FOUNDATIONS, _NOUNS, *_RUNS),
     ),
-    "moral_foundations": (
-        functools.partial(released.measure, "moral_foundations"),
-        ("iclr2026/data/corpora/moral-foundations", "iclr2026/data/reward_model_scores/dict_MFD_20/"),
-    ),
-    "training": (
-        _training,
-        tuple(f"iclr2026/data/reward_model_training/rank_results_{run}.csv" for run, _ in released_files.RUNS.values()),
-    ),
+    "moral_foundations": ((functools.partial(released.bases, "moral_foundations"),), (_FOUNDATIONS, _MORALS)),
+    "training": ((released.training_runs,), _RUNS),
 }
 FINDINGS = tuple(_COMPUTED)
 
@@ -149,15 +112,22 @@ def shipped(finding: str) -> pd.DataFrame:
 
 
 def computed(finding: str) -> pd.DataFrame:
-    """The same rows from the authors' files; UnreachableError where these cannot be had."""
+    """The same rows from the authors' files; UnreachableError where these cannot be had.
+
+    Rows that need the authors' full vocabularies are there where all ten are on this machine: `rmnb data pull`.
+    """
+    parts = [part() for part in _COMPUTED[finding][0]]
+    if tables := released_files.vocabularies():
+        parts.append(released.of_vocabularies(finding, tables))
     rows = Results(finding)
-    rows.extend(_COMPUTED[finding][0]().fillna(dict.fromkeys(KEY, "")))
+    if parts:  # the size of the vocabulary comes out of two files
+        rows.extend(pd.concat(parts).drop_duplicates(list(KEY)))
     return rows.frame()
 
 
 def numbered(table: pd.DataFrame) -> pd.DataFrame:
     """The rows with ``item 17`` for the names of things, but for those that a paper names."""
-    named = table["statistic"].isin(_BY_NAME) & ~table["other"].isin(published()["other"])
+    named = table["statistic"].isin(released.BY_NAME) & ~table["other"].isin(published()["other"])
     if not named.any():
         return table
     places = {name: f"item {place}" for place, name in enumerate(preferences.elo_items()["name"])}
@@ -210,7 +180,7 @@ def write(directory: Path) -> None:
         "command": "python -m rmnb.findings.released_rows",
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "versions": {name: version(name) for name in packages},
-        "tables": {name: content_ids(needs.get(name, ("facct2025/data/elo/",))) for name in tables},
+        "tables": {name: content_ids(needs.get(name, _ELO)) for name in tables},
     }
     for name, table in tables.items():
         with atomic_path(directory / name) as part:

@@ -111,4 +111,4 @@ def test_an_unreachable_list_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(sources, "RAW_URL", "http://127.0.0.1:9/{path}")
     monkeypatch.setattr(sources, "_BACK_OFF", 0.0)
     with pytest.raises(sources.UnreachableError, match="RMNB_DATA_MIRROR"):
-        lexicons.bnc_frequency()
+        lexicons.big_two()

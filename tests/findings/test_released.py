@@ -7,13 +7,8 @@ import pytest
 from rmnb import stats
 from rmnb.data import lexicons, preferences, released_files
 from rmnb.errors import InputError
-from rmnb.findings import people, reading_question, released
+from rmnb.findings import people, reading_question, released, released_rows
 from rmnb.findings.align import align
-
-
-def test_other_findings_are_named():
-    with pytest.raises(InputError, match="choose one of heterogeneity"):
-        released.measure("love")
 
 
 def test_moments_of_table_3(mirror):
@@ -121,11 +116,15 @@ def test_full_tables_keep_every_token_and_drop_what_has_no_score(tables):
 
 
 def test_full_tables_give_the_planted_numbers(tables):
-    slopes = released.measure("asymmetry", tables).query("prompt == 'greatest'").set_index(["statistic", "model"])
+    slopes = (
+        released.of_vocabularies("asymmetry", tables).query("prompt == 'greatest'").set_index(["statistic", "model"])
+    )
     positive, negative, _ = SLOPES["C"]  # in the others frequency, which is planted too, leaks into the slope
     assert slopes.loc[("slope_positive", "C"), "value"] == pytest.approx(positive, abs=0.01)
     assert slopes.loc[("slope_negative", "C"), "value"] == pytest.approx(negative, abs=0.01)
-    value = released.measure("frequency", tables).set_index(["statistic", "model", "prompt"])["value"].sort_index()
+    value = (
+        released.of_vocabularies("frequency", tables).set_index(["statistic", "model", "prompt"])["value"].sort_index()
+    )
     frequency = value["slope_log_frequency"]
     assert frequency["", "greatest"] == pytest.approx(np.mean([frequency[code, "greatest"] for code in SLOPES]))
     # in the others the slope of valence has a kink, which the paper's model does not know
@@ -137,8 +136,9 @@ def test_full_tables_give_the_planted_numbers(tables):
     assert turns.loc[("framing_kendall", "A", "best", "worst"), "value"] == pytest.approx(-1)
 
 
-def test_full_tables_stand_beside_what_the_small_files_hold(mirror, tables):
-    rows = released.measure("heterogeneity", tables)
+def test_full_tables_stand_beside_what_the_small_files_hold(mirror, tables, monkeypatch):
+    monkeypatch.setattr(released_files, "vocabularies", lambda: tables)
+    rows = released_rows.computed("heterogeneity")
     assert (rows["statistic"] == "vocabulary_size").sum() == 1 and set(rows["source"]) == {"published", "released"}
     of = rows.query("source == 'released'").set_index(["statistic", "model", "other"])["value"]
     shared = align({code: table.assign(score=table["greatest"]) for code, table in tables.items()})
@@ -155,9 +155,6 @@ def test_a_table_of_another_format_is_named(tmp_path):
         released_files.read_table(tmp_path / "absent.csv")
 
 
-def test_ten_tables_or_none(mirror, monkeypatch, tmp_path):
-    """The mirror lacks the large files: the chapters must learn it as None, not as an error."""
-    monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
-    monkeypatch.setattr("rmnb.data.sources.RAW_URL", "http://127.0.0.1:9/{path}")
-    monkeypatch.setattr("rmnb.data.sources._BACK_OFF", 0.0)
+def test_ten_tables_or_none(mirror):
+    """The mirror lacks the large files: that is None, not an error."""
     assert released_files.vocabularies() is None
