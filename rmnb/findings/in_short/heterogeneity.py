@@ -108,16 +108,12 @@ def survival(rows: pd.DataFrame) -> list[str]:
     for name in ("base", "recipe"):
         same, clear = (_of(rows, f"specifications_{of}", other=name) for of in ("same_sign", "clear"))
         if same and clear:
-            told.append(
-                f"that with the {name} keeps its sign in {_of_all(same)} (clear over models in {_counted(clear)})"
-            )
-    said = [f"Over all specifications, {' and '.join(told)}."] if told else []
+            told.append(f"{name} in {_of_all(same)} (clear over models in {_counted(clear)})")
+    said = [f"Under other choices of tokens and measure, ρ keeps its sign: {'; '.join(told)}."] if told else []
     same, clear = (_of(rows, f"specifications_{of}", other="median pair") for of in ("same_sign", "clear"))
     if same and clear:
-        every = f"that of every pair in {_counted(clear)}"
-        said.append(
-            f"The median pair's agreement is on the same side of zero in {_of_all(same)} specifications, {every}."
-        )
+        every = f"of every pair in {_counted(clear)}"
+        said.append(f"The median pair's agreement keeps its sign in {_of_all(same)} specifications, that {every}.")
     return said
 
 
