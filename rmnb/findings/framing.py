@@ -151,6 +151,22 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+def contrast_lines(rows: pd.DataFrame) -> pd.DataFrame:
+    """The panel's contrasts as lines of a figure: each model, then the mean of those that turn, of those that do not.
+
+    Returns
+    -------
+    DataFrame
+        Those rows with a column contrast, and the group's name for a model where a row is of a group.
+    """
+    of = rows[rows["source"] == "panel"]
+    names = {f"framing_{name}": name.replace("_", " ") for name in CONTRASTS}
+    single = of[of["statistic"].isin(names) & (of["model"] != "")].assign(contrast=of["statistic"].map(names))
+    groups = {"mean_turning": "mean of those that turn", "mean_not_turning": "mean of those that do not"}
+    means = of[of["statistic"].isin(groups)].assign(model=of["statistic"].map(groups), contrast=of["other"].map(names))
+    return pd.concat([single, means], ignore_index=True)
+
+
 def measure_planted(models: Sequence[str], seed: int = 0) -> pd.DataFrame:
     """Rows of the contrasts of planted models, and planted_effect: what they should be (`other` names which)."""
     asks: dict[str, planted.Framing] = {"best": "positive", "worst": "negative"}
@@ -193,13 +209,14 @@ def axes_of(table: pd.DataFrame, good: str, bad: str) -> pd.DataFrame:
     return table.assign(difference=(first - second) / np.sqrt(2), sum=(first + second) / np.sqrt(2))
 
 
-def extreme_words(axes: Mapping[str, pd.DataFrame], axis: str, highest: bool, count: int = 12) -> pd.DataFrame:
-    """The first or last beginnings of words on an axis (`axes_of`), side by side for all models, with their place."""
-    sides: dict = {"": range(1, count + 1)}
+def extreme_words(axes: Mapping[str, pd.DataFrame], axis: str, highest: bool, count: int = 6) -> pd.DataFrame:
+    """The first or last beginnings of words on an axis (`axes_of`): column model and a column of tokens a place."""
+    lines = []
     for model, table in axes.items():
         starts = table[table["kind"] == "word_start"].drop_duplicates("word")
-        sides[model] = starts.sort_values(axis, ascending=not highest, kind="stable")["token"].head(count).tolist()
-    return pd.DataFrame({name: pd.Series(side) for name, side in sides.items()}).dropna()
+        ends = starts.sort_values(axis, ascending=not highest, kind="stable")["token"].head(count)
+        lines.append({"model": model, **dict(enumerate(ends, 1))})
+    return pd.DataFrame(lines)
 
 
 def axis_meaning(table: pd.DataFrame, axis: str) -> dict[str, tuple[float, int]]:

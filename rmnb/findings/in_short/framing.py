@@ -86,6 +86,18 @@ def turning(rows: pd.DataFrame) -> str:
     )
 
 
+def pairs(rows: pd.DataFrame) -> list[str]:
+    """For every two questions how alike the two kinds of models rank them."""
+    alike, said = does_not_turn(rows), []
+    for (one, other), of in rows[rows["statistic"] == "framing_kendall"].groupby(["prompt", "other"], sort=False):
+        kinds = {"those that turn": ~of["model"].isin(alike), "the others": of["model"].isin(alike)}
+        if not alike:
+            kinds = {"all models": ~of["model"].isin(alike)}
+        spans = [f"{_span(_ordered(of[chosen]))} in {kind}" for kind, chosen in kinds.items() if chosen.any()]
+        said.append(f"τ of {one} and {other}: {', '.join(spans)}.")
+    return said
+
+
 def follows(rows: pd.DataFrame) -> str:
     """Whether valence counts for less under the bad question, in the models that turn."""
     mean = find(rows, "mean_turning", other="framing_damping")
