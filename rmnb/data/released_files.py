@@ -106,30 +106,6 @@ def read_table(path: Path | str) -> pd.DataFrame:
     return kept.assign(kind="", word=kept["token"].str.strip().str.casefold()).reset_index(drop=True)
 
 
-def token_table(code: str) -> pd.DataFrame:
-    """The 22 highest and 22 lowest tokens of a model's full vocabulary, greatest prompt (tables 2a and 2b).
-
-    Parameters
-    ----------
-    code : {"R-Gem-2B", "R-Lla-3B"}
-
-    Returns
-    -------
-    DataFrame
-        token_id (int64), token (str), score (float64), end (``optimal`` or ``pessimal``), highest score first.
-    """
-    letters = {"R-Gem-2B": "a", "R-Lla-3B": "b"}
-    if code not in letters:
-        raise InputError(f"no published token table of {code!r}: there are {', '.join(letters)}")
-    path = sources.locate(f"facct2025/tables/output/table_2{letters[code]}_top_bottom_tokens_{code}.csv")
-    table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    gap = table["Token ID"].tolist().index("...")
-    ends = np.where(np.arange(len(table)) < gap, "optimal", "pessimal")
-    rows = table.assign(end=ends).drop(index=gap)
-    rows.columns = ["token_id", "token", "score", "end"]
-    return rows.astype({"token_id": "int64", "score": "float64"}).reset_index(drop=True)
-
-
 def human_elo() -> pd.DataFrame:
     """The things that people voted on, as `rmnb.data.preferences.elo_items` has them, or, without names, as shipped.
 

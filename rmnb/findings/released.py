@@ -32,6 +32,7 @@ from rmnb.findings.results import Results, published
 from rmnb.panels import load_prompts
 
 _ABOUT: dict = {"source": "released", "protocol": "published"}
+SHARED_TOKENS = "iclr2026/data/corpora/token_intersection.csv"
 BY_NAME = ("rank_gap", "rank_gap_with_human")  # statistics whose `other` is a thing
 _FAMILY = {model.code: model.family for model in MODELS}
 
@@ -53,7 +54,7 @@ def of_vocabularies(finding: str, tables: Mapping[str, pd.DataFrame]) -> pd.Data
 def vocabulary_size() -> pd.DataFrame:
     """Row vocabulary_size: of the list of shared tokens that the second paper's data have."""
     results = Results("heterogeneity", FACCT)
-    shared = pd.read_csv(sources.locate("iclr2026/data/corpora/token_intersection.csv"), keep_default_na=False)
+    shared = pd.read_csv(sources.locate(SHARED_TOKENS), keep_default_na=False)
     results.add("released", "vocabulary_size", len(shared), protocol="published")
     return results.frame()
 
@@ -147,6 +148,23 @@ def groups() -> pd.DataFrame:
     gaps = people.rank_gaps(items, scores[people.QUESTION]).loc[named]
     listed = people.gap_rows(gaps, BY_NAME, prompt=people.QUESTION, model="", n=len(MODELS), **about)
     return pd.concat([identity.measure(items=items, things=scores, **about), listed])
+
+
+def file_counts() -> pd.DataFrame:
+    """Rows released_count: what to know of the authors' files before leaning on them, each count with that of all."""
+    morals, kept = lexicons.moral_foundations(), dictionary("moral_foundations")
+    joined = lexicons.afinn().merge(lexicons.bnc_lemmas(), on="word")
+    tokens = pd.read_csv(sources.locate(SHARED_TOKENS), keep_default_na=False)["token_decoded"]
+    gaps = pd.read_csv(sources.locate(SHARED_TOKENS))["token_decoded"].isna()
+    results = Results("released")
+    for what, count, among in (
+        ("entries of the moral foundations dictionary left out (vices of sanctity)", len(morals) - len(kept), morals),
+        ("rows that repeat a word in the join of valence and frequency", joined["word"].duplicated().sum(), joined),
+        ("shared tokens that a default reading takes for gaps", gaps.sum(), tokens),
+        ("of these, not empty", (gaps & (tokens != "")).sum(), tokens[gaps]),
+    ):
+        results.add("released", "released_count", int(count), other=what, n=len(among), protocol="published")
+    return results.frame()
 
 
 def _agreement(tables: Mapping[str, pd.DataFrame], **about: Any) -> pd.DataFrame:

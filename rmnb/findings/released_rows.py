@@ -34,7 +34,7 @@ _BIG_TWO, _FOUNDATIONS = (f"iclr2026/data/corpora/{name}" for name in ("dict_big
 _COMPUTED: dict[str, tuple[tuple[Callable[[], pd.DataFrame], ...], tuple[str, ...]]] = {
     "heterogeneity": (
         (released.vocabulary_size, released.published_moments, released.geometry),
-        ("iclr2026/data/corpora/token_intersection", "facct2025/tables/output/table_3"),
+        (released.SHARED_TOKENS, "facct2025/tables/output/table_3"),
     ),
     "asymmetry": ((asymmetry.released_slopes,), (_MORALS,)),
     "framing": ((released.wordings_alike, released.contrasts), (_NOUNS, _MORALS)),
@@ -47,6 +47,7 @@ _COMPUTED: dict[str, tuple[tuple[Callable[[], pd.DataFrame], ...], tuple[str, ..
     ),
     "moral_foundations": ((functools.partial(released.bases, "moral_foundations"),), (_FOUNDATIONS, _MORALS)),
     "training": ((released.training_runs,), _RUNS),
+    "released": ((released.file_counts,), (_FOUNDATIONS, lexicons.BNC, released.SHARED_TOKENS)),
 }
 FINDINGS = tuple(_COMPUTED)
 

@@ -200,12 +200,17 @@ def published() -> pd.DataFrame:
     -------
     DataFrame
         The columns of the results table, and mark (``data``: in the authors' published data; ``fig``: read off a
-        figure; ``text``: printed in the text), tolerance (float64, how far the true value may lie from the one read)
-        and where (table, figure or section).
+        figure; ``text``: printed in the text), tolerance (float64, how far the true value may lie from the one read),
+        where (table, figure or section) and decimals (int64, as printed).
     """
-    table = _list("published.csv", sep=",", numbers=("value", "tolerance"))
+    table = _list("published.csv", sep=",", numbers=("tolerance",))
     return table.assign(
-        source="published", ci_low=math.nan, ci_high=math.nan, n=pd.array([None] * len(table), dtype="Int64")
+        decimals=table["value"].str.partition(".")[2].str.len(),
+        value=table["value"].astype("float64"),
+        source="published",
+        ci_low=math.nan,
+        ci_high=math.nan,
+        n=pd.array([None] * len(table), dtype="Int64"),
     )
 
 

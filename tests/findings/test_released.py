@@ -18,22 +18,6 @@ def test_moments_of_table_3(mirror):
     assert (table["skewness"] > 0).all()
 
 
-def test_token_tables_agree_with_the_ranking_of_all_models(mirror):
-    """Tables 2a, 2b and A6 were made from the same scores; spaces in tokens and "NA" must survive the reading."""
-    for code in ("R-Gem-2B", "R-Lla-3B"):
-        table = released_files.token_table(code)
-        assert table["end"].value_counts().to_dict() == {"optimal": 22, "pessimal": 22}
-        assert table["score"].is_monotonic_decreasing
-        column = pd.read_csv(
-            mirror / "brchristian/reward_model_optimal_pessimal_tokens" / "e82618bb58d96508eb2ad14908c6e8b204bb1ef1"
-            "/tables/output/table_a6_raw_vocab_greatest.csv",
-            keep_default_na=False,
-        )[code]
-        assert set(table["token"].head(5)) & set(column.head(8))
-    with pytest.raises(InputError, match="there are R-Gem-2B, R-Lla-3B"):
-        released_files.token_table("S-Gem-27B")
-
-
 def test_rank_gaps_have_the_figures_order_and_change_without_the_human_column(mirror):
     gaps = people.rank_gaps(preferences.elo_items(), people.released_scores()["elo_greatest"])
     ordered = gaps.sort_values("rank_gap_with_human")["name"].tolist()

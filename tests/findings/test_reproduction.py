@@ -1,13 +1,11 @@
 """No published number is called reproduced that is not, and none is lost without a reason."""
 
-import pandas as pd
 import pytest
 
-from rmnb.data import released_files
-from rmnb.findings import reproduction
+from rmnb.findings import released_rows, reproduction
 from rmnb.findings.results import Results, published
 
-#: From what the mirror has: neither the full vocabularies nor the base models' log-probabilities.
+#: From what can be reached: neither the full vocabularies nor the base models' log-probabilities.
 REPRODUCED = {"heterogeneity": 1, "elo": 16, "agency_communion": 26}
 
 
@@ -27,25 +25,24 @@ def test_verdicts_follow_the_precision_of_what_was_printed():
 
 
 @pytest.mark.parametrize("finding", reproduction.FINDINGS)
-def test_every_published_number_gets_a_verdict(mirror, finding):
-    rows, missing = reproduction.collect(finding, None)
-    assert not missing
+def test_every_published_number_gets_a_verdict(finding):
+    """With the authors' files or with what is shipped of them."""
+    rows = released_rows.rows(finding)
     table = reproduction.verdicts(rows)
     assert len(table) == (rows["source"] == "published").sum() >= (published()["finding"] == finding).sum()
     assert (table["verdict"] != reproduction.DIFFERS).all(), table.to_string()
     assert (table["verdict"] == reproduction.REPRODUCED).sum() == REPRODUCED.get(finding, 0)
     assert ((table["reason"] != "") == (table["verdict"] == reproduction.OUT_OF_REACH)).all()
-    assert not table["reason"].str.contains("cannot be reached").any(), "the mirror has what these numbers need"
+    assert not table["reason"].str.contains("cannot be reached").any(), "what is shipped has what these numbers need"
 
 
-def test_without_the_files_every_number_says_what_is_missing(monkeypatch, tmp_path):
-    monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
-    monkeypatch.delenv("RMNB_DATA_MIRROR", raising=False)
-    monkeypatch.setattr("rmnb.data.sources.RAW_URL", "http://127.0.0.1:9/{path}")
-    monkeypatch.setattr("rmnb.data.sources._BACK_OFF", 0.0)
-    rows, missing = reproduction.collect("elo", released_files.vocabularies())
-    assert "elo" in missing and (rows["source"] == "published").all()
-    assert (reproduction.verdicts(rows)["verdict"] == reproduction.OUT_OF_REACH).all()
-    empty, _ = reproduction.collect("moral_foundations", None)
-    assert empty.empty and reproduction.verdicts(empty).empty
-    assert isinstance(empty, pd.DataFrame)
+def test_numbers_stand_as_precisely_as_they_were_printed():
+    """What is printed as 0.40 and read to 0.03 is not 0.400, nor is what it is held against 0.422."""
+    results = Results("elo", "facct2025")
+    results.extend(published().query("statistic == 'human_spearman' and model == 'N-Gem-27B'"))
+    about = {"model": "N-Gem-27B", "prompt": "elo_greatest", "protocol": "published"}
+    results.add("released", "human_spearman", 0.2962, **about)
+    results.add("published", "mean", -1234.5, model="N-Gem-27B")
+    shown = reproduction.described(reproduction.verdicts(results.frame()))
+    assert shown["published"].tolist() == ["0.29 ± 0.03", "−1,234.5"] and shown["released"].tolist() == ["0.30", ""]
+    assert reproduction.verdicts(results.frame().iloc[:0]).empty
