@@ -40,6 +40,19 @@ def matrices(exact: Mapping[str, pd.DataFrame], published: Mapping[str, pd.DataF
     }
 
 
+def curves(
+    exact: Mapping[str, pd.DataFrame], published: Mapping[str, pd.DataFrame], alike: Mapping[str, NDArray]
+) -> dict[str, pd.DataFrame]:
+    """The specification curves that there are: of the median pair (of two models or more), and of what agreement goes
+    with, by the names of the similarities.
+    """
+    if len(exact) < 2:
+        return {}
+    found = matrices(exact, published)
+    tested = {name: goes_with(found, similarity) for name, similarity in alike.items()}
+    return {"median pair": median_agreement(found)} | {name: of for name, of in tested.items() if of is not None}
+
+
 def median_agreement(found: Matrices) -> pd.DataFrame:
     """Agreement of the median pair, a specification curve; ci_low and ci_high are the lowest and the highest pair."""
 

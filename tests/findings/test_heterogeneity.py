@@ -163,5 +163,7 @@ def test_agreement_and_what_it_goes_with_under_other_choices(panel):
     assert curve.loc[curve["headline"], "value"].iloc[0] == pytest.approx(
         stats.spearman(tau, stats.upper(alike["recipe"]))
     )
+    assert set(heterogeneity_choices.curves(scans, {}, alike)) == {"median pair", *alike}
     four = {name: scans[name] for name in list(scans)[:4]}
-    assert heterogeneity_choices.goes_with(heterogeneity_choices.matrices(four, {}), alike["base"][:4, :4]) is None
+    assert set(heterogeneity_choices.curves(four, {}, {"base": alike["base"][:4, :4]})) == {"median pair"}
+    assert heterogeneity_choices.curves({"A-values": scans["A-values"]}, {}, {}) == {}

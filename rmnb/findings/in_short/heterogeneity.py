@@ -94,7 +94,9 @@ def relations(rows: pd.DataFrame, source: str = "panel") -> list[str]:
     parts = [f"goes with {_listed(told[True])}"] if told[True] else []
     parts += [f"{'not' if parts else 'cannot be shown to go'} with {_listed(told[False], 'or')}"] if told[False] else []
     printed = _of(rows, "rsa_p", "released", "base")
-    if source != "panel" or printed is None or tests[0]["other"] != "base":
+    if source != "panel":
+        begins = "In the paper's figure agreement"
+    elif printed is None or tests[0]["other"] != "base":
         begins = "Agreement"
     else:
         alike = (printed["value"] <= 0.05) == (tests[0]["value"] <= 0.05)
