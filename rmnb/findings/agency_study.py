@@ -5,6 +5,7 @@ prompts, for the bases of the demo panel.
 """
 
 import functools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -96,6 +97,26 @@ def load_logprobs(panel: Panel) -> tuple[list[NounLogprobs], list[str]]:
             except InputError as error:
                 damaged.append(str(error))
     return found, damaged
+
+
+def of_bases(found: Iterable[NounLogprobs]) -> dict[str, dict[str, pd.DataFrame]]:
+    """How the question was put → base → its table."""
+    tables: dict[str, dict[str, pd.DataFrame]] = {}
+    for one in found:
+        if not one.tuned:
+            tables.setdefault(one.wrapping, {})[one.name] = one.table
+    return tables
+
+
+def of_copies(found: Sequence[NounLogprobs]) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+    """What a tuned copy is of, in words → its table and that of its base, asked in the same way."""
+    bases = of_bases(found)
+    return {
+        f"{copy.name} over {base} ({copy.wrapping})": (copy.table, table)
+        for copy in found
+        for base, table in bases.get(copy.wrapping, {}).items()
+        if copy.tuned and copy.name.startswith(base)
+    }
 
 
 def read_logprobs(path: Path) -> NounLogprobs:

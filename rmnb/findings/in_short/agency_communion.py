@@ -120,3 +120,99 @@ def _how_sure(rows: pd.DataFrame) -> str:
         f"How sure: {quote(same, '{:.0f}')} of {quote(same, '{:.0f}', 'n')} specifications have the sign of the "
         f"headline, and {quote(clear, '{:.0f}')} an interval over models that is clear of zero."
     )
+
+
+def means(rows: pd.DataFrame, source: str) -> list[str]:
+    """Agency less communion, the mean over the models of each base, by framing."""
+    said = []
+    for framing in ("positive", "negative"):
+        of = records(rows, "base_agency_gap", source=source, prompt=framing)
+        told = [f"{row['model']} {with_interval(row, '{:.1f}')}, {quote(row, '{:.0f}', 'n')} models" for row in of]
+        if told:
+            said.append(f"Under {framing} prompts, agency less communion in percent, over models: {'; '.join(told)}.")
+    return said
+
+
+def compared(rows: pd.DataFrame, source: str) -> list[str]:
+    """What either kind of test finds, and the test of all comparisons at once, of rows of one finding."""
+    told, joint = tests(rows, source), find(rows, "base_difference_joint_p", source=source)
+    if not told or joint is None:
+        return []
+    return [f"{told[0].upper()}{told[1:]}; one test over models of all of them at once gives p = {quote(joint)}."]
+
+
+def paired(rows: pd.DataFrame) -> list[str]:
+    """The difference of two bases within recipes, by framing."""
+    names = " less ".join(bases(rows, "panel"))
+    said = []
+    for row in records(rows, "base_difference_paired", source="panel"):
+        p_value = find(rows, "base_difference_paired_p", source="panel", prompt=row["prompt"])
+        said.append(
+            f"Under {row['prompt']} prompts, {names} within recipes: {with_interval(row, '{:.1f}')} percent of the "
+            f"ranks, {quote(row, '{:.0f}', 'n')} recipes{f', p = {quote(p_value)}' if p_value else ''}."
+        )
+    return said
+
+
+def first_words(rows: pd.DataFrame) -> list[str]:
+    """How far the bases' own rankings lie apart, beside what an analysis of variance over prompts makes of it."""
+    said = []
+    for test in records(rows, "anova_f", source="panel"):
+        of = records(rows, "agency_gap_difference", other=test["other"])
+        told = " and ".join(f"{with_interval(row, '{:.1f}')} under {row['prompt']} prompts" for row in of)
+        if told:
+            asked = str(_ASKED.get(test["other"], test["other"]))
+            said.append(
+                f"{asked[0].upper()}{asked[1:]}, {of[0]['model']}: {told}, over nouns. Over "
+                f"{quote(test, '{:.0f}', 'n')} medians the interaction of category and base has "
+                f"F = {quote(test, '{:.0f}')}."
+            )
+    return said
+
+
+def ratios(rows: pd.DataFrame) -> list[str]:
+    """The plain log ratio of two bases, agency less communion, under positive prompts."""
+    of = records(rows, "mwlr_gap", other="plain", prompt="positive", protocol="exact", source="panel")
+    return [f"Agency less communion in the log ratio, {row['model']}: {with_interval(row)}, over nouns." for row in of]
+
+
+def copies(rows: pd.DataFrame) -> list[str]:
+    """What a tuned copy's implicit reward prefers, and how it goes with the rewards of explicit models."""
+    said = []
+    for row in records(rows, "mwlr_gap", other="plain", prompt="positive", protocol="", source="panel"):
+        rhos = sorted(records(rows, "implicit_spearman", model=row["model"]), key=lambda rho: rho["value"])
+        told = f"{row['model']}: agency less communion {with_interval(row)}, over nouns"
+        ends = [f"{quote(rho)} ({rho['other']})" for rho in rhos]
+        said.append(f"{told}; ρ with explicit rewards from {ends[0]} to {ends[-1]}." if ends else f"{told}.")
+    for row in records(rows, "held_out_accuracy", source="panel"):
+        said.append(
+            f"On held-out pairs of {row['other']}, the answer that people chose has the higher implicit reward in "
+            f"{with_interval(row)} ({row['model']})."
+        )
+    return said
+
+
+def foundations(rows: pd.DataFrame, source: str) -> list[str]:
+    """Which single foundations have an interval over models clear of zero, under positive prompts."""
+    of = [
+        row
+        for row in records(rows, "base_difference", source=source, prompt="positive")
+        if "_less_" not in row["other"]
+    ]
+    told = [f"{row['other']} {with_interval(row, '{:.0f}')}" for row in of if side(row)]
+    return [f"Clear of zero, first base less second, in ranks: {', '.join(told)}."] if told else []
+
+
+def survival(rows: pd.DataFrame, source: str) -> list[str]:
+    """How many specifications have the sign of the headline and are clear, by framing."""
+    said = []
+    for framing in ("positive", "negative"):
+        same, clear = (
+            find(rows, f"specifications_{name}", source=source, other=framing) for name in ("same_sign", "clear")
+        )
+        if same and clear:
+            said.append(
+                f"Under {framing} prompts {quote(same, '{:.0f}')} of {quote(same, '{:.0f}', 'n')} specifications have "
+                f"the sign of the headline; {quote(clear, '{:.0f}')} are clear of zero."
+            )
+    return said
