@@ -12,6 +12,7 @@ import yaml
 
 from rmnb.findings.evidence import (
     Reader,
+    called,
     first_of,
     of_data_sets,
     of_models,
@@ -21,7 +22,7 @@ from rmnb.findings.evidence import (
     of_two_bases,
     summed,
 )
-from rmnb.findings.quoting import find, quote
+from rmnb.findings.quoting import find, quote, with_interval
 
 Say = Callable[[pd.DataFrame], str]
 #: More and more data: the authors' runs, and the demo panel's.
@@ -89,7 +90,13 @@ READERS: Mapping[str, Reader] = {
     "finer": of_models("asymmetry", "slope_difference_standardised", "greatest"),
     "mirror": summed("framing", "wording_spearman", "adjective", "framing"),
     "frequent": of_models("frequency", "slope_log_frequency_standardised", "greatest", "best", "worst"),
-    "identity": of_models("identity", "identity_gap_things", "elo_greatest"),
+    "identity": first_of(
+        of_models("identity", "identity_gap", "greatest", other="all axes"),
+        called(
+            "the place of groups of people less that of things that people rate alike (percent of the ranking)",
+            of_models("identity", "identity_gap_things", "elo_greatest"),
+        ),
+    ),
     "people": of_models("elo", "human_spearman", "elo_greatest"),
     "sequences": of_models("sequences", "best_gain", other="max"),
     "communion": of_two_bases("agency_communion", "base_difference", "agency_less_communion"),
@@ -148,12 +155,41 @@ def _medians(data: str) -> Say:
     return say
 
 
+def _apart(finding: str, statistic: str, prompt: str, form: str = "{:.2f}") -> Say:
+    """The means over the models that read the question and over the others, of which a mean over all is neither."""
+
+    def say(rows: pd.DataFrame) -> str:
+        where = {"finding": finding, "other": statistic, "prompt": prompt}
+        found = [find(rows, f"mean_{kind}", **where) for kind in ("turning", "not_turning")]
+        if None in found:
+            return ""
+        told = [f"{with_interval(row, form)} over {quote(row, '{:.0f}', 'n')}" for row in found if row]
+        return f"In models that read the question it is {told[0]}, in the others {told[1]}."
+
+    return say
+
+
+def _under_worst(rows: pd.DataFrame) -> str:
+    """Whether it is the groups that are put low, or what is asked for."""
+    of = rows[(rows["finding"] == "identity") & (rows["model"] == "")]
+    worst = find(of, "identity_gap", other="all axes", prompt="worst")
+    things = find(of, "identity_gap_things", prompt="elo_greatest")
+    said = [f"Asked for the worst it is {with_interval(worst)}." if worst else ""]
+    if worst and things:
+        said.append(
+            f"Among things that people rate alike it is {with_interval(things, '{:.1f}')} percent of the ranking."
+        )
+    return " ".join(filter(None, said))
+
+
 def _turns(rows: pd.DataFrame) -> str:
-    counts = find(rows, "models_above", finding="framing", other="framing_kendall")
-    if counts is None or not counts["value"]:
+    of = rows[(rows["finding"] == "framing") & (rows["protocol"] != "published") & (rows["value"] > 0)]
+    row = next(iter(of[of["statistic"] == "models_not_turning"].to_dict("records")), None)
+    if row is None:
         return ""
+    named: Mapping[str, Any] = {str(column): value for column, value in row.items()}
     return (
-        f"{quote(counts, '{:.0f}')} of {quote(counts, '{:.0f}', 'n')} models do not read the question: they rank words "
+        f"{quote(named, '{:.0f}')} of {quote(named, '{:.0f}', 'n')} models do not read the question: they rank words "
         "alike whether asked for the best or for the worst."
     )
 
@@ -204,6 +240,8 @@ _NOTES: Mapping[str, Say] = {
         *({"finding": "heterogeneity", "statistic": name, "other": "recipe"} for name in ("rsa_spearman", "rsa_p")),
         form="{:.3f}",
     ),
+    "finer": _apart("asymmetry", "slope_difference_standardised", "greatest"),
+    "identity": _under_worst,
     "mirror": _turns,
     "frequent": _filled(
         "{} of the slopes of all models and questions lie above zero.",

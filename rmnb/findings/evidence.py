@@ -32,6 +32,8 @@ class Evidence:
         One-sided, by permuting units, of a number that has a test and no interval; else NaN.
     contrast
         What was taken from what, where the number is a difference of two bases.
+    measure
+        What the number is, where it is another than that of the claim.
     """
 
     value: float
@@ -42,6 +44,7 @@ class Evidence:
     values: tuple[float, ...] = ()
     p_value: float = np.nan
     contrast: str = ""
+    measure: str = ""
 
     @property
     def of_one(self) -> str:
@@ -145,6 +148,16 @@ def of_data_sets(finding: str, statistic: str, among: Sequence[str] | None = Non
         found = over_units(of.iloc[but:].tolist(), "data sets")
         pair = "".join(rows.loc[rows["statistic"] == statistic, "model"].iloc[:1])
         return oriented(found, *pair.split(" less ", 1)) if found else None
+
+    return read
+
+
+def called(measure: str, reader: Reader) -> Reader:
+    """What the reader says, under a name of its own."""
+
+    def read(rows: pd.DataFrame, family: Mapping[str, str]) -> Evidence | None:
+        found = reader(rows, family)
+        return replace(found, measure=measure) if found else None
 
     return read
 

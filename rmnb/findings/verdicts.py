@@ -147,18 +147,18 @@ def judge(rows: pd.DataFrame, family: Mapping[str, str]) -> list[Judgement]:
 def rows(judgements: Sequence[Judgement]) -> pd.DataFrame:
     """The results rows of all judgements: finding ``verdicts``, `other` the claim.
 
-    Rows claims_judged count the claims that got each verdict, all and, with *bases* in `other`, those about bases.
+    Rows claims_judged count the claims that got each verdict (or any) and, with *bases* in `other`, those of them that
+    are about bases.
     """
     parts = [one.numbers for one in judgements]
     for source in _SOURCES:
         of = [one for one in judgements if one.source == source]
         counts = Results(FINDING)
-        for given in VERDICTS:
-            same = [one for one in of if one.verdict == given]
-            of_bases = [one.claim.of_bases for one in of]
+        for given in (*VERDICTS, "any"):
+            same = [one for one in of if given in (one.verdict, "any")]
+            of_bases = sum(one.claim.of_bases for one in same)
             counts.add(source, "claims_judged", len(same), other=given, n=len(of))
-            about = sum(one.claim.of_bases for one in same)
-            counts.add(source, "claims_judged", about, other=f"{given}, bases", n=sum(of_bases))
+            counts.add(source, "claims_judged", of_bases, other=f"{given}, bases", n=len(same))
         parts.append(counts.frame())
     return pd.concat(parts, ignore_index=True)
 
@@ -169,7 +169,7 @@ def sentences(rows: pd.DataFrame) -> list[str]:
     for source, where in {"released": "in the authors' data", "panel": "in this panel"}.items():
         of = rows[rows["source"] == source]
         count: dict[str, Any] = {given: find(of, "claims_judged", other=given) for given in VERDICTS}
-        of_bases: Any = find(of, "claims_judged", other=f"{HOLDS}, bases")
+        asked, of_bases = (find(of, "claims_judged", other=f"{given}, bases") for given in ("any", HOLDS))
         if of.empty:
             continue
         told = {given: _count(row) for given, row in count.items()}
@@ -178,8 +178,8 @@ def sentences(rows: pd.DataFrame) -> list[str]:
             f"not words, and {told[IN_PART]} in part; {told[NOT_SHOWN]} are not shown, {told[OTHER_WAY]} the other way "
             f"round, {told[OUT_OF_REACH]} out of reach."
         )
-        if source == "released":
-            said.append(f"Of the {quote(of_bases, '{:.0f}', 'n')} claims about bases {_count(of_bases)} hold there.")
+        if source == "released" and asked and of_bases:
+            said.append(f"Of the {quote(asked, '{:.0f}')} claims about bases {_count(of_bases)} hold there.")
     return said
 
 
@@ -252,7 +252,7 @@ def _why(claim: Claim, source: str, given: str, found: Evidence | None, support:
     row = find(numbers, "claim_number")
     if found is None or row is None:
         return f"{_capital(claim.absent.get(source, _ABSENT[source]))}."
-    measure = claim.measure.format(contrast=found.contrast)
+    measure = found.measure or claim.measure.format(contrast=found.contrast)
     if given == OUT_OF_REACH:
         return f"In {found.of_one}, which has no interval, {measure} is {quote(row, claim.form)}."
     number = _number(claim, numbers)
