@@ -18,7 +18,6 @@ ANSWERED_IN_WORDS: set[str] = set()
 UNFINISHED = dict.fromkeys(
     [
         *("01_heterogeneity", "02_asymmetry", "03_framing", "04_frequency", "05_identity", "06_elo"),
-        *("07_agency_communion", "09_training"),
     ],
     "not rewritten yet",
 )
