@@ -1,6 +1,7 @@
 """Agreement with people on EloEverything: how well models order things as people do, and what they value otherwise.
 
-`measure` is the door; how sure the votes themselves are is in `rmnb.findings.votes`.
+`measure` is the door and `rmnb.findings.people_summary` sums its rows up; how sure the votes themselves are is in
+`rmnb.findings.votes`, whether the agreement survives other choices in `rmnb.findings.people_choices`.
 """
 
 import functools
@@ -15,14 +16,12 @@ from rmnb.data import lexicons, preferences, released_files
 from rmnb.errors import InputError
 from rmnb.findings import align, votes
 from rmnb.findings.results import Results
-from rmnb.findings.specifications import specification_curve
 from rmnb.findings.things import fact
 from rmnb.panels import ModelSpec, Panel
 from rmnb.scoring.list_scores import load_list_scores
 from rmnb.training import recipes
 
 QUESTION = "elo_greatest"  # what is measured under one question alone is measured under this one
-_INTERVAL = {"Spearman": stats.spearman_interval, "Kendall": stats.kendall_interval}
 
 
 def measure(
@@ -67,7 +66,7 @@ def measure(
     for prompt, table in tables.items():
         for model in map(str, table.columns):
             about = functools.partial(add, model=model, prompt=prompt)
-            rows = _judging(items, model, judged)
+            rows = judging(items, model, judged)
             _add_agreement(about, items, table[model], rows)
             if prompt == QUESTION:
                 _add_more(about, items, table[model], rows)
@@ -84,6 +83,20 @@ def measure(
         for row in by_matches(kept, scores).to_dict("records"):
             between = f"{row['matches_low']} to {row['matches_high']} votes"
             asked("human_spearman_by_votes", row["spearman"], other=between, n=row["n"])
+    return results.frame()
+
+
+def measure_ends(gaps: pd.DataFrame, count: int = 10, **about) -> pd.DataFrame:
+    """Rows gap_follows_rank and ends_kept of `rank_gaps`: how far their ends have to be where they are.
+
+    `about` says where the gaps are from: panel, and source, prompt, protocol of the rows.
+    """
+    results = Results("elo", about.pop("panel", ""))
+    add = functools.partial(results.add, about.pop("source"), **about)
+    add("gap_follows_rank", stats.spearman(gaps["human_rank"], gaps["rank_gap"]), n=len(gaps))
+    far = set(ends(gaps, "rank_gap", count)["name"])
+    for by, other in (("rank_gap_with_human", "with the human column"), ("unexpected", "beyond what is expected")):
+        add("ends_kept", len(far & set(ends(gaps, by, count)["name"])), other=other, n=len(far))
     return results.frame()
 
 
@@ -140,7 +153,8 @@ def judged_on(panel: Panel, items: pd.DataFrame) -> dict[str, NDArray[np.bool_]]
     return {model.name: half if saw_half(model) else whole for model in panel.models}
 
 
-def _judging(items: pd.DataFrame, model: str, judged: Mapping[str, NDArray[np.bool_]]) -> NDArray[np.bool_]:
+def judging(items: pd.DataFrame, model: str, judged: Mapping[str, NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Which things can judge a model."""
     return judged.get(model, np.ones(len(items), dtype=bool))
 
 
@@ -148,7 +162,7 @@ def common(
     items: pd.DataFrame, scores: pd.DataFrame, judged: Mapping[str, NDArray[np.bool_]] = {}
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The things that can judge every model of `scores` (see `measure`), and their scores."""
-    rows = np.logical_and.reduce([_judging(items, model, judged) for model in map(str, scores)])
+    rows = np.logical_and.reduce([judging(items, model, judged) for model in map(str, scores)])
     return items[rows].reset_index(drop=True), scores[rows].reset_index(drop=True)
 
 
@@ -216,14 +230,6 @@ def by_matches(items: pd.DataFrame, scores: pd.DataFrame, groups: int = 6) -> pd
     return pd.DataFrame(rows, columns=columns)
 
 
-def familiar(items: pd.DataFrame, count: int) -> pd.DataFrame:
-    """One thing with many votes from each of `count` layers of human rank: single common words, no group of people."""
-    known = items[fact(items, "familiar")].sort_values("elo_score", ascending=False)
-    layers = np.array_split(np.arange(len(known)), min(count, len(known)) or 1)
-    best = [known.iloc[layer]["elo_matches"].idxmax() for layer in layers if len(layer)]
-    return items.loc[best]
-
-
 def valence_words(tables: Mapping[str, pd.DataFrame], prompt: str) -> pd.DataFrame:
     """Scores of the AFINN words that all vocabularies have: columns word, valence, then a column a model.
 
@@ -241,68 +247,3 @@ def valence_words(tables: Mapping[str, pd.DataFrame], prompt: str) -> pd.DataFra
             found = align.word_scores(scan.assign(score=scan[prompt]))[["word", "score"]]
             words = words.merge(found.rename(columns={"score": model}), on="word")
     return words
-
-
-def specifications(
-    items: pd.DataFrame, tables: Mapping[str, pd.DataFrame], judged: Mapping[str, NDArray[np.bool_]] = {}
-) -> pd.DataFrame:
-    """Mean agreement with people under every combination of choices (`rmnb.findings.specifications`)."""
-    choices = {
-        "question": [QUESTION, *(key for key in tables if key != QUESTION)],
-        "statistic": list(_INTERVAL),
-        "things": ["all", "many votes", "single words"],
-        "ratings": ["as voted", "error removed"],
-    }
-
-    def estimate(question, **chosen):
-        return mean_agreement(items, tables[question], judged, **chosen)
-
-    return specification_curve(choices, estimate)
-
-
-def valence_specifications(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The stand-in without votes: mean agreement of rewards of words (`valence_words`) with their valence, likewise."""
-    choices = {"question": list(tables), "statistic": list(_INTERVAL), "words": ["all", "beyond ±1"]}
-
-    def estimate(question, statistic, words):
-        kept = tables[question][(tables[question]["valence"].abs() > 1) | (words == "all")]
-        return _over_models([_INTERVAL[statistic](kept["valence"], kept[model]) for model in kept.columns[2:]])
-
-    return specification_curve(choices, estimate)
-
-
-def mean_agreement(
-    items: pd.DataFrame,
-    scores: pd.DataFrame,
-    judged: Mapping[str, NDArray[np.bool_]] = {},
-    *,
-    statistic: str,
-    things: str,
-    ratings: str,
-) -> stats.Estimate | None:
-    """Mean agreement over models, with its interval over models, under one set of choices (of one model: over things).
-
-    `statistic` Spearman or Kendall; `things` all, "many votes" (the half with most) or "single words"; `ratings` "as
-    voted" or "error removed" (Spearman only; by the bound).
-    """
-    if statistic != "Spearman" and ratings != "as voted":
-        return None
-    kept = np.ones(len(items), dtype=bool)
-    if things == "many votes":
-        kept = (items["elo_matches"] >= items["elo_matches"].median()).to_numpy()
-    elif things == "single words":
-        kept = fact(items, "letters").to_numpy()
-    found = []
-    for model in map(str, scores.columns):
-        rows = items[_judging(items, model, judged) & kept]
-        if len(rows) < votes.ENOUGH:
-            return None
-        estimate = _INTERVAL[statistic](rows["elo_score"], scores[model].loc[rows.index])
-        if ratings != "as voted":
-            estimate = votes.corrected(estimate, votes.reliability(rows["elo_score"], rows["elo_matches"]))
-        found.append(estimate)
-    return _over_models(found)
-
-
-def _over_models(found: list[stats.Estimate]) -> stats.Estimate:
-    return stats.mean_over_models([one.value for one in found]) if len(found) > 1 else found[0]

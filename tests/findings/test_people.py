@@ -11,7 +11,7 @@ from rmnb.data.lexicons import afinn
 from rmnb.data.preferences import elo_items
 from rmnb.data.text_lists import text_list
 from rmnb.errors import InputError
-from rmnb.findings import people, votes
+from rmnb.findings import people, people_choices, people_summary, votes
 from rmnb.panels import load_panel
 from rmnb.scoring import list_scores
 from rmnb.training import recipes
@@ -42,8 +42,37 @@ def test_one_model_alone_goes_through_the_door():
         **{"rank_gap": 2, "rank_gap_with_human": 2, "rank_gap_spearman": 1},
     }
     assert rows.set_index("statistic").loc["rank_gap_spearman", "value"] == pytest.approx(1)
-    curve = people.specifications(items, {people.QUESTION: scores})
+    curve = people_choices.specifications(items, scores)
     assert curve.loc[curve["headline"], "value"].tolist() == rows["value"].tolist()[:1]
+
+
+def test_what_many_models_say_is_summed_up():
+    truth = {"low": 0.2, "middle": 0.4, "high": 0.8}
+    items, scores = votes.planted_things(truth, np.arange(600) + 5, seed=3)
+    rows = people.measure(items, {people.QUESTION: scores, "other": -scores}, panel="p")
+    printed = rows[rows["statistic"] == "human_spearman"].head(2).assign(source="published", value=[0.1, 0.6])
+    together = people_summary.over_models(pd.concat([rows, printed]))
+    found = together.set_index(["prompt", "statistic", "other"])["value"]
+    each = rows.query("statistic == 'human_spearman' and prompt == @people.QUESTION")["value"].to_numpy()
+    asked = found[people.QUESTION]
+    assert asked["human_spearman", ""] == pytest.approx(each.mean())
+    assert asked["median_over_models", "human_spearman"] == pytest.approx(each[1])
+    assert (
+        asked["models_clearly_above", "human_spearman"] == 3 and found["other", "models_above", "human_spearman"] == 0
+    )
+    assert found["", "question_spread", ""] == pytest.approx(2 * each[1])
+    after = asked["median_over_models", "human_spearman_corrected K 32"]
+    assert asked["votes_explain", "K 32"] == pytest.approx((after - each[1]) / (1 - each[1]))
+    assert asked["published_range", "within"] == 2 and asked["published_range", "above"] == 1
+
+
+def test_the_ends_of_a_list_are_extreme_by_selection():
+    rng = np.random.default_rng(0)
+    items = things([f"thing {i}" for i in range(300)], np.arange(300.0))
+    gaps = people.rank_gaps(items, pd.DataFrame({name: rng.normal(size=300) for name in "abc"}))
+    found = people.measure_ends(gaps, 10, source="panel").set_index(["statistic", "other"])["value"]
+    assert found["gap_follows_rank", ""] < -0.7  # models that know nothing
+    assert found["ends_kept", "beyond what is expected"] < 15 < found["ends_kept", "with the human column"] + 6
 
 
 def test_words_need_no_votes():
@@ -53,7 +82,6 @@ def test_words_need_no_votes():
     assert list(words.columns) == ["word", "valence", "follows"]
     rows = people.measure(words={"best": words})
     assert rows["statistic"].tolist() == ["afinn_spearman"] and rows["value"].iloc[0] == pytest.approx(1)
-    assert people.valence_specifications({"best": words})["value"].to_numpy() == pytest.approx(np.ones(4))
 
 
 def test_a_rating_that_always_moves_has_the_error_of_a_simulated_one():
@@ -117,14 +145,8 @@ def test_models_that_saw_half_of_the_things_are_judged_on_the_other(mirror, tmp_
     assert value["seen", "human_spearman_seen"] == pytest.approx(1, abs=1e-6)
     assert value["new", "human_spearman"] == pytest.approx(1, abs=1e-6)
     chosen = {"statistic": "Spearman", "things": "all", "ratings": "as voted"}
-    assert people.mean_agreement(items, scores, judged, **chosen).value == pytest.approx(0, abs=1e-6)
+    assert people_choices.mean_agreement(items, scores, judged, **chosen).value == pytest.approx(0, abs=1e-6)
     assert people.panel_scores(panel, "elo_prefer", items) is None
-
-
-def test_familiar_things_are_words_and_no_groups_of_people():
-    names = ["Music", "Bread", "Women", "Hell", "Xqzzt", "Green tea", "House"]
-    chosen = people.familiar(things(names, [7, 6, 5, 4, 3, 2, 1], [9, 8, 99, 99, 99, 99, 7]), 3)
-    assert chosen["name"].tolist() == ["Music", "Bread", "House"]
 
 
 def test_a_reliability_of_nothing_is_refused():
