@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rmnb.errors import InputError
-from rmnb.files import cache_dir, sha256
+from rmnb.files import cache_dir, cached_sha256, joint_sha256, sha256
+from rmnb.models.hub import fetch
 from rmnb.plans import alone
 
 CONVERSION = 1  # raise it when `_convert` changes what it writes
@@ -64,20 +65,23 @@ BASES = {
 
 
 def base_directory(name: str) -> Path:
-    """The directory of a base's converted checkpoint, converted now if this is the first use.
+    """The directory of a base's checkpoint: one of `BASES` is converted if this is the first use, any other fetched.
 
     Parameters
     ----------
     name
-        A key of `BASES`.
+        A key of `BASES`, a hub id ``owner/name`` (or ``owner/name@revision``) or a directory.
 
     Raises
     ------
     InputError
-        Unknown name, missing wheel, or a file whose hash is not the expected one.
+        Unknown name, missing wheel, a file whose hash is not the expected one, or no such model on the hub.
     """
     if name not in BASES:
-        raise InputError(f"unknown base {name!r}: choose one of {', '.join(BASES)}")
+        source, _, revision = name.partition("@")
+        if "/" not in name and not Path(name).is_dir():
+            raise InputError(f"unknown base {name!r}: choose one of {', '.join(BASES)}, a hub id or a directory")
+        return Path(name) if Path(name).is_dir() else fetch(source, revision or None)
     base = BASES[name]
     directory = cache_dir() / "bases" / f"{name}-{base.tensors_sha256[:12]}-{CONVERSION}"
     if not (directory / "converted.json").exists():
@@ -86,18 +90,27 @@ def base_directory(name: str) -> Path:
 
 
 def base_tokenizer(name: str):
-    """The tokenizer of a base, a ``PreTrainedTokenizerFast``, without chat template.
+    """The tokenizer of a base; those of `BASES` have no chat template.
 
-    Built from ``tokenizer.json`` directly: AutoTokenizer reads that file three times, which for the 262,144 tokens of
-    Gemma takes longer than loading the weights.
+    They are built from ``tokenizer.json`` directly: AutoTokenizer reads that file three times, which for the 262,144
+    tokens of Gemma takes longer than loading the weights.
     """
-    from transformers import PreTrainedTokenizerFast
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
     directory = base_directory(name)
+    if name not in BASES:
+        return AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
     config = json.loads((directory / "tokenizer_config.json").read_text(encoding="utf-8"))
     special = {key: value for key, value in config.items() if key.endswith("_token")}
     file = str(directory / "tokenizer.json")
     return PreTrainedTokenizerFast(tokenizer_file=file, clean_up_tokenization_spaces=False, **special)
+
+
+def base_sha256(name: str) -> str:
+    """The hash of a base's weights: of `BASES` a constant, of any other that of its files."""
+    if name in BASES:
+        return BASES[name].tensors_sha256
+    return joint_sha256([cached_sha256(file) for file in sorted(base_directory(name).glob("*.safetensors"))])
 
 
 def _convert(base: Base, directory: Path) -> None:

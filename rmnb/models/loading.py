@@ -23,7 +23,7 @@ from rmnb.errors import InputError, few
 from rmnb.files import cached_sha256, joint_sha256, sha256
 from rmnb.models import attention
 from rmnb.models.adapters import merge_adapter, shipped_adapter
-from rmnb.models.bases import BASES, base_directory, base_tokenizer
+from rmnb.models.bases import base_directory, base_sha256, base_tokenizer
 from rmnb.models.checkpoint_files import is_adapter, readable, refuse_pickles, value_head
 from rmnb.models.devices import DTYPES, MIXED, Placement, placement
 from rmnb.models.dialogue import Dialogue
@@ -142,7 +142,7 @@ def _load_demo(spec: ModelSpec) -> RewardModel:
         head=head,
         dialogue=Dialogue(base_tokenizer(spec.base), spec.template or _trained_template(adapter)),
         plain_because=_share_prefix(trunk),
-        weights_sha256=joint_sha256([BASES[spec.base].tensors_sha256, sha256(weights)]),
+        weights_sha256=joint_sha256([base_sha256(spec.base), sha256(weights)]),
         tokenizer_sha256=cached_sha256(directory / "tokenizer.json"),
         reading=Reading("last"),  # our adapters are trained with a padding id that no conversation holds
     )
@@ -223,7 +223,7 @@ def _load_adapter(spec: ModelSpec, directory: Path, place: Placement) -> RewardM
     template = _chosen_template(merged.tokenizer.chat_template, spec, directory)
     dialogue, hashes = Dialogue(merged.tokenizer, template), (merged.weights_sha256, merged.tokenizer_sha256)
     if not merged.is_decoder:
-        choose_label(config.num_labels, spec.label, settings, str(directory))
+        choose_label(int(config.num_labels or 1), spec.label, settings, str(directory))
         return _whole_classifier(spec, merged.network, dialogue, *hashes)
     if template is None:
         raise InputError(f"{directory}: the tokenizer has no chat template: name one in a panel (key `template`)")

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from rmnb.files import cached_sha256, data_dir, joint_sha256
-from rmnb.models.bases import BASES
+from rmnb.models.bases import BASES, base_sha256
 from rmnb.models.checkpoint_files import is_adapter
 from rmnb.panels import ModelSpec
 
@@ -33,10 +33,10 @@ def hashes_now(spec: ModelSpec) -> dict[str, str]:
     """
     known: dict[str, str] = {}
     template = spec.template
-    if spec.base and spec.adapter and spec.base in BASES:
+    if spec.base and spec.adapter and (spec.base in BASES or Path(spec.base).is_dir()):
         adapter = data_dir() / spec.adapter
         if (weights := adapter / "adapter_model.safetensors").exists():
-            known["weights_sha256"] = joint_sha256([BASES[spec.base].tensors_sha256, cached_sha256(weights)])
+            known["weights_sha256"] = joint_sha256([base_sha256(spec.base), cached_sha256(weights)])
     elif spec.source and (directory := Path(spec.source)).is_dir():
         # Of an adapter the base counts too: what it is takes more than a look.
         if any(directory.glob("*.safetensors")) and not is_adapter(directory):

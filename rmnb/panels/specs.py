@@ -30,9 +30,9 @@ class Reference(Strict):
 class ModelSpec(Strict):
     """One reward model: where its weights are and how it is shown.
 
-    Either `base` (a key of `rmnb.models.bases.BASES`) with `adapter` (a directory, relative to the project's data), or
-    `source` (a hub id or a local directory, with an optional `revision`). A PEFT adapter there names its base itself;
-    `base_model` (a hub id or a directory) takes its place.
+    Either `base` (a key of `rmnb.models.bases.BASES`, a hub id or a directory) with `adapter` (a directory, relative to
+    the project's data), or `source` (a hub id or a local directory, with an optional `revision`). A PEFT adapter there
+    names its base itself; `base_model` (a hub id or a directory) takes its place.
     """
 
     name: FileName

@@ -16,7 +16,7 @@ import pandas as pd
 
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
-from rmnb.models.bases import BASES, base_tokenizer
+from rmnb.models.bases import base_sha256, base_tokenizer
 from rmnb.models.dialogue import Dialogue
 from rmnb.plans import claim
 from rmnb.training.recipes import Hyperparameters, Recipe, data_files
@@ -41,7 +41,10 @@ def begin(base: str, template: str | None, recipe: Recipe, work: Path, **objecti
     made_by = recipe.model_dump(mode="json", exclude={"name", "description"})
     claim(work, {"base": base, "template": template, "recipe": made_by, **objective}, "training run")
     torch.manual_seed(recipe.hyperparameters.seed)
-    dialogue = Dialogue(base_tokenizer(base), template)
+    tokenizer: Any = base_tokenizer(base)
+    dialogue = Dialogue(tokenizer, template or tokenizer.chat_template)
+    if dialogue.template is None:
+        raise InputError(f"{base} has no chat template: give the model one in its panel (key `template`)")
     dialogue.tokenizer.pad_token_id = _padding_id(dialogue)
     return dialogue
 
@@ -94,7 +97,10 @@ def _padding_id(dialogue: Dialogue) -> int:
     prefix, closing = dialogue.frame("a")
     used = {*prefix, *closing, tokenizer.eos_token_id}
     candidates = [tokenizer.pad_token_id, tokenizer.unk_token_id, *tokenizer.all_special_ids]
-    return next(i for i in candidates if i is not None and i not in used)
+    found = next((i for i in candidates if i is not None and i not in used), None)
+    if found is None:
+        raise InputError("the base's tokenizer has no special token to pad with that conversations do not hold")
+    return found
 
 
 def tokenise(dialogue: Dialogue, pairs: pd.DataFrame) -> list[dict[str, list[int]]]:
@@ -110,8 +116,9 @@ def conversations(dialogue: Dialogue, pairs: pd.DataFrame) -> Iterator[tuple[lis
     """For each pair the ids of the prompt, of the chosen answer and of the rejected one, each up to the turn's end."""
     frame = functools.lru_cache(lambda prompt: dialogue.frame(json.loads(prompt)))
     for prompt, chosen, rejected in zip(pairs["prompt"], pairs["chosen"], pairs["rejected"], strict=True):
-        prefix, closing = frame(json.dumps(prompt))
-        yield prefix, dialogue.response_ids(chosen) + closing, dialogue.response_ids(rejected) + closing
+        prefix, _ = frame(json.dumps(prompt))
+        one, other = dialogue.conversations(prompt, [chosen, rejected])
+        yield prefix, one[len(prefix) :], other[len(prefix) :]
 
 
 def in_batches(rows: list[dict[str, list[int]]], size: int, seed: int) -> list[dict[str, list[int]]]:
@@ -174,7 +181,7 @@ def record(trainer, about: Mapping, base: str, recipe: Recipe, pairs: int, outpu
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]  # every `logging_steps`
     provenance = {
         **about,
-        "base": {"name": base, "sha256": BASES[base].tensors_sha256},
+        "base": {"name": base, "sha256": base_sha256(base)},
         "recipe": recipe.model_dump(),
         "data": data_files(recipe),
         "pairs": pairs,

@@ -83,7 +83,7 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
     )
     trainer.add_callback(KeepSnapshots)
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
-    about = {"model": spec.name, "template": spec.template}
+    about = {"model": spec.name, "template": dialogue.template}
     lora.record(trainer, about, base, recipe, len(rows), output)
     return output
 

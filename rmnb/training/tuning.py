@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rmnb.errors import InputError
-from rmnb.models.bases import BASES, base_directory
+from rmnb.models.bases import base_directory
 from rmnb.panels import BaseSpec
 from rmnb.scoring.logprobs import LanguageModel
 from rmnb.training import evaluation, lora
@@ -27,7 +26,7 @@ def tune(spec: BaseSpec, recipe: Recipe, output: Path, work: Path) -> Path:
     Parameters
     ----------
     spec
-        A language model with `adapter`, whose `source` is a key of `rmnb.models.bases.BASES`.
+        A language model with `adapter`, whose `source` is a key of `rmnb.models.bases.BASES`, a hub id or a directory.
     recipe, output, work
         As `rmnb.training.train.fit` takes them; there are no snapshots of the way.
 
@@ -36,8 +35,6 @@ def tune(spec: BaseSpec, recipe: Recipe, output: Path, work: Path) -> Path:
     InputError
         The model is no base of `rmnb.models.bases`, the packages for training are missing, or `work` holds another run.
     """
-    if spec.source not in BASES:
-        raise InputError(f"{spec.name} cannot be tuned here: its source must be one of {', '.join(BASES)}")
     hyper = recipe.hyperparameters
     dialogue = lora.begin(spec.source, spec.template, recipe, work, objective="sft")
     import torch
@@ -60,7 +57,7 @@ def tune(spec: BaseSpec, recipe: Recipe, output: Path, work: Path) -> Path:
     )
     last = lora.last_whole_checkpoint(work)
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
-    about = {"model": spec.name, "template": spec.template, "objective": "sft"}
+    about = {"model": spec.name, "template": dialogue.template, "objective": "sft"}
     lora.record(trainer, about, spec.source, recipe, len(rows), output)
     return output
 

@@ -7,7 +7,7 @@ import pytest
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.panels import load_panel
+from rmnb.panels import ModelSpec, load_panel
 from rmnb.training import lora, train
 from rmnb.training.recipes import load_recipe
 
@@ -52,3 +52,31 @@ def test_training_that_was_cut_off_goes_on_and_its_adapter_scores(few_steps, tmp
     other = few_steps.model_copy(update={"share": 0.5})
     with pytest.raises(InputError, match="holds a training run that differs in recipe"):
         train.fit(spec, other, tmp_path / "cut", tmp_path / "work-cut")
+
+
+def test_any_language_model_in_a_directory_can_be_the_base(few_steps, tmp_path):
+    """The adapter scores as PEFT's own classifier does, in the template of the base's tokenizer."""
+    import torch
+    from checkpoints import DECODERS, SHAPE, randomise, tokenizer
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+
+    words, (kind, special) = tokenizer(), DECODERS["qwen2"]
+    base = AutoModelForCausalLM.from_config(kind(**SHAPE, **special, vocab_size=len(words)))
+    randomise(base)
+    base.save_pretrained(tmp_path / "base")
+    words.save_pretrained(tmp_path / "base")
+    spec = ModelSpec(name="own", base=str(tmp_path / "base"), adapter=str(tmp_path / "own"))
+    train.fit(spec, few_steps, tmp_path / "own", tmp_path / "work")
+    rm = rmnb.load_reward_model(spec, device="cpu")
+    classifier = AutoModelForSequenceClassification.from_pretrained(tmp_path / "base", num_labels=1)
+    classifier.config.pad_token_id = None
+    whole = PeftModel.from_pretrained(classifier, tmp_path / "own").eval()
+    ids = words.apply_chat_template(
+        [{"role": "user", "content": PROMPT}, {"role": "assistant", "content": "love"}], tokenize=True
+    )["input_ids"]
+    with torch.no_grad():
+        expected = whole(input_ids=torch.tensor([ids])).logits[0, 0].item()
+    assert rm.score(PROMPT, ["love"])[0] == pytest.approx(expected, abs=1e-4)
+    with pytest.raises(InputError, match="unknown base 'nobody'"):
+        train.fit(spec.model_copy(update={"base": "nobody"}), few_steps, tmp_path / "x", tmp_path / "work-x")
