@@ -7,6 +7,7 @@ from rmnb.findings import released_rows
 from rmnb.findings.results import published, side_by_side
 
 REPRODUCED, DIFFERS, OUT_OF_REACH = "reproduced", "differs", "not reproducible here"
+NAMES = {REPRODUCED: "reproduced", DIFFERS: "differs", OUT_OF_REACH: "out_of_reach"}  # in the results table
 
 _TABLES = "needs the ten tables of scores over full vocabularies"
 _LOG_PROBABILITIES = "needs the base models' log-probabilities"
