@@ -1,21 +1,25 @@
-"""What the first page shows, made when the book is built: key figure, thumbnails of the chapters, preview image.
+"""What the first page shows, made when the book is built: key figure, verdicts, thumbnails, preview image.
 
 Everything is written to ``book/_executed/landing``, which git ignores: the key figure and the preview from the shipped
-scores, the thumbnails from the executed notebooks. `THUMBNAILS` says which figure stands for which notebook.
+scores, the thumbnails from the executed notebooks (`THUMBNAILS`), what is said from the file of verdicts (`ANSWERS`).
 """
 
 import json
 from pathlib import Path
 
 import matplotlib
+import pandas as pd
 
-from rmnb.book.figures.key import pair_of_models, places, slope_chart
+from rmnb.book import inline
+from rmnb.book.figures import WIDTH
+from rmnb.book.figures.key import places, slope_chart, turning, two_kinds
+from rmnb.book.verdict_table import short_markdown
 from rmnb.files import atomic_path
 from rmnb.panels import load_panel
 
 EXECUTED = Path("book/_executed")
 DIRECTORY = EXECUTED / "landing"
-PROMPT = "greatest"
+PROMPTS = ("greatest", "worst")
 #: Notebook -> name of the figure that stands for it on the first page.
 THUMBNAILS = {
     "01_heterogeneity": "fig-violins",
@@ -24,9 +28,21 @@ THUMBNAILS = {
     "04_frequency": "fig-frequency-steps",
     "05_identity": "fig-identity-gaps",
     "06_elo": "fig-elo-votes",
-    "07_agency_communion": "fig-agency-panel",
+    "07_agency_communion": "fig-agency-gap",
     "08_sequences": "fig-sequence-length",
     "09_training": "fig-course-valence",
+}
+#: Claim whose verdict answers the question of a notebook.
+ANSWERS = {
+    "01_heterogeneity": "disagree",
+    "02_asymmetry": "finer",
+    "03_framing": "mirror",
+    "04_frequency": "frequent",
+    "05_identity": "identity",
+    "06_elo": "people",
+    "07_agency_communion": "communion",
+    "08_sequences": "sequences",
+    "09_training": "same_data",
 }
 _NOTHING = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 320 200" width="320" height="200"/>'
 
@@ -42,39 +58,45 @@ def thumbnail(notebook: dict, name: str) -> str | None:
     return drawn.get(name) or next(iter(drawn.values()), None)
 
 
+def tell(verdicts: Path, directory: Path) -> None:
+    """Write ``verdicts.txt``, the short table, and a sentence a chapter, from the file that the verdicts leave."""
+    table = pd.read_csv(verdicts) if verdicts.exists() else None
+    texts = dict.fromkeys(ANSWERS, "") | {"verdicts": ""}
+    if table is not None:
+        texts["verdicts"] = short_markdown(table)
+        why = table.set_index("key")["why_panel"]
+        texts |= {stem: inline(why[claim]) + "\n" for stem, claim in ANSWERS.items()}
+    for name, text in texts.items():
+        with atomic_path(directory / f"{name}.txt") as part:
+            part.write_text(text, encoding="utf-8")
+
+
 def draw(directory: Path) -> None:
     """Write ``key.svg`` and ``social.png`` (1200 by 630) from the demo panel's scores."""
     from matplotlib.figure import Figure
 
-    from rmnb.findings.align import align, load_scans
-
     panel = load_panel("demo")
-    pair = pair_of_models(panel)
-    scans = load_scans(
-        panel.model_copy(update={"models": tuple(panel.model(name) for name in dict.fromkeys(pair))}), PROMPT
-    )
-    table = places(align(scans, how="word"))
-    table = table[[pair[0], pair[-1]]]
+    family = {model.name: model.family for model in panel.models}
+    titles = dict(zip(two_kinds(turning(panel, PROMPTS), family), ("reads the question", "does not"), strict=True))
+    tables = {name: places(panel, name, PROMPTS) for name in titles}
     with matplotlib.rc_context({"svg.hashsalt": "rmnb", "font.family": "DejaVu Sans"}):
-        key = Figure(figsize=(5.4, 5.2), layout="constrained")
-        slope_chart(key.subplots(), table, pair)
+        key = Figure(figsize=(WIDTH, 5.2), layout="constrained")
+        for axes, (name, title) in zip(key.subplots(1, 2), titles.items(), strict=True):
+            slope_chart(axes, tables[name], f"{name}: {title}")
         social = Figure(figsize=(12, 6.3), facecolor="white")
         social.text(0.05, 0.62, "Inside reward models,\none token at a time", size=34, weight="bold", va="center")
-        question = panel.prompt(PROMPT).text
+        asked = "\n".join(f"“{panel.prompt(prompt).text}”" for prompt in PROMPTS)
         social.text(
-            0.05,
-            0.34,
-            f"Every token of the vocabulary\nas the answer to one question:\n“{question}”",
-            size=17,
-            va="center",
+            0.05, 0.34, f"Every token of the vocabulary\nas the answer to one question:\n{asked}", size=15, va="center"
         )
-        slope_chart(social.add_axes((0.55, 0.02, 0.43, 0.96)), table, pair, size=11)
-        for figure, name, options in (
+        name = next(iter(titles))
+        slope_chart(social.add_axes((0.58, 0.02, 0.4, 0.96)), tables[name], name, size=11)
+        for figure, file, options in (
             (key, "key.svg", {"metadata": {"Date": None}}),
             (social, "social.png", {"dpi": 100}),
         ):
-            with atomic_path(directory / name) as part:
-                figure.savefig(part, format=name.rpartition(".")[2], **options)
+            with atomic_path(directory / file) as part:
+                figure.savefig(part, format=file.rpartition(".")[2], **options)
 
 
 def make(app) -> None:
@@ -87,6 +109,7 @@ def make(app) -> None:
             svg = thumbnail(json.loads(source.read_text(encoding="utf-8")), name)
         with atomic_path(directory / f"{stem}.svg") as part:
             part.write_text(svg or _NOTHING, encoding="utf-8")
+    tell(root / EXECUTED / "verdicts.csv", directory)
     made = [directory / name for name in ("key.svg", "social.png")]
     sources = [*(root / "data/demo/scores").rglob("*.parquet"), root / "rmnb/book/figures/key.py", Path(__file__)]
     if not all(path.exists() for path in made) or min(path.stat().st_mtime for path in made) < max(

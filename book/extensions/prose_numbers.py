@@ -49,7 +49,7 @@ def _sizes_of_the_papers() -> list[float]:
 #: What `{number}` can write, by name.
 FACTS: dict[str, Callable[[], str]] = {
     "models": lambda: in_words(len(load_panel("demo").models)),
-    "bases": lambda: in_words(len(load_panel("demo").bases)),
+    "bases": lambda: in_words(len({model.family for model in load_panel("demo").models})),
     "papers_models": lambda: in_words(len(load_panel("facct2025").models)),
     "papers_smallest": lambda: f"{_sizes_of_the_papers()[0]:g}",
     "papers_largest": lambda: f"{_sizes_of_the_papers()[-1]:g}",

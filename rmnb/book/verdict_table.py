@@ -66,11 +66,11 @@ def short_markdown(table: pd.DataFrame, directory: str = "_executed") -> str:
         interval; of claims that are out of its reach that of the authors' data.
     """
     lines = ["| Claim | Authors' data | This panel | Number |", "|---|---|---|---|"]
-    for line in table.fillna("").to_dict("records"):
+    for line in table.astype(object).fillna("").to_dict("records"):
         number = line["number_panel"] or line["number_released"]
         of = "" if line["number_panel"] or not number else " (authors)"
         cells = [
-            f"[{line['claim']}]({directory}/{line['chapter']})",
+            f"{{doc}}`{line['claim']} <{directory}/{line['chapter']}>`",
             *(badge(line[f"verdict_{source}"]) for source in _HEADS),
             inline(plain(number) + of),
         ]

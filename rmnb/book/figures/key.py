@@ -1,6 +1,6 @@
-"""The figure on the book's first page: where two models place the same words among all that they share."""
+"""The figure on the book's first page: the same words under two questions, in two models of which one reads them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,9 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from rmnb.book.figures.style import FAINT, INK, PALETTE, plain_text
+from rmnb.findings.align import word_scores
 from rmnb.panels import Panel
+from rmnb.scoring.store import read_scores
 
 #: Words that nobody disputes the meaning of, good, bad and neither.
 WORDS = (
@@ -18,30 +20,24 @@ WORDS = (
 _GAP = 5.0  # percent of the axis between two labels
 
 
-def pair_of_models(panel: Panel) -> tuple[str, str]:
-    """The panel's first model, and the first of another family that learned by the same recipe (or any other model)."""
-    first, *others = panel.models
-    apart = [model for model in others if model.family != first.family]
-    alike = [model for model in apart if model.recipe == first.recipe]
-    return first.name, (alike or apart or others or [first])[0].name
+def turning(panel: Panel, prompts: tuple[str, str]) -> dict[str, float]:
+    """Of each model, the rank correlation of its own rewards under two questions, over its whole vocabulary."""
+    scans = {name: [read_scores(panel, name, prompt)["score"] for prompt in prompts] for name in panel.model_names}
+    return {name: float(one.rank().corr(other.rank())) for name, (one, other) in scans.items()}
 
 
-def places(scores: pd.DataFrame, words: Sequence[str] = WORDS) -> pd.DataFrame:
-    """Percentile of some words among all words, the highest reward at 100.
+def two_kinds(correlation: Mapping[str, float], family: Mapping[str, str | None]) -> tuple[str, str]:
+    """The model of the base of the second that turns most with the question, and the model that turns least of all."""
+    least = max(correlation, key=lambda name: correlation[name])
+    kin = [name for name in correlation if family[name] == family[least]]
+    return min(kin, key=lambda name: correlation[name]), least
 
-    Parameters
-    ----------
-    scores
-        One row a word (lower case), one column a model, as `rmnb.findings.align.load_scores` gives them with
-        ``how="word"``.
 
-    Returns
-    -------
-    DataFrame
-        Those of `words` that are there, one column a model; in percent.
-    """
-    percentile = 100 * scores.rank(pct=True)
-    known = [word for word in words if word.casefold() in scores.index]
+def places(panel: Panel, model: str, prompts: Sequence[str], words: Sequence[str] = WORDS) -> pd.DataFrame:
+    """Percentile of some words among all words of a model, the highest reward at 100; one column a prompt."""
+    scans = {prompt: word_scores(read_scores(panel, model, prompt)).set_index("word")["score"] for prompt in prompts}
+    percentile = 100 * pd.DataFrame(scans).rank(pct=True)
+    known = [word for word in words if word.casefold() in percentile.index]
     return percentile.loc[[word.casefold() for word in known]].set_axis(known)
 
 
@@ -61,19 +57,19 @@ def spread(places: ArrayLike, gap: float = _GAP, top: float = 104.0) -> np.ndarr
     return heights
 
 
-def slope_chart(axes: Axes, table: pd.DataFrame, titles: Sequence[str], size: float = 9) -> Axes:
-    """Two models' percentiles of the same words as two columns, a line a word; steep lines are disagreement.
+def slope_chart(axes: Axes, table: pd.DataFrame, title: str, size: float = 9) -> Axes:
+    """Percentiles of the same words under two questions as two columns, a line a word.
 
     Parameters
     ----------
     table
         Two columns, in percent, one row a word; see `places`.
-    titles
-        One a column.
+    title
+        Above both.
     """
     left, right = (table.iloc[:, column].to_numpy() for column in (0, 1))
     change = right - left
-    ink = np.where(np.abs(change) < 15, FAINT, np.where(change > 0, PALETTE[0], PALETTE[5]))
+    ink = np.where(np.abs(change) < 15, FAINT, np.where(change > 0, PALETTE[1], PALETTE[0]))
     for x, side, values in ((0.0, "right", left), (1.0, "left", right)):
         out = -1 if side == "right" else 1
         for word, value, height, colour in zip(table.index, values, spread(values), ink, strict=True):
@@ -82,10 +78,11 @@ def slope_chart(axes: Axes, table: pd.DataFrame, titles: Sequence[str], size: fl
             axes.text(x + 0.15 * out, height, text, ha=side, va="center", size=size, color=INK)
     for start, end, colour in zip(left, right, ink, strict=True):
         axes.plot([0, 1], [start, end], "-o", color=colour, linewidth=1.6, markersize=3.5)
-    for x, title in enumerate(titles):
+    for x, name in enumerate(table.columns):
         axes.plot([x, x], [0, 100], color=INK, linewidth=1.2, zorder=0)
-        axes.text(x, 111, plain_text(title), ha="center", size=size + 1, weight="bold", color=INK)
-    axes.set_xlim(-0.62, 1.62)
-    axes.set_ylim(-6, 118)
+        axes.text(x, 109, plain_text(f"{name}?"), ha="center", size=size, style="italic", color=INK)
+    axes.text(0.5, 118, plain_text(title), ha="center", size=size + 1, weight="bold", color=INK)
+    axes.set_xlim(-0.72, 1.72)
+    axes.set_ylim(-6, 124)
     axes.axis("off")
     return axes
