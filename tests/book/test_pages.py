@@ -29,7 +29,7 @@ def executed(tmp_path, monkeypatch):
                     assert "remove-stderr" in cell.metadata.get("tags", []), output.text
                 else:
                     shown += output.get("text", "") or "".join(output.get("data", {}).get("text/html", ""))
-        return shown, results.read_results(tmp_path / "book" / "_executed" / "results")
+        return shown, results.read_results(tmp_path / "results")
 
     return run
 

@@ -80,15 +80,18 @@ def key_of_looks(figure: Figure, panel: Panel) -> None:
     """Below a figure, what colours and markers mean: the bases, then the recipes; models where neither is known."""
     colour, marker = colours(panel), markers(panel)
     known = all(model.family and model.recipe for model in panel.models)
-    entries: dict[str, dict[str, str]] = {}
+    entries: dict[str, tuple[str, str]] = {}  # colour and marker
     for model in panel.models:
         if known:
-            entries.setdefault(str(model.family), {"color": colour[model.name], "marker": "s"})
+            entries.setdefault(str(model.family), (colour[model.name], "s"))
         else:
-            entries[model.name] = {"color": colour[model.name], "marker": marker[model.name]}
+            entries[model.name] = (colour[model.name], marker[model.name])
     for model in panel.models if known else ():
-        entries.setdefault(str(model.recipe), {"color": FAINT, "marker": marker[model.name]})
-    handles = [Line2D([], [], linestyle="", label=plain_text(name), **look) for name, look in entries.items()]
+        entries.setdefault(str(model.recipe), (FAINT, marker[model.name]))
+    handles = [
+        Line2D([], [], linestyle="", color=ink, marker=shape, label=plain_text(name))
+        for name, (ink, shape) in entries.items()
+    ]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 5))
 
 
