@@ -59,20 +59,25 @@ def own(rows: pd.DataFrame) -> str:
     if len(of) == 1:
         verdict = {1: "clear of zero", 0: "not clear of zero", -1: "the other way round"}[side(of[0])]
         return f"In this panel one model, {of[0]['model']}, agrees at {with_interval(of[0])} over things: {verdict}."
-    clear = find(rows, "models_clearly_above", source="panel", prompt=QUESTION, other=_STATISTIC)
+    clear, turned = (
+        find(rows, f"models_clearly_{way}", source="panel", prompt=QUESTION, other=_STATISTIC)
+        for way in ("above", "below")
+    )
     mean = find(rows, _STATISTIC, source="panel", prompt=QUESTION, model="")
     said = f"In this panel{_median(rows, 'panel', ' the median is ')}"
     if mean is not None:
         unclear = "" if side(mean) else ", so that a side cannot be told from so few"
         said += f" and the mean {with_interval(mean)} over models{unclear}"
     if clear is not None:
-        said += f"; {quote(clear, '{:.0f}')} of {quote(clear, '{:.0f}', 'n')} are clear of zero"
-    return f"{said}{_not_clear(of)}. {taught(rows)}".strip()
+        said += f"; {quote(clear, '{:.0f}')} of {quote(clear, '{:.0f}', 'n')} lie clearly above zero{_not_clear(of)}"
+    if turned is not None and turned["value"]:
+        said += f"; {quote(turned, '{:.0f}')} clearly the other way round"
+    return f"{said}. {taught(rows)}".strip()
 
 
 def _not_clear(of: Sequence[Row]) -> str:
     """Names of the models that are not: three at most."""
-    rest = [row for row in of if side(row) <= 0]
+    rest = [row for row in of if side(row) == 0]
     if not rest or len(rest) > 3:
         return ""
     return ", not " + " and ".join(f"{row['model']} at {with_interval(row, '{:.3f}')}" for row in rest)
