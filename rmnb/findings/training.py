@@ -89,7 +89,8 @@ def measure_bases(
     results = Results("training", panel)
     by_recipe: dict[str, dict[str, pd.DataFrame]] = {}
     for course in courses.values():
-        by_recipe.setdefault(course.attrs["recipe"], {})[course.attrs["family"]] = course
+        if recipe := course.attrs["recipe"]:
+            by_recipe.setdefault(recipe, {})[course.attrs["family"]] = course
     for recipe, of_base in by_recipe.items():
         if len(of_base) != 2:
             continue
