@@ -56,7 +56,10 @@ def test_models_that_do_not_read_the_question_are_described_apart():
     apart = next(
         sentence for sentence in _said(_rows(0.4, 0.1, ("a", "b", "c"), deaf=("c",))) if "do not read" in sentence
     )
-    assert apart.startswith("1 of 3 models") and "(2 of 2 above zero)" in apart and "in those that do not" in apart
+    assert (
+        apart.startswith("1 of 3 models") and "above zero in 2 of 2 asked" in apart and "in those that do not" in apart
+    )
+    assert apart.endswith("whichever is asked for.") or "whichever" not in apart
     everyone = _said(_rows(0.4, 0.1, ("a", "b"), deaf=("a", "b")))
     assert any(sentence.startswith("2 of 2 models") for sentence in everyone)
 
@@ -74,6 +77,11 @@ def test_one_model_two_and_one_question():
 
 def test_every_figure_has_its_sentence():
     rows = _rows(0.4, 0.1)
-    for said in (in_short.tails(rows), in_short.side_by_side(rows), in_short.order_by_model(rows, "greatest")):
+    for said in (
+        in_short.tails(rows),
+        in_short.side_by_side(rows),
+        in_short.order_by_model(rows, "greatest"),
+        in_short.steepness(rows, "greatest"),
+    ):
         assert len(said) == 1 and plain(said[0]).endswith(".")
     assert "No two models" in in_short.seeds(rows)[0]

@@ -11,6 +11,13 @@ _COUNT = "{:.0f}"
 _GAP, _ORDER = "slope_difference_standardised", "afinn_kendall_difference"
 #: What a difference of the slopes says where valence is followed: above zero, below, cannot be told.
 _FINER = {1: "good words are told apart more finely", -1: "bad words are told apart more finely"}
+#: The same of models that read the question, asked for something good and for something bad, where their slopes turn.
+_EITHER = {
+    (1, 1): " So those that read it tell apart the words that answer, whichever is asked for.",
+    (-1, 1): " So those that read it tell bad words apart more finely, whichever is asked for.",
+    (1, -1): " So those that read it tell good words apart more finely, whichever is asked for.",
+    (-1, -1): " So those that read it tell apart the words that do not answer, whichever is asked for.",
+}
 
 
 def sentences(rows: pd.DataFrame) -> list[str]:
@@ -63,11 +70,24 @@ def slopes(rows: pd.DataFrame, prompt: str) -> list[str]:
     if above["n"] == 1:
         finer = _FINER.get(side(mean), "it cannot be told which words are told apart more finely")
         return [f"One model says nothing of others; in this one, asked for the {prompt}, {finer} ({_estimate(mean)})."]
-    found = f"{_estimate(mean, 'over ' + quote(mean, _COUNT, 'n') + ' models')}, above zero in {_of_all(above)}"
+    many = f"over {quote(mean, _COUNT, 'n')} models"
+    found = f"the difference of the slopes is {_estimate(mean, many)}, above zero in {_of_all(above)}"
     if side(mean) == 0:
         return [f"Here, asked for the {prompt}, which words are told apart more finely cannot be told: {found}."]
     verdict = "As claimed here" if side(mean) > 0 else "Here it is the other way round"
-    return [f"{verdict}, asked for the {prompt}: {_FINER[side(mean)]}, {found}."]
+    return [f"{verdict}, asked for the {prompt}: {_FINER[side(mean)]}; {found}."]
+
+
+def steepness(rows: pd.DataFrame, prompt: str) -> list[str]:
+    """What a point of valence is worth among good and among bad words, mean over models."""
+    ends = [
+        find(rows, f"slope_{end}_standardised", source="panel", model="", other="", prompt=prompt)
+        for end in ("positive", "negative")
+    ]
+    if not (ends[0] and ends[1]):
+        return []
+    worth = f"{_estimate(ends[0])} standard deviations among good words, {_estimate(ends[1])} among bad ones"
+    return [f"Asked for the {prompt}, a point of valence is worth {worth}."]
 
 
 def apart(rows: pd.DataFrame, good: str, bad: str) -> list[str]:
@@ -75,17 +95,20 @@ def apart(rows: pd.DataFrame, good: str, bad: str) -> list[str]:
     alike = find(rows, "models_not_turning", source="panel")
     if alike is None or alike["value"] == 0:
         return []
-    said = []
-    for prompt in (good, bad):
-        means = [find(rows, f"mean_{group}turning", prompt=prompt, other=_GAP) for group in ("", "not_")]
-        counts = find(rows, "models_above", prompt=prompt, other=f"{_GAP} among those that turn")
-        parts = [_estimate(row) for row in means if row]
-        if means[0] and counts:
-            parts[0] += f" in those that do ({_of_all(counts)} above zero)"
-        if means[1]:
-            parts[-1] += " in those that do not"
-        said.append(f"{prompt} {', '.join(parts)}")
-    return [f"{_of_all(alike)} models do not read the question and are described apart: {'; '.join(said)}."]
+    means, told = {}, {"": [], "not_": []}
+    for group, prompt in ((group, prompt) for group in told for prompt in (good, bad)):
+        if mean := find(rows, f"mean_{group}turning", prompt=prompt, other=_GAP):
+            counts = find(rows, "models_above", prompt=prompt, other=f"{_GAP} among those that turn")
+            above = f", above zero in {_of_all(counts)}" if counts and not group else ""
+            told[group].append(f"{_estimate(mean)}{above} asked for the {prompt}")
+            means[group, prompt] = side(mean)
+    said = f"{_of_all(alike)} models do not read the question"
+    if told[""]:
+        said += f"; in the others the difference is {' and '.join(told[''])}"
+    if told["not_"]:
+        said += f"; in those that do not it is {' and '.join(told['not_'])}"
+    verdict = _EITHER.get((means.get(("", good), 0), means.get(("", bad), 0)), "")
+    return [f"{said}.{verdict}"]
 
 
 def order(rows: pd.DataFrame, prompt: str) -> list[str]:
