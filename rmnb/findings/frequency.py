@@ -4,6 +4,7 @@ Tables are those of `rmnb.findings.scan_tables`, regressions those of `rmnb.find
 """
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -11,8 +12,7 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.errors import InputError
-from rmnb.findings import word_tokens
+from rmnb.findings import quoting, reading_question, word_tokens
 from rmnb.findings.frequency_slopes import (
     ENOUGH,
     STEPS,
@@ -20,12 +20,10 @@ from rmnb.findings.frequency_slopes import (
     lost,
     partial_residuals,
     slope,
-    slope_value,
     within_word,
 )
 from rmnb.findings.results import Results
-from rmnb.findings.specifications import specification_curve
-from rmnb.findings.word_tokens import SOURCES, choose
+from rmnb.findings.word_tokens import choose
 from rmnb.stats.estimate import Estimate
 from rmnb.truth.planted import PlantedEffects, planted_scan
 from rmnb.truth.simulation_words import common_words
@@ -41,7 +39,6 @@ SCENES = {
 def measure(
     tables: Mapping[str, pd.DataFrame],
     framings: Mapping[str, str],
-    lists: Sequence[str] = SOURCES[:1],
     *,
     n_boot: int = 100,
     seed: int = 0,
@@ -57,9 +54,6 @@ def measure(
         Model → its scans; a table may lack prompts that others have.
     framings
         Prompt → ``positive`` or ``negative``. What needs both framings uses the first of each.
-    lists
-        Frequency lists of `rmnb.findings.word_tokens`: wordfreq, which is regressed on, and BNC for the rows as
-        published (`measure_published`), which without it are the same regression on wordfreq.
     n_boot, seed
         Of the bootstrap of slope_log_frequency_lost.
     panel, source, protocol
@@ -68,22 +62,17 @@ def measure(
     Returns
     -------
     DataFrame
-        Rows of the results table: slope_log_frequency, with _standardised, _step (`other` names the step of `STEPS`),
-        _controlled, _others, _lost, and _common and _turned (`other` is the negative prompt) with _others; their means
-        over models where a model is ``""``; positive_frequency_slopes; curvature_p; slope_log_id_within_word. A model
-        with too few words for one of them has no such row.
+        Rows of the results table: those of `measure_published`; slope_log_frequency with _step (`other` names the step
+        of `STEPS`), _controlled, _others, _lost, and _common and _turned (`other` is the negative prompt) with _others;
+        their means over models where a model is ``""``; curvature_p; slope_log_id_within_word. A model with too few
+        words for one of them has no such row.
     """
     results = Results("frequency", panel)
     add = functools.partial(results.add, source, protocol=protocol)
-    tokens = word_tokens.of_tables(tables, framings, lists)
+    tokens = word_tokens.of_tables(tables, framings)
     words = {(prompt, model): found for prompt, by_model in tokens.items() for model, found in by_model.items()}
     rows = {key: choose(found) for key, found in words.items()}
-    if "BNC" in lists:
-        results.extend(measure_published(tables, list(tokens), panel=panel, source=source, protocol=protocol))
-    else:  # the same regression on the other list
-        _add_published(
-            add, {key: [slope(of, "valence", score) for score in ("score", "z")] for key, of in rows.items()}
-        )
+    results.extend(measure_published(tables, list(tokens), panel=panel, source=source, protocol=protocol))
     for step in STEPS:
         for (prompt, model), of in rows.items():
             if found := slope(of, step):
@@ -118,33 +107,62 @@ def measure_published(
 ) -> pd.DataFrame:
     """Rows slope_log_frequency, raw and standardised, and positive_frequency_slopes as in FAccT25 figure 3D.
 
-    Tokens that are AFINN words as they stand, ``score ~ log(frequency) + valence``, frequencies those of the BNC list's
-    dictionary forms. Intervals are by word, the paper's are not. `tables` need token and the columns of `prompts`, as
-    the authors' own tables have them (`rmnb.data.released_files.vocabularies`).
-
-    Raises
-    ------
-    UnreachableError
-        The list of the BNC cannot be had.
+    Tokens that are AFINN words as they stand, ``score ~ log(frequency) + valence``. Intervals are by word, the paper's
+    are not. Frequencies are those of the paper's own list, of dictionary forms
+    (`rmnb.data.lexicons.bnc_lemmas`); all else here is about wordfreq's, of words as they are spelled. `tables` need
+    token and the columns of `prompts`, as the authors' own tables have them
+    (`rmnb.data.released_files.vocabularies`).
     """
+    listed = lexicons.bnc_lemmas().query("per_million > 0")
+    listed = listed.assign(log_frequency=np.log(listed["per_million"].to_numpy(float)))
+    words = lexicons.afinn().merge(listed, on="word")
+    raw, standardised = {}, {}
+    for prompt, model in itertools.product(prompts, tables):
+        if prompt not in tables[model]:
+            continue
+        score = tables[model][prompt].to_numpy(float)
+        word = tables[model]["token"].str.lower()
+        rows = pd.DataFrame({"word": word, "score": score, "z": stats.standardise(score)}).merge(words, on="word")
+        if rows["word"].nunique() >= 10:
+            for unit, found in (("score", raw), ("z", standardised)):
+                fit = stats.ols(f"{unit} ~ log_frequency + valence", rows, clusters="word")
+                found[prompt, model] = fit["log_frequency"]
     results = Results("frequency", panel)
-    words = lexicons.afinn().merge(lexicons.bnc_lemmas().query("per_million > 0"), on="word")
-    words = words.assign(log_frequency=np.log(words["per_million"].to_numpy(float)))
-    found = {}
-    for prompt in prompts:
-        for model, table in tables.items():
-            if prompt not in table:
-                continue
-            score = table[prompt].to_numpy(float)
-            scored = pd.DataFrame({"word": table["token"].str.lower(), "score": score, "z": stats.standardise(score)})
-            rows = scored.merge(words, on="word")
-            if rows["word"].nunique() >= 10:
-                fits = [
-                    stats.ols(f"{unit} ~ log_frequency + valence", rows, clusters="word") for unit in ("score", "z")
-                ]
-                found[prompt, model] = [fit["log_frequency"] for fit in fits]
-    _add_published(functools.partial(results.add, source, protocol=protocol), found)
+    add = functools.partial(results.add, source, protocol=protocol)
+    _add_each(add, "slope_log_frequency", raw)
+    _add_each(add, "slope_log_frequency_standardised", standardised)
+    if raw:
+        add("positive_frequency_slopes", sum(found.value > 0 for found in raw.values()), n=len(raw))
     return results.frame()
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """What sums the chapter up: means over models that turn with the question and over the others, and clear signs.
+
+    Parameters
+    ----------
+    rows
+        Rows of `measure` and of `rmnb.findings.reading_question.measure`.
+
+    Returns
+    -------
+    DataFrame
+        For each prompt mean_turning and mean_not_turning of slope_log_frequency_controlled and _others, and of these
+        and what `measure` splits by framing models_above, models_clearly_above and models_clearly_below.
+    """
+    of, alike, parts = rows[rows["source"] == "panel"], reading_question.does_not_turn(rows), []
+    for statistic in ("controlled", "others", "common", "turned", "common_others", "turned_others"):
+        name = f"slope_log_frequency_{statistic}"
+        for prompt in of.loc[of["statistic"] == name, "prompt"].unique():
+            asked = of[of["prompt"] == prompt]
+            parts.append(quoting.sign_counts(asked, name))
+            if statistic in ("controlled", "others") and reading_question.was_asked(rows):
+                parts.append(reading_question.means_apart(asked, name, alike))
+    within = of[of["statistic"] == "slope_log_id_within_word"]
+    parts += [
+        quoting.sign_counts(asked, "slope_log_id_within_word") for _, asked in within.groupby("prompt", sort=False)
+    ]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def measure_planted(prompt: str, seed: int = 0) -> pd.DataFrame:
@@ -178,15 +196,6 @@ def pair_of(framings: Mapping[str, str]) -> list[str]:
     return [first[framing] for framing in ("positive", "negative") if framing in first]
 
 
-def _add_published(add: Callable, found: Mapping[tuple[str, str], list[Estimate | None]]) -> None:
-    whole = {key: pair for key, pair in found.items() if all(pair)}
-    for place, statistic in enumerate(("slope_log_frequency", "slope_log_frequency_standardised")):
-        _add_each(add, statistic, {key: pair[place] for key, pair in whole.items()})
-    raw = [pair[0].value for pair in whole.values() if pair[0]]
-    if raw:
-        add("positive_frequency_slopes", sum(value > 0 for value in raw), n=len(raw))
-
-
 def _add_each(add: Callable, statistic: str, found: Mapping[tuple[str, str], Estimate | None]) -> None:
     """A row for each prompt and model, and for each prompt that of the mean over its models."""
     by_prompt: dict[str, list[Estimate]] = {}
@@ -196,50 +205,3 @@ def _add_each(add: Callable, statistic: str, found: Mapping[tuple[str, str], Est
             by_prompt.setdefault(prompt, []).append(estimate)
     for prompt, estimates in by_prompt.items():
         add(statistic, stats.over_models(estimates), prompt=prompt)
-
-
-def curve(
-    tokens: Mapping[str, Mapping[str, Mapping[str, pd.DataFrame]]], prompts: Sequence[str], lists: Sequence[str]
-) -> pd.DataFrame | None:
-    """The mean slope over models under every combination of choices; None where there are too few words for any.
-
-    Parameters
-    ----------
-    tokens
-        Protocol → prompt → model → `rmnb.findings.word_tokens`; the chapter's protocol first.
-
-    Returns
-    -------
-    DataFrame
-        Of `rmnb.findings.specifications.specification_curve`, in standard deviations of the score; a single model
-        brings its own interval.
-    """
-    held = {"and token id": "token id", "and length, spelling": "spelling", "valence": "valence"}
-    scores = {"standard score": "z", "rank": "rank"}
-
-    @functools.lru_cache(maxsize=2 * max((len(by) for of in tokens.values() for by in of.values()), default=1))
-    def rows_of(protocol: str, prompt: str, model: str, words: str, source: str, unit: str) -> pd.DataFrame:
-        return choose(tokens[protocol][prompt][model], words, source, unit)
-
-    def estimate(protocol, prompt, words, source, unit, held_constant, score) -> Estimate | None:
-        models = list(tokens[protocol].get(prompt, {}))
-        of = [rows_of(protocol, prompt, model, words, source, unit) for model in models]
-        if len(models) == 1:
-            return slope(of[0], held[held_constant], scores[score])
-        scale = np.sqrt(12) if score == "rank" else 1.0  # a uniform rank has the standard deviation 1 / sqrt(12)
-        found = [scale * slope_value(rows, held[held_constant], scores[score]) for rows in of]
-        return stats.mean_over_models(found) if found and np.isfinite(found).all() else None
-
-    choices = {
-        "protocol": list(tokens),
-        "prompt": list(prompts),
-        "words": ["AFINN", "others"],
-        "source": list(lists),
-        "unit": ["token", "word"],
-        "held": list(held),
-        "score": list(scores),
-    }
-    try:
-        return specification_curve(choices, lambda held, **chosen: estimate(held_constant=held, **chosen))
-    except InputError:
-        return None

@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -15,45 +15,37 @@ from rmnb.panels import Panel
 from rmnb.scoring.store import read_scores, scores_path
 from rmnb.truth.planted import RAREST
 
-SOURCES = ("wordfreq", "BNC")
 WORD_KINDS = ("word_start", "word_continuation")
 
 
 @functools.cache
-def frequency_list(source: str) -> pd.DataFrame:
+def frequency_list() -> pd.DataFrame:
     """How often English words occur: word (str, unique, a to z), log_frequency (float64, natural log per million).
 
-    wordfreq: many kinds of modern text (Speer, 2022). BNC: word forms of the British National Corpus, all parts of
-    speech together (Leech, Rayson and Wilson, 2001); UnreachableError where it cannot be had.
+    The list of wordfreq (Speer, 2022), of many kinds of modern text, which comes with the package.
     """
-    if source == "wordfreq":
-        from wordfreq import get_frequency_dict
+    from wordfreq import get_frequency_dict
 
-        rarest = 10 ** (RAREST - 9)
-        counts = {word: share * 1e6 for word, share in get_frequency_dict("en").items() if share >= rarest}
-        table = pd.DataFrame({"word": list(counts), "per_million": list(counts.values())})
-    elif source == "BNC":
-        table = lexicons.bnc_frequency().query("per_million > 0")
-        table = table.assign(word=table["word"].str.casefold()).groupby("word", as_index=False)["per_million"].sum()
-    else:
-        raise InputError(f"no frequencies from {source!r}: choose one of {', '.join(SOURCES)}")
+    rarest = 10 ** (RAREST - 9)
+    counts = {word: share * 1e6 for word, share in get_frequency_dict("en").items() if share >= rarest}
+    table = pd.DataFrame({"word": list(counts), "per_million": list(counts.values())})
     table = table.loc[table["word"].str.fullmatch("[a-z]+")]
     return pd.DataFrame({"word": table["word"], "log_frequency": np.log(table["per_million"].to_numpy(float))})
 
 
-def word_tokens(scan: pd.DataFrame, sources: Sequence[str] = SOURCES[:1]) -> pd.DataFrame:
+def word_tokens(scan: pd.DataFrame) -> pd.DataFrame:
     """The tokens of a scan that spell an English word.
 
-    A string of letters counts as a word if a frequency list (`sources`) has it and a token of this vocabulary begins a
-    word with it; most fragments of words fail the second.
+    A string of letters counts as a word if `frequency_list` has it and a token of this vocabulary begins a word with
+    it; most fragments of words fail the second.
 
     Returns
     -------
     DataFrame
         Index: place in `scan`. word (str, folded), valence (float64, NaN for words absent from AFINN), length
-        (letters), spelling (category: kind and case), log_id (natural log of 1 + id), one column a source (natural log
-        of frequency per million, NaN where that list lacks the word), score, z (standard deviations of the whole scan
-        above its mean), rank (share of the whole scan at or below it); float64.
+        (letters), spelling (category: kind and case), log_id (natural log of 1 + id), log_frequency (natural log of
+        frequency per million), score, z (standard deviations of the whole scan above its mean), rank (share of the
+        whole scan at or below it); float64.
     """
     tokens = scan.loc[scan["kind"].isin(WORD_KINDS), ["token_id", "token", "kind"]]
     text = tokens["token"].str.removeprefix("##").str.strip()
@@ -61,9 +53,8 @@ def word_tokens(scan: pd.DataFrame, sources: Sequence[str] = SOURCES[:1]) -> pd.
     tokens["word"] = tokens["text"].str.lower()
     begin = tokens.loc[tokens["kind"] == "word_start", "word"].unique()
     tokens = tokens.loc[tokens["word"].isin(begin)]
-    for source in sources:
-        tokens[source] = tokens["word"].map(frequency_list(source).set_index("word")["log_frequency"])
-    tokens = tokens.dropna(subset=list(sources), how="all")
+    tokens["log_frequency"] = tokens["word"].map(frequency_list().set_index("word")["log_frequency"])
+    tokens = tokens.dropna(subset="log_frequency")
     case = np.select([tokens["text"].str.islower(), tokens["text"].str.isupper()], ["lower", "upper"], "capital")
     frame = pd.DataFrame(
         {
@@ -72,7 +63,7 @@ def word_tokens(scan: pd.DataFrame, sources: Sequence[str] = SOURCES[:1]) -> pd.
             "length": tokens["word"].str.len().to_numpy(float),
             "spelling": pd.Categorical(tokens["kind"].astype(str) + " " + case),
             "log_id": np.log1p(tokens["token_id"].to_numpy(float)),
-            **{source: tokens[source].to_numpy(float) for source in sources},
+            "log_frequency": tokens["log_frequency"].to_numpy(float),
         },
         index=tokens.index,
     )
@@ -99,9 +90,7 @@ def load_tables(panel: Panel, protocol: str = "exact") -> tuple[dict[str, pd.Dat
     return {model: scan_tables.as_table(scans[model]) for model in panel.model_names if model in scans}, missing
 
 
-def of_tables(
-    tables: Mapping[str, pd.DataFrame], prompts: Iterable[str], sources: Sequence[str] = SOURCES[:1]
-) -> dict[str, dict[str, pd.DataFrame]]:
+def of_tables(tables: Mapping[str, pd.DataFrame], prompts: Iterable[str]) -> dict[str, dict[str, pd.DataFrame]]:
     """Prompt → model → `word_tokens`, for every column that a table (`rmnb.findings.scan_tables`) has of `prompts`."""
     found: dict[str, dict[str, pd.DataFrame]] = {}
     known: list[tuple[pd.Series, pd.DataFrame]] = []  # models of one base share their vocabulary
@@ -112,14 +101,14 @@ def of_tables(
             scan = table.assign(score=table[prompt])
             tokens = next((tokens for texts, tokens in known if texts.equals(table["token"])), None)
             if tokens is None:
-                tokens = word_tokens(scan, sources)
+                tokens = word_tokens(scan)
                 known.append((table["token"], tokens))
             found.setdefault(prompt, {})[model] = with_scores(tokens, scan)
     return found
 
 
-def choose(tokens: pd.DataFrame, words: str = "AFINN", source: str = "wordfreq", unit: str = "token") -> pd.DataFrame:
-    """The rows of a regression: the chosen source's log_frequency, and valence in two parts, _above and _below zero.
+def choose(tokens: pd.DataFrame, words: str = "AFINN", unit: str = "token") -> pd.DataFrame:
+    """The rows of a regression, with valence in two parts, _above and _below zero.
 
     Parameters
     ----------
@@ -127,17 +116,16 @@ def choose(tokens: pd.DataFrame, words: str = "AFINN", source: str = "wordfreq",
         From `word_tokens`.
     words : {"AFINN", "others", "all"}
         Words with a valence, words absent from AFINN, or both (valence 0 where there is none).
-    source
-        A column of `tokens`.
     unit : {"token", "word"}
         word: the mean over a word's spellings, and the lowest id among them.
     """
     if words not in ("AFINN", "others", "all"):
         raise InputError(f"no words called {words!r}: choose AFINN, others or all")
-    kept = {"AFINN": tokens["valence"].notna(), "others": tokens["valence"].isna(), "all": True}[words]
-    rows = tokens.loc[kept & tokens[source].notna()].rename(columns={source: "log_frequency"})
-    rows["valence"] = rows["valence"].fillna(0)
-    rows["spelling"] = rows["spelling"].cat.remove_unused_categories()
+    rows = tokens
+    if words != "all":
+        rows = tokens.loc[tokens["valence"].notna() == (words == "AFINN")]
+    spelling = rows["spelling"].cat.remove_unused_categories()
+    rows = rows.assign(valence=rows["valence"].fillna(0), spelling=spelling)
     if unit == "word":
         how = dict.fromkeys(("valence", "length", "log_frequency", "score", "z", "rank"), "mean")
         rows = rows.groupby("word", as_index=False).agg(how | {"log_id": "min"}).assign(spelling="any")

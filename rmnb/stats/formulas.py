@@ -60,7 +60,8 @@ class Fit:
         if unknown:
             raise InputError(f"no coefficient {', '.join(sorted(unknown))}: there are {', '.join(self.names)}")
         w = np.array([weights.get(name, 0.0) for name in self.names])
-        value, error = float(w @ self.coefficients), float(np.sqrt(w @ self.covariance @ w))
+        variance = max(w @ self.covariance @ w, 0.0)  # rounding can leave it a little below zero
+        value, error = float(w @ self.coefficients), float(np.sqrt(variance))
         df = float(self.df[w != 0].min())
         return estimate_from_error(value, error, self.n, self.n_clusters, df=df, confidence=self.confidence)
 

@@ -4,9 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rmnb.data import sources
-from rmnb.errors import InputError
-from rmnb.findings import frequency, frequency_slopes, word_tokens
+from rmnb.findings import frequency, frequency_curve, frequency_slopes, word_tokens
 from rmnb.findings.results import COLUMNS
 from rmnb.truth.planted import PlantedEffects, planted_scan
 from rmnb.truth.simulation_words import common_words
@@ -127,7 +125,7 @@ def test_a_panel_and_one_of_its_models_come_through_the_same_door(tables):
     assert both["value_x"].tolist() == both["value_y"].tolist()
 
 
-def test_the_published_regression_is_one_of_released_tables_too(mirror, tables):
+def test_the_published_regression_is_one_of_released_tables_too(tables):
     about = {"panel": "facct2025", "source": "released", "protocol": "published"}
     authors = {"A": tables["one"].drop(columns="kind")}
     found = frequency.measure_published(authors, ["good", "bad"], **about)
@@ -135,7 +133,7 @@ def test_the_published_regression_is_one_of_released_tables_too(mirror, tables):
     for prompt in ASKS:
         ratio = slope["slope_log_frequency", prompt] / slope["slope_log_frequency_standardised", prompt]
         assert ratio == pytest.approx(float(tables["one"][prompt].std(ddof=0)))
-    panel = frequency.measure(tables, ASKS, word_tokens.SOURCES, n_boot=2).query("model == 'one'")
+    panel = frequency.measure(tables, ASKS, n_boot=2).query("model == 'one'")
     shown = panel.set_index(["statistic", "prompt"])["value"]
     assert slope.to_dict() == pytest.approx({key: shown[key] for key in slope.index})
 
@@ -150,14 +148,15 @@ def test_planted_scenes_are_told_apart():
 
 def test_every_choice_of_the_curve_is_a_mean_over_models(tables):
     tokens = word_tokens.of_tables(tables, ["good"])
-    found = frequency.curve({"exact": tokens}, ["good"], ["wordfreq"])
-    assert len(found) == 2 * 2 * 3 * 2
+    found = frequency_curve.curves({"exact": tokens, "published": {}})["good"]
+    assert "protocol" not in found and len(found) == 2 * 2 * 3 * 2
     chosen = found.query("words == 'others' and unit == 'token' and held == 'valence' and score == 'standard score'")
     rows = [word_tokens.choose(words, "others") for words in tokens["good"].values()]
     assert chosen["value"].item() == pytest.approx(
         np.mean([frequency_slopes.slope(of, "valence").value for of in rows])
     )
-    assert frequency.curve({"exact": {}}, ["good"], ["wordfreq"]) is None
+    assert set(frequency_curve.measure({"good": found}, "mine")["n"]) == {24}
+    assert frequency_curve.curves({"exact": {}}) == {} and frequency_curve.measure({}, "mine").empty
 
 
 def test_only_words_count_as_words():
@@ -170,9 +169,3 @@ def test_only_words_count_as_words():
     assert found.index.tolist() == [0, 1, 2, 3, 4]
     assert found["spelling"].nunique() == 4 and set(found["word"]) == {"the"}
     assert frequency_slopes.slope(word_tokens.choose(found, "all")) is None
-
-
-def test_an_unknown_choice_is_named():
-    with pytest.raises(InputError, match="wordfreq, BNC"):
-        word_tokens.frequency_list("guess")
-    assert issubclass(sources.UnreachableError, InputError)
