@@ -159,5 +159,8 @@ def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] 
             if error.ename == InputError.__name__:
                 raise InputError(f"{Path(notebook).name}: {error.evalue}") from error
             raise
+        for cell in executed.cells:
+            if "injected-parameters" in cell.metadata.get("tags", []):
+                cell.metadata["tags"].append("remove-input")  # a page begins with its result
         nbformat.write(executed, temporary)
     return output

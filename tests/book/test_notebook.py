@@ -66,7 +66,9 @@ def test_a_missing_or_damaged_notebook_gives_one_line(tmp_path):
 def test_a_run_passes_parameters_on_and_failures_leave_nothing(notebook, tmp_path):
     out = tmp_path / "deep" / "out.ipynb"
     run_notebook(notebook, out, {"n_boot": "5"})
-    assert nbformat.read(out, 4).cells[-1].outputs[0].text == "demo 6 1 False\n"
+    cells = nbformat.read(out, 4).cells
+    assert cells[-1].outputs[0].text == "demo 6 1 False\n"
+    assert {"injected-parameters", "remove-input"} <= set(cells[1].metadata["tags"])  # not shown on the page
 
     with pytest.raises(InputError, match=r"^chapter\.ipynb: no panel at absent$"):
         run_notebook(notebook, tmp_path / "deep" / "second.ipynb", {"panel": "absent"})
