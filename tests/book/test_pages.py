@@ -54,6 +54,8 @@ def test_the_lesson_runs_on_a_piece_of_the_vocabulary(executed):
     assert set(table["statistic"]) == {"afinn_spearman", "kendall_tau"}
     rows = table[table["statistic"] == "afinn_spearman"].set_index("prompt")["value"]
     assert rows["greatest"] > rows["worst"]  # the model turns its ranking round when the question does
+    tau = table[table["statistic"] == "kendall_tau"].set_index("model")
+    assert tau["ci_high"]["smollm2-values"] < 0 < tau["ci_low"]["smollm2-harmless"]  # and this one does not
     assert "content-warning" in shown
 
 

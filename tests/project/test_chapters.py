@@ -83,3 +83,30 @@ def test_chapters_show_their_code_in_short_cells(path):
 def test_what_is_excused_is_there():
     labels = {label for path in NOTEBOOKS for label, gate, _ in gated(path) if gate == "solution"}
     assert labels >= ANSWERED_IN_WORDS and {path.stem for path in CHAPTERS} >= set(UNFINISHED)
+
+
+def test_the_lesson_shows_no_answer_before_a_guess():
+    cells = json.loads((NOTEBOOKS[0].parent / "lesson.ipynb").read_text(encoding="utf-8"))["cells"]
+    steps = [at for at, cell in enumerate(cells) if "**Guess:**" in "".join(cell["source"])]
+    assert len(steps) >= 7
+    for start, end in zip(steps, [*steps[1:], len(cells)], strict=True):
+        shown = [cell for cell in cells[start + 1 : end] if re.search(r"book\.(table|say|show)\(|plt\.", _source(cell))]
+        hidden = [
+            cell
+            for cell in shown
+            if "hide-output" in cell["metadata"].get("tags", []) or "behind_a_click" in _source(cell)
+        ]
+        assert shown and shown == hidden, [_source(cell) for cell in shown if cell not in hidden]
+
+
+def test_every_question_of_a_quiz_has_options_and_an_answer_among_them():
+    for page in (NOTEBOOKS[0].parents[1] / "book").glob("quiz_*.md"):
+        questions = re.split(r"^\*\*\d+\.\*\* ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+        for question in questions:
+            asked, answer = question.split(":::{dropdown} Answer")
+            assert re.search(r"^a\) .+ b\) .+ c\) .+$", asked, re.MULTILINE), asked
+            assert re.match(r"\s+\*\*[abc]\.\*\* ", answer), asked
+
+
+def _source(cell):
+    return "".join(cell["source"])
