@@ -4,7 +4,6 @@ from rmnb.book.figures.rankings import by_kind, heat_map, joint_density, violins
 from rmnb.book.figures.results import courses, estimates, specification_curve
 from rmnb.book.figures.style import (
     FAINT,
-    HEXAGONS,
     INK,
     PALETTE,
     WIDTH,
@@ -18,7 +17,6 @@ from rmnb.book.figures.style import (
 
 __all__ = [
     "FAINT",
-    "HEXAGONS",
     "INK",
     "PALETTE",
     "WIDTH",

@@ -21,7 +21,6 @@ def estimates(
     marker: Mapping[Any, str] | None = None,
     order: Sequence[str] | None = None,
     marks: Sequence[str] | None = None,
-    filled: str | None = None,
     median: bool = False,
     reference: float | None = 0.0,
     meaning: str = "",
@@ -43,8 +42,6 @@ def estimates(
         `colour` all is of one colour. Of models, `rmnb.book.figures.looks` gives both.
     order, marks
         The levels of `y` and of `mark` in their order, by default as they come; rows of others are left out.
-    filled
-        A column of truth values: where it is false the dot is hollow.
     median
         Draw a bar at the median of each line.
     reference
@@ -73,8 +70,6 @@ def estimates(
     for at, row in zip(height, rows.to_dict("records"), strict=True):
         ink = PALETTE[0] if colour is None else colour.get(row[hue], FAINT)
         look = {"color": ink, "markeredgecolor": INK, "markeredgewidth": 0.5, "markersize": size}
-        if filled is not None and not row[filled]:
-            look |= {"markerfacecolor": "white", "markeredgecolor": ink, "markeredgewidth": 1.2}
         axes.plot([row["ci_low"], row["ci_high"]], [at, at], color=ink, linewidth=size / 3)
         shape = of_mark[row[mark]] if mark else (marker or {}).get(row[hue], "o")
         axes.plot(row["value"], at, shape, **look)

@@ -13,8 +13,6 @@ from rmnb.panels import Panel
 #: Each at 3:1 or more on white, and told apart by readers with any of the common colour blindnesses.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#7700DD", "#333300", "#770055", "#003399", "#997799")
 MARKERS = "osD^vP<>Xp"
-#: Hundreds of hexagons are drawn as an image, without shades at their edges: so they are small, and sharp as well.
-HEXAGONS = {"linewidths": 0.1, "antialiaseds": False, "rasterized": True}
 INK, FAINT = "#222222", "#808080"
 WIDTH = 688 / 96  # inches: a full column of the book
 
@@ -92,7 +90,7 @@ def key_of_looks(figure: Figure, panel: Panel) -> None:
         Line2D([], [], linestyle="", color=ink, marker=shape, label=plain_text(name))
         for name, (ink, shape) in entries.items()
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 5))
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 7), columnspacing=1.2)
 
 
 def two_columns(
