@@ -10,10 +10,9 @@ from pathlib import Path
 import matplotlib
 import pandas as pd
 
-from rmnb.book import inline
 from rmnb.book.figures import WIDTH
 from rmnb.book.figures.key import places, slope_chart, turning, two_kinds
-from rmnb.book.verdict_table import short_markdown
+from rmnb.book.verdict_table import card, short_markdown
 from rmnb.files import atomic_path
 from rmnb.panels import load_panel
 
@@ -64,8 +63,8 @@ def tell(verdicts: Path, directory: Path) -> None:
     texts = dict.fromkeys(ANSWERS, "") | {"verdicts": ""}
     if table is not None:
         texts["verdicts"] = short_markdown(table)
-        why = table.set_index("key")["why_panel"]
-        texts |= {stem: inline(why[claim]) + "\n" for stem, claim in ANSWERS.items()}
+        lines = table.set_index("key").to_dict("index")
+        texts |= {stem: card(lines[claim]) + "\n" for stem, claim in ANSWERS.items()}
     for name, text in texts.items():
         with atomic_path(directory / f"{name}.txt") as part:
             part.write_text(text, encoding="utf-8")

@@ -8,6 +8,7 @@ import pandas as pd
 from rmnb.book.display import inline, quoted_html
 from rmnb.findings.quoting import plain
 
+_SHORT = 130  # characters of a note that a card has room for
 _HEADS = {"released": "In the authors' data", "panel": "In this panel"}
 
 
@@ -35,9 +36,9 @@ def verdicts_html(table: pd.DataFrame) -> str:
             cells = "".join(f"<td>{badge(line[f'verdict_{source}'])}{_counts(line, source)}</td>" for source in _HEADS)
             link = f'<a href="{html.escape(line["chapter"])}.html">{inline(line["claim"])}</a>'
             why = "".join(
-                f"<p><b>{inline(head)}.</b> {quoted_html(line[f'why_{source}'])}</p>" for source, head in _HEADS.items()
+                f"<p><b>{inline(head)}.</b> {quoted_html(_told(line, source))}</p>" for source, head in _HEADS.items()
             )
-            published = quoted_html(line["published"]) or "no number"
+            published = quoted_html(line["published"]) or "none printed"
             row = f'<tr><th scope="row">{link}</th><td>{published}</td>{cells}</tr>'
             below = f'<tr class="why"><td colspan="4">{why}</td></tr>'
             bodies.append(f'<tbody id="{html.escape(line["key"])}">{row}{below}</tbody>')
@@ -56,23 +57,29 @@ def _counts(line: dict[str, Any], source: str) -> str:
     return "".join(f'<span class="count">{text}</span>' for text in said if text)
 
 
+def _told(line: dict[str, Any], source: str) -> str:
+    return f"{line[f'why_{source}']} {line[f'note_{source}']}".strip()
+
+
 def short_markdown(table: pd.DataFrame, directory: str = "_executed") -> str:
-    """Claims, verdicts and one number each as a table of MyST Markdown, each claim a link to its chapter.
+    """Claims, verdicts and their numbers as a table of MyST Markdown, each claim a link to its chapter.
 
     Parameters
     ----------
     table
-        As `rmnb.findings.verdicts.table` gives it, or as its file holds it. The number is the panel's, with its
-        interval; of claims that are out of its reach that of the authors' data.
+        As `rmnb.findings.verdicts.table` gives it, or as its file holds it.
     """
-    lines = ["| Claim | Authors' data | This panel | Number |", "|---|---|---|---|"]
+    lines = ["```{table}", ":class: verdicts-short", "", f"| Claim | {' | '.join(_HEADS.values())} |", "|---|---|---|"]
     for line in table.astype(object).fillna("").to_dict("records"):
-        number = line["number_panel"] or line["number_released"]
-        of = "" if line["number_panel"] or not number else " (authors)"
-        cells = [
-            f"{{doc}}`{line['claim']} <{directory}/{line['chapter']}>`",
-            *(badge(line[f"verdict_{source}"]) for source in _HEADS),
-            inline(plain(number) + of),
-        ]
+        cells = [f"{{doc}}`{line['claim']} <{directory}/{line['chapter']}>`"]
+        for source in _HEADS:
+            number = inline(plain(line[f"number_{source}"]))
+            cells.append(f'{badge(line[f"verdict_{source}"])} <span class="count">{number}</span>')
         lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "```"]) + "\n"
+
+
+def card(line: dict[str, Any]) -> str:
+    """What a panel answers to a claim, a row of the table's file, as a card has room for."""
+    note = str(line["note_panel"]) if pd.notna(line["note_panel"]) else ""
+    return inline(f"{line['answer_panel']} {note if len(note) < _SHORT else ''}".strip())

@@ -103,7 +103,7 @@ def verdict(
 
 @dataclass(frozen=True)
 class Judgement:
-    """A claim, where it was looked at (``released`` or ``panel``), its verdict, and why in a sentence.
+    """A claim, where it was looked at (``released`` or ``panel``), its verdict, why, and what else to know.
 
     `numbers` are the results rows that the sentence quotes, besides those of chapters.
     """
@@ -112,9 +112,19 @@ class Judgement:
     source: str
     verdict: str
     why: str
+    note: str
     found: Evidence | None
     support: Support
     numbers: pd.DataFrame
+
+    @property
+    def answer(self) -> str:
+        """The finding in few words, with its number: for a reader who knows the claim."""
+        if self.verdict == OUT_OF_REACH or self.found is None:
+            return self.why
+        if self.verdict == NOT_SHOWN:
+            return f"Whether {self.claim.so}, {self.found.n} {self.found.unit} cannot tell: {self.number}."
+        return f"{_capital(self.claim.not_so if self.verdict == OTHER_WAY else self.claim.so)}: {self.number}."
 
     @property
     def number(self) -> str:
@@ -201,7 +211,7 @@ def table(judgements: Sequence[Judgement], published: pd.DataFrame) -> pd.DataFr
             shares |= {"same_sign": support.same_sign, "clear": support.clear}
         numbers = {} if found is None else {"value": found.value, "ci_low": found.ci_low, "ci_high": found.ci_high}
         counts = {} if found is None else {"n": found.n, "unit": found.unit, "agreeing": support.agreeing}
-        told = {"verdict": one.verdict, "number": one.number, "why": one.why}
+        told = {"verdict": one.verdict, "number": one.number, "answer": one.answer, "why": one.why, "note": one.note}
         for name, value in {**told, **numbers, **counts, **shares}.items():
             line[f"{name}_{one.source}"] = value
     return pd.DataFrame(lines.values())
@@ -228,8 +238,8 @@ def _judge(claim: Claim, source: str, rows: pd.DataFrame, family: Mapping[str, s
         if found.p_value == found.p_value:
             numbers.add(source, "claim_p", found.p_value, other=claim.key, n=found.n)
     note = claim.note(rows[rows["source"] == source])
-    why = f"{_why(claim, source, given, found, support, numbers.frame())} {note}".strip()
-    return Judgement(claim, source, given, why, found, support, numbers.frame())
+    why = _why(claim, source, given, found, support, numbers.frame())
+    return Judgement(claim, source, given, why, note, found, support, numbers.frame())
 
 
 def _support(claim: Claim, found: Evidence | None, rows: pd.DataFrame, family: Mapping[str, str]) -> Support:

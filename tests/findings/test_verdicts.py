@@ -1,17 +1,19 @@
 """The verdicts on claims: the rule on numbers, and the whole way from results rows to a page, on planted panels."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from rmnb.book.notebook import run_notebook
 from rmnb.book.verdict_table import short_markdown, verdicts_html
 from rmnb.findings import verdicts
 from rmnb.findings.claims import READERS, claims
 from rmnb.findings.evidence import Evidence, over_units
 from rmnb.findings.quoting import plain
-from rmnb.findings.results import Results
+from rmnb.findings.results import Results, read_results
 from rmnb.findings.verdicts import HOLDS, IN_PART, NOT_SHOWN, OTHER_WAY, OUT_OF_REACH, Support, verdict
 
 FAMILY = {f"{base}-{at}": base.capitalize() for base in ("gemma", "llama") for at in range(5)}
@@ -187,4 +189,14 @@ def test_every_claim_has_a_reader_and_every_number_said_is_a_row(tmp_path):
             assert tuple(key) in known, key
     page, short = verdicts_html(table), short_markdown(verdicts.as_text(table))
     assert page.count("<tbody id=") == 14 and '<a href="02_asymmetry.html">' in page and "\x02" not in page
-    assert short.count("\n") == 16 and "{doc}`" in short
+    assert short.count("\n") == 20 and "{doc}`" in short
+
+
+def test_the_page_says_what_it_can_before_any_chapter_has_run(tmp_path):
+    source = Path(__file__).parents[2] / "notebooks" / "verdicts.ipynb"
+    run_notebook(source, tmp_path / "verdicts.ipynb")
+    table = pd.read_csv(tmp_path / "verdicts.csv")
+    assert len(table) == 14 and set(table["verdict_panel"]) == {OUT_OF_REACH}
+    assert HOLDS in set(table["verdict_released"])
+    written = read_results(tmp_path / "results")
+    assert set(written["finding"]) == {"verdicts"} and "\x02" not in table.to_csv()
