@@ -112,12 +112,6 @@ def test_properties_that_tell_no_models_apart_are_left_out(panel):
     assert set(demo) == {"base", "recipe", "parameters", "rank"}  # by RM-Bench
 
 
-def test_the_most_disputed_word_comes_first():
-    words = pd.DataFrame({"a": [0.0, 1, 2, 3, 9], "b": [0.1, 1, 2, 3, -9]}, index=list("vwxyz"))
-    table = token_tables.disputed(words, 2)
-    assert table.index[0] == "z" and table.loc["z", "highest_in"] == "a" and table.loc["z", "lowest_in"] == "b"
-
-
 def test_the_extremes_of_a_scan_keep_the_order_of_equal_scores():
     scan = pd.DataFrame({"token": list("abcd"), "score": [1.0, 3, 3, 0]})
     assert token_tables.extremes({"m": scan}, 2, best=True).to_numpy().tolist() == [["m", "b", "c"]]

@@ -13,7 +13,7 @@ const WORDING = {
 };
 let shown = null;
 
-/** Standard deviation of the percentile over models, by row, as in `rmnb.findings.heterogeneity.disputed`. */
+/** Standard deviation of the percentile over models, by row. */
 function spread(scans) {
   const n = scans[0].percentile.length;
   const values = new Float32Array(n);
