@@ -26,7 +26,7 @@ THUMBNAILS = {
     "03_framing": "fig-framing-tau",
     "04_frequency": "fig-frequency-steps",
     "05_identity": "fig-identity-gaps",
-    "06_elo": "fig-elo-votes",
+    "06_elo": "fig-elo-words",
     "07_agency_communion": "fig-agency-gap",
     "08_sequences": "fig-sequence-length",
     "09_training": "fig-course-valence",
