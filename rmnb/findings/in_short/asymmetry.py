@@ -13,10 +13,10 @@ _GAP, _ORDER = "slope_difference_standardised", "afinn_kendall_difference"
 _FINER = {1: "good words are told apart more finely", -1: "bad words are told apart more finely"}
 #: The same of models that read the question, asked for something good and for something bad, where their slopes turn.
 _EITHER = {
-    (1, 1): " So those that read it tell apart the words that answer, whichever is asked for.",
-    (-1, 1): " So those that read it tell bad words apart more finely, whichever is asked for.",
-    (1, -1): " So those that read it tell good words apart more finely, whichever is asked for.",
-    (-1, -1): " So those that read it tell apart the words that do not answer, whichever is asked for.",
+    (1, 1): ": they tell apart the words that answer, whichever is asked for",
+    (-1, 1): ": they tell bad words apart more finely, whichever is asked for",
+    (1, -1): ": they tell good words apart more finely, whichever is asked for",
+    (-1, -1): ": they tell apart the words that do not answer, whichever is asked for",
 }
 
 
@@ -95,20 +95,21 @@ def apart(rows: pd.DataFrame, good: str, bad: str) -> list[str]:
     alike = find(rows, "models_not_turning", source="panel")
     if alike is None or alike["value"] == 0:
         return []
-    means, told = {}, {"": [], "not_": []}
-    for group, prompt in ((group, prompt) for group in told for prompt in (good, bad)):
-        if mean := find(rows, f"mean_{group}turning", prompt=prompt, other=_GAP):
-            counts = find(rows, "models_above", prompt=prompt, other=f"{_GAP} among those that turn")
-            above = f", above zero in {_of_all(counts)}" if counts and not group else ""
-            told[group].append(f"{_estimate(mean)}{above} asked for the {prompt}")
-            means[group, prompt] = side(mean)
-    said = f"{_of_all(alike)} models do not read the question"
-    if told[""]:
-        said += f"; in the others the difference is {' and '.join(told[''])}"
-    if told["not_"]:
-        said += f"; in those that do not it is {' and '.join(told['not_'])}"
-    verdict = _EITHER.get((means.get(("", good), 0), means.get(("", bad), 0)), "")
-    return [f"{said}.{verdict}"]
+    told, sides = [], []
+    for prompt in (good, bad):
+        mean = find(rows, "mean_turning", prompt=prompt, other=_GAP)
+        above = find(rows, "models_above", prompt=prompt, other=f"{_GAP} among those that turn")
+        if mean and above:
+            told.append(f"asked for the {prompt} {_estimate(mean)}, above zero in {_of_all(above)}")
+            sides.append(side(mean))
+    deaf = find(rows, "mean_not_turning", prompt=good, other=_GAP)
+    said = [
+        f"{_of_all(alike)} models do not read the question" + (f" (there it is {_estimate(deaf)})." if deaf else ".")
+    ]
+    if told:
+        verdict = _EITHER.get((sides[0], sides[-1]), "")
+        said.append(f"In those that do, {'; '.join(told)}{verdict}.")
+    return [" ".join(said)]
 
 
 def order(rows: pd.DataFrame, prompt: str) -> list[str]:
