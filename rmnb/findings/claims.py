@@ -124,6 +124,10 @@ def _filled(template: str, *wanted: dict[str, str], form: str = "{:.2f}") -> Say
     return say
 
 
+def _joined(*parts: Say) -> Say:
+    return lambda rows: " ".join(filter(None, (part(rows) for part in parts)))
+
+
 def _ends(template: str, form: str = "{:.2f}", **where: str) -> Say:
     """The lowest, the middle (of an even number the higher of the two) and the highest of the rows of all models."""
 
@@ -243,9 +247,16 @@ _NOTES: Mapping[str, Say] = {
     "finer": _apart("asymmetry", "slope_difference_standardised", "greatest"),
     "identity": _under_worst,
     "mirror": _turns,
-    "frequent": _filled(
-        "{} of the slopes of all models and questions lie above zero.",
-        {"finding": "frequency", "statistic": "positive_frequency_slopes"}, form="{:.0f}",
+    "frequent": _joined(
+        _filled(
+            "{} of the slopes of all models and questions lie above zero.",
+            {"finding": "frequency", "statistic": "positive_frequency_slopes"}, form="{:.0f}",
+        ),
+        _filled(
+            "With length, spelling and token id held too it is {} asked for the greatest and {} for the worst.",
+            *({"finding": "frequency", "statistic": "slope_log_frequency_controlled", "prompt": prompt}
+              for prompt in ("greatest", "worst")), form="{:.3f}",
+        ),
     ),
     "people": _ends(
         "Among things that are plain words the median is {1}.",
