@@ -184,10 +184,10 @@ def copies(rows: pd.DataFrame) -> list[str]:
         told = f"{row['model']}: agency less communion {with_interval(row)}, over nouns"
         ends = [f"{quote(rho)} ({rho['other']})" for rho in rhos]
         said.append(f"{told}; ρ with explicit rewards from {ends[0]} to {ends[-1]}." if ends else f"{told}.")
-    for row in records(rows, "held_out_accuracy", source="panel"):
+    right = [f"{with_interval(row)} of {row['other']}" for row in records(rows, "held_out_accuracy", source="panel")]
+    if right:
         said.append(
-            f"On held-out pairs of {row['other']}, the answer that people chose has the higher implicit reward in "
-            f"{with_interval(row)} ({row['model']})."
+            f"The answer that people chose has the higher implicit reward in {', '.join(right)} (held-out pairs)."
         )
     return said
 
