@@ -14,19 +14,6 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 CHAPTERS = [path for path in NOTEBOOKS if re.match(r"0[1-9]_", path.name)]
 #: Solutions that need no code.
 ANSWERED_IN_WORDS: set[str] = set()
-#: Chapters that are yet to be rewritten.
-UNFINISHED = dict.fromkeys(
-    [
-        *("03_framing", "04_frequency"),
-    ],
-    "not rewritten yet",
-)
-
-
-def chapters(paths):
-    """Paths as parameters; those of `UNFINISHED` chapters may fail."""
-    marks = {name: [pytest.mark.xfail(reason=reason)] for name, reason in UNFINISHED.items()}
-    return [pytest.param(path, id=path.stem, marks=marks.get(path.stem, [])) for path in paths]
 
 
 def code_cells(path):
@@ -56,7 +43,7 @@ def gated(path):
     return found
 
 
-@pytest.mark.parametrize("path", chapters(NOTEBOOKS))
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_exercises_have_a_cell_to_start_from_and_solutions_that_run(path):
     found = gated(path)
     without = [
@@ -68,7 +55,7 @@ def test_exercises_have_a_cell_to_start_from_and_solutions_that_run(path):
     assert len(exercises) >= 3 or path not in CHAPTERS
 
 
-@pytest.mark.parametrize("path", chapters(CHAPTERS))
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_chapters_show_their_code_in_short_cells(path):
     code = code_cells(path)
     statements = [[line for line in "".join(cell["source"]).splitlines() if line.strip()] for cell in code]
@@ -82,7 +69,7 @@ def test_chapters_show_their_code_in_short_cells(path):
 
 def test_what_is_excused_is_there():
     labels = {label for path in NOTEBOOKS for label, gate, _ in gated(path) if gate == "solution"}
-    assert labels >= ANSWERED_IN_WORDS and {path.stem for path in CHAPTERS} >= set(UNFINISHED)
+    assert labels >= ANSWERED_IN_WORDS
 
 
 def test_the_lesson_shows_no_answer_before_a_guess():
