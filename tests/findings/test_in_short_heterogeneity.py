@@ -84,6 +84,7 @@ def test_agreement_below_two_seeds_and_agreement_that_noise_explains():
 def test_one_model_two_and_none_of_the_authors_rows():
     one = _said(_rows(1, 1, 0.3, count=1))
     assert "A panel of one model: there is nobody to agree with." in one and "over models" not in " ".join(one)
+    assert "The longer tail of this one model is toward good answers." in one
     two = " ".join(_said(_rows(1, 1, 0.3, count=2)))
     assert "With 2 models nothing can be said of others" in two and "cannot be told with 2 models" in two
     rows = _rows(1, 1, 0.3)

@@ -66,6 +66,9 @@ def skewness(rows: pd.DataFrame) -> str:
     above, below = (_of(rows, f"models_clearly_{side}", other="skewness") for side in ("above", "below"))
     if above is None or below is None:
         return ""
+    if above["n"] == 1:
+        way = "good answers" if above["value"] else "bad ones" if below["value"] else "neither side clearly"
+        return f"The longer tail of this one model is toward {way}."
     verdict = "Not so"
     if above["value"] == above["n"]:
         verdict = "As claimed"
