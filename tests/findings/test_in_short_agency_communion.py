@@ -6,6 +6,7 @@ import pytest
 
 from rmnb.data import lexicons
 from rmnb.findings import agency_communion as agency
+from rmnb.findings.in_short import agency_communion as in_short
 from rmnb.findings.in_short.agency_communion import sentences
 from rmnb.findings.quoting import plain
 from rmnb.findings.results import published
@@ -70,3 +71,24 @@ def test_what_bases_say_first_is_told_with_how_they_were_asked(effect, verdict):
     rows = agency.measure_logprobs({"chat": {"one": first, "two": other + 0.01}}, NOUNS, FRAMING, n_boot=20)
     (told,) = (plain(one) for one in sentences(rows) if "before any preference data" in one)
     assert verdict in told and "one less two" in told and "asked in the chat template" in told
+
+
+def test_sentences_under_the_figures_are_made_of_rows_and_absent_without_them():
+    rng = np.random.default_rng(3)
+    family = {f"{base}-{place}": base for base in ("one", "two") for place in range(3)}
+    scores = {name: rewards(1.5 if base == "one" else -1.5, rng) for name, base in family.items()}
+    recipe = {name: name[-1] for name in scores}
+    rows = agency.measure(scores, NOUNS, family, FRAMING, recipe=recipe, panel="p")
+    logprobs = {"chat": {"one": rewards(2.0, rng), "two": rewards(0.0, rng)}}
+    first = agency.measure_logprobs(logprobs, NOUNS, FRAMING, n_boot=20)
+    assert "one " in plain(in_short.means(rows, "panel")[0]) and "3 models" in plain(in_short.means(rows, "panel")[0])
+    assert plain(in_short.compared(rows, "panel")[0]).startswith("With prompts as observations 4 of 4")
+    assert "one less two within recipes" in plain(in_short.paired(rows)[0])
+    assert "12 of 12 specifications" in plain(in_short.survival(rows, "panel")[0])
+    assert "Asked in the chat template, one less two" in plain(in_short.first_words(first)[0])
+    assert "one over two (chat)" in plain(in_short.ratios(first)[0])
+    nothing = rows.iloc[:0]
+    for function in (in_short.paired, in_short.first_words, in_short.ratios, in_short.copies):
+        assert function(nothing) == []
+    for function in (in_short.means, in_short.compared, in_short.foundations, in_short.survival):
+        assert function(nothing, "panel") == []

@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from rmnb.findings.in_short import training as in_short
 from rmnb.findings.in_short.training import sentences
 from rmnb.findings.quoting import plain, sign_counts
 from rmnb.findings.results import Results, published
@@ -64,3 +65,22 @@ def test_a_panel_of_one_base_or_without_runs_says_less():
     one = said(panel(0.0, 4, recipes=()))
     assert len(one) == 3 and not any("A less B" in sentence for sentence in one)
     assert said()[1:] == ["This panel has no runs to follow."]
+
+
+def test_sentences_under_the_figures_are_made_of_rows_and_absent_without_them():
+    rows = pd.concat([released(16.0, -4.0), panel(20.0, 4)])
+    assert "lies between 22.0" in plain(in_short.ends(rows)[0]) and "clear of zero after" in plain(
+        in_short.ends(rows)[0]
+    )
+    assert "from 16.0 to −4.0 on unified-27k" in plain(in_short.courses(rows)[0])
+    made = Results("training", "p")
+    made.add("panel", "held_out_accuracy", 0.8, model="harmless-0", other="hh-rlhf-mismatched", ci_low=0.7, ci_high=0.9)
+    made.add("panel", "spearman_first", -0.1, model="a", other="random")
+    made.add("panel", "spearman_first", 0.2, model="b", other="random")
+    made.add("panel", "slope_valence_standardised", 0.3, model="a")
+    rows = pd.concat([rows, made.frame()])
+    assert "0.80 (0.70 to 0.90)" in plain(in_short.questions(rows)[0])
+    assert "from −0.10 (a) to 0.20 (b)" in plain(in_short.first_rankings(rows)[0])
+    assert "a ends at 0.30" in plain(in_short.valence(rows)[0])
+    for function in (in_short.ends, in_short.courses, in_short.questions, in_short.first_rankings, in_short.valence):
+        assert function(rows.iloc[:0]) == []
