@@ -109,7 +109,7 @@ def ends(rows: pd.DataFrame) -> list[str]:
     told = [f"{with_interval(row, _PERCENT)} after {row['other']}" for row in (gaps[-1], gaps[0])]
     clear = [row["other"] for row in gaps[::-1] if side(row)]
     named = f"clear of zero after {', '.join(clear)}" if clear else "clear of zero after none of the recipes"
-    return [f"{gaps[0]['model']} lies between {told[0]} and {told[1]}, and is {named}."]
+    return [f"At the end, {gaps[0]['model']} lies between {told[0]} and {told[1]}, and is {named}."]
 
 
 def valence(rows: pd.DataFrame) -> list[str]:
@@ -118,7 +118,7 @@ def valence(rows: pd.DataFrame) -> list[str]:
     if not slopes:
         return []
     steep, flat = (f"{row['model']} ends at {with_interval(row)}" for row in (slopes[-1], slopes[0]))
-    return [f"{steep}, which is the steepest slope; {flat}."]
+    return [f"Slope over valence, in standard deviations a point: {steep}, {flat}."]
 
 
 def first_rankings(rows: pd.DataFrame) -> list[str]:
