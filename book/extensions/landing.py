@@ -29,7 +29,7 @@ THUMBNAILS = {
     "06_elo": "fig-elo-words",
     "07_agency_communion": "fig-agency-gap",
     "08_sequences": "fig-sequence-length",
-    "09_training": "fig-course-valence",
+    "09_training": "fig-course-agreement",
 }
 #: Claim whose verdict answers the question of a notebook.
 ANSWERS = {
