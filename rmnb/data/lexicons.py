@@ -2,11 +2,10 @@
 
 Three origins: packages (AFINN, wordfreq), the project's own lists in ``rmnb/data/lists`` (see its README), and lists of
 others that are read from `rmnb.data.sources` and never redistributed; those raise `rmnb.data.sources.UnreachableError`
-where they cannot be had (`rmnb.data.sources.locate_or_none` tells beforehand).
+where they cannot be had.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib import resources
 from typing import Literal
 
@@ -45,66 +44,37 @@ def frequent_words(count: int) -> list[str]:
     return top_n_list("en", count)
 
 
-def bnc_frequency() -> pd.DataFrame:
-    """Word forms of the British National Corpus (Leech, Rayson and Wilson, 2001).
-
-    The published file gives a lemma's total and, below it, its forms; the forms are kept, the totals are not. A form
-    that is several parts of speech ("love") is given once, with the sum. Where the file cannot be reached, the shipped
-    counts of its words stand in, folded and without those that are more than letters.
-
-    Returns
-    -------
-    DataFrame
-        word (str, unique, sorted), per_million (int64, occurrences in a million words).
-    """
-    counts: Counter[str] = Counter()
-    try:
-        for head, _, form, frequency in _bnc_entries():
-            if form != "%":  # "%": the total of the forms that follow
-                counts[form if head == "@" else head] += frequency
-    except sources.UnreachableError:
-        forms = _shipped_bnc().query("part_of_speech == ''")
-        counts.update(dict(zip(forms["word"], forms["per_million"], strict=True)))
-    return pd.DataFrame(sorted(counts.items()), columns=["word", "per_million"])
-
-
 def bnc_lemmas() -> pd.DataFrame:
-    """The same file as Christian et al. (2025) joined it: dictionary forms alone, one row a part of speech.
+    """Words of the British National Corpus (Leech, Rayson and Wilson, 2001) as Christian et al. (2025) joined them.
+
+    Where the file cannot be reached, the shipped counts of its words of lower-case letters stand in.
 
     Returns
     -------
     DataFrame
-        word (str, several rows for several parts of speech), part_of_speech (str), per_million (int64, all its forms).
+        word (str, a dictionary form; several rows for several parts of speech), part_of_speech (str), per_million
+        (int64, occurrences of all its forms in a million words).
     """
     try:
-        rows = [(head, part, frequency) for head, part, _, frequency in _bnc_entries() if head != "@"]
+        text = sources.locate(BNC).read_text(encoding="latin-1")
     except sources.UnreachableError:
-        return _shipped_bnc().query("part_of_speech != ''").reset_index(drop=True)
+        table = pd.read_csv(data_dir() / "released" / "bnc.csv", keep_default_na=False)
+        words = frequent_words(_SHIPPED_BNC)
+        return table.assign(word=[words[place] for place in table["word"]])
+    rows = []
+    for line in text.split("\n")[1:]:
+        fields = line.strip("\t").split("\t")  # some lines lack the leading tab
+        if len(fields) >= 4 and fields[0] != "@":  # "@": a form of the word above
+            rows.append((fields[0].rstrip("*"), fields[1], int(fields[3].rstrip("#"))))  # "#" and "*" mark footnotes
     return pd.DataFrame(rows, columns=["word", "part_of_speech", "per_million"])
 
 
 def numbered_bnc() -> pd.DataFrame:
-    """What is shipped of the list: word (place in `frequent_words`), part_of_speech (empty: a form), per_million."""
+    """What is shipped of `bnc_lemmas`: word is its place in `frequent_words`."""
+    table = bnc_lemmas()
+    table = table[table["word"].str.fullmatch("[a-z]+")]
     places = {word: place for place, word in enumerate(frequent_words(_SHIPPED_BNC))}
-    forms = bnc_frequency().assign(part_of_speech="", word=lambda table: table["word"].str.casefold())
-    table = pd.concat([bnc_lemmas(), forms.groupby(["word", "part_of_speech"], as_index=False).sum()])
-    table = table[table["word"].str.fullmatch("[a-z]+")].reset_index(drop=True)
     return table.assign(word=table["word"].map(places)).dropna().astype({"word": int})
-
-
-def _shipped_bnc() -> pd.DataFrame:
-    table = pd.read_csv(data_dir() / "released" / "bnc.csv", keep_default_na=False)
-    words = frequent_words(_SHIPPED_BNC)
-    return table.assign(word=[words[place] for place in table["word"]])
-
-
-def _bnc_entries() -> Iterator[tuple[str, str, str, int]]:
-    """(headword or "@", part of speech, form or "%" or ":", occurrences in a million words) of each line."""
-    for line in sources.locate(BNC).read_text(encoding="latin-1").split("\n")[1:]:
-        fields = line.strip("\t").split("\t")  # some lines lack the leading tab
-        if len(fields) >= 4:
-            # "#" and "*" mark footnotes
-            yield fields[0].rstrip("*"), fields[1], fields[2].rstrip("*"), int(fields[3].rstrip("#"))
 
 
 def big_two(forms: Literal["nouns", "expanded"] = "nouns") -> pd.DataFrame:

@@ -112,14 +112,6 @@ def on_this_machine(name: str | Pin) -> Path | None:
     return None
 
 
-def locate_or_none(name: str | Pin) -> Path | None:
-    """Like `locate`, but None where the file cannot be reached. Wrong content still raises `InputError`."""
-    try:
-        return locate(name)
-    except UnreachableError:
-        return None
-
-
 def pull(name: str | Pin) -> Path:
     """Like `locate`, but a damaged file in the cache is replaced by a new download."""
     pin = _pin(name)
