@@ -236,7 +236,7 @@ def load_trajectories(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
     -------
     dict of str to DataFrame
         By run, in panel order: part, text, then float32 scores, a column a step; the columns' names are int. Words of
-        lists that cannot be reached here are left out. ``attrs`` hold recipe and family.
+        lists that cannot be reached here go by their place. ``attrs`` hold recipe and family.
 
     Raises
     ------
