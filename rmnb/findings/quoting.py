@@ -37,7 +37,7 @@ def find(rows: pd.DataFrame, statistic: str, **where: str) -> dict[str, Any] | N
         fits &= rows[column] == value
     if fits.sum() > 1:
         raise InputError(f"{fits.sum()} rows of {statistic} fit {where}: say which")
-    return rows[fits].iloc[0].to_dict() if fits.any() else None
+    return {str(column): value for column, value in rows[fits].iloc[0].items()} if fits.any() else None
 
 
 def quote(row: Mapping[str, Any], form: str = "{:.2f}", field: str = "value") -> str:

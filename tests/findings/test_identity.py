@@ -125,7 +125,9 @@ def test_longer_terms_are_averaged_over_the_prompts_of_a_framing():
     found = wide(identity.measure(framing=asked, lists={"one": words}, n_permutations=500))["identity_gap"]
     assert set(found.index.get_level_values("prompt")) == {"words, positive", "words, negative"}
     positive = found["one", "words, positive"]
-    assert positive.drop("all axes").idxmax() == "age" and positive["age"] > 2 > 5 * found["one", "words, negative", "age"]
+    assert (
+        positive.drop("all axes").idxmax() == "age" and positive["age"] > 2 > 5 * found["one", "words, negative", "age"]
+    )
 
 
 def test_capitals_count_because_they_make_another_word():
@@ -201,4 +203,8 @@ def test_exchanging_the_group_shows_which_axis_is_answered_coldly(tmp_path):
     assert not {"hours", "days"} & set(warmth["likes"])
     found = identity.measure(warmth=warmth, n_permutations=500).query("statistic == 'identity_gap_warmth'")
     gaps = found.set_index("other")["value"].to_dict()
-    assert gaps.pop("all axes") < 0 and gaps.pop("age") < -1 and list(gaps.values()) == pytest.approx([0] * len(gaps), abs=1e-6)
+    assert (
+        gaps.pop("all axes") < 0
+        and gaps.pop("age") < -1
+        and list(gaps.values()) == pytest.approx([0] * len(gaps), abs=1e-6)
+    )
