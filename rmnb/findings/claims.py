@@ -91,6 +91,7 @@ READERS: Mapping[str, Reader] = {
     "mirror": summed("framing", "wording_spearman", "adjective", "framing"),
     "frequent": of_models("frequency", "slope_log_frequency_standardised", "greatest", "best", "worst"),
     "identity": first_of(
+        of_models("identity", "identity_gap", "best", other="all axes"),
         of_models("identity", "identity_gap", "greatest", other="all axes"),
         called(
             "the place of groups of people less that of things that people rate alike (percent of the ranking)",
@@ -227,9 +228,10 @@ _PUBLISHED: Mapping[str, Say] = {
     "communion": _filled(
         "d {} for agency, {} for communion",
         *({**_BIG_TWO, "statistic": "base_effect_size", "other": kind} for kind in ("agency", "communion")),
+        form="{:.1f}",
     ),
     "logprobs": _filled(
-        "F {} and {}; “Freedom” above “Love” in {} of all pairs",
+        "F {} and {}; “Freedom” above “Love” in {} pairs of models, which is all",
         {"finding": "agency_communion", "statistic": "anova_f", "other": "instruct"},
         {"finding": "agency_communion", "statistic": "anova_f", "other": "pretrained"},
         {"finding": "agency_communion", "statistic": "mwlr_positive_pairs"}, form="{:.4g}",
@@ -249,7 +251,7 @@ _NOTES: Mapping[str, Say] = {
     "mirror": _turns,
     "frequent": _joined(
         _filled(
-            "{} of the slopes of all models and questions lie above zero.",
+            "Of the slopes of all models under all questions {} lie above zero.",
             {"finding": "frequency", "statistic": "positive_frequency_slopes"}, form="{:.0f}",
         ),
         _filled(

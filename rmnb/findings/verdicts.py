@@ -31,16 +31,19 @@ _COUNT = {3: "three"}
 _NAMED = {name: name.capitalize() for name in VERDICTS}
 
 RULE = (
-    "Each claim has one number, and a side on which it must lie. The number is taken of every model (of every data "
-    "set, where the claim is about training), and what counts is the mean with its 95 % interval over models: words "
-    "and prompts of one model are no new observations. Where a chapter has a test that permutes models in place of "
-    f"an interval, p below {TAIL:.1%} (one-sided) counts as clear. *{_NAMED[OTHER_WAY]}*: the interval lies wholly on "
-    f"the other side. *{_NAMED[NOT_SHOWN]}*: it lies on both. *{_NAMED[HOLDS]}*: it lies wholly on the claimed side, "
-    f"and with it {MOST:.0%} of the models or more (all, if the claim is about all) and {MOST:.0%} of the "
-    f"specifications, {CLEAR:.0%} of them clear of zero; a claim about bases takes {_COUNT[FEWEST_BASES]} bases. "
-    f"*{_NAMED[IN_PART]}*: the interval lies on the claimed side, but one of these fails. "
-    f"*{_NAMED[OUT_OF_REACH]}*: there is no number, or a single unit, which has no interval. Where a panel has other "
-    "bases than Gemma and Llama, a claim about these two becomes the question whether its own two differ at all."
+    "Each claim has one number, and a side on which it must lie: above zero, or within the limits that its reason "
+    "names. The number is taken of every model (of every data set, where the claim is about training), and what counts "
+    "is the mean with its 95 % interval over models: words and prompts of one model are no new observations. Where a "
+    "chapter has a test that permutes models in place of an interval, p below "
+    f"{TAIL:.1%} (one-sided) counts as clear. *{_NAMED[OTHER_WAY]}*: the interval lies wholly on the other side. "
+    f"*{_NAMED[NOT_SHOWN]}*: it lies on both. *{_NAMED[HOLDS]}*: it lies wholly on the claimed side, and with it "
+    f"{MOST:.0%} of the models or more (all, if the claim is about all) and {MOST:.0%} of the specifications, "
+    f"{CLEAR:.0%} of them clear of zero; a claim about bases takes {_COUNT[FEWEST_BASES]} bases. *{_NAMED[IN_PART]}*: "
+    f"the interval lies on the claimed side, but one of these fails. *{_NAMED[OUT_OF_REACH]}*: there is no number, or "
+    "a single unit, which has no interval. A claim whose chapter has no curve of specifications is judged without. "
+    "Where the authors' files hold another measure of a claim than the panel, each reason names its own. Where a panel "
+    "has other bases than Gemma and Llama, a claim about these two becomes the question whether its own two differ at "
+    "all."
 )
 _SOURCES = {"released": ("released", "published"), "panel": ("panel",)}
 _ABSENT = {

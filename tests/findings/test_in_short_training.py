@@ -50,8 +50,8 @@ def test_what_more_data_did_to_the_authors_difference(end, verdict):
 @pytest.mark.parametrize(
     ("gap", "alike", "verdicts"),
     [
-        (20.0, 4, ("20.0 (15.0 to 25.0) percent, clear of zero over words", "training does not teach it: 4 of 4")),
-        (-20.0, 0, ("−20.0 (−25.0 to −15.0) percent, clear of zero", "training does teach it: 0 of 4")),
+        (20.0, 4, ("20.0 (15.0 to 25.0) percent, clear of zero over words", "training does not teach it")),
+        (-20.0, 0, ("−20.0 (−25.0 to −15.0) percent, clear of zero", "training does teach it")),
         (1.0, 2, ("1.0 (−4.0 to 6.0) percent, not clear of zero even over words", "training does in part teach it")),
     ],
 )

@@ -200,7 +200,8 @@ def foundations(rows: pd.DataFrame, source: str) -> list[str]:
         if "_less_" not in row["other"]
     ]
     told = [f"{row['other']} {with_interval(row, '{:.0f}')}" for row in of if side(row)]
-    return [f"Clear of zero, first base less second, in ranks: {', '.join(told)}."] if told else []
+    clear = "Clear of zero under positive prompts, the first base less the second as in the figure, in ranks"
+    return [f"{clear}: {', '.join(told)}."] if told else []
 
 
 def survival(rows: pd.DataFrame, source: str) -> list[str]:

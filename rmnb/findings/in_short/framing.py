@@ -37,7 +37,9 @@ def claim(rows: pd.DataFrame) -> str:
     said = "Christian et al. (2025) find that the worst is no mirror of the best: some answers score high under both "
     said += "questions, and valence counts for less when the worst is asked for"
     return (
-        f"{said} (slopes lower by {quote(damping)} points of raw reward, from their means)." if damping else f"{said}."
+        f"{said} (the mean slopes that it prints for best and worst: lower by {quote(damping)} points of raw reward)."
+        if damping
+        else f"{said}."
     )
 
 

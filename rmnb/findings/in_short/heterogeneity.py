@@ -117,8 +117,10 @@ def survival(rows: pd.DataFrame) -> list[str]:
     said = [f"Under other choices of tokens and measure, ρ keeps its sign: {'; '.join(told)}."] if told else []
     same, clear = (_of(rows, f"specifications_{of}", other="median pair") for of in ("same_sign", "clear"))
     if same and clear:
-        every = f"of every pair in {_counted(clear)}"
-        said.append(f"The median pair's agreement keeps its sign in {_of_all(same)} specifications, that {every}.")
+        said.append(
+            f"The median pair's agreement keeps its sign in {_of_all(same)} specifications; in {_counted(clear)} of "
+            "them all pairs have that sign."
+        )
     return said
 
 

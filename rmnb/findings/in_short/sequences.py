@@ -69,7 +69,10 @@ def method_sentence(rows: pd.DataFrame) -> str:
         told[side(row)].append(f"{NAMES[row['other']]} ({quote(row, '{:+.2f}')}, {_interval(row)})")
     ways = ("gets farther than", "cannot be told from", "falls behind")
     parts = [f"{how} {listed(those)}" for how, those in zip(ways, told.values(), strict=True) if those]
-    return f"With equal effort, over {quote(rivals[0], '{:.0f}', 'n')} runs, GCG {', '.join(parts)}." if parts else ""
+    if not parts:
+        return ""
+    runs = quote(rivals[0], "{:.0f}", "n")
+    return f"With as many sequences scored as the rival scored, over {runs} runs, GCG {', '.join(parts)}."
 
 
 def natural_sentence(rows: pd.DataFrame) -> str:

@@ -95,9 +95,9 @@ def _question(rows: pd.DataFrame) -> str:
         return ""
     verdict = "does" if turning["value"] == 0 else "does not" if turning["value"] == turning["n"] else "does in part"
     return (
-        "Does a model that learned from harmlessness read the question, given mismatched pairs? Here training "
-        f"{verdict} teach it: {quote(turning, '{:.0f}')} of {quote(turning, '{:.0f}', 'n')} runs rank words alike as "
-        "the greatest and as the worst."
+        "Does a model that learned from harmlessness learn to read the question, with mismatched pairs or without? "
+        f"Here training {verdict} teach it, as far as single words show: {quote(turning, '{:.0f}')} of "
+        f"{quote(turning, '{:.0f}', 'n')} runs rank words alike as the greatest and as the worst."
     )
 
 
