@@ -51,6 +51,8 @@ def trace(
     from rmnb.scoring.trace import trace
 
     table = trace(rm, question.conversation, response)
+    first = table.iloc[0]
+    typer.echo(f"{first['reward'] - first['change']:12.6f} {'':12}  (no answer yet)")
     for row in table.itertuples():
         typer.echo(f"{row.reward:12.6f} {row.change:+12.6f}  {visible(str(row.token))}")
     if out is None:
@@ -64,3 +66,4 @@ def trace(
 
             use_style()
             draw(table, f"{rm.name}: {question.text}").savefig(temporary, format=out.suffix[1:])
+    typer.echo(f"written to {out}")

@@ -24,7 +24,7 @@ from rmnb.files import cached_sha256, joint_sha256, sha256
 from rmnb.models import attention
 from rmnb.models.adapters import merge_adapter, shipped_adapter
 from rmnb.models.bases import base_directory, base_sha256, base_tokenizer
-from rmnb.models.checkpoint_files import is_adapter, readable, refuse_pickles, value_head
+from rmnb.models.checkpoint_files import ADAPTER, is_adapter, readable, refuse_pickles, value_head
 from rmnb.models.devices import DTYPES, MIXED, Placement, placement
 from rmnb.models.dialogue import Dialogue
 from rmnb.models.head_formats import find_head
@@ -159,7 +159,11 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
     if spec.base_model:
         raise InputError(f"{directory} is no adapter: --base (`base_model` in a panel) names the base of one")
     if not (directory / "config.json").exists():
-        raise InputError(f"{directory} is no checkpoint: it has no config.json")
+        inside = few(path.name for path in directory.glob("checkpoint-*"))
+        hint = f"; inside are {inside}" if inside else ""
+        raise InputError(f"{directory} is no checkpoint: it has no config.json, and no adapter_config.json{hint}")
+    if (directory / ADAPTER).exists():
+        logger.warning("%s holds a whole model and an adapter: the whole model is read", directory)
     refuse_pickles(directory)
     check_files(directory)
     with readable(directory):

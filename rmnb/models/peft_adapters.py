@@ -121,11 +121,12 @@ def merge_with_peft(directory: Path, base: str | None, dtype: torch.dtype) -> Me
     if outputs := {shapes[name][0] for name in of_score if name.endswith("weight") and "lora_" not in name}:
         config.num_labels = max(outputs)
     with readable(where):
-        network, info = kind.from_pretrained(
-            where, config=config, dtype=dtype, trust_remote_code=False, output_loading_info=True
-        )
+        options: dict = {"config": config, "dtype": dtype, "trust_remote_code": False, "output_loading_info": True}
+        # A head of the base that has another shape than the adapter's gives way to it.
+        network, info = kind.from_pretrained(where, ignore_mismatched_sizes=True, **options)
     trained = {name.removeprefix(_WHOLE).replace(".modules_to_save", "") for name in shapes}
-    if untrained := [name for name in info["missing_keys"] if name not in trained]:
+    lacking = [*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])]
+    if untrained := [name for name in lacking if name not in trained]:
         raise InputError(
             f"{directory}: no head: neither the adapter nor its base {origin} has {few(untrained)}"
             + (": PEFT saves it where task_type is SEQ_CLS" if not apart else "")

@@ -45,6 +45,8 @@ class Comparison:
         Whether they differ by rounding alone.
     cause : str
         What explains the difference; empty where nothing known does, or nothing has to.
+    worst : str
+        The conversation with the largest difference, and both of its rewards.
     """
 
     largest: float
@@ -53,6 +55,7 @@ class Comparison:
     n: int
     same: bool
     cause: str
+    worst: str
 
     def __str__(self) -> str:
         text = (
@@ -61,7 +64,8 @@ class Comparison:
         )
         if self.same:
             return text
-        return f"{text}; likely cause: {self.cause or 'none of the known ones'}"
+        cause = self.cause or "none of the known ones (is the template the same?)"
+        return f"{text}, at {self.worst}; likely cause: {cause}"
 
 
 def check_against(rm: RewardModel, origin: str) -> Finding:
@@ -113,19 +117,23 @@ def compare(rm: RewardModel, conversations: Sequence[Conversation], rewards: np.
         else np.nan
     )
     cause = "" if same else _cause(rm, [one.prompt for one in conversations], ids, own, rewards)
-    return Comparison(float(off.max()), float(np.median(off)), rank, len(own), same, cause)
+    at = int(off.argmax())
+    worst = f"number {at + 1} ({conversations[at].response[:40]!r}: {own[at]:.4g} here, {rewards[at]:.4g} there)"
+    return Comparison(float(off.max()), float(np.median(off)), rank, len(own), same, cause, worst)
 
 
 def _cause(rm: RewardModel, prompts: list[Prompt], ids: list[Ids], own: np.ndarray, rewards: np.ndarray) -> str:
     """The mistake whose rewards are nearest to those of the other side, if they are near at all."""
     made = {"": own, **_mistakes(rm, prompts, ids)}
     off = {name: float(np.abs(values - rewards).max()) for name, values in made.items()}
-    with np.errstate(over="ignore"):
-        off["a sigmoid over the reward: ask for the raw score"] = float(np.abs(1 / (1 + np.exp(-own)) - rewards).max())
+    if len(own) > 2 and np.ptp(rewards) > 0:
+        with np.errstate(over="ignore"):
+            squashed = 1 / (1 + np.exp(-own))
+        off["a sigmoid over the reward: ask for the raw score"] = float(np.abs(squashed - rewards).max())
     nearest = min(off, key=lambda name: off[name])
     spread = float(np.ptp(own)) or 1.0
     if off[nearest] > _HALF * spread:
-        if len(own) > 2 and np.ptp(own) and np.ptp(rewards) and np.corrcoef(own, rewards)[0, 1] > 0.9999:
+        if len(own) > 2 and np.ptp(own) and np.ptp(rewards) and abs(np.corrcoef(own, rewards)[0, 1]) > 0.9999:
             slope, shift = np.polyfit(own, rewards, 1)
             return f"another scale: its reward is {slope:.4g} times this one {shift:+.4g}"
         return ""

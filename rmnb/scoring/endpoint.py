@@ -46,7 +46,7 @@ def read_rewards(path: Path) -> list[Conversation]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {first_line(error)}") from error
+        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or first_line(error)}") from error
     found = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -55,7 +55,9 @@ def read_rewards(path: Path) -> list[Conversation]:
             row = json.loads(line)
             found.append(Conversation(row["prompt"], str(row["response"]), float(row["reward"])))
         except (ValueError, TypeError, KeyError) as error:
-            raise InputError(f"{path}, line {number}: not JSON with prompt, response and a reward") from error
+            raise InputError(
+                f"{path}, line {number}: it takes JSON with the keys prompt, response and reward (a number)"
+            ) from error
         if not np.isfinite(found[-1].reward):
             raise InputError(f"{path}, line {number}: the reward is {found[-1].reward}")
     if not found:

@@ -33,6 +33,9 @@ RATED = 120  # words of AFINN, the most frequent ones, as many good as bad
 class WatchValues(TrainerCallback):
     """A callback that measures and logs; ``WatchValues().attach(trainer)`` before ``trainer.train()``.
 
+    It measures before the first step (logged as step 0), every so often, and at the end; the trainer writes a record of
+    its losses at each of these steps, besides those that it writes anyway.
+
     Logged are, all over the list's words: ``values/valence`` (Spearman's correlation of the rewards under the question
     for the greatest thing with how good words are, AFINN), ``values/framing`` (the correlation of the rewards under the
     questions for the greatest and the worst thing: −1 for a model that turns its ranking with the question, 1 for one
@@ -71,6 +74,7 @@ class WatchValues(TrainerCallback):
             raise InputError("WatchValues needs a trainer whose processing_class has a chat template")
         self._words = Dialogue(tokenizer, tokenizer.chat_template)
         trainer.callback_handler.callbacks.insert(0, self)
+        self._log = trainer.log
         return self
 
     def on_train_begin(self, args, state, control, model=None, **_):
@@ -78,6 +82,8 @@ class WatchValues(TrainerCallback):
             raise InputError("call attach(trainer) in place of passing WatchValues among the callbacks")
         self._measure(model, state.global_step)
         self._free_at = 0.0 if self.every else self._pay()
+        self._log(self._pending)
+        self._pending = {}
 
     def on_step_end(self, args, state, control, model=None, **_):
         due = state.global_step % self.every == 0 if self.every else time.monotonic() >= self._free_at

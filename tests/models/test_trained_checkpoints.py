@@ -247,6 +247,24 @@ def test_what_is_wrong_with_an_adapter_is_one_line(tmp_path):
     assert rmnb.load_reward_model(tmp_path / "good", base=moved, device="cpu").score(PROMPT, ["love"]).shape == (1,)
 
 
+def test_the_adapters_head_takes_the_place_of_one_of_another_shape(tmp_path):
+    kind, special = DECODERS["llama"]
+    whole = AutoModelForSequenceClassification.from_config(
+        kind(**{**SHAPE, **special, "num_labels": 2}, vocab_size=len(WORDS))
+    )
+    whole.save_pretrained(tmp_path / "base")
+    WORDS.save_pretrained(tmp_path / "base")
+    model = AutoModelForSequenceClassification.from_pretrained(
+        tmp_path / "base", num_labels=1, ignore_mismatched_sizes=True
+    )
+    model.config.pad_token_id = WORDS.pad_token_id
+    adapted = get_peft_model(model, LoraConfig(task_type="SEQ_CLS", r=3, target_modules=LINEAR))
+    randomise_trained(adapted)
+    adapted.save_pretrained(tmp_path / "adapter")
+    WORDS.save_pretrained(tmp_path / "adapter")
+    assert difference(rmnb.load_reward_model(tmp_path / "adapter", device="cpu"), own_rewards(adapted)) < 1e-4
+
+
 def test_a_hub_id_takes_a_revision():
     spec = find_spec("owner/name@v2")
     assert (spec.source, spec.revision, spec.name) == ("owner/name", "v2", "name")

@@ -43,6 +43,8 @@ class Served:
             found.append(model.score(hidden).float().item())
         if self.fault == "sigmoid":
             return torch.sigmoid(torch.tensor(found)).tolist()
+        if self.fault in ("negated", "ones"):
+            return [-reward if self.fault == "negated" else 1.0 for reward in found]
         if self.fault == "scaled":
             return [0.5 * reward - 2 for reward in found]
         return np.random.default_rng(0).permutation(found).tolist() if self.fault == "shuffled" else found
@@ -118,6 +120,8 @@ FAULTS = {
     "scaled": "another scale: its reward is 0.5 times this one -2",
     "bfloat16": "half precision",
     "shuffled": "none of the known ones",
+    "negated": "its reward is -1 times this one",
+    "ones": "none of the known ones",
 }
 
 
