@@ -59,6 +59,15 @@ def part_texts(part: str) -> list[str]:
     return list(dict.fromkeys(_PARTS[part]()))
 
 
+def can_be_read(part: str) -> bool:
+    """Whether the texts of a part are here, and not names that stand in for them."""
+    try:
+        part_texts(part)
+    except UnreachableError:
+        return False
+    return True
+
+
 def part_sha256(texts: list[str]) -> str:
     """What tells whether scores belong to these texts in this order."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rmnb.data.text_lists import can_be_read
 from rmnb.findings.identity_study import pair_prompt, pairs_path
 from rmnb.findings.search_files import results
 from rmnb.models.reward_model import RewardModel
@@ -71,8 +72,8 @@ def audit_panel(
             rm = dataclasses.replace(load_reward_model(spec), plain_because="audited by whole sequences")
             rows += [_audit(rm, file, sample, rng) for file in files]
             exchanged = pairs_path(panel, name)
-            texts = [file for file in lists if file != exchanged and not read_list(file)[0].empty]
-            rows += [_audit_list(rm, file, sample // 2, rng) for file in texts]
+            texts = [(file, *_readable(file)) for file in lists if file != exchanged]
+            rows += [_audit_list(rm, *known, sample // 2, rng) for known in texts if not known[1].empty]
             if exchanged.exists():
                 rows.append(_audit_exchanged(rm, exchanged, rng))
             if searches := list(results(panel, name).values()):
@@ -96,9 +97,16 @@ def _audit(rm: RewardModel, file: Path, sample: int, rng: np.random.Generator) -
     return rm.name, provenance["prompt_key"], provenance["protocol"], len(chosen), *verdict
 
 
-def _audit_list(rm: RewardModel, file: Path, sample: int, rng: np.random.Generator) -> tuple:
-    """A list of texts: some of them under two of its prompts."""
+def _readable(file: Path) -> tuple[pd.DataFrame, Provenance]:
+    """Scores of a list whose texts are here: a name that stands in for a text cannot be scored again."""
     table, provenance = read_list(file)
+    return table[table["part"].map({part: can_be_read(part) for part in table["part"].unique()})], provenance
+
+
+def _audit_list(
+    rm: RewardModel, file: Path, table: pd.DataFrame, provenance: Provenance, sample: int, rng: np.random.Generator
+) -> tuple:
+    """A list of texts: some of them under two of its prompts."""
     prompts = rng.choice(list(provenance["prompts"]), min(2, len(provenance["prompts"])), replace=False)
     chosen = table.iloc[np.sort(rng.choice(len(table), min(max(1, sample // len(prompts)), len(table)), replace=False))]
     again = np.concatenate([rm.score(provenance["prompts"][key], chosen["text"].tolist()) for key in prompts])

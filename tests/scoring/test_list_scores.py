@@ -6,6 +6,7 @@ from checkpoints import write_decoder
 
 import rmnb
 from rmnb.data import lexicons, text_lists
+from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList
 from rmnb.errors import InputError
 from rmnb.findings import identity_study
@@ -68,6 +69,14 @@ def test_the_audit_finds_a_wrong_score_in_a_list(panel, path):
     store.write_table(path, frame, provenance)
     report = audit_panel(panel, sample=40).set_index("prompt")["verdict"]
     assert report["words (list)"] == "scores differ"
+
+
+def test_the_audit_leaves_out_texts_that_are_not_here(panel, path, monkeypatch):
+    def gone():
+        raise UnreachableError("no network")
+
+    monkeypatch.setitem(text_lists._PARTS, "agency_communion", gone)
+    assert "words (list)" not in set(audit_panel(panel, sample=40)["prompt"])
 
 
 def test_the_audit_asks_the_exchanged_prompts_again(panel, rm):
