@@ -46,10 +46,16 @@ def notice(text: str) -> str:
     return f'<div class="admonition note"><p class="admonition-title">Note</p><p>{shown}</p></div>'
 
 
-def in_short(sentences: Iterable[str]) -> "display.HTML":
-    """The box that opens a chapter: a line a sentence, as `rmnb.findings.in_short` writes them."""
+def in_short(sentences: Iterable[str], *notes: str) -> "display.HTML":
+    """The box that opens a chapter: a line a sentence, as `rmnb.findings.in_short` writes them.
+
+    Notes say below them what data were missing; empty ones are left out.
+    """
     lines = "".join(f"<li>{quoted_html(sentence)}</li>" for sentence in sentences)
-    return show(f'<div class="admonition in-short"><p class="admonition-title">In short</p><ul>{lines}</ul></div>')
+    below = "".join(f"<p>{inline(note)}</p>" for note in notes if note)
+    return show(
+        f'<div class="admonition in-short"><p class="admonition-title">In short</p><ul>{lines}</ul>{below}</div>'
+    )
 
 
 def say(sentences: Iterable[str]) -> "display.HTML":

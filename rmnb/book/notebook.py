@@ -32,17 +32,15 @@ def results_directory() -> Path:
 
 
 @contextmanager
-def _results_beside(output: Path) -> Iterator[None]:
-    """Kernels that start here inherit where the results go; they do not know the path of their output."""
-    before = os.environ.get(_RESULTS)
-    os.environ[_RESULTS] = str(output.parent / "results")
+def _inherited(**settings: str) -> Iterator[None]:
+    """Environment variables of the kernels that start here."""
+    before = dict(os.environ)
+    os.environ.update(settings)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[_RESULTS]
-        else:
-            os.environ[_RESULTS] = before
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _kind(name: str, declared: dict) -> type:
@@ -152,7 +150,9 @@ def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] 
 
     checked = check_parameters(notebook, parameters or {})
     output = Path(output)
-    with atomic_path(output) as temporary, _results_beside(output):
+    # A kernel does not know the path of its output. Progress bars would be widgets, whose scripts a page would fetch.
+    settings = {_RESULTS: str(output.parent / "results"), "TQDM_DISABLE": "1"}
+    with atomic_path(output) as temporary, _inherited(**settings):
         try:
             executed = papermill.execute_notebook(str(notebook), None, parameters=checked, progress_bar=False)
         except papermill.PapermillExecutionError as error:

@@ -53,6 +53,11 @@ _COMPUTED: dict[str, tuple[tuple[Callable[[], pd.DataFrame], ...], tuple[str, ..
 FINDINGS = tuple(_COMPUTED)
 
 
+def note(*tables: pd.DataFrame) -> str:
+    """What to tell readers of tables of `rows`: that shipped ones stand in; empty if the authors' files are here."""
+    return STAND_IN if any(table.attrs["shipped"] for table in tables) else ""
+
+
 @functools.cache
 def _rows(finding: str) -> pd.DataFrame:
     kept, reached = shipped(finding), True

@@ -104,3 +104,11 @@ def test_a_cell_that_fails_is_shown_with_its_error_in_few_lines(notebook, tmp_pa
     said = lines[lines.index("rmnb: chapter.ipynb: cell 4 failed") :]
     assert said[1:3] == ["    import ast", "    ast.literal_eval('1 +')"] and said[-1].startswith("SyntaxError: ")
     assert len(said) <= 20 and "more lines" in said[-3] + said[-2] and ended.value.code == 1
+
+
+def test_progress_bars_leave_nothing_that_a_page_would_fetch(notebook, tmp_path):
+    source = nbformat.read(notebook, 4)
+    source.cells.append(nbformat.v4.new_code_cell("from tqdm.auto import tqdm\nfor _ in tqdm(range(3)):\n    pass"))
+    nbformat.write(source, notebook)
+    executed = nbformat.read(run_notebook(notebook, tmp_path / "out.ipynb"), 4)
+    assert not executed.cells[-1].outputs
