@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import papermill
 
 _TYPES = {kind.__name__: kind for kind in (str, int, float, bool)}
+_WIDGET = "application/vnd.jupyter.widget-view+json"
 _BOOLEANS = {"true": True, "false": False}
 _RESULTS = "RMNB_RESULTS"
 
@@ -150,9 +151,8 @@ def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] 
 
     checked = check_parameters(notebook, parameters or {})
     output = Path(output)
-    # A kernel does not know the path of its output. Progress bars would be widgets, whose scripts a page would fetch.
-    settings = {_RESULTS: str(output.parent / "results"), "TQDM_DISABLE": "1"}
-    with atomic_path(output) as temporary, _inherited(**settings):
+    # A kernel does not know the path of its output.
+    with atomic_path(output) as temporary, _inherited(**{_RESULTS: str(output.parent / "results")}):
         try:
             executed = papermill.execute_notebook(str(notebook), None, parameters=checked, progress_bar=False)
         except papermill.PapermillExecutionError as error:
@@ -162,5 +162,8 @@ def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] 
         for cell in executed.cells:
             if "injected-parameters" in cell.metadata.get("tags", []):
                 cell.metadata["tags"].append("remove-input")  # a page begins with its result
+            if "outputs" in cell:  # a widget, such as a progress bar, would make the page fetch scripts
+                cell.outputs = [one for one in cell.outputs if _WIDGET not in one.get("data", {})]
+        executed.metadata.pop("widgets", None)
         nbformat.write(executed, temporary)
     return output
