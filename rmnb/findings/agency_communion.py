@@ -17,7 +17,6 @@ from rmnb.data import lexicons
 from rmnb.findings import categories, specifications
 from rmnb.findings.categories import FRAMINGS
 from rmnb.findings.log_ratios import word_log_ratio
-from rmnb.findings.quoting import specification_counts
 from rmnb.findings.results import Results
 from rmnb.truth import planted
 
@@ -85,8 +84,7 @@ def measure(
         contrasts = {model: contrast(table, known, "mean rank") for model, table in tables.items()}
         _add_paired(results, contrasts, family, recipe, source=source, prompt=asked, protocol=protocol)
         if (found := curve(scores, words, family, framing, asked)) is not None:
-            survived = specifications.survival(found)
-            results.extend(specification_counts(survived, "agency_communion", panel, asked, source))
+            results.extend(specifications.survival_rows(found, "agency_communion", panel, asked, source))
     return results.frame()
 
 

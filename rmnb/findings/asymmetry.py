@@ -15,7 +15,7 @@ import pandas as pd
 from rmnb import stats
 from rmnb.data import released_files
 from rmnb.findings import reading_question
-from rmnb.findings.quoting import sign_counts
+from rmnb.findings.counts import sign_counts
 from rmnb.findings.results import Results
 from rmnb.findings.scan_tables import afinn, as_table, on_scale, prompts_of, rated
 from rmnb.findings.valence import PARTS, agreement, by_level, slopes
@@ -67,7 +67,7 @@ def measure(
 
 def measure_sides(rows: pd.DataFrame) -> pd.DataFrame:
     """In how many models each measure of asymmetry points which way, by prompt: rows of
-    `rmnb.findings.quoting.sign_counts` for skewness, tail_ratio, slope_difference_standardised and
+    `rmnb.findings.counts.sign_counts` for skewness, tail_ratio, slope_difference_standardised and
     afinn_kendall_difference.
     """
     results = Results("asymmetry")
@@ -92,7 +92,7 @@ def measure_apart(rows: pd.DataFrame, alike: Collection[str]) -> pd.DataFrame:
     -------
     DataFrame
         Results rows of `rmnb.findings.reading_question.means_apart` by prompt, and of the models that turn the counts
-        of `rmnb.findings.quoting.sign_counts` (``… among those that turn``).
+        of `rmnb.findings.counts.sign_counts` (``… among those that turn``).
     """
     results = Results("asymmetry")
     for statistic in ("slope_difference_standardised", "afinn_kendall_difference"):

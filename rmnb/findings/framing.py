@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 from rmnb import stats
 from rmnb.data import lexicons, released_files
 from rmnb.errors import InputError
-from rmnb.findings import asymmetry, quoting, reading_question, scan_tables
+from rmnb.findings import asymmetry, reading_question, scan_tables
+from rmnb.findings.counts import sign_counts
 from rmnb.findings.results import Results, published
 from rmnb.stats.estimate import Estimate
 from rmnb.truth import planted
@@ -146,8 +147,8 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
         for name in CONTRASTS:
             if source == "panel":
                 parts.append(reading_question.means_apart(of, f"framing_{name}", alike))
-            parts.append(quoting.sign_counts(of, f"framing_{name}"))
-        parts.append(quoting.sign_counts(turns[turns["source"] == source], "framing_kendall"))
+            parts.append(sign_counts(of, f"framing_{name}"))
+        parts.append(sign_counts(turns[turns["source"] == source], "framing_kendall"))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from rmnb import stats
-from rmnb.findings import quoting, scan_tables
-from rmnb.findings.specifications import specification_curve, survival
+from rmnb.findings import scan_tables
+from rmnb.findings.specifications import specification_curve, survival_rows
 from rmnb.stats.estimate import Estimate
 
 _CORRELATIONS = {
@@ -68,10 +68,7 @@ def curve(tables: Mapping[str, Mapping[str, pd.DataFrame]], pair: tuple[str, str
 
 def measure(found: Mapping[str, pd.DataFrame], group: str, panel: str) -> pd.DataFrame:
     """Rows specifications_same_sign and specifications_clear of `curves`, `other` the questions and `group`."""
-    counts = [
-        quoting.specification_counts(survival(table), "framing", panel, f"{pair}, {group}")
-        for pair, table in found.items()
-    ]
+    counts = [survival_rows(table, "framing", panel, f"{pair}, {group}") for pair, table in found.items()]
     return pd.concat(counts, ignore_index=True) if counts else pd.DataFrame()
 
 

@@ -12,7 +12,8 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.findings import quoting, reading_question, word_tokens
+from rmnb.findings import reading_question, word_tokens
+from rmnb.findings.counts import sign_counts
 from rmnb.findings.frequency_slopes import (
     ENOUGH,
     STEPS,
@@ -155,13 +156,11 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
         name = f"slope_log_frequency_{statistic}"
         for prompt in of.loc[of["statistic"] == name, "prompt"].unique():
             asked = of[of["prompt"] == prompt]
-            parts.append(quoting.sign_counts(asked, name))
+            parts.append(sign_counts(asked, name))
             if statistic in ("controlled", "others") and reading_question.was_asked(rows):
                 parts.append(reading_question.means_apart(asked, name, alike))
     within = of[of["statistic"] == "slope_log_id_within_word"]
-    parts += [
-        quoting.sign_counts(asked, "slope_log_id_within_word") for _, asked in within.groupby("prompt", sort=False)
-    ]
+    parts += [sign_counts(asked, "slope_log_id_within_word") for _, asked in within.groupby("prompt", sort=False)]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 

@@ -8,9 +8,8 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.errors import InputError
-from rmnb.findings import quoting
 from rmnb.findings.frequency_slopes import slope, slope_value
-from rmnb.findings.specifications import specification_curve, survival
+from rmnb.findings.specifications import specification_curve, survival_rows
 from rmnb.findings.word_tokens import choose
 from rmnb.stats.estimate import Estimate
 
@@ -71,7 +70,5 @@ def curve(tokens: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
 
 def measure(found: Mapping[str, pd.DataFrame], panel: str) -> pd.DataFrame:
     """Rows specifications_same_sign and specifications_clear of `curves`, `other` the prompt."""
-    counts = [
-        quoting.specification_counts(survival(table), "frequency", panel, prompt) for prompt, table in found.items()
-    ]
+    counts = [survival_rows(table, "frequency", panel, prompt) for prompt, table in found.items()]
     return pd.concat(counts, ignore_index=True) if counts else pd.DataFrame()

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from rmnb import stats
 from rmnb.errors import InputError
 from rmnb.findings.align import align
+from rmnb.findings.counts import sign_counts
 from rmnb.findings.model_pairs import matrix, measure_pairs
-from rmnb.findings.quoting import sign_counts
 from rmnb.findings.results import Results
 from rmnb.panels import Panel
 from rmnb.training.runs import leaderboard

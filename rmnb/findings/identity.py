@@ -12,7 +12,7 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.findings.quoting import sign_counts
+from rmnb.findings.counts import sign_counts
 from rmnb.findings.reading_question import means_apart
 from rmnb.findings.results import KEY, Results
 from rmnb.findings.things import fact
@@ -104,7 +104,7 @@ def over_models(rows: pd.DataFrame, alike: Collection[str] | None = None) -> pd.
     -------
     DataFrame
         identity_gap and identity_gap_warmth of all axes and identity_gap_things without a model: mean and interval over
-        models; the counts of `rmnb.findings.quoting.sign_counts`; mean_turning and mean_not_turning; and
+        models; the counts of `rmnb.findings.counts.sign_counts`; mean_turning and mean_not_turning; and
         identity_discoveries, the number of tests with q below 0.05 (`other`: below or above, and of which axis).
     """
     results = Results("identity")

@@ -5,8 +5,8 @@ from typing import Any
 import pandas as pd
 
 from rmnb import stats
+from rmnb.findings.counts import sign_counts
 from rmnb.findings.people import QUESTION
-from rmnb.findings.quoting import sign_counts
 from rmnb.findings.results import Results
 
 _SUMMED = ("human_spearman", "human_spearman_words", "human_spearman_corrected", "afinn_spearman")
@@ -24,7 +24,7 @@ def over_models(rows: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         human_spearman and afinn_spearman without a model: mean and interval over models; the counts of
-        `rmnb.findings.quoting.sign_counts`; median_over_models; question_spread; votes_explain; as_near_as_valence; and
+        `rmnb.findings.counts.sign_counts`; median_over_models; question_spread; votes_explain; as_near_as_valence; and
         published_range.
     """
     results = Results("elo")

@@ -5,19 +5,20 @@ A quoted number is its text and, marked off by control characters, the row it is
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from rmnb.errors import InputError
-from rmnb.findings.results import KEY, Results
+from rmnb.findings.results import KEY
 
 _MARKED = re.compile("\x02([^\x1f\x03]*)\x1f([^\x03]*)\x03")
+Row = Mapping[str, Any]
 FIELDS = ("value", "ci_low", "ci_high", "n")
 
 
-def find(rows: pd.DataFrame, statistic: str, **where: str) -> dict[str, Any] | None:
+def find(rows: pd.DataFrame, statistic: str, **where: str) -> Row | None:
     """The one row of that statistic, as a mapping, or None.
 
     Parameters
@@ -32,15 +33,26 @@ def find(rows: pd.DataFrame, statistic: str, **where: str) -> dict[str, Any] | N
     InputError
         More than one row fits.
     """
+    found = find_all(rows, statistic, **where)
+    if len(found) > 1:
+        raise InputError(f"{len(found)} rows of {statistic} fit {where}: say which")
+    return found[0] if found else None
+
+
+def find_all(rows: pd.DataFrame, statistic: str, **where: str) -> list[Row]:
+    """All rows of that statistic for which the columns hold what is asked for, in their order."""
     fits = rows["statistic"] == statistic
     for column, value in where.items():
         fits &= rows[column] == value
-    if fits.sum() > 1:
-        raise InputError(f"{fits.sum()} rows of {statistic} fit {where}: say which")
-    return {str(column): value for column, value in rows[fits].iloc[0].items()} if fits.any() else None
+    return records(rows[fits])
 
 
-def quote(row: Mapping[str, Any], form: str = "{:.2f}", field: str = "value") -> str:
+def records(rows: pd.DataFrame) -> list[Row]:
+    """Rows of a table as mappings."""
+    return [{str(column): value for column, value in row.items()} for row in rows.to_dict("records")]
+
+
+def quote(row: Row, form: str = "{:.2f}", field: str = "value") -> str:
     """A number of a row as it stands in a sentence, a true minus before negative ones.
 
     Parameters
@@ -55,11 +67,35 @@ def quote(row: Mapping[str, Any], form: str = "{:.2f}", field: str = "value") ->
     return f"\x02{text}\x1f" + "\x1e".join([*(str(row[key]) for key in KEY), field, form]) + "\x03"
 
 
-def with_interval(row: Mapping[str, Any], form: str = "{:.2f}") -> str:
+def interval(row: Row, form: str = "{:.2f}") -> str:
+    """The ends of a row's 95 % interval: ``0.10 to 0.16``."""
+    return f"{quote(row, form, 'ci_low')} to {quote(row, form, 'ci_high')}"
+
+
+def with_interval(row: Row, form: str = "{:.2f}") -> str:
     """Value and 95 % interval: ``0.13 (0.10 to 0.16)``, the value alone where a row has none."""
-    if row["ci_low"] != row["ci_low"]:
-        return quote(row, form)
-    return f"{quote(row, form)} ({quote(row, form, 'ci_low')} to {quote(row, form, 'ci_high')})"
+    return quote(row, form) if row["ci_low"] != row["ci_low"] else f"{quote(row, form)} ({interval(row, form)})"
+
+
+def count(row: Row) -> str:
+    """A value that is a count: ``3``."""
+    return quote(row, "{:.0f}")
+
+
+def count_of(row: Row) -> str:
+    """A count and what it is out of, the row's n: ``3 of 10``."""
+    return f"{count(row)} of {quote(row, '{:.0f}', 'n')}"
+
+
+def span(ordered: Sequence[Row], form: str = "{:.2f}") -> str:
+    """The first and the last value of rows in order, ``0.10 to 0.16``, or the only one."""
+    ends = [quote(row, form) for row in (ordered[0], ordered[-1])]
+    return ends[0] if len(ordered) == 1 else " to ".join(ends)
+
+
+def listed(parts: Sequence[str], last: str = "and") -> str:
+    """Parts with commas, and a word before the last: ``a, b and c``."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {last} {parts[-1]}"
 
 
 def plain(sentence: str) -> str:
@@ -76,56 +112,6 @@ def replace(sentence: str, number: Callable[[str, str], str], text: Callable[[st
     )
 
 
-def side(row: Mapping[str, Any]) -> int:
+def side(row: Row) -> int:
     """1 or -1 where the interval lies wholly above or below zero, 0 where it does not (or there is none)."""
     return int(row["ci_low"] > 0) - int(row["ci_high"] < 0)
-
-
-def sign_counts(rows: pd.DataFrame, statistic: str, what: str = "") -> pd.DataFrame:
-    """In how many models a number is above zero, clearly so, and clearly below: three rows of one finding.
-
-    Parameters
-    ----------
-    rows
-        Rows of a results table that differ in their model alone; those of other statistics or without a model are
-        left out.
-    statistic
-        Which number.
-    what
-        What tells this count from others of the same statistic, for `other`.
-
-    Returns
-    -------
-    DataFrame
-        Results rows models_above, models_clearly_above and models_clearly_below, `other` the statistic and `what`, `n`
-        the models; none where there are no models.
-    """
-    of = rows[(rows["statistic"] == statistic) & (rows["model"] != "")]
-    if of.empty:
-        return of
-    if of["model"].duplicated().any():
-        raise InputError(f"two rows of {statistic} for one model: choose prompt, source and protocol first")
-    about = {column: of[column].iloc[0] for column in ("panel", "source", "prompt", "protocol")}
-    results = Results(of["finding"].iloc[0], about.pop("panel"))
-    counts = {
-        "models_above": (of["value"] > 0).sum(),
-        "models_clearly_above": (of["ci_low"] > 0).sum(),
-        "models_clearly_below": (of["ci_high"] < 0).sum(),
-    }
-    source = about.pop("source")
-    for name, value in counts.items():
-        results.add(source, name, int(value), other=f"{statistic} {what}".strip(), n=len(of), **about)
-    return results.frame()
-
-
-def specification_counts(
-    survived: Mapping[str, int], finding: str, panel: str, what: str = "", source: str = "panel"
-) -> pd.DataFrame:
-    """Of `rmnb.findings.specifications.survival`, rows specifications_same_sign and specifications_clear.
-
-    `other` names the question where a chapter has several; `n` is the number of specifications.
-    """
-    results = Results(finding, panel)
-    for name in ("same_sign", "clear"):
-        results.add(source, f"specifications_{name}", survived[name], other=what, n=survived["specifications"])
-    return results.frame()

@@ -13,9 +13,8 @@ from scipy.special import betaincinv
 
 from rmnb import stats
 from rmnb.errors import InputError
-from rmnb.findings.quoting import specification_counts
 from rmnb.findings.results import Results
-from rmnb.findings.specifications import specification_curve, survival
+from rmnb.findings.specifications import specification_curve, survival_rows
 from rmnb.stats import Estimate
 
 PROMPT = "greatest"
@@ -149,9 +148,7 @@ def curve_against(courses: pd.DataFrame, rival: str) -> pd.DataFrame | None:
 def _survival(courses: pd.DataFrame, panel: str, source: str) -> list[pd.DataFrame]:
     curves = {rival: curve_against(courses, rival) for rival in RIVALS}
     return [
-        specification_counts(survival(curve), "sequences", panel, rival, source)
-        for rival, curve in curves.items()
-        if curve is not None
+        survival_rows(curve, "sequences", panel, rival, source) for rival, curve in curves.items() if curve is not None
     ]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pandas as pd
 
 from rmnb.errors import InputError
+from rmnb.findings.results import Results
 from rmnb.stats.estimate import Estimate
 
 
@@ -93,3 +94,14 @@ def one_option_dropped(table: pd.DataFrame) -> pd.DataFrame:
 def _sign(table: pd.DataFrame) -> int:
     headline = table.loc[table["headline"], "value"]
     return 1 if (headline.iloc[0] if len(headline) else table["value"].median()) >= 0 else -1
+
+
+def survival_rows(curve: pd.DataFrame, finding: str, panel: str, what: str = "", source: str = "panel") -> pd.DataFrame:
+    """`survival` of a curve as results rows specifications_same_sign and specifications_clear.
+
+    `other` names the question where a chapter has several; `n` is the number of specifications.
+    """
+    results, survived = Results(finding, panel), survival(curve)
+    for name in ("same_sign", "clear"):
+        results.add(source, f"specifications_{name}", survived[name], other=what, n=survived["specifications"])
+    return results.frame()

@@ -4,9 +4,9 @@ import pytest
 
 from rmnb.findings import asymmetry, asymmetry_choices, reading_question, released_rows
 from rmnb.findings.in_short import asymmetry as in_short
-from rmnb.findings.quoting import plain, specification_counts
+from rmnb.findings.quoting import plain
 from rmnb.findings.results import Results
-from rmnb.findings.specifications import survival
+from rmnb.findings.specifications import survival_rows
 from rmnb.truth.planted import PlantedEffects
 
 FRAMING: dict = {"greatest": "positive", "worst": "negative"}
@@ -28,7 +28,7 @@ def _rows(good, bad, models=("a", "b", "c"), framing=FRAMING, deaf=()):
     for part in (authors, asymmetry.measure_sides(authors)):
         results.extend(part)
     curve = asymmetry_choices.specifications(tables, {}, "greatest")
-    results.extend(specification_counts(survival(curve), "asymmetry", "p", "greatest"))
+    results.extend(survival_rows(curve, "asymmetry", "p", "greatest"))
     return results.frame()
 
 

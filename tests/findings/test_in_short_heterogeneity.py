@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 
 from rmnb.findings import heterogeneity, heterogeneity_choices, model_pairs, released_rows
+from rmnb.findings.counts import sign_counts
 from rmnb.findings.in_short import heterogeneity as in_short
-from rmnb.findings.quoting import plain, sign_counts, specification_counts
+from rmnb.findings.quoting import plain
 from rmnb.findings.results import Results
-from rmnb.findings.specifications import survival
+from rmnb.findings.specifications import survival_rows
 from rmnb.panels import Panel
 
 RECIPES = ["values", "helpful", "mixed", "mixed-seed2"]
@@ -48,7 +49,7 @@ def _rows(base, recipe, noise, count=8, bent=1, apart=0.0):
         for name in ("base", "recipe"):
             matrix = heterogeneity.relations(alike)[name]
             curve = heterogeneity_choices.goes_with(found, matrix)
-            results.extend(specification_counts(survival(curve), "heterogeneity", "p", name))
+            results.extend(survival_rows(curve, "heterogeneity", "p", name))
     return results.frame()
 
 

@@ -21,7 +21,7 @@ def rows(truth, sign=1, seen=()):
     results.extend(measured)
     results.extend(people_summary.over_models(measured))
     curve = people_choices.specifications(items, tables[people.QUESTION])
-    results.extend(quoting.specification_counts(specifications.survival(curve), "elo", "p", people.QUESTION))
+    results.extend(specifications.survival_rows(curve, "elo", "p", people.QUESTION))
     about = {"panel": "p", "source": "panel", "prompt": people.QUESTION, "protocol": "exact"}
     results.extend(people.measure_ends(people.rank_gaps(items, tables[people.QUESTION]), **about))
     return results.frame()

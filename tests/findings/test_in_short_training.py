@@ -3,9 +3,10 @@
 import pandas as pd
 import pytest
 
+from rmnb.findings.counts import sign_counts
 from rmnb.findings.in_short import training as in_short
 from rmnb.findings.in_short.training import sentences
-from rmnb.findings.quoting import plain, sign_counts
+from rmnb.findings.quoting import plain
 from rmnb.findings.results import Results, published
 
 DATA = ("unified-27k", "unified-53k", "unified-106k")

@@ -1,10 +1,8 @@
 """Agency and communion in short: the claim, the authors' scores, this panel, its bases before training, how sure."""
 
-from typing import Any
-
 import pandas as pd
 
-from rmnb.findings.quoting import find, quote, side, with_interval
+from rmnb.findings.quoting import count, count_of, find, find_all, quote, side, with_interval
 
 _ASKED = {"user_assistant": "asked as “User: … Assistant:”", "chat": "asked in the chat template", "bare": "asked bare"}
 
@@ -16,20 +14,12 @@ def sentences(rows: pd.DataFrame) -> list[str]:
     return [part for part in parts if part]
 
 
-def records(rows: pd.DataFrame, statistic: str, **where: str) -> list[dict[str, Any]]:
-    """The rows that `rmnb.findings.quoting.find` would take one of."""
-    of = rows[rows["statistic"] == statistic]
-    for column, value in where.items():
-        of = of[of[column] == value]
-    return [{str(name): value for name, value in row.items()} for _, row in of.iterrows()]
-
-
 def tests(rows: pd.DataFrame, source: str) -> str:
     """What tests over prompts find and what tests over models find, of rows of one finding; may be empty."""
     over = [find(rows, "comparisons_clear", source=source, other=unit) for unit in ("prompts", "models")]
     if None in over:
         return ""
-    prompts, models = (f"{quote(row, '{:.0f}')} of {quote(row, '{:.0f}', 'n')}" for row in over if row)
+    prompts, models = (f"{count_of(row)}" for row in over if row)
     return f"with prompts as observations {prompts} comparisons are significant, with models as observations {models}"
 
 
@@ -85,7 +75,7 @@ def _panel(rows: pd.DataFrame) -> str:
         )
     if any(parts):
         return f"In this panel, {'; '.join(part for part in parts if part)}."
-    alone = records(rows, "agency_gap", source="panel", prompt="positive", other="")
+    alone = find_all(rows, "agency_gap", source="panel", prompt="positive", other="")
     if not alone:
         return "This panel has no rewards of enough of the words."
     row = alone[0]
@@ -98,7 +88,7 @@ def _panel(rows: pd.DataFrame) -> str:
 
 
 def _before_training(rows: pd.DataFrame) -> str:
-    of = records(rows, "agency_gap_difference", prompt="positive")
+    of = find_all(rows, "agency_gap_difference", prompt="positive")
     if not of:
         return ""
     told = ", ".join(f"{with_interval(row, '{:.1f}')} {_ASKED.get(row['other'], row['other'])}" for row in of)
@@ -117,8 +107,8 @@ def _how_sure(rows: pd.DataFrame) -> str:
     if same is None or clear is None:
         return ""
     return (
-        f"How sure: {quote(same, '{:.0f}')} of {quote(same, '{:.0f}', 'n')} specifications have the sign of the "
-        f"headline, and {quote(clear, '{:.0f}')} an interval over models that is clear of zero."
+        f"How sure: {count_of(same)} specifications have the sign of the "
+        f"headline, and {count(clear)} an interval over models that is clear of zero."
     )
 
 
@@ -126,7 +116,7 @@ def means(rows: pd.DataFrame, source: str) -> list[str]:
     """Agency less communion, the mean over the models of each base, by framing."""
     said = []
     for framing in ("positive", "negative"):
-        of = records(rows, "base_agency_gap", source=source, prompt=framing)
+        of = find_all(rows, "base_agency_gap", source=source, prompt=framing)
         told = [f"{row['model']} {with_interval(row, '{:.1f}')}, {quote(row, '{:.0f}', 'n')} models" for row in of]
         if told:
             said.append(f"Under {framing} prompts, agency less communion in percent, over models: {'; '.join(told)}.")
@@ -145,7 +135,7 @@ def paired(rows: pd.DataFrame) -> list[str]:
     """The difference of two bases within recipes, by framing."""
     names = " less ".join(bases(rows, "panel"))
     said = []
-    for row in records(rows, "base_difference_paired", source="panel"):
+    for row in find_all(rows, "base_difference_paired", source="panel"):
         p_value = find(rows, "base_difference_paired_p", source="panel", prompt=row["prompt"])
         said.append(
             f"Under {row['prompt']} prompts, {names} within recipes: {with_interval(row, '{:.1f}')} percent of the "
@@ -157,34 +147,34 @@ def paired(rows: pd.DataFrame) -> list[str]:
 def first_words(rows: pd.DataFrame) -> list[str]:
     """How far the bases' own rankings lie apart, beside what an analysis of variance over prompts makes of it."""
     said = []
-    for test in records(rows, "anova_f", source="panel"):
-        of = records(rows, "agency_gap_difference", other=test["other"])
+    for test in find_all(rows, "anova_f", source="panel"):
+        of = find_all(rows, "agency_gap_difference", other=test["other"])
         told = " and ".join(f"{with_interval(row, '{:.1f}')} under {row['prompt']} prompts" for row in of)
         if told:
             asked = str(_ASKED.get(test["other"], test["other"]))
             said.append(
                 f"{asked[0].upper()}{asked[1:]}, {of[0]['model']}: {told}, over nouns. Over "
                 f"{quote(test, '{:.0f}', 'n')} medians the interaction of category and base has "
-                f"F = {quote(test, '{:.0f}')}."
+                f"F = {count(test)}."
             )
     return said
 
 
 def ratios(rows: pd.DataFrame) -> list[str]:
     """The plain log ratio of two bases, agency less communion, under positive prompts."""
-    of = records(rows, "mwlr_gap", other="plain", prompt="positive", protocol="exact", source="panel")
+    of = find_all(rows, "mwlr_gap", other="plain", prompt="positive", protocol="exact", source="panel")
     return [f"Agency less communion in the log ratio, {row['model']}: {with_interval(row)}, over nouns." for row in of]
 
 
 def copies(rows: pd.DataFrame) -> list[str]:
     """What a tuned copy's implicit reward prefers, and how it goes with the rewards of explicit models."""
     said = []
-    for row in records(rows, "mwlr_gap", other="plain", prompt="positive", protocol="", source="panel"):
-        rhos = sorted(records(rows, "implicit_spearman", model=row["model"]), key=lambda rho: rho["value"])
+    for row in find_all(rows, "mwlr_gap", other="plain", prompt="positive", protocol="", source="panel"):
+        rhos = sorted(find_all(rows, "implicit_spearman", model=row["model"]), key=lambda rho: rho["value"])
         told = f"{row['model']}: agency less communion {with_interval(row)}, over nouns"
         ends = [f"{quote(rho)} ({rho['other']})" for rho in rhos]
         said.append(f"{told}; ρ with explicit rewards from {ends[0]} to {ends[-1]}." if ends else f"{told}.")
-    right = [f"{with_interval(row)} of {row['other']}" for row in records(rows, "held_out_accuracy", source="panel")]
+    right = [f"{with_interval(row)} of {row['other']}" for row in find_all(rows, "held_out_accuracy", source="panel")]
     if right:
         said.append(
             f"The answer that people chose has the higher implicit reward in {', '.join(right)} (held-out pairs)."
@@ -196,7 +186,7 @@ def foundations(rows: pd.DataFrame, source: str) -> list[str]:
     """Which single foundations have an interval over models clear of zero, under positive prompts."""
     of = [
         row
-        for row in records(rows, "base_difference", source=source, prompt="positive")
+        for row in find_all(rows, "base_difference", source=source, prompt="positive")
         if "_less_" not in row["other"]
     ]
     told = [f"{row['other']} {with_interval(row, '{:.0f}')}" for row in of if side(row)]
@@ -213,7 +203,7 @@ def survival(rows: pd.DataFrame, source: str) -> list[str]:
         )
         if same and clear:
             said.append(
-                f"Under {framing} prompts {quote(same, '{:.0f}')} of {quote(same, '{:.0f}', 'n')} specifications have "
-                f"the sign of the headline; {quote(clear, '{:.0f}')} are clear of zero."
+                f"Under {framing} prompts {count_of(same)} specifications have "
+                f"the sign of the headline; {count(clear)} are clear of zero."
             )
     return said

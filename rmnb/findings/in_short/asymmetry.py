@@ -1,10 +1,8 @@
 """What the chapter on asymmetry found, in sentences whose numbers are rows: the box, and what its figures show."""
 
-from typing import Any
-
 import pandas as pd
 
-from rmnb.findings.quoting import find, quote, side
+from rmnb.findings.quoting import Row, count, count_of, find, find_all, interval, quote, side
 
 _SIGNED = "{:+.2f}"
 _COUNT = "{:.0f}"
@@ -57,7 +55,7 @@ def authors(rows: pd.DataFrame, prompt: str) -> str:
     verdict = {1: "As claimed", -1: "The other way round", 0: "It cannot be told"}[side(mean)]
     return (
         f"{verdict} in the authors' data, on the words of a dictionary of morals: in standard deviations a point of "
-        f"valence, the slope among good words is greater by {_estimate(mean)}, above zero in {_of_all(above)} models."
+        f"valence, the slope among good words is greater by {_estimate(mean)}, above zero in {count_of(above)} models."
     )
 
 
@@ -71,7 +69,7 @@ def slopes(rows: pd.DataFrame, prompt: str) -> list[str]:
         finer = _FINER.get(side(mean), "it cannot be told which words are told apart more finely")
         return [f"One model says nothing of others; in this one, asked for the {prompt}, {finer} ({_estimate(mean)})."]
     many = f"over {quote(mean, _COUNT, 'n')} models"
-    found = f"the difference of the slopes is {_estimate(mean, many)}, above zero in {_of_all(above)}"
+    found = f"the difference of the slopes is {_estimate(mean, many)}, above zero in {count_of(above)}"
     if side(mean) == 0:
         return [f"Here, asked for the {prompt}, which words are told apart more finely cannot be told: {found}."]
     verdict = "As claimed here" if side(mean) > 0 else "Here it is the other way round"
@@ -100,11 +98,11 @@ def apart(rows: pd.DataFrame, good: str, bad: str) -> list[str]:
         mean = find(rows, "mean_turning", prompt=prompt, other=_GAP)
         above = find(rows, "models_above", prompt=prompt, other=f"{_GAP} among those that turn")
         if mean and above:
-            told.append(f"asked for the {prompt} {_estimate(mean)}, above zero in {_of_all(above)}")
+            told.append(f"asked for the {prompt} {_estimate(mean)}, above zero in {count_of(above)}")
             sides.append(side(mean))
     deaf = find(rows, "mean_not_turning", prompt=good, other=_GAP)
     said = [
-        f"{_of_all(alike)} models do not read the question" + (f" (there it is {_estimate(deaf)})." if deaf else ".")
+        f"{count_of(alike)} models do not read the question" + (f" (there it is {_estimate(deaf)})." if deaf else ".")
     ]
     if told:
         verdict = _EITHER.get((sides[0], sides[-1]), "")
@@ -134,9 +132,7 @@ def survival(rows: pd.DataFrame, prompt: str) -> list[str]:
     )
     if same is None or clear is None:
         return []
-    return [
-        f"Asked for the {prompt}, the sign stays in {_of_all(same)} specifications, clear in {quote(clear, _COUNT)}."
-    ]
+    return [f"Asked for the {prompt}, the sign stays in {count_of(same)} specifications, clear in {count(clear)}."]
 
 
 def tails(rows: pd.DataFrame) -> list[str]:
@@ -147,7 +143,7 @@ def tails(rows: pd.DataFrame) -> list[str]:
         for above in _all(rows, "models_clearly_above", statistic):
             below = find(rows, "models_clearly_below", source="panel", prompt=above["prompt"], other=statistic)
             if below:
-                told.append(f"{above['prompt']} {quote(above, _COUNT)} up, {quote(below, _COUNT)} down")
+                told.append(f"{above['prompt']} {count(above)} up, {count(below)} down")
         if told:
             said.append(f"By {by}: {'; '.join(told)}.")
     return [f"Models whose longer tail is clearly the upper or the lower one. {' '.join(said)}"] if said else []
@@ -160,7 +156,7 @@ def order_by_model(rows: pd.DataFrame, prompt: str) -> list[str]:
     )
     if above is None or below is None:
         return []
-    counted = f"among good words in {_of_all(above)} models, among bad ones in {quote(below, _COUNT)}"
+    counted = f"among good words in {count_of(above)} models, among bad ones in {count(below)}"
     return [f"Asked for the {prompt}, the order follows valence clearly better {counted}."]
 
 
@@ -195,18 +191,11 @@ def side_by_side(rows: pd.DataFrame) -> list[str]:
     return [f"Mean slopes of raw rewards. {'; '.join(said)}."] if said else []
 
 
-def _all(rows: pd.DataFrame, statistic: str, other: str = "") -> list[dict[str, Any]]:
-    of = rows[(rows["statistic"] == statistic) & (rows["source"] == "panel")]
-    of = of[of["other"] == other] if other else of
-    return [{str(name): value for name, value in record.items()} for record in of.to_dict("records")]
+def _all(rows: pd.DataFrame, statistic: str, other: str = "") -> list[Row]:
+    return find_all(rows, statistic, source="panel", **({"other": other} if other else {}))
 
 
-def _estimate(row: dict[str, Any], over: str = "") -> str:
+def _estimate(row: Row, over: str = "") -> str:
     if pd.isna(row["ci_low"]):
         return quote(row, _SIGNED)
-    ends = f"{quote(row, _SIGNED, 'ci_low')} to {quote(row, _SIGNED, 'ci_high')}"
-    return f"{quote(row, _SIGNED)} ({ends}{' ' + over if over else ''})"
-
-
-def _of_all(row: dict[str, Any]) -> str:
-    return f"{quote(row, _COUNT)} of {quote(row, _COUNT, 'n')}"
+    return f"{quote(row, _SIGNED)} ({interval(row, _SIGNED)}{' ' + over if over else ''})"

@@ -1,15 +1,11 @@
 """What the chapter on framing found, in sentences whose numbers are rows: the box, and a line under each figure."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import pandas as pd
 
 from rmnb.findings import wordings
-from rmnb.findings.quoting import find, quote, side, with_interval
+from rmnb.findings.quoting import Row, count, count_of, find, quote, records, side, span, with_interval
 from rmnb.findings.reading_question import does_not_turn
 
-Row = Mapping[str, Any]
 #: As a chapter calls the two groups, in `other` of its specifications.
 GROUPS = ("models that turn", "models that do not")
 _CONTRASTS = {  # above zero, below zero
@@ -64,27 +60,27 @@ def authors(rows: pd.DataFrame) -> str:
 
 def turning(rows: pd.DataFrame) -> str:
     """How many models turn with the question, and how far."""
-    count = find(rows, "models_not_turning")
-    if count is None:
+    number = find(rows, "models_not_turning")
+    if number is None:
         return "This panel has no two opposite questions that all its models were asked: how they turn cannot be told."
-    good, bad = sorted((str(count["prompt"]), str(count["other"])), key=lambda name: name == "worst")
-    taus = rows[(rows["statistic"] == "framing_kendall") & (rows["prompt"] == count["prompt"])]
-    taus = taus[taus["other"] == count["other"]]
+    good, bad = sorted((str(number["prompt"]), str(number["other"])), key=lambda name: name == "worst")
+    taus = rows[(rows["statistic"] == "framing_kendall") & (rows["prompt"] == number["prompt"])]
+    taus = taus[taus["other"] == number["other"]]
     alike, turned = _ordered(taus[taus["ci_low"] > 0]), _ordered(taus[taus["ci_low"] <= 0])
-    if count["n"] == 1:
+    if number["n"] == 1:
         does = "does not read the question: it ranks" if alike else "turns with the question between"
         return f"The one model of this panel {does} {good} and {bad}, τ {with_interval((alike or turned)[0])}."
-    many = quote(count, "{:.0f}", "n")
+    many = quote(number, "{:.0f}", "n")
     if not alike:
         return (
-            f"Here all {many} models turn with the question (τ of {good} and {bad} {_span(turned)}); none is a mirror."
+            f"Here all {many} models turn with the question (τ of {good} and {bad} {span(turned)}); none is a mirror."
         )
-    deaf = f"rank {good} and {bad} alike (τ {_span(alike)})"
+    deaf = f"rank {good} and {bad} alike (τ {span(alike)})"
     if not turned:
         return f"Here none of {many} models reads the question: all {deaf}."
     return (
-        f"Here {quote(count, '{:.0f}')} of {many} models do not read the question and {deaf}: "
-        f"{', '.join(does_not_turn(rows))}. The others turn (τ {_span(turned)}), and none is a mirror."
+        f"Here {count(number)} of {many} models do not read the question and {deaf}: "
+        f"{', '.join(does_not_turn(rows))}. The others turn (τ {span(turned)}), and none is a mirror."
     )
 
 
@@ -95,7 +91,7 @@ def pairs(rows: pd.DataFrame) -> list[str]:
         kinds = {"those that turn": ~of["model"].isin(alike), "the others": of["model"].isin(alike)}
         if not alike:
             kinds = {"all models": ~of["model"].isin(alike)}
-        spans = [f"{_span(_ordered(of[chosen]))} in {kind}" for kind, chosen in kinds.items() if chosen.any()]
+        spans = [f"{span(_ordered(of[chosen]))} in {kind}" for kind, chosen in kinds.items() if chosen.any()]
         said.append(f"τ of {one} and {other}: {', '.join(spans)}.")
     return said
 
@@ -143,7 +139,7 @@ def axes(rows: pd.DataFrame) -> list[str]:
         "In those that do not": _ordered(shares[shares["model"].isin(alike)]),
     }
     said = [
-        f"{who}, {_span(group, '{:.1%}')} of the variance lies along the difference."
+        f"{who}, {span(group, '{:.1%}')} of the variance lies along the difference."
         for who, group in groups.items()
         if group
     ]
@@ -151,7 +147,7 @@ def axes(rows: pd.DataFrame) -> list[str]:
     for sign, what in (("-", "difference"), ("+", "sum")):
         turned = valence[valence["other"].str.contains(f" {sign} ", regex=False) & ~valence["model"].isin(alike)]
         if ends := _ordered(turned):
-            said.append(f"Where models turn, the {what} correlates with valence at {_span(ends, '{:+.2f}')}.")
+            said.append(f"Where models turn, the {what} correlates with valence at {span(ends, '{:+.2f}')}.")
     return said
 
 
@@ -166,7 +162,7 @@ def changes(rows: pd.DataFrame) -> list[str]:
     }
     for who, of in groups.items():
         by = {change: _ordered(of[of["other"] == change]) for change in wordings.CHANGES}
-        if spans := [f"{_span(found)} if the {change} changes" for change, found in by.items() if found]:
+        if spans := [f"{span(found)} if the {change} changes" for change, found in by.items() if found]:
             said.append(f"{who} two wordings rank words alike at {', '.join(spans)}.")
     for row in _ordered(rows[rows["statistic"] == "seed_spearman"]):
         said.append(f"{row['model']} and {row['other']}, two seeds asked the same, agree at {quote(row)}.")
@@ -178,18 +174,10 @@ def survives(rows: pd.DataFrame) -> str:
     said = []
     for group in GROUPS:
         of = rows[(rows["statistic"] == "specifications_same_sign") & rows["other"].str.endswith(f", {group}")]
-        told = [
-            f"{quote(same, '{:.0f}')} of {quote(same, '{:.0f}', 'n')} for {same['other'].removesuffix(f', {group}')}"
-            for same in _ordered(of)
-        ]
+        told = [f"{count_of(same)} for {same['other'].removesuffix(f', {group}')}" for same in _ordered(of)]
         said += [f"in the {group} {' and '.join(told)}"] if told else []
     return f"Specifications that leave the sign of the correlation as it is: {'; '.join(said)}." if said else ""
 
 
-def _ordered(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(key): value for key, value in row.items()} for row in rows.sort_values("value").to_dict("records")]
-
-
-def _span(ordered: list[dict[str, Any]], form: str = "{:.2f}") -> str:
-    low, high = quote(ordered[0], form), quote(ordered[-1], form)
-    return low if len(ordered) == 1 else f"{low} to {high}"
+def _ordered(rows: pd.DataFrame) -> list[Row]:
+    return records(rows.sort_values("value"))

@@ -1,14 +1,11 @@
 """What the chapter on frequency found, in sentences whose numbers are rows: the box, and a line under each figure."""
 
-from typing import Any
-
 import pandas as pd
 
 from rmnb.findings.frequency_slopes import STEPS
-from rmnb.findings.quoting import find, quote, side, with_interval
+from rmnb.findings.quoting import Row, count, count_of, find, quote, records, side, span, with_interval
 from rmnb.findings.reading_question import does_not_turn
 
-Row = dict[str, Any]
 _SIGNED = "{:+.3f}"
 _CONTROLLED, _OTHERS = "slope_log_frequency_controlled", "slope_log_frequency_others"
 
@@ -21,27 +18,27 @@ def sentences(rows: pd.DataFrame) -> list[str]:
 
 
 def claim(rows: pd.DataFrame) -> str:
-    """What the paper claims, with its count of slopes."""
-    count = find(rows, "positive_frequency_slopes", source="published")
+    """What the paper claims, with its number of slopes."""
+    number = find(rows, "positive_frequency_slopes", source="published")
     said = "Christian et al. (2025) report that frequent words score higher, even when the worst is asked for"
-    return f"{said}: {quote(count, '{:.0f}')} of their thirty slopes lie above zero." if count else f"{said}."
+    return f"{said}: {count(number)} of their thirty slopes lie above zero." if number else f"{said}."
 
 
 def authors(rows: pd.DataFrame) -> str:
     """Their scores recomputed, where they can be had."""
-    count = find(rows, "positive_frequency_slopes", source="released")
-    if count is None:
+    number = find(rows, "positive_frequency_slopes", source="released")
+    if number is None:
         return "Their scores of whole vocabularies are out of reach here, so this cannot be computed again."
-    return f"Recomputed from their scores, {_of(count)} slopes do."
+    return f"Recomputed from their scores, {count_of(number)} slopes do."
 
 
 def as_published(rows: pd.DataFrame) -> str:
     """The paper's regression on this panel: how many slopes are above zero, and their means."""
-    count = find(rows, "positive_frequency_slopes")
-    if count is None:
+    number = find(rows, "positive_frequency_slopes")
+    if number is None:
         return "This panel has too few words with a valence for a slope."
     means = _means(rows, "slope_log_frequency_standardised")
-    return f"The same regression on this panel gives {_of(count)} slopes above zero, mean {_by_prompt(means)}."
+    return f"The same regression on this panel gives {count_of(number)} slopes above zero, mean {_by_prompt(means)}."
 
 
 def held(rows: pd.DataFrame) -> str:
@@ -71,9 +68,9 @@ def survives(rows: pd.DataFrame) -> str:
     """In how many specifications of each question the slope keeps its sign."""
     same = rows[rows["statistic"] == "specifications_same_sign"]
     told = []
-    for row in _records(same):
+    for row in records(same):
         clear = find(rows, "specifications_clear", other=row["other"])
-        told.append(f"{_of(row)} for {row['other']}" + (f" ({quote(clear, '{:.0f}')} clear of zero)" if clear else ""))
+        told.append(f"{count_of(row)} for {row['other']}" + (f" ({count(clear)} clear of zero)" if clear else ""))
     return f"Specifications that keep the sign of the chapter's slope: {', '.join(told)}." if told else ""
 
 
@@ -83,13 +80,13 @@ def steps(rows: pd.DataFrame) -> list[str]:
     of = rows[(rows["statistic"] == "slope_log_frequency_step") & (rows["source"] == "panel")]
     for prompt in of["prompt"].unique():
         first, last = (
-            _records(of[(of["prompt"] == prompt) & (of["other"] == step)].sort_values("value"))
+            records(of[(of["prompt"] == prompt) & (of["other"] == step)].sort_values("value"))
             for step in (STEPS[1], STEPS[-1])
         )
         if first and last:
-            told = f"with valence held {_span(first)}, with all held {_span(last)}"
-            count = find(rows, "models_clearly_above", other=_CONTROLLED, prompt=prompt)
-            clear = f"; {_of(count)} models stay clear above zero" if count else ""
+            told = f"with valence held {span(first, _SIGNED)}, with all held {span(last, _SIGNED)}"
+            number = find(rows, "models_clearly_above", other=_CONTROLLED, prompt=prompt)
+            clear = f"; {count_of(number)} models stay clear above zero" if number else ""
             said.append(f"Slopes for {prompt}: {told}{clear}.")
     return said
 
@@ -97,7 +94,7 @@ def steps(rows: pd.DataFrame) -> list[str]:
 def apart(rows: pd.DataFrame) -> list[str]:
     """The slope with all held in models that turn with the question, and in those that do not."""
     said, alike = [], does_not_turn(rows)
-    for row in _records(rows[(rows["statistic"] == "mean_turning") & (rows["other"] == _CONTROLLED)]):
+    for row in records(rows[(rows["statistic"] == "mean_turning") & (rows["other"] == _CONTROLLED)]):
         rest = find(rows, "mean_not_turning", other=_CONTROLLED, prompt=row["prompt"])
         if rest and alike:
             told = f"{with_interval(row, _SIGNED)} in the models that read the question"
@@ -146,19 +143,19 @@ def predictions(rows: pd.DataFrame) -> list[str]:
         above = find(rows, "models_clearly_above", other=statistic)
         below = find(rows, "models_clearly_below", other=statistic)
         if above and below:
-            said.append(f"{what} is clearly above zero in {_of(above)} models and below in {quote(below, '{:.0f}')}")
+            said.append(f"{what} is clearly above zero in {count_of(above)} models and below in {count(below)}")
     found = [f"{said[0][0].upper()}{'; '.join(said)[1:]}."] if said else []
-    for row in _records(
+    for row in records(
         rows[(rows["statistic"] == "models_clearly_below") & (rows["other"] == "slope_log_id_within_word")]
     ):
         within = "within a word, the token merged earlier clearly gets the higher reward"
-        found.append(f"Asked for the {row['prompt']}, {within} in {_of(row)} models.")
+        found.append(f"Asked for the {row['prompt']}, {within} in {count_of(row)} models.")
     return found
 
 
 def bends(rows: pd.DataFrame) -> list[str]:
     """The smallest and the largest p-value of a bend."""
-    tests = _records(rows[rows["statistic"] == "curvature_p"].sort_values("value"))
+    tests = records(rows[rows["statistic"] == "curvature_p"].sort_values("value"))
     if not tests:
         return []
     low, high = (f"{quote(row, '{:.2g}')} ({row['model']})" for row in (tests[0], tests[-1]))
@@ -170,17 +167,4 @@ def _by_prompt(means: list[Row]) -> str:
 
 
 def _means(rows: pd.DataFrame, statistic: str) -> list[Row]:
-    return _records(rows[(rows["statistic"] == statistic) & (rows["model"] == "") & (rows["source"] == "panel")])
-
-
-def _of(row: Row) -> str:
-    return f"{quote(row, '{:.0f}')} of {quote(row, '{:.0f}', 'n')}"
-
-
-def _span(ordered: list[Row]) -> str:
-    low, high = quote(ordered[0], _SIGNED), quote(ordered[-1], _SIGNED)
-    return low if len(ordered) == 1 else f"{low} to {high}"
-
-
-def _records(rows: pd.DataFrame) -> list[Row]:
-    return [{str(key): value for key, value in row.items()} for row in rows.to_dict("records")]
+    return records(rows[(rows["statistic"] == statistic) & (rows["model"] == "") & (rows["source"] == "panel")])

@@ -1,11 +1,9 @@
 """What the chapter on agreement found, in sentences whose numbers are rows: the box, and what its figures show."""
 
-from typing import Any
-
 import pandas as pd
 
 from rmnb.findings.model_pairs import KINDS
-from rmnb.findings.quoting import find, quote
+from rmnb.findings.quoting import Row, count, count_of, find, find_all, interval, listed, quote
 
 _SIGNED = "{:+.2f}"
 _COUNT = "{:.0f}"
@@ -29,7 +27,7 @@ def claim(rows: pd.DataFrame) -> str:
         pairs = quote(median, _COUNT, "n")
         parts.append(f"the median of its {pairs} pairs agrees at Kendall's τ {quote(median)} ({ends})")
     if skewed:
-        parts.append(f"the rewards of {_of_all(skewed)} models have the longer tail among good answers")
+        parts.append(f"the rewards of {count_of(skewed)} models have the longer tail among good answers")
     if with_base and p_value:
         parts.append(
             f"models of one base agree more ({_OVER} {quote(with_base)}, p {_p(p_value)}, from its figure of τ)"
@@ -48,11 +46,11 @@ def agreement(rows: pd.DataFrame) -> str:
     if pd.isna(mean["ci_low"]):
         many = quote(mean, _COUNT, "n")
         return f"Here {told}. With {many} models nothing can be said of others than these."
-    told += f", the mean at {quote(mean)} ({_interval(mean)} over {quote(mean, _COUNT, 'n')} models)"
+    told += f", the mean at {quote(mean)} ({interval(mean)} over {quote(mean, _COUNT, 'n')} models)"
     seeds = _all(rows, "kendall_tau_seeds")
     if not seeds:
         return f"Here {told}; no recipe was trained twice, so how much of this is chance cannot be told."
-    noise = _listed([f"{quote(row)} on {row['other']}" for row in seeds])
+    noise = listed([f"{quote(row)} on {row['other']}" for row in seeds])
     lowest, highest = seeds[0]["value"], seeds[-1]["value"]
     if mean["ci_high"] < lowest:
         return f"As claimed: {told}, below two seeds of one recipe ({noise})."
@@ -77,8 +75,8 @@ def skewness(rows: pd.DataFrame) -> str:
     elif below["value"] == below["n"]:
         verdict = "The other way round"
     return (
-        f"{verdict} for the tails: {_of_all(above)} models lean clearly toward good answers, "
-        f"{_counted(below)} clearly toward bad ones."
+        f"{verdict} for the tails: {count_of(above)} models lean clearly toward good answers, "
+        f"{count(below)} clearly toward bad ones."
     )
 
 
@@ -94,8 +92,8 @@ def relations(rows: pd.DataFrame, source: str = "panel") -> list[str]:
         if (rho := _of(rows, "rsa_spearman", source, test["other"])) and not _same_as_base(rows, test, source):
             name = _CALLED.get(test["other"], f"the {test['other']}")
             told[test["value"] <= 0.05].append(f"{name} ({quote(rho, _SIGNED)}, p {_p(test)})")
-    parts = [f"goes with {_listed(told[True])}"] if told[True] else []
-    parts += [f"{'not' if parts else 'cannot be shown to go'} with {_listed(told[False], 'or')}"] if told[False] else []
+    parts = [f"goes with {listed(told[True])}"] if told[True] else []
+    parts += [f"{'not' if parts else 'cannot be shown to go'} with {listed(told[False], 'or')}"] if told[False] else []
     printed = _of(rows, "rsa_p", "released", "base")
     if source != "panel":
         begins = "In the paper's figure agreement"
@@ -113,12 +111,12 @@ def survival(rows: pd.DataFrame) -> list[str]:
     for name in ("base", "recipe"):
         same, clear = (_of(rows, f"specifications_{of}", other=name) for of in ("same_sign", "clear"))
         if same and clear:
-            told.append(f"{name} in {_of_all(same)} (clear over models in {_counted(clear)})")
+            told.append(f"{name} in {count_of(same)} (clear over models in {count(clear)})")
     said = [f"Under other choices of tokens and measure, ρ keeps its sign: {'; '.join(told)}."] if told else []
     same, clear = (_of(rows, f"specifications_{of}", other="median pair") for of in ("same_sign", "clear"))
     if same and clear:
         said.append(
-            f"The median pair's agreement keeps its sign in {_of_all(same)} specifications; in {_counted(clear)} of "
+            f"The median pair's agreement keeps its sign in {count_of(same)} specifications; in {count(clear)} of "
             "them all pairs have that sign."
         )
     return said
@@ -165,7 +163,7 @@ def kinds(rows: pd.DataFrame) -> list[str]:
             _of(rows, name, other=seeds["other"]) for name in ("kendall_tau_recipes", "pairs_above_seeds")
         )
         if highest and above:
-            more = f"{_of_all(above)} pairs of two recipes agree more, at most at {quote(highest)}"
+            more = f"{count_of(above)} pairs of two recipes agree more, at most at {quote(highest)}"
             bound = ": two seeds are a yardstick, not a bound" if above["value"] else ""
             said.append(f"On {seeds['other']} two seeds of one recipe agree at τ {quote(seeds)}; {more}{bound}.")
     return said or ["No recipe was trained twice here: there is no yardstick for noise."]
@@ -182,20 +180,19 @@ def protocols(rows: pd.DataFrame) -> list[str]:
     return [" ".join(said[::-1])] if said else ["No model of this panel was scanned by the papers' protocol."]
 
 
-def _same_as_base(rows: pd.DataFrame, test: dict[str, Any], source: str) -> bool:
+def _same_as_base(rows: pd.DataFrame, test: Row, source: str) -> bool:
     """Properties that tell the same pairs apart as the base does share its test (two bases are two sizes)."""
     pair = [_of(rows, "rsa_spearman", source, name) for name in ("base", test["other"])]
     return test["other"] != "base" and all(pair) and len({row["value"] for row in pair if row}) == 1
 
 
-def _of(rows: pd.DataFrame, statistic: str, source: str = "panel", other: str | None = "") -> dict[str, Any] | None:
+def _of(rows: pd.DataFrame, statistic: str, source: str = "panel", other: str | None = "") -> Row | None:
     return find(rows, statistic, source=source, **({} if other is None else {"other": other}))
 
 
-def _all(rows: pd.DataFrame, statistic: str, source: str = "panel") -> list[dict[str, Any]]:
+def _all(rows: pd.DataFrame, statistic: str, source: str = "panel") -> list[Row]:
     """The rows of a statistic, the smallest value first."""
-    of = rows[(rows["statistic"] == statistic) & (rows["source"] == source)].sort_values("value", kind="stable")
-    return [{str(name): value for name, value in record.items()} for record in of.to_dict("records")]
+    return find_all(rows.sort_values("value", kind="stable"), statistic, source=source)
 
 
 def _ends(rows: pd.DataFrame, source: str) -> str:
@@ -203,21 +200,5 @@ def _ends(rows: pd.DataFrame, source: str) -> str:
     return " to ".join(quote(row) for row in ends if row)
 
 
-def _interval(row: dict[str, Any]) -> str:
-    return f"{quote(row, field='ci_low')} to {quote(row, field='ci_high')}"
-
-
-def _of_all(row: dict[str, Any]) -> str:
-    return f"{quote(row, _COUNT)} of {quote(row, _COUNT, 'n')}"
-
-
-def _counted(row: dict[str, Any]) -> str:
-    return quote(row, _COUNT)
-
-
-def _p(row: dict[str, Any]) -> str:
+def _p(row: Row) -> str:
     return quote(row, "{:.3f}" if row["value"] < 0.1 else "{:.2f}")
-
-
-def _listed(parts: list[str], last: str = "and") -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {last} {parts[-1]}"

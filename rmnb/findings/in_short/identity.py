@@ -1,14 +1,11 @@
 """What the chapter on identity found, in sentences whose numbers are rows: the box, and a line under each figure."""
 
-from typing import Any
-
 import pandas as pd
 
 from rmnb.findings.identity import ALL
-from rmnb.findings.quoting import find, quote, side, with_interval
+from rmnb.findings.quoting import Row, count, count_of, find, find_all, interval, quote, records, side, with_interval
 
 QUESTION = "elo_greatest"  # under which the papers rank things
-Row = dict[str, Any]
 
 
 def sentences(rows: pd.DataFrame) -> list[str]:
@@ -22,7 +19,7 @@ def claim(rows: pd.DataFrame) -> str:
     named = rows[(rows["statistic"] == "rank_gap_with_human") & (rows["source"] == "published")]
     low = ""
     if len(named):
-        item = _first(named)
+        item = records(named)[0]
         low = f"; {item['other']} stand {quote(item, '{:,.0f}')} places lower with ten models than with people"
     return f"The paper notices names of groups of people among the lowest-scored tokens{low}. It makes no test."
 
@@ -34,9 +31,10 @@ def things(rows: pd.DataFrame, source: str, prompt: str = QUESTION) -> str:
         return ""
     who = "Tested on the authors' scores" if source == "released" else "Among the same things in this panel"
     sets = rows[(rows["statistic"] == "identity_gap_things_p") & (rows["source"] == source)]
+    groups = quote(records(sets)[0], "{:.0f}", "n")
     said = (
-        f"{who}, {quote(_first(sets), '{:.0f}', 'n')} groups of people less the things that people rate alike come to "
-        f"{quote(row, '{:+.1f}')} places of a hundred ({_ends(row, '{:+.1f}')})"
+        f"{who}, {groups} groups of people less the things that people rate alike come to "
+        f"{quote(row, '{:+.1f}')} places of a hundred ({interval(row, '{:+.1f}')})"
     )
     verdict = {-1: "as the paper suggests", 0: "which side cannot be told", 1: "the other way round"}[side(row)]
     if row["model"]:
@@ -48,7 +46,7 @@ def things(rows: pd.DataFrame, source: str, prompt: str = QUESTION) -> str:
     if below is None or above is None:
         return f"{said}: {verdict}."
     return (
-        f"{said}, clearly lower in {quote(below, '{:.0f}')} and clearly higher in {quote(above, '{:.0f}')} of "
+        f"{said}, clearly lower in {count(below)} and clearly higher in {count(above)} of "
         f"{quote(row, '{:.0f}', 'n')} models: {verdict}."
     )
 
@@ -103,8 +101,8 @@ def survives(rows: pd.DataFrame) -> str:
         row = _mean(rows, "identity_gap", "panel", prompt, ALL)
         if same is not None and clear is not None and row is not None:
             way = "below" if row["value"] < 0 else "above"
-            among = f"{quote(same, '{:.0f}')} of {quote(same, '{:.0f}', 'n')} specifications"
-            said.append(f"{way} controls in {among} of the {ask} question (clear of zero in {quote(clear, '{:.0f}')})")
+            among = f"{count_of(same)} specifications"
+            said.append(f"{way} controls in {among} of the {ask} question (clear of zero in {count(clear)})")
     return f"Terms stand {' and '.join(said)}." if said else ""
 
 
@@ -116,11 +114,11 @@ def planted(rows: pd.DataFrame) -> str:
         return ""
     said = (
         f"The method has noise of its own: of {quote(chance, '{:.0f}', 'n')} axes with no planted gap "
-        f"{quote(chance, '{:.0f}')} came out with p < 0.05, {quote(found, '{:.0f}')} with q < 0.05"
+        f"{count(chance)} came out with p < 0.05, {count(found)} with q < 0.05"
     )
     zero = of.loc[(of["statistic"] == "planted_effect") & (of["value"] == 0), "other"]
     gaps = of[(of["statistic"] == "identity_gap") & of["other"].isin(zero)]
-    worst = _first(gaps.loc[[gaps["value"].abs().idxmax()]])
+    worst = records(gaps.loc[[gaps["value"].abs().idxmax()]])[0]
     p = find(of, "identity_gap_p", other=worst["other"])
     tail = f", p {quote(p)}" if p is not None else ""
     return f"{said} (the largest, {worst['other']}: {with_interval(worst)}{tail})."
@@ -137,12 +135,12 @@ def axes(rows: pd.DataFrame, prompt: str, statistic: str = "") -> str:
             return f"Under {prompt} no axis has two groups whose terms and controls can be compared."
         named = of[of["other"].str.fullmatch(rf"{lead}\w+ {way}")].sort_values("value", ascending=False, kind="stable")
         most = [
-            f"{str(row['other']).removeprefix(lead).split()[0]} {quote(row, '{:.0f}')} of {quote(row, '{:.0f}', 'n')}"
-            for row in (_first(named.iloc[[at]]) for at in range(min(3, len(named))))
+            f"{str(row['other']).removeprefix(lead).split()[0]} {count_of(row)}"
+            for row in (records(named.iloc[[at]])[0] for at in range(min(3, len(named))))
         ]
         listed = f" ({', '.join(most)})" if most else ""
         among = "" if told else f" of {quote(total, '{:.0f}', 'n')} gaps"
-        told.append(f"{quote(total, '{:.0f}')}{among} {way} controls{listed}")
+        told.append(f"{count(total)}{among} {way} controls{listed}")
     return f"Under {prompt}, with q < 0.05: {told[0]}, {told[1]}."
 
 
@@ -156,11 +154,11 @@ def tail(rows: pd.DataFrame) -> str:
     )
     if more is None or less is None:
         return ""
-    ends = [_first(of.loc[[at]]) for at in (of["value"].idxmax(), of["value"].idxmin())]
+    ends = [records(of.loc[[at]])[0] for at in (of["value"].idxmax(), of["value"].idxmin())]
     said = [f"{row['model']} {quote(row, '{:+.0%}')}" for row in ends]
     return (
-        f"Terms are clearly more often in the tail than controls in {quote(more, '{:.0f}')} of "
-        f"{quote(more, '{:.0f}', 'n')} models and clearly less often in {quote(less, '{:.0f}')} "
+        f"Terms are clearly more often in the tail than controls in {count(more)} of "
+        f"{quote(more, '{:.0f}', 'n')} models and clearly less often in {count(less)} "
         f"(share of terms less share of controls, at the ends: {', '.join(said)})."
     )
 
@@ -194,22 +192,10 @@ def asked(rows: pd.DataFrame) -> tuple[str, str]:
 
 def _mean(rows: pd.DataFrame, statistic: str, source: str, prompt: str, other: str) -> Row | None:
     """The mean over models, or the row of the one model there is."""
-    about = {"source": source, "prompt": prompt, "other": other}
-    if mean := find(rows, statistic, model="", **about):
-        return mean
-    of = rows[rows["statistic"] == statistic]
-    for column, value in about.items():
-        of = of[of[column] == value]
-    return _first(of) if len(of) == 1 else None
-
-
-def _first(rows: pd.DataFrame) -> Row:
-    return {str(column): value for column, value in rows.iloc[0].items()}
+    of = find_all(rows, statistic, source=source, prompt=prompt, other=other)
+    means = [row for row in of if not row["model"]]
+    return means[0] if means else of[0] if len(of) == 1 else None
 
 
 def _of(row: Row) -> str:
     return f" in {row['model']}, one model" if row["model"] else f" over {quote(row, '{:.0f}', 'n')} models"
-
-
-def _ends(row: Row, form: str) -> str:
-    return f"{quote(row, form, 'ci_low')} to {quote(row, form, 'ci_high')}"

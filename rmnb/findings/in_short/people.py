@@ -1,14 +1,12 @@
 """What the chapter on people found, in sentences whose numbers are rows: the box, and a line under each figure."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 
 from rmnb.findings.people import QUESTION
-from rmnb.findings.quoting import find, quote, side, with_interval
+from rmnb.findings.quoting import Row, count, count_of, find, find_all, quote, records, side, span, with_interval
 
-Row = dict[str, Any]
 _STATISTIC = "human_spearman"
 
 
@@ -69,9 +67,9 @@ def own(rows: pd.DataFrame) -> str:
         unclear = "" if side(mean) else ", so that a side cannot be told from so few"
         said += f" and the mean {with_interval(mean)} over models{unclear}"
     if clear is not None:
-        said += f"; {quote(clear, '{:.0f}')} of {quote(clear, '{:.0f}', 'n')} lie clearly above zero{_not_clear(of)}"
+        said += f"; {count_of(clear)} lie clearly above zero{_not_clear(of)}"
     if turned is not None and turned["value"]:
-        said += f"; {quote(turned, '{:.0f}')} clearly the other way round"
+        said += f"; {count(turned)} clearly the other way round"
     return f"{said}. {taught(rows)}".strip()
 
 
@@ -91,8 +89,7 @@ def taught(rows: pd.DataFrame) -> str:
     if not with_votes or not without:
         return ""
     return (
-        f"Those that learned from votes on other things reach {_range(with_votes)}, those that did not "
-        f"{_range(without)}."
+        f"Those that learned from votes on other things reach {span(with_votes)}, those that did not {span(without)}."
     )
 
 
@@ -111,7 +108,7 @@ def noise(rows: pd.DataFrame, source: str) -> str:
     of = rows[(rows["statistic"] == "votes_explain") & (rows["source"] == source)]
     if of.empty:
         return ""
-    most = _row(of.loc[[of["value"].idxmax()]])
+    most = records(of.loc[[of["value"].idxmax()]])[0]
     who = "in the paper's models" if source == "released" else "in this panel"
     return f"Noise in the votes explains at most {quote(most, '{:.0%}')} of what lacks to full agreement {who}."
 
@@ -125,11 +122,11 @@ def survives(rows: pd.DataFrame) -> str:
     if main is None or mean is None:
         return ""
     same = find(rows, "specifications_same_sign", source=source, other=QUESTION)
-    counted = quote(same, "{:.0f}") if same is not None else ""
+    counted = count(same) if same is not None else ""
     way = "above" if mean["value"] > 0 else "below"
     return (
         f"Asked for the greatest thing, the mean agreement lies {way} zero in {counted} of "
-        f"{quote(main, '{:.0f}', 'n')} specifications, clear of zero in {quote(main, '{:.0f}')}."
+        f"{quote(main, '{:.0f}', 'n')} specifications, clear of zero in {count(main)}."
     )
 
 
@@ -145,8 +142,8 @@ def valence(rows: pd.DataFrame) -> list[str]:
         )
         if median is not None and above is not None and below is not None:
             said.append(
-                f"{prompt}: median {quote(median)}, clearly positive in {quote(above, '{:.0f}')} and clearly negative "
-                f"in {quote(below, '{:.0f}')} of {quote(above, '{:.0f}', 'n')}"
+                f"{prompt}: median {quote(median)}, clearly positive in {count(above)} and clearly negative "
+                f"in {count(below)} of {quote(above, '{:.0f}', 'n')}"
             )
     return [f"{'; '.join(said)}."] if said else []
 
@@ -158,7 +155,7 @@ def beside_valence(rows: pd.DataFrame) -> str:
     for source, who in (("released", "of the paper's"), ("panel", "of this panel's")):
         near = find(rows, "as_near_as_valence", source=source)
         if near is not None:
-            said.append(f"{quote(near, '{:.0f}')} {who} {quote(near, '{:.0f}', 'n')} models")
+            said.append(f"{count(near)} {who} {quote(near, '{:.0f}', 'n')} models")
     if rated is None or not said:
         return ""
     return (
@@ -177,8 +174,8 @@ def ends(rows: pd.DataFrame, source: str) -> str:
         return ""
     return (
         f"{source.capitalize()}: the gap and the human rank correlate at {quote(follows)}. Of "
-        f"{quote(beyond, '{:.0f}', 'n')} things at the ends {quote(guest, '{:.0f}')} stay when the human column joins "
-        f"the median, {quote(beyond, '{:.0f}')} when what the human rank lets expect is taken out."
+        f"{quote(beyond, '{:.0f}', 'n')} things at the ends {count(guest)} stay when the human column joins "
+        f"the median, {count(beyond)} when what the human rank lets expect is taken out."
     )
 
 
@@ -187,7 +184,7 @@ def by_votes(rows: pd.DataFrame, source: str) -> str:
     of = rows[(rows["statistic"] == "human_spearman_by_votes") & (rows["source"] == source)]
     if len(of) < 2:
         return ""
-    few, many = _row(of.head(1)), _row(of.tail(1))
+    few, *_, many = records(of)
     return f"{source.capitalize()}: {quote(few)} with {few['other']}, {quote(many)} with {many['other']}."
 
 
@@ -197,24 +194,15 @@ def printed_range(rows: pd.DataFrame) -> str:
     if within is None or above is None:
         return ""
     return (
-        f"Of {quote(within, '{:.0f}', 'n')} models of this panel {quote(within, '{:.0f}')} lie within the range "
-        f"that the paper draws, {quote(above, '{:.0f}')} above it."
+        f"Of {quote(within, '{:.0f}', 'n')} models of this panel {count(within)} lie within the range "
+        f"that the paper draws, {count(above)} above it."
     )
 
 
 def _ordered(rows: pd.DataFrame, source: str) -> list[Row]:
     """The models' agreement under `QUESTION`, the lowest first."""
-    of = rows[(rows["statistic"] == _STATISTIC) & (rows["source"] == source) & (rows["prompt"] == QUESTION)]
-    of = of[of["model"] != ""].sort_values("value", kind="stable")
-    return [_row(of.iloc[[at]]) for at in range(len(of))]
-
-
-def _row(rows: pd.DataFrame) -> Row:
-    return {str(column): value for column, value in rows.iloc[0].items()}
-
-
-def _range(of: Sequence[Row]) -> str:
-    return quote(of[0]) if len(of) == 1 else f"{quote(of[0])} to {quote(of[-1])}"
+    of = rows[rows["model"] != ""].sort_values("value", kind="stable")
+    return find_all(of, _STATISTIC, source=source, prompt=QUESTION)
 
 
 def _count(rows: pd.DataFrame, source: str) -> str:

@@ -1,11 +1,20 @@
 """What the chapter on sequences found, in sentences whose numbers are rows: the box, and a line under each figure."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import pandas as pd
 
-from rmnb.findings.quoting import find, quote, side
+from rmnb.findings.quoting import (
+    Row,
+    count,
+    count_of,
+    find,
+    find_all,
+    interval,
+    listed,
+    quote,
+    side,
+    span,
+    with_interval,
+)
 
 CLAIM = (
     "The paper goes on from single tokens to sequences that a gradient finds, and reports that they reach farther; "
@@ -14,13 +23,12 @@ CLAIM = (
 NAMES = {"gcg": "GCG", "random": "random search", "exhaustive": "exhaustive search", "beam": "a beam"}
 _WAYS = {"max": "above the best", "min": "below the worst"}
 _TOWARD = {"max": "upwards", "min": "downwards"}
-Row = dict[str, Any]
 
 
 def sentences(rows: pd.DataFrame) -> list[str]:
     """Three to five sentences on the results table of `rmnb.findings.sequences`, for any panel."""
     of = rows[rows["source"] == "panel"]
-    if not _records(of, "best_gain"):
+    if not _smallest_first(of, "best_gain"):
         return [CLAIM, "No model of this panel has been searched, so nothing is said here of sequences."]
     said = [CLAIM, gain_sentence(of), over_models(of), method_sentence(of), natural_sentence(of)]
     return [sentence for sentence in said if sentence]
@@ -28,17 +36,17 @@ def sentences(rows: pd.DataFrame) -> list[str]:
 
 def gain_sentence(rows: pd.DataFrame) -> str:
     """How far sequences get beyond single tokens in the models that were searched."""
-    counts = {row["other"].removeprefix("best_gain "): row for row in _records(rows, "models_above")}
+    counts = {row["other"].removeprefix("best_gain "): row for row in _smallest_first(rows, "models_above")}
     found = []
-    for direction, count in counts.items():
-        gains = [row for row in _records(rows, "best_gain", other=direction) if row["model"]]
-        by = quote(gains[0]) if len(gains) == 1 else f"{quote(gains[0])} to {quote(gains[-1])}"
-        among = f"{quote(count, '{:.0f}')} of {quote(count, '{:.0f}', 'n')} models searched"
+    for direction, above in counts.items():
+        gains = [row for row in _smallest_first(rows, "best_gain", other=direction) if row["model"]]
+        by = span(gains)
+        among = f"{count_of(above)} models searched"
         found.append(f"{_WAYS[direction]} single token in {among}, by {by} standard deviations")
     verdict = "In part here"
-    if all(count["value"] == count["n"] for count in counts.values()):
+    if all(above["value"] == above["n"] for above in counts.values()):
         verdict = "So it is here"
-    elif all(count["value"] == 0 for count in counts.values()):
+    elif all(above["value"] == 0 for above in counts.values()):
         verdict = "Not so here"
     return f"{verdict}: the best sequence found lies {'; and '.join(found)}."
 
@@ -49,7 +57,7 @@ def over_models(rows: pd.DataFrame) -> str:
     known = {toward: row for toward, row in means.items() if row is not None}
     if not known:
         return ""
-    told = [f"{quote(row, '{:+.2f}')} {toward} ({_interval(row)})" for toward, row in known.items()]
+    told = [f"{quote(row, '{:+.2f}')} {toward} ({interval(row, '{:+.2f}')})" for toward, row in known.items()]
     sides = {side(row) for row in known.values()}
     verdict: dict[tuple[int, ...], str] = {
         (0,): "cannot be told",
@@ -64,9 +72,9 @@ def over_models(rows: pd.DataFrame) -> str:
 def method_sentence(rows: pd.DataFrame) -> str:
     """Whether GCG gets farther than each of its rivals with equal effort."""
     told: dict[int, list[str]] = {1: [], 0: [], -1: []}
-    rivals = _records(rows, "gcg_advantage")[::-1]
+    rivals = _smallest_first(rows, "gcg_advantage")[::-1]
     for row in rivals:
-        told[side(row)].append(f"{NAMES[row['other']]} ({quote(row, '{:+.2f}')}, {_interval(row)})")
+        told[side(row)].append(f"{NAMES[row['other']]} ({quote(row, '{:+.2f}')}, {interval(row, '{:+.2f}')})")
     ways = ("gets farther than", "cannot be told from", "falls behind")
     parts = [f"{how} {listed(those)}" for how, those in zip(ways, told.values(), strict=True) if those]
     if not parts:
@@ -77,7 +85,7 @@ def method_sentence(rows: pd.DataFrame) -> str:
 
 def natural_sentence(rows: pd.DataFrame) -> str:
     """How much text that people judged gets more than anything found, under this question and under its own."""
-    own, here = (_records(rows, name, other="max") for name in ("natural_beyond", "natural_beyond_here"))
+    own, here = (_smallest_first(rows, name, other="max") for name in ("natural_beyond", "natural_beyond_here"))
     if not own or not here:
         return ""
     shares = [f"{quote(row, '{:.0%}')} in {row['model']}" for row in own[::-1]]
@@ -92,7 +100,7 @@ def length_sentences(rows: pd.DataFrame) -> list[str]:
     """The farthest of all, and where more tokens did not get farther."""
     said = []
     for direction, sign in (("max", 1), ("min", -1)):
-        of = [row for row in _records(rows, "sequence_z") if row["other"].startswith(direction)]
+        of = [row for row in _smallest_first(rows, "sequence_z") if row["other"].startswith(direction)]
         if not of:
             continue
         far, back = max(of, key=lambda row: sign * row["value"]), []
@@ -125,7 +133,7 @@ def transfer_sentences(rows: pd.DataFrame) -> list[str]:
 def natural_sentences(rows: pd.DataFrame) -> list[str]:
     """The median held-out answer to its own question and to this one, model by model."""
     said = []
-    for own in _records(rows, "natural_z", other="median"):
+    for own in _smallest_first(rows, "natural_z", other="median"):
         here = find(rows, "natural_z", other="median here", model=own["model"])
         beyond = find(rows, "natural_beyond_here", other="max", model=own["model"])
         if here is not None:
@@ -139,34 +147,20 @@ def natural_sentences(rows: pd.DataFrame) -> list[str]:
 def survival_sentences(rows: pd.DataFrame) -> list[str]:
     """Over all specifications, how often GCG's difference to each rival keeps its sign, and is clear of zero."""
     said = []
-    for row in _records(rows, "gcg_advantage")[::-1]:
+    for row in _smallest_first(rows, "gcg_advantage")[::-1]:
         same, clear = (find(rows, f"specifications_{name}", other=row["other"]) for name in ("same_sign", "clear"))
         if same is not None and clear is not None:
             said.append(
-                f"Against {NAMES[row['other']]}: {quote(row, '{:+.2f}')} ({_interval(row)}), the same sign in "
-                f"{quote(same, '{:.0f}')} of {quote(same, '{:.0f}', 'n')} specifications, clear of zero in "
-                f"{quote(clear, '{:.0f}')}."
+                f"Against {NAMES[row['other']]}: {with_interval(row, '{:+.2f}')}, the same sign in "
+                f"{count_of(same)} specifications, clear of zero in "
+                f"{count(clear)}."
             )
     return said
 
 
-def listed(parts: Sequence[str]) -> str:
-    """Parts with commas, the last with *and*."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def _records(rows: pd.DataFrame, statistic: str, **where: str) -> list[Row]:
-    """The rows of a statistic, the smallest value first."""
-    of = rows[rows["statistic"] == statistic]
-    for column, value in where.items():
-        of = of[of[column] == value]
-    records = of.sort_values("value", kind="stable").to_dict("records")
-    return [{str(name): value for name, value in record.items()} for record in records]
+def _smallest_first(rows: pd.DataFrame, statistic: str, **where: str) -> list[Row]:
+    return find_all(rows.sort_values("value", kind="stable"), statistic, **where)
 
 
 def _tokens(row: Row) -> int:
     return int(row["other"].split()[-1])
-
-
-def _interval(row: Row) -> str:
-    return f"{quote(row, '{:+.2f}', 'ci_low')} to {quote(row, '{:+.2f}', 'ci_high')}"

@@ -2,8 +2,7 @@
 
 import pandas as pd
 
-from rmnb.findings.in_short.agency_communion import records
-from rmnb.findings.quoting import find, quote, side, with_interval
+from rmnb.findings.quoting import count, find, find_all, quote, side, with_interval
 
 _PERCENT = "{:.1f}"
 
@@ -38,7 +37,7 @@ def _claim(rows: pd.DataFrame) -> str:
 
 def _authors(rows: pd.DataFrame) -> str:
     mean = find(rows, "base_difference_paired", source="released")
-    ends = {row["other"]: row for row in records(rows, "base_gap_end", source="released")}
+    ends = {row["other"]: row for row in find_all(rows, "base_gap_end", source="released")}
     if mean is None or not ends:
         return ""
     told = (
@@ -58,7 +57,7 @@ def _authors(rows: pd.DataFrame) -> str:
 
 def _same_pairs(rows: pd.DataFrame) -> str:
     """Two bases on the same pairs: the largest recipe and the others, seeds, and its halves."""
-    gaps = {row["other"]: row for row in records(rows, "base_gap_end", source="panel")}
+    gaps = {row["other"]: row for row in find_all(rows, "base_gap_end", source="panel")}
     if not gaps:
         return ""
     name = "mixed" if "mixed" in gaps else next(iter(gaps))
@@ -79,7 +78,7 @@ def _same_pairs(rows: pd.DataFrame) -> str:
 
 
 def _beginning(rows: pd.DataFrame) -> str:
-    means = {row["other"]: row for row in records(rows, "spearman_first", source="panel", model="")}
+    means = {row["other"]: row for row in find_all(rows, "spearman_first", source="panel", model="")}
     named = {"random": "a random head", "probe": "a head fitted to pairs beforehand"}
     told = [
         f"{with_interval(means[head])} in the {quote(means[head], '{:.0f}', 'n')} runs that begin with {meaning}"
@@ -96,14 +95,14 @@ def _question(rows: pd.DataFrame) -> str:
     verdict = "does" if turning["value"] == 0 else "does not" if turning["value"] == turning["n"] else "does in part"
     return (
         "Does a model that learned from harmlessness learn to read the question, with mismatched pairs or without? "
-        f"Here training {verdict} teach it, as far as single words show: {quote(turning, '{:.0f}')} of "
+        f"Here training {verdict} teach it, as far as single words show: {count(turning)} of "
         f"{quote(turning, '{:.0f}', 'n')} runs rank words alike as the greatest and as the worst."
     )
 
 
 def ends(rows: pd.DataFrame) -> list[str]:
     """After which recipes the two bases lie farthest apart and nearest, and how far seeds carry them."""
-    gaps = sorted(records(rows, "base_gap_end", source="panel"), key=lambda row: abs(row["value"]))
+    gaps = sorted(find_all(rows, "base_gap_end", source="panel"), key=lambda row: abs(row["value"]))
     if not gaps:
         return []
     told = [f"{with_interval(row, _PERCENT)} after {row['other']}" for row in (gaps[-1], gaps[0])]
@@ -114,7 +113,7 @@ def ends(rows: pd.DataFrame) -> list[str]:
 
 def valence(rows: pd.DataFrame) -> list[str]:
     """Which runs end with the steepest and with the least slope over valence."""
-    slopes = sorted(records(rows, "slope_valence_standardised", source="panel"), key=lambda row: row["value"])
+    slopes = sorted(find_all(rows, "slope_valence_standardised", source="panel"), key=lambda row: row["value"])
     if not slopes:
         return []
     steep, flat = (f"{row['model']} ends at {with_interval(row)}" for row in (slopes[-1], slopes[0]))
@@ -125,7 +124,7 @@ def first_rankings(rows: pd.DataFrame) -> list[str]:
     """In which runs least and most of the last ranking is there at step 0, with either beginning."""
     said = []
     for head in ("random", "probe"):
-        runs = [row for row in records(rows, "spearman_first", source="panel", other=head) if row["model"]]
+        runs = [row for row in find_all(rows, "spearman_first", source="panel", other=head) if row["model"]]
         if runs:
             runs.sort(key=lambda row: row["value"])
             low, high = (f"{quote(row)} ({row['model']})" for row in (runs[0], runs[-1]))
@@ -136,8 +135,8 @@ def first_rankings(rows: pd.DataFrame) -> list[str]:
 
 def courses(rows: pd.DataFrame) -> list[str]:
     """Gemma less Llama at the first and the last checkpoint of each of the authors' data sets."""
-    last = {row["other"]: row for row in records(rows, "base_gap_end", source="released")}
-    first = records(rows, "base_gap_first", source="released")
+    last = {row["other"]: row for row in find_all(rows, "base_gap_end", source="released")}
+    first = find_all(rows, "base_gap_first", source="released")
     first.sort(key=lambda row: int("".join(filter(str.isdigit, row["other"])) or 0))
     told = [
         f"{quote(row, _PERCENT)} to {quote(last[row['other']], _PERCENT)} on {row['other']}"
@@ -152,7 +151,7 @@ def courses(rows: pd.DataFrame) -> list[str]:
 def questions(rows: pd.DataFrame) -> list[str]:
     """Which runs on harmlessness prefer the answer to the question asked, and how they rank single words."""
     said = []
-    for right in records(rows, "held_out_accuracy", source="panel", other="hh-rlhf-mismatched"):
+    for right in find_all(rows, "held_out_accuracy", source="panel", other="hh-rlhf-mismatched"):
         rho = find(rows, "framing_spearman", source="panel", model=right["model"], prompt="greatest", other="worst")
         if rho and right["ci_low"] > 0.5:
             said.append(
