@@ -58,7 +58,10 @@ def bnc_lemmas() -> pd.DataFrame:
     try:
         text = sources.locate(BNC).read_text(encoding="latin-1")
     except sources.UnreachableError:
-        table = pd.read_csv(data_dir() / "released" / "bnc.csv", keep_default_na=False)
+        kept = data_dir() / "released" / "bnc.csv"
+        if not kept.exists():  # an installation without the repository
+            raise
+        table = pd.read_csv(kept, keep_default_na=False)
         words = frequent_words(_SHIPPED_BNC)
         return table.assign(word=[words[place] for place in table["word"]])
     rows = []

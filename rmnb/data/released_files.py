@@ -119,9 +119,10 @@ def human_elo() -> pd.DataFrame:
     try:
         return preferences.elo_items()
     except sources.UnreachableError:
-        table = pd.read_csv(
-            data_dir() / "released" / "human_elo.csv", keep_default_na=False, na_values={"valence": [""]}
-        )
+        kept = data_dir() / "released" / "human_elo.csv"
+        if not kept.exists():
+            raise
+        table = pd.read_csv(kept, keep_default_na=False, na_values={"valence": [""]})
     words = lexicons.frequent_words(1 + table["word"].max())
     common = [words[place].capitalize() if place >= 0 else "" for place in table.pop("word")]
     stand_in = "item " + table.pop("item").astype(str)
@@ -141,7 +142,10 @@ def thing_scores(prompt: str) -> pd.DataFrame:
     try:
         table = preferences.elo_scores(prompt)[[model.hub_id for model in MODELS]]
     except sources.UnreachableError:
-        wide = pd.read_parquet(data_dir() / "released" / "thing_scores.parquet")
+        kept = data_dir() / "released" / "thing_scores.parquet"
+        if not kept.exists():
+            raise
+        wide = pd.read_parquet(kept)
         table = wide[[f"{prompt} {code}" for code in CODES]].astype("float64")
     return table.set_axis(CODES, axis=1)
 

@@ -27,8 +27,10 @@ def _identity() -> list[str]:
     return [*terms["term"], *terms["control"]]
 
 
+_EVERY = 12  # of the things, best to worst: the sample of a quick report
 _PARTS: dict[str, Callable[[], list[str]]] = {
     "elo": lambda: preferences.elo_items()["name"].tolist(),
+    "elo_sample": lambda: preferences.elo_items()["name"].tolist()[::_EVERY],
     "agency_communion": lambda: lexicons.agency_communion()["word"].tolist(),
     "identity": _identity,
     "afinn": lambda: lexicons.afinn()["word"].tolist(),
@@ -36,6 +38,7 @@ _PARTS: dict[str, Callable[[], list[str]]] = {
 }
 LISTS = {
     "elo": TextList("elo", ("elo",), ("elo_greatest", "elo_prefer", "greatest")),
+    "elo_sample": TextList("elo_sample", ("elo_sample",), ("elo_greatest",)),
     "words": TextList("words", ("agency_communion", "identity"), ("iclr2026",)),
     "training": TextList("training", ("afinn", "agency_communion", "big_two"), ("greatest_ever_one",)),
 }

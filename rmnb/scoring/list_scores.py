@@ -1,6 +1,6 @@
 """Scores of lists of texts: computed prompt by prompt, kept beside a panel's scans, read back with their texts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -30,7 +30,9 @@ def list_prompts(panel: Panel, texts: TextList) -> list[PromptSpec]:
     return prompts
 
 
-def score_list(rm, panel: Panel, name: str, progress: bool = False) -> Path:
+def score_list(
+    rm, panel: Panel, name: str, progress: bool = False, prompts: Sequence[PromptSpec] | None = None
+) -> Path:
     """Score a list of texts with each of its prompts (protocol ``exact``) and write the panel's file.
 
     Cut off, the same call goes on with the prompt it was at. The file has a row a text (part, item: the text's place in
@@ -46,6 +48,8 @@ def score_list(rm, panel: Panel, name: str, progress: bool = False) -> Path:
         A list of `rmnb.data.text_lists.LISTS`.
     progress
         Show a progress bar.
+    prompts
+        These in place of the list's own.
 
     Raises
     ------
@@ -55,7 +59,7 @@ def score_list(rm, panel: Panel, name: str, progress: bool = False) -> Path:
         Unknown list or prompt, or a reward that is not finite.
     """
     texts = text_list(name)
-    prompts = list_prompts(panel, texts)
+    prompts = list_prompts(panel, texts) if prompts is None else prompts
     provenance = {
         "model": rm.name,
         "prompts": {prompt.key: prompt.text for prompt in prompts},

@@ -1,6 +1,7 @@
 """Scan a vocabulary: the reward of every token as the answer to a question."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def scan_vocabulary(
     output: Path | None = None,
     batch_size: int | None = None,
     progress: bool = False,
+    ids: Sequence[int] | None = None,
 ) -> pd.DataFrame:
     """The reward of every token of the model's vocabulary as the response to a prompt.
 
@@ -56,6 +58,8 @@ def scan_vocabulary(
         Tokens at once. Default: from free memory; a resumed scan takes what it began with.
     progress
         Show a progress bar with tokens a second and the time left.
+    ids
+        Only these ids, in ascending order: a sample of the vocabulary.
 
     Returns
     -------
@@ -68,7 +72,7 @@ def scan_vocabulary(
     InputError
         A reward is NaN or infinite (the token is named); shards of another scan lie at `output`.
     """
-    begun = _begin(rm, prompt, protocol, limit, output, batch_size)
+    begun = _begin(rm, prompt, protocol, limit, output, batch_size, ids)
     scores = np.concatenate(_score(begun, begun.pieces(), progress))
     scan = begun.words[["token_id", "token", "kind"]].assign(score=scores[begun.plan.which])
     scan.attrs["provenance"] = {**begun.provenance, "sequences": len(begun.plan.continuations)}
@@ -137,18 +141,23 @@ def _begin(
     limit: int | None,
     output: Path | None,
     batch_size: int | None,
+    ids: Sequence[int] | None = None,
 ) -> _Scan:
     spec = prompt if isinstance(prompt, PromptSpec) else PromptSpec(key="custom", text=prompt, framing="positive")
     size = rm.vocabulary_size if limit is None else min(limit, rm.vocabulary_size)
     if size < 1:
         raise InputError(f"limit must be at least 1, not {limit}")
     words = vocabulary(rm.tokenizer, size)
+    if ids is not None:
+        words = words.iloc[list(ids)].reset_index(drop=True)
     plan = _plan(rm, spec.conversation, check_protocol(protocol), words)
     scorer = PrefixScorer(rm, plan.prefix)
     total = len(plan.continuations)
     planned = Shards.planned(output) if output is not None else None
     chosen = batch_size or (planned["batch_size"] if planned else _batch_size(scorer, plan))
-    provenance = _provenance(rm, spec, protocol, size, chosen, scorer.attention)
+    provenance = _provenance(rm, spec, protocol, len(words), chosen, scorer.attention)
+    if ids is not None:
+        provenance["ids_sha256"] = hashlib.sha256(words["token_id"].to_numpy("<i4").tobytes()).hexdigest()
     if output is None:
         return _Scan(words, plan, scorer, provenance, None)
     try:
@@ -172,7 +181,7 @@ def _batch_size(scorer: PrefixScorer, plan: _Plan) -> int:
 def _plan(rm: RewardModel, prompt: Prompt, protocol: str, words: pd.DataFrame) -> _Plan:
     if protocol == "exact":
         prefix, closing = rm.dialogue.frame(prompt)
-        tokens = [rm.reading.kept(prefix, (i, *closing)) for i in range(len(words))]
+        tokens = [rm.reading.kept(prefix, (i, *closing)) for i in words["token_id"].tolist()]
         return _Plan(prefix, tokens, np.arange(len(words)))
     sequences = rm.dialogue.published_ids(prompt, words["token"].map(rm.dialogue.published_token).tolist())
     prefix = common_prefix(sequences)
@@ -194,8 +203,8 @@ def _score(begun: _Scan, pieces: list[range], progress: bool) -> list[np.ndarray
             try:
                 scores = begun.scorer(plan.continuations[piece.start : piece.stop], begun.batch_size)
             except NonFiniteReward as error:
-                token_id = int(np.flatnonzero(plan.which == piece.start + error.index)[0])
-                token = begun.words["token"][token_id]
+                row = begun.words.iloc[int(np.flatnonzero(plan.which == piece.start + error.index)[0])]
+                token_id, token = row["token_id"], row["token"]
                 raise InputError(
                     f"the reward of token {token_id} ({token!r}) is {error.reward}: {error.advice}"
                 ) from error

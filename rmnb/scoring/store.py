@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rmnb.errors import InputError
-from rmnb.files import atomic_path, cache_dir, data_dir
+from rmnb.files import atomic_path, cache_dir, data_dir, shipped
 from rmnb.models.origin import hashes_now
 from rmnb.panels import Panel, load_panel
 from rmnb.plans import alone, claim, partial_directory, read_plan
@@ -205,6 +205,8 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
     spec, asked = panel.model(model), panel.prompt(prompt)
     path = scores_path(panel, spec.name, asked.key, protocol)
     if not path.exists():
+        if spec.adapter:
+            shipped(spec.adapter, f"no scores of {model}")  # without its weights it cannot be scanned either
         raise InputError(
             f"no scores of {model} for prompt {asked.key} ({protocol}): "
             f"run `rmnb scan {model} --panel {panel.called} --prompt {asked.key} --protocol {protocol}`"

@@ -1,0 +1,194 @@
+"""What a report needs to be scored: a vocabulary under two opposite questions, word lists under 54 wordings, things.
+
+All of it is kept in the report's directory as it is computed: killed, the same call goes on.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from rmnb.data import released_files
+from rmnb.data.sources import UnreachableError
+from rmnb.errors import InputError
+from rmnb.findings import scan_tables
+from rmnb.models.reward_model import RewardModel
+from rmnb.models.vocabulary import vocabulary
+from rmnb.panels import Panel, PromptSpec, load_panel, load_prompts
+from rmnb.plans import alone
+from rmnb.scoring import store
+from rmnb.scoring.list_scores import list_path, read_list, score_list
+from rmnb.scoring.scanning import scan_vocabulary
+
+#: The two questions that the whole vocabulary answers, the good one first, and what each asks for.
+FRAMING = {"greatest": "positive", "worst": "negative"}
+THINGS = "elo_greatest"  # the question that things are scored with
+WORDINGS = "iclr2026"
+SAMPLE = 5000  # tokens of a quick report
+_QUICK = {"best", "greatest", "worst", "terrible"}, {"ever", "world"}, {"one", "please"}
+
+
+@dataclass(frozen=True)
+class ModelScores:
+    """All rewards of one model that its report is made of.
+
+    Attributes
+    ----------
+    name : str
+    quick : bool
+        Of a sample of the vocabulary, and shorter lists.
+    table : DataFrame
+        token_id, token, kind, word, and a column of rewards for each question of `FRAMING`: one row a token.
+    words : DataFrame
+        part, text, and a float32 column a wording.
+    things : DataFrame or None
+        name, elo_score, elo_matches, and the rewards as elo_greatest; None where the things could not be reached.
+    provenance : dict
+        Of the first scan.
+    """
+
+    name: str
+    quick: bool
+    table: pd.DataFrame
+    words: pd.DataFrame
+    things: pd.DataFrame | None
+    provenance: store.Provenance
+
+    @property
+    def wordings(self) -> dict[str, str]:
+        """What each wording that was asked asks for, positive or negative."""
+        return {prompt.key: prompt.framing for prompt in load_prompts(WORDINGS) if prompt.key in self.words}
+
+
+def score(
+    rm: RewardModel,
+    directory: Path,
+    quick: bool = False,
+    progress: bool = False,
+    tell: Callable[[str], None] = lambda line: None,
+) -> None:
+    """Score all that a report needs, each part kept below ``directory/scores`` as soon as it is there.
+
+    Parameters
+    ----------
+    rm
+        The model.
+    directory
+        Of the report.
+    quick
+        Only a sample of the vocabulary, stratified by kind of token and by id, and shorter lists.
+    progress
+        Show progress bars with the time left.
+    tell
+        Is given a line before each part.
+
+    Raises
+    ------
+    InputError
+        The directory holds scores of another model, or of a report of the other kind; a reward is not finite.
+    """
+    panel = _panel_of(rm, directory)
+    ids = sample(rm) if quick else None
+    for place, key in enumerate(FRAMING, 1):
+        question, path = panel.prompt(key), store.scores_path(panel, rm.name, key)
+        tell(f"{place}/4 {'a sample' if quick else 'each token'} of the vocabulary: {question.text}")
+        with alone(path):
+            if not path.exists():
+                scan = scan_vocabulary(rm, question, output=path, progress=progress, ids=ids)
+                store.write_scan(path, scan, scan.attrs["provenance"])
+                store.Shards.discard(path)
+        _refuse_other(path, store.read_scan(path)[1], rm, quick)
+    tell(f"3/4 words of agency and communion and of identity under {len(_wordings(quick))} wordings")
+    _score_list(rm, panel, "words", _wordings(quick), progress)
+    tell("4/4 things that people voted on")
+    try:
+        _score_list(rm, panel, "elo_sample" if quick else "elo", [panel.prompt(THINGS)], progress)
+    except UnreachableError as error:
+        tell(f"    left out: {error}")
+
+
+def read(directory: Path | str) -> ModelScores:
+    """What `score` has kept in a directory.
+
+    Raises
+    ------
+    InputError
+        It is not there, not whole, damaged, or of several models.
+    """
+    scans = sorted(Path(directory).glob("scores/*/greatest.exact.parquet"))
+    if len(scans) != 1:
+        found = "no scores" if not scans else "scores of several models"
+        raise InputError(f"{directory} holds {found}: run `rmnb report MODEL --out {directory}`")
+    beside = scans[0].parent
+    found = {key: store.read_scan(beside / f"{key}.exact.parquet") for key in FRAMING}
+    provenance = found["greatest"][1]
+    words, _ = read_list(beside / "lists" / "words.parquet")
+    table = scan_tables.as_table({key: scan for key, (scan, _) in found.items()})
+    lists = [path for name in ("elo", "elo_sample") if (path := beside / "lists" / f"{name}.parquet").exists()]
+    rated = things(read_list(lists[0])[0]) if lists else None
+    return ModelScores(provenance["model"], "ids_sha256" in provenance, table, words, rated, provenance)
+
+
+def of_panel(panel: Panel, model: str) -> ModelScores:
+    """The same from a panel's store, for a model whose scans and lists are all there."""
+    scans = {key: store.read_scores(panel, model, key) for key in FRAMING}
+    words, _ = read_list(list_path(panel, model, "words"))
+    rated = things(read_list(list_path(panel, model, "elo"))[0])
+    provenance = store.read_scan(store.scores_path(panel, model, "greatest"))[1]
+    return ModelScores(model, False, scan_tables.as_table(scans), words, rated, provenance)
+
+
+def things(scored: pd.DataFrame) -> pd.DataFrame:
+    """People's votes on the things of a scored list, and their rewards: name, elo_score, elo_matches, elo_greatest."""
+    rewards = scored[["text", THINGS]].rename(columns={"text": "name"})
+    return released_files.human_elo().merge(rewards, on="name").reset_index(drop=True)
+
+
+def sample(rm: RewardModel, size: int = SAMPLE) -> list[int]:
+    """Ids of a sample of the vocabulary: of each kind of token as many as its share, evenly over the ids."""
+    words = vocabulary(rm.tokenizer, rm.vocabulary_size)
+    order = np.argsort(words["kind"].astype("category").cat.codes, kind="stable")
+    places = np.linspace(0, len(order) - 1, min(size, len(order))).round().astype(int)
+    return sorted(int(words["token_id"].iloc[order[place]]) for place in places)
+
+
+def _panel_of(rm: RewardModel, directory: Path) -> Panel:
+    """A panel of this model alone, with its store in the directory."""
+    demo = load_panel("demo")
+    return Panel(
+        name="report",
+        title=rm.name,
+        models=(rm.spec,),
+        prompts=demo.prompts,
+        prompt_sets=(WORDINGS,),
+        scores=str(Path(directory).resolve() / "scores"),
+    )
+
+
+def _wordings(quick: bool) -> list[PromptSpec]:
+    prompts = load_prompts(WORDINGS)
+    if not quick:
+        return list(prompts)
+    return [prompt for prompt in prompts if all(part in kept for part, kept in zip(prompt.key.split("_"), _QUICK))]
+
+
+def _score_list(rm: RewardModel, panel: Panel, name: str, prompts: list[PromptSpec], progress: bool) -> None:
+    path = list_path(panel, rm.name, name)
+    if not path.exists():
+        score_list(rm, panel, name, progress, prompts)
+
+
+def _refuse_other(path: Path, kept: store.Provenance, rm: RewardModel, quick: bool) -> None:
+    now = {
+        "weights_sha256": rm.weights_sha256,
+        "tokenizer_sha256": rm.tokenizer_sha256,
+        "read": rm.spec.read,
+        "label": rm.spec.label,
+        "dtype": rm.spec.dtype,
+    }
+    if changed := store.differences(kept, {key: value for key, value in now.items() if value is not None}):
+        raise InputError(f"{path} is of another model: it differs in {', '.join(changed)}: choose another directory")
+    if quick != ("ids_sha256" in kept):
+        raise InputError(f"{path} is of a {'whole' if quick else 'quick'} report: choose another directory")
