@@ -1,0 +1,144 @@
+"""An executed notebook as one HTML file: without code, scripts or anything that would have to be fetched."""
+
+import html
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rmnb.errors import InputError
+from rmnb.files import atomic_path
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup
+    from nbformat import NotebookNode
+
+_TEMPLATE = Path(__file__).with_name("standalone.html")
+_IMAGES = ("image/svg+xml", "image/png", "image/jpeg")
+_SHOWN = ["text/html", "text/markdown", "text/latex", "text/plain"]
+_WIDGET = "application/vnd.jupyter.widget-view+json"
+_LOADS = ["script", "link", "iframe", "object", "embed", "base", "meta"]
+
+
+def _figure(data: "NotebookNode", metadata: "NotebookNode") -> str:
+    """HTML of an image with the alternative text, caption and name that the book, too, takes from the cell."""
+    from nbconvert.filters.markdown_mistune import markdown2html_mistune
+    from nbconvert.filters.strings import text_base64
+
+    kind = next(kind for kind in _IMAGES if kind in data)
+    encoded = text_base64(data[kind]) if kind == "image/svg+xml" else data[kind]
+    told = metadata.get("mystnb", {})
+    figure, caption = told.get("figure", {}), told.get("figure", {}).get("caption", "")
+    alt = told.get("image", {}).get("alt") or caption or "Figure"
+    name = f' id="{html.escape(figure["name"])}"' if "name" in figure else ""
+    below = f"<figcaption>{markdown2html_mistune(caption)}</figcaption>" if caption else ""
+    # tabindex: a keyboard, too, can scroll what is wider than the screen.
+    image = f'<img src="data:{kind};base64,{encoded.strip()}" alt="{html.escape(alt)}">'
+    return f'<figure{name}><div class="drawing" tabindex="0">{image}</div>{below}</figure>'
+
+
+def _prepare(cell: "NotebookNode") -> None:
+    """Leave in a code cell the outputs that a page shows; its images become figures."""
+    tags = cell.metadata.get("tags", [])
+    silent = {stream for stream in ("stderr", "stdout") if f"remove-{stream}" in tags}
+    shown = [] if "remove-output" in tags else cell.outputs
+    cell.outputs = [one for one in shown if one.get("name") not in silent and _WIDGET not in one.get("data", {})]
+    for output in cell.outputs:
+        if any(kind in output.get("data", {}) for kind in _IMAGES) and "text/html" not in output.data:
+            output.data["text/html"] = _figure(output.data, cell.metadata)
+
+
+def _html(cells: Iterable["NotebookNode"]) -> "BeautifulSoup":
+    """The cells as nbconvert renders them, without what could run or fetch, and every table in a box that scrolls."""
+    from bs4 import BeautifulSoup
+    from nbconvert import HTMLExporter
+    from nbformat.v4 import new_notebook
+    from traitlets.config import Config
+
+    exporter = HTMLExporter(
+        template_name="basic",
+        exclude_input=True,
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+        exclude_anchor_links=True,
+        config=Config({"NbConvertBase": {"display_data_priority": _SHOWN}}),
+    )
+    rendered, _ = exporter.from_notebook_node(new_notebook(cells=list(cells)))
+    parsed = BeautifulSoup(rendered, "html.parser")
+    for element in parsed(_LOADS):
+        element.decompose()
+    for table in parsed("table"):
+        if not table.find_parent(class_="table-scroll"):
+            table.wrap(parsed.new_tag("div", attrs={"class": "table-scroll", "tabindex": "0"}))
+    return parsed
+
+
+def _contents(body: "BeautifulSoup") -> list[tuple[str, str]]:
+    """Anchor and text of every heading of the second level, which gets that anchor as its id."""
+    contents: dict[str, str] = {}
+    taken = {str(element["id"]) for element in body(id=True)}
+    for heading in body("h2"):
+        text = heading.get_text().strip()
+        anchor = base = re.sub(r"\W+", "-", text.casefold()).strip("-") or "section"
+        count = 1
+        while anchor in taken:
+            count += 1
+            anchor = f"{base}-{count}"
+        taken.add(anchor)
+        heading["id"], contents[anchor] = anchor, text
+    return list(contents.items())
+
+
+def write_page(notebook: Path, page: Path, title: str) -> Path:
+    """Write an executed notebook as one HTML file that asks nothing of any network and is readable without one.
+
+    Code is left out; so are widgets, cells tagged ``remove-cell``, and outputs tagged ``remove-output``,
+    ``remove-stderr`` or ``remove-stdout``. Images get alternative text, caption and name from the cell's metadata,
+    under ``mystnb``, as in the book. What cells tagged ``footer`` show stands at the foot. HTML that cells show is
+    trusted, as `rmnb.book.display` makes it; the page forbids its browser all scripts and requests.
+
+    Parameters
+    ----------
+    notebook
+        As `rmnb.book.notebook.run_notebook` writes it.
+    page
+        The file to write; there is one or none, but never a part.
+    title
+        Plain text: the page's title and first heading, in the place of the notebook's own.
+
+    Returns
+    -------
+    Path
+        `page`.
+
+    Raises
+    ------
+    InputError
+        No readable notebook, or a page that cannot be written.
+    """
+    import jinja2
+    import nbformat
+    from markupsafe import Markup
+
+    try:
+        document = nbformat.read(notebook, 4)
+    except Exception as error:  # nbformat raises several kinds
+        reason = str(error).strip().partition("\n")[0]
+        raise InputError(f"{notebook} is not a readable notebook: {reason}") from error
+    cells = [cell for cell in document.cells if "remove-cell" not in cell.metadata.get("tags", [])]
+    for cell in cells:
+        if cell.cell_type == "code":
+            _prepare(cell)
+    cells = [cell for cell in cells if cell.cell_type == "markdown" or cell.get("outputs")]
+    last = [cell for cell in cells if "footer" in cell.metadata.get("tags", [])]
+    body = _html(cell for cell in cells if cell not in last)
+    if body.h1:
+        body.h1.decompose()
+    template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(
+        _TEMPLATE.read_text(encoding="utf-8")
+    )
+    parts = {"title": title, "contents": _contents(body), "body": Markup(body)}
+    parts["footer"] = Markup(str(_html(last)).strip())
+    with atomic_path(Path(page)) as temporary:
+        temporary.write_text(template.render(parts), encoding="utf-8")
+    return Path(page)

@@ -1,0 +1,91 @@
+"""A page from a notebook reads without a network, runs nothing, and a reader finds every part of it."""
+
+import re
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+
+from rmnb.book.notebook import run_notebook
+from rmnb.book.standalone import write_page
+from rmnb.errors import InputError
+from rmnb.visible import visible
+
+TOKENS = ["<script>alert(1)</script>", '"><img src=https://x.example/a.png>', " love", "\u202eevil"]
+ALT = 'One dot for each "model" & its interval.'
+
+
+def code(source: str, *tags: str, **metadata) -> nbformat.NotebookNode:
+    return nbformat.v4.new_code_cell(source, metadata={"tags": list(tags), **metadata})
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory) -> str:
+    """The page of a small notebook that was run; its title is as hostile as its tokens."""
+    figure = {"image": {"alt": ALT}, "figure": {"caption": "What it *prefers*.", "name": "fig-own"}}
+    cells = [
+        nbformat.v4.new_markdown_cell("# Of any model\n\nWhat it [values](https://example.org/values)."),
+        code('name = "demo"', "parameters"),
+        code(
+            "import sys\nimport pandas as pd\nfrom rmnb import book\nfrom rmnb.book import figures\n"
+            "import matplotlib.pyplot as plt\nfigures.use_style()\nprint('warned', file=sys.stderr)",
+            "remove-stderr",
+        ),
+        code('book.in_short(["Its best token is ten times the worst."], "A base is missing.")'),
+        nbformat.v4.new_markdown_cell("## Tokens\n\n## Tokens"),
+        code(f'book.table(pd.DataFrame({{"token": {TOKENS!r}, "z": 1.5}}), tokens=["token"])'),
+        code('pd.DataFrame({"plain": [1]})'),
+        code("fig, axes = plt.subplots(figsize=(figures.WIDTH, 2))\naxes.plot([1, 2], [1, 2]);", mystnb=figure),
+        code("from tqdm.auto import tqdm\nfor _ in tqdm(range(2)):\n    pass", "remove-stderr"),
+        code('from IPython.display import HTML\nHTML("<script src=https://x.example/a.js></script>kept")'),
+        code("'never shown'", "remove-output"),
+        code('book.show(f"made of {name}")', "footer"),
+    ]
+    directory = tmp_path_factory.mktemp("page")
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), directory / "source.ipynb")
+    executed = run_notebook(directory / "source.ipynb", directory / "executed.ipynb", {"name": "mine"})
+    return write_page(executed, directory / "page.html", title="a </title><script>b</script>").read_text("utf-8")
+
+
+def test_nothing_is_fetched_and_nothing_runs(page):
+    soup = BeautifulSoup(page, "html.parser")
+    loads = [element[name] for name in ("src", "href", "data", "srcset") for element in soup(attrs={name: True})]
+    assert [one for one in loads if not one.startswith(("#", "data:"))] == ["https://example.org/values"]
+    assert not soup(["script", "iframe", "object", "embed"]) and not re.search(r"@import|url\(", page)
+    assert not [name for element in soup(True) for name in element.attrs if name.startswith("on")]
+    assert "default-src 'none'" in soup.find("meta", attrs={"http-equiv": "Content-Security-Policy"})["content"]
+    assert soup.title.text == soup.h1.text == "a </title><script>b</script>"
+    assert [one.text for one in soup("code", class_="token")] == list(map(visible, TOKENS))
+
+
+def test_results_are_shown_and_code_is_not(page):
+    soup = BeautifulSoup(page, "html.parser")
+    said = soup.get_text()
+    absent = ["import", "warned", "never shown", "it/s", "HBox", "Of any model", "In [", "Out["]
+    assert not [one for one in absent if one in said]
+    assert soup.select_one(".admonition.in-short li").text == "Its best token is ten times the worst."
+    assert "kept" in said and "What it values." in said
+    assert soup.footer.text.strip() == "made of mine" and "made of" not in soup.main.text
+    image = soup.img
+    assert image["src"].startswith("data:image/svg+xml;base64,") and image["alt"] == ALT
+    assert image.find_parent("figure")["id"] == "fig-own"
+    assert image.find_parent("figure").figcaption.em.text == "prefers"
+    assert all(table.find_parent(class_="table-scroll").get("tabindex") == "0" for table in soup("table"))
+
+
+def test_the_contents_lead_to_every_section(page):
+    soup = BeautifulSoup(page, "html.parser")
+    links = [link["href"].removeprefix("#") for link in soup.nav("a")]
+    assert [soup.find(id=anchor).text for anchor in links] == ["Tokens", "Tokens"]
+    ids = [element["id"] for element in soup(id=True)]
+    assert len(ids) == len(set(ids)) and soup.html["lang"] == "en"
+    assert [heading.name for heading in soup(re.compile("^h[1-6]$"))] == ["h1", "h2", "h2"]
+
+
+def test_what_is_no_notebook_gives_one_line_and_no_page(tmp_path):
+    (tmp_path / "damaged.ipynb").write_text("{not json")
+    for name in ("damaged.ipynb", "absent.ipynb"):
+        with pytest.raises(InputError, match=rf"{name} is not a readable notebook: [^\n]+$"):
+            write_page(tmp_path / name, tmp_path / "page.html", title="a model")
+    assert not (tmp_path / "page.html").exists()
