@@ -14,6 +14,8 @@ from pathlib import Path
 from rmnb.errors import InputError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+#: How to get what is not in the package.
+CLONE = "it comes with the project's repository; clone it and set RMNB_DATA to its folder data"
 _LARGE = 1 << 28  # bytes: reading them takes a good part of a second
 
 
@@ -155,18 +157,38 @@ def git_blob_id(path: Path) -> str:
 
 
 def data_dir() -> Path:
-    """The directory of what the project ships (adapters, scores): ``RMNB_DATA``, or ``data`` beside the package."""
-    return Path(os.environ.get("RMNB_DATA") or Path(__file__).parent.parent / "data")
+    """The directory of what the project ships (adapters, scores): ``RMNB_DATA``, or ``data`` beside the package.
+
+    An installation without the repository has none: then what is computed for a panel goes into the cache.
+    """
+    if chosen := os.environ.get("RMNB_DATA"):
+        return Path(chosen)
+    shipped = Path(__file__).parent.parent / "data"
+    return shipped if (shipped / "demo").is_dir() else cache_dir() / "panels"
+
+
+def shipped(path: str | Path, what: str) -> Path:
+    """A file or directory that comes with the project's repository, given relative to its data.
+
+    Raises
+    ------
+    InputError
+        It is not there; the line begins with `what` and says how to get it.
+    """
+    found = data_dir() / path
+    if not found.exists():
+        raise InputError(f"{what}: nothing at {found}: {CLONE}")
+    return found
 
 
 def check_writable(path: Path) -> None:
-    """Raise InputError now if `path` could not be written later."""
+    """Raise InputError now if `path` could not be written later. Nothing is made."""
     path = Path(path)
     if path.is_dir():
         raise InputError(f"cannot write {path}: it is a directory")
+    above = next(parent for parent in path.absolute().parents if parent.exists())
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
+        with tempfile.TemporaryFile(dir=above):
             pass
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error

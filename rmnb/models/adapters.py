@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from rmnb.errors import InputError
-from rmnb.files import data_dir
+from rmnb.files import shipped
 from rmnb.models.head_formats import linear_head
 from rmnb.models.heads import LinearHead
 
@@ -21,13 +21,7 @@ _TRUNK = "model."  # the trunk's name in the classifiers that transformers deriv
 
 def shipped_adapter(name: str, adapter: str) -> Path:
     """The directory of a model's adapter, given relative to the project's data; InputError if nothing is there."""
-    directory = data_dir() / adapter
-    if not (directory / "adapter_model.safetensors").exists():
-        raise InputError(
-            f"{name}: no adapter at {directory}: the demo models come with the project's repository; "
-            "clone it and set RMNB_DATA to its folder data"
-        )
-    return directory
+    return shipped(Path(adapter) / "adapter_model.safetensors", name).parent
 
 
 def merge_adapter(trunk: torch.nn.Module, directory: Path) -> LinearHead:

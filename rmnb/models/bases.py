@@ -6,6 +6,7 @@ fp32, ``tokenizer.json``) loads in about one.
 
 import errno
 import importlib.metadata
+import importlib.util
 import json
 import shutil
 from dataclasses import dataclass
@@ -115,6 +116,8 @@ def base_sha256(name: str) -> str:
 
 def _convert(base: Base, directory: Path) -> None:
     parts = [_locate(base, package, path) for package, path in base.parts]
+    if importlib.util.find_spec("gguf") is None:
+        raise InputError(f"the base {base.name} is converted by the package gguf: pip install gguf")
     with alone(directory):
         if not (directory / "converted.json").exists():  # another process may have been faster
             _convert_alone(base, directory, parts)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from rmnb.data.text_lists import text_list
 from rmnb.errors import InputError
-from rmnb.files import atomic_path, cache_dir, data_dir, sha256
+from rmnb.files import CLONE, atomic_path, cache_dir, data_dir, sha256
 from rmnb.panels import BaseSpec, ModelSpec, Panel
 from rmnb.plans import alone
 from rmnb.scoring.list_scores import list_prompts, score_columns
@@ -43,7 +43,8 @@ def overview(panel: Panel) -> pd.DataFrame:
         Strings: model, base, recipe, pairs, steps; accuracy on the pairs held out by the recipe; on unseen_items (pairs
         of things never trained on, prompt ``greatest``) and on rm_bench, each with its 95 % Wilson interval; rank (by
         RM-Bench, or the panel's own). A column that would be empty is left out. ``attrs["notes"]`` has a
-        line for each model that is not clearly better than chance on some source of its held-out pairs.
+        line for each model that is not clearly better than chance on some source of its held-out pairs, and one if
+        no adapter is here.
     """
     described = {spec.name: _described(data_dir() / (spec.adapter or "-")) for spec in panel.models}
     ranks = leaderboard(panel)
@@ -72,6 +73,9 @@ def overview(panel: Panel) -> pd.DataFrame:
                 "rank": str(ranks.get(spec.name, spec.rank or "")),
             }
         )
+    adapters = [data_dir() / spec.adapter for spec in panel.models if spec.adapter]
+    if adapters and not any(adapter.exists() for adapter in adapters):
+        notes.append(f"no adapter of these is here, such as {adapters[0]}: {CLONE}")
     table = pd.DataFrame(rows).replace("", None).dropna(axis="columns", how="all").fillna("")
     table.attrs["notes"] = notes
     return table

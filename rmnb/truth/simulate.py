@@ -14,13 +14,14 @@ import typer
 from tqdm import tqdm
 
 import rmnb
-from rmnb.files import atomic_path, sha256
+from rmnb.errors import InputError
+from rmnb.files import CLONE, atomic_path, data_dir, sha256
 from rmnb.truth.simulation import BAND, LEVEL, Case, run
 from rmnb.truth.simulation_models import CASES as MODEL_CASES
 from rmnb.truth.simulation_words import CASES as WORD_CASES
 
 CASES: tuple[Case, ...] = (*WORD_CASES, *MODEL_CASES)
-STUDY = Path(__file__).parents[2] / "data" / "simulations" / "coverage.csv"
+STUDY = data_dir() / "simulations" / "coverage.csv"
 PACKAGES = ("numpy", "scipy", "statsmodels", "scikit-learn", "pandas", "wordfreq", "afinn")
 
 
@@ -33,7 +34,9 @@ def study(n_simulations: int, seed: int = 0, cases: Iterable[Case] = CASES, prog
 
 
 def read_study(path: Path = STUDY) -> pd.DataFrame:
-    """The shipped study; origin is "" where no paper used the estimator."""
+    """The shipped study; origin is "" where no paper used the estimator. InputError where it is not here."""
+    if not path.exists():
+        raise InputError(f"no study at {path}: {CLONE}")
     return pd.read_csv(path, keep_default_na=False, na_values=["nan", ""], dtype={"origin": str}).fillna({"origin": ""})
 
 
