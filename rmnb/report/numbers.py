@@ -7,6 +7,8 @@ from rmnb.data import lexicons, released_files
 from rmnb.data.sources import UnreachableError
 from rmnb.findings import agency_communion, asymmetry, frequency, identity, people, reading_question, wordings
 from rmnb.findings.results import COLUMNS, Results
+from rmnb.models.origin import hashes_now
+from rmnb.panels import load_panel
 from rmnb.report.scores import FRAMING, THINGS, ModelScores
 
 
@@ -26,14 +28,13 @@ def measure(scores: ModelScores, *, n_boot: int = 200, n_permutations: int = 200
         Columns `rmnb.findings.results.COLUMNS`; panel is ``report``, protocol ``exact``. Left out is what was not
         scored, or rests on word lists of others that cannot be reached.
     """
-    name, about = scores.name, {"panel": "report"}
+    name = scores.name
+    about: dict = {"panel": "report"}
     tables, asked = {name: scores.table}, scores.wordings
     words = scores.words.drop(columns="part").drop_duplicates("text").set_index("text")
     nouns = scores.words[scores.words["part"] == "agency_communion"].set_index("text")[list(asked)]
-    rated: dict = {}
-    if scores.things is not None:
-        column = scores.things[[THINGS]].set_axis([name], axis=1)
-        rated = {"items": scores.things, "things": {THINGS: column}}
+    items = scores.things
+    rated = {} if items is None else {THINGS: items[[THINGS]].set_axis([name], axis=1)}
     parts = [
         reading_question.measure(tables, FRAMING, **about),
         wordings.measure({name: words}, asked, **about),
@@ -41,15 +42,22 @@ def measure(scores: ModelScores, *, n_boot: int = 200, n_permutations: int = 200
         frequency.measure(tables, FRAMING, n_boot=n_boot, seed=seed, **about),
         identity.measure(
             tables, FRAMING | asked, lists={name: scores.words}, n_permutations=n_permutations, seed=seed,
-            n_boot=n_boot, **rated, **about,
+            n_boot=n_boot, items=items, things=rated, **about,
         ),
         agency_communion.measure({name: nouns}, lexicons.agency_communion(), {name: ""}, asked, **about),
         moral_foundations(scores),
+        people.measure(items, rated, {} if items is None else _judged(scores, items), ends_shown=0, **about),
     ]  # fmt: skip
-    if scores.things is not None:
-        parts.append(people.measure(scores.things, {THINGS: column}, ends_shown=0, **about))
     rows = pd.concat([part[list(COLUMNS)] for part in parts if len(part)], ignore_index=True)
     return rows[rows["model"] == name].reset_index(drop=True)
+
+
+def _judged(scores: ModelScores, items: pd.DataFrame) -> dict:
+    """Which things can judge the model: of a demo model those that its training did not show it."""
+    demo = load_panel("demo")
+    known = scores.name in demo.model_names and hashes_now(demo.model(scores.name))
+    ours = known and known.get("weights_sha256") == scores.provenance["weights_sha256"]
+    return people.judged_on(demo, items) if ours else {}
 
 
 def moral_foundations(scores: ModelScores) -> pd.DataFrame:

@@ -149,9 +149,9 @@ def things(scored: pd.DataFrame) -> pd.DataFrame:
 def sample(rm: RewardModel, size: int = SAMPLE) -> list[int]:
     """Ids of a sample of the vocabulary: of each kind of token as many as its share, evenly over the ids."""
     words = vocabulary(rm.tokenizer, rm.vocabulary_size)
-    order = np.argsort(words["kind"].astype("category").cat.codes, kind="stable")
-    places = np.linspace(0, len(order) - 1, min(size, len(order))).round().astype(int)
-    return sorted(int(words["token_id"].iloc[order[place]]) for place in places)
+    by_kind = words.sort_values(["kind", "token_id"])["token_id"].to_numpy()
+    places = np.linspace(0, len(by_kind) - 1, min(size, len(by_kind))).round().astype(int)
+    return np.sort(by_kind[places]).tolist()
 
 
 def _panel_of(rm: RewardModel, directory: Path) -> Panel:
@@ -171,7 +171,11 @@ def _wordings(quick: bool) -> list[PromptSpec]:
     prompts = load_prompts(WORDINGS)
     if not quick:
         return list(prompts)
-    return [prompt for prompt in prompts if all(part in kept for part, kept in zip(prompt.key.split("_"), _QUICK))]
+    return [
+        prompt
+        for prompt in prompts
+        if all(part in kept for part, kept in zip(prompt.key.split("_"), _QUICK, strict=True))
+    ]
 
 
 def _score_list(rm: RewardModel, panel: Panel, name: str, prompts: list[PromptSpec], progress: bool) -> None:
