@@ -32,15 +32,27 @@ def refuse_pickles(directory: Path, name: str = "*.safetensors") -> None:
 
 
 def value_head(directory: Path) -> "dict[str, torch.Tensor]":
-    """The tensors of a head in a file of its own, which LLaMA-Factory writes beside a language model or an adapter."""
+    """The tensors of a head in a file of its own, which LLaMA-Factory writes beside a language model or an adapter.
+
+    Raises
+    ------
+    InputError
+        There is one, but pickled or damaged.
+    """
     from safetensors.torch import load_file
 
-    return load_file(directory / VALUE_HEAD) if (directory / VALUE_HEAD).exists() else {}
+    if not (directory / VALUE_HEAD).exists() and (directory / "value_head.bin").exists():
+        raise InputError(f"{directory}: value_head.bin is pickled, which can run code: convert it to {VALUE_HEAD}")
+    with readable(directory / VALUE_HEAD):
+        return load_file(directory / VALUE_HEAD) if (directory / VALUE_HEAD).exists() else {}
 
 
 @contextlib.contextmanager
-def readable(directory: Path):
-    """One line for whatever a damaged or foreign file makes the libraries raise: some raise bare exceptions."""
+def readable(path: Path):
+    """One line for whatever a damaged or foreign file makes the libraries raise: some raise bare exceptions.
+
+    `path` is that file, or its directory.
+    """
     try:
         yield
     except (InputError, MemoryError):
@@ -48,4 +60,5 @@ def readable(directory: Path):
     except Exception as error:
         if type(error).__name__ == "OutOfMemoryError":  # torch's; whoever looks at files alone does not load it
             raise
-        raise InputError(f"{directory}: {first_line(error)}") from error
+        kinds = {"SafetensorError": "damaged or cut short: ", "JSONDecodeError": "damaged JSON: "}
+        raise InputError(f"{path}: {kinds.get(type(error).__name__, '')}{first_line(error)}") from error

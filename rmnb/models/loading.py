@@ -259,7 +259,8 @@ def _uncap(config, where: str) -> None:
 
 def _options(dtype: torch.dtype, place: Placement) -> dict[str, Any]:
     """No code of the checkpoint's own; tensors of another shape are let through, to be named afterwards."""
-    return {"dtype": dtype, "trust_remote_code": False, "ignore_mismatched_sizes": True, **place.load_options(dtype)}
+    safe = {"trust_remote_code": False, "use_safetensors": True}
+    return {"dtype": dtype, "ignore_mismatched_sizes": True, **safe, **place.load_options(dtype)}
 
 
 def _refuse_mismatched(info, directory: Path) -> None:

@@ -7,6 +7,8 @@ loads faster.
 """
 
 import json
+import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from transformers import (
     PreTrainedModel,
 )
 
-from rmnb.errors import InputError, few
+from rmnb.errors import InputError, few, first_line
 from rmnb.files import joint_sha256
 from rmnb.models.checkpoint_files import ADAPTER, readable, refuse_pickles, value_head
 from rmnb.models.hub import check_files, fetch
@@ -79,7 +81,7 @@ def base_of(directory: Path, base: str | None = None) -> tuple[str, str | None]:
         raise InputError(f"{directory}: adapter_config.json cannot be read") from error
     if base:
         return base, None
-    if not named:
+    if not named or not isinstance(named, str):
         raise InputError(f"{directory}: the adapter does not say what it was trained from: name it with --base")
     return named, revision
 
@@ -109,6 +111,9 @@ def merge_with_peft(directory: Path, base: str | None, dtype: torch.dtype) -> Me
     shapes = _shapes(directory)
     apart, of_score = value_head(directory), [name for name in shapes if ".score." in name]
     where, origin = _fetched(directory, base)
+    if not (where / "config.json").exists():
+        raise InputError(f"{directory}: its base {origin} is no checkpoint: it has no config.json")
+    refuse_pickles(where)
     check_files(where)
     words = directory if any(directory.glob("tokenizer*")) else where
     with readable(where):
@@ -122,6 +127,7 @@ def merge_with_peft(directory: Path, base: str | None, dtype: torch.dtype) -> Me
         config.num_labels = max(outputs)
     with readable(where):
         options: dict = {"config": config, "dtype": dtype, "trust_remote_code": False, "output_loading_info": True}
+        options["use_safetensors"] = True
         # A head of the base that has another shape than the adapter's gives way to it.
         network, info = kind.from_pretrained(where, ignore_mismatched_sizes=True, **options)
     trained = {name.removeprefix(_WHOLE).replace(".modules_to_save", "") for name in shapes}
@@ -132,10 +138,20 @@ def merge_with_peft(directory: Path, base: str | None, dtype: torch.dtype) -> Me
             + (": PEFT saves it where task_type is SEQ_CLS" if not apart else "")
         )
     _resize(network, shapes)
-    with readable(directory):
-        adapted = peft.get_peft_model(network, peft.PeftConfig.from_pretrained(str(directory)))
+    with readable(directory), warnings.catch_warnings(action="ignore", category=UserWarning):  # the base has moved
+        asked = _asked(directory)
+        if not apart and asked.task_type != "SEQ_CLS":
+            asked.task_type = None  # a classifier, whatever it was called in training
+        adapted = peft.get_peft_model(network, asked)
         weights = peft.utils.load_peft_weights(str(directory), device="cpu")
-        loaded = peft.set_peft_model_state_dict(adapted, weights)
+        try:
+            loaded = peft.set_peft_model_state_dict(adapted, weights)
+        except RuntimeError as error:
+            shapes = re.findall(r"size mismatch for (\S+):.*?(\[[\d, ]*\]).*?(\[[\d, ]*\])", str(error))
+            wrong = [f"{name} {found}, not {fitting}" for name, found, fitting in shapes]
+            raise InputError(
+                f"{directory} does not fit its base {origin}: {few(wrong) or first_line(error)}"
+            ) from error
         if astray := loaded.unexpected_keys:
             raise InputError(f"{directory}: tensors that fit nowhere in its base {origin}: {few(astray)}")
         missing = [name for name in loaded.missing_keys if "lora_" in name or "modules_to_save" in name]
@@ -154,6 +170,19 @@ def merge_with_peft(directory: Path, base: str | None, dtype: torch.dtype) -> Me
         merged.config.pad_token_id = padding
     hashes = joint_sha256([weights_sha256(where), weights_sha256(directory)]), tokenizer_sha256(words)
     return Merged(merged, decodes, head, tokenizer, padding, *hashes)
+
+
+def _asked(directory: Path):
+    """The adapter's configuration as PEFT reads it."""
+    import peft
+
+    try:
+        asked = peft.PeftConfig.from_pretrained(str(directory))
+    except KeyError as error:
+        raise InputError(f"{directory}: adapter_config.json has a peft_type unknown to PEFT: {error}") from error
+    if asked.is_prompt_learning:
+        raise InputError(f"{directory}: an adapter of kind {asked.peft_type.value}, which cannot be merged into a base")
+    return asked
 
 
 def is_decoder(config) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 import requests
 
 from rmnb.errors import InputError, first_line
-from rmnb.models.dialogue import Prompt
+from rmnb.models.dialogue import Prompt, as_messages
 
 TIMEOUT = (10, 300)  # seconds to connect, seconds to answer
 
@@ -53,7 +53,10 @@ def read_rewards(path: Path) -> list[Conversation]:
             continue
         try:
             row = json.loads(line)
-            found.append(Conversation(row["prompt"], str(row["response"]), float(row["reward"])))
+            texts = [row["response"], *(message["content"] for message in as_messages(row["prompt"]))]
+            if not all(isinstance(text, str) for text in texts):
+                raise TypeError
+            found.append(Conversation(row["prompt"], row["response"], float(row["reward"])))
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(
                 f"{path}, line {number}: it takes JSON with the keys prompt, response and reward (a number)"
