@@ -12,6 +12,7 @@ from rmnb.cli.explorer import explorer
 from rmnb.cli.logprobs import logprobs
 from rmnb.cli.models import models
 from rmnb.cli.noise import noise
+from rmnb.cli.report import report
 from rmnb.cli.run import run
 from rmnb.cli.scan import scan
 from rmnb.cli.score import score
@@ -22,7 +23,22 @@ from rmnb.cli.train import train
 from rmnb.errors import InputError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Look inside reward models one token at a time.")
-for command in (models, check, score, trace, scan, score_list, search, logprobs, noise, audit, explorer, train, run):
+for command in (
+    models,
+    check,
+    report,
+    score,
+    trace,
+    scan,
+    score_list,
+    search,
+    logprobs,
+    noise,
+    audit,
+    explorer,
+    train,
+    run,
+):
     app.command()(command)
 app.add_typer(data.app, name="data")
 

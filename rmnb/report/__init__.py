@@ -1,4 +1,6 @@
-"""What is said of a whole panel or model from all findings together.
+"""What is said of a whole model or panel from all findings together.
 
-Door: `audit.audit_panel`, which scores a sample of what is shipped again.
+Doors: `scores.score` and `scores.read` (what a report needs to be scored, kept in its directory), `numbers.measure`
+(its rows), `reference` (the same numbers of known models), `in_short.sentences`, `comparison.compare` (two models),
+`limits` (a gate), and `audit.audit_panel`, which scores a sample of what is shipped again.
 """

@@ -6,7 +6,7 @@ from rmnb import stats
 from rmnb.data import lexicons, released_files
 from rmnb.data.sources import UnreachableError
 from rmnb.findings import agency_communion, asymmetry, frequency, identity, people, reading_question, wordings
-from rmnb.findings.results import COLUMNS, Results
+from rmnb.findings.results import Results
 from rmnb.models.origin import hashes_now
 from rmnb.panels import load_panel
 from rmnb.report.scores import FRAMING, THINGS, ModelScores
@@ -25,8 +25,8 @@ def measure(scores: ModelScores, *, n_boot: int = 200, n_permutations: int = 200
     Returns
     -------
     DataFrame
-        Columns `rmnb.findings.results.COLUMNS`; panel is ``report``, protocol ``exact``. Left out is what was not
-        scored, or rests on word lists of others that cannot be reached.
+        Columns `rmnb.findings.results.COLUMNS`; finding and panel are ``report``, protocol ``exact``. Left out is what
+        was not scored, or rests on word lists of others that cannot be reached.
     """
     name = scores.name
     about: dict = {"panel": "report"}
@@ -48,8 +48,10 @@ def measure(scores: ModelScores, *, n_boot: int = 200, n_permutations: int = 200
         moral_foundations(scores),
         people.measure(items, rated, {} if items is None else _judged(scores, items), ends_shown=0, **about),
     ]  # fmt: skip
-    rows = pd.concat([part[list(COLUMNS)] for part in parts if len(part)], ignore_index=True)
-    return rows[rows["model"] == name].reset_index(drop=True)
+    results = Results("report", "report")
+    for part in parts:
+        results.extend(part[part["model"] == name])
+    return results.frame()
 
 
 def _judged(scores: ModelScores, items: pd.DataFrame) -> dict:

@@ -97,7 +97,7 @@ def headline(table: pd.DataFrame, part: str) -> pd.DataFrame:
 
 
 def places(table: pd.DataFrame, reference: pd.DataFrame | None = None) -> pd.DataFrame:
-    """How many of the demo panel's models have a smaller number, for each number of the report that they have too.
+    """How many other models of the demo panel have a smaller number, for each number of the report that they have too.
 
     Returns
     -------
@@ -107,7 +107,8 @@ def places(table: pd.DataFrame, reference: pd.DataFrame | None = None) -> pd.Dat
     reference = rows() if reference is None else reference
     demo, results = reference[reference["panel"] == "demo"], Results("report", "report")
     for number in _every():
-        own, others = like(number, table), like(number, demo)
+        own = like(number, table)
+        others = like(number, demo[~demo["model"].isin(own["model"])])
         if len(own) == 1 and len(others):
             below = int((others["value"] < own["value"].iloc[0]).sum())
             other = f"{number.statistic} {number.other}".strip()

@@ -14,11 +14,13 @@ from rmnb.data import released_files
 from rmnb.data.sources import UnreachableError
 from rmnb.errors import InputError
 from rmnb.findings import scan_tables
+from rmnb.models import devices
 from rmnb.models.reward_model import RewardModel
 from rmnb.models.vocabulary import vocabulary
-from rmnb.panels import Panel, PromptSpec, load_panel, load_prompts
+from rmnb.panels import Panel, PromptSpec, find_spec, load_panel, load_prompts
 from rmnb.plans import alone
 from rmnb.scoring import store
+from rmnb.scoring.conversations import load_reward_model
 from rmnb.scoring.list_scores import list_path, read_list, score_list
 from rmnb.scoring.scanning import scan_vocabulary
 
@@ -138,6 +140,21 @@ def of_panel(panel: Panel, model: str) -> ModelScores:
     rated = things(read_list(list_path(panel, model, "elo"))[0])
     provenance = store.read_scan(store.scores_path(panel, model, "greatest"))[1]
     return ModelScores(model, False, scan_tables.as_table(scans), words, rated, provenance)
+
+
+def shipped(model: str) -> ModelScores | None:
+    """The same of a model of the demo panel from the scores that the book ships; None where that is not at hand."""
+    demo = load_panel("demo")
+    return of_panel(demo, model) if model in demo.model_names and store.store_directory(demo).is_dir() else None
+
+
+def scored(model: str, quick: bool = True, preset: str = "") -> ModelScores:
+    """Load a model, score it into a directory of its name here, and read that back: what a notebook needs."""
+    spec = find_spec(model)
+    rm = load_reward_model(spec, **(devices.preset(preset, spec.parameters) if preset else {}))
+    directory = Path(f"report-{rm.name}{'-quick' if quick else ''}")
+    score(rm, directory, quick, progress=True, tell=print)
+    return read(directory)
 
 
 def things(scored: pd.DataFrame) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """The figures of the chapters: each function draws on a matplotlib axes that it is given, and returns it."""
 
+from rmnb.book.figures.beside import beside, key_of_beside
 from rmnb.book.figures.rankings import by_kind, heat_map, joint_density, violins
 from rmnb.book.figures.results import courses, estimates, specification_curve
 from rmnb.book.figures.style import (
@@ -20,12 +21,14 @@ __all__ = [
     "INK",
     "PALETTE",
     "WIDTH",
+    "beside",
     "by_kind",
     "colours",
     "courses",
     "estimates",
     "heat_map",
     "joint_density",
+    "key_of_beside",
     "key_of_looks",
     "looks",
     "markers",
