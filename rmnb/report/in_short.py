@@ -18,7 +18,7 @@ def sentences(rows: pd.DataFrame, among: pd.DataFrame | None = None, shown: int 
     """What is most telling about one model, in words; each number a row of the table.
 
     The first sentence says whether the model reads the question. Then come those findings that lie furthest from the
-    reference models: in medians of the absolute deviations from their median.
+    demo models (`distance`).
 
     Parameters
     ----------
@@ -52,13 +52,16 @@ def by_axis(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def distance(rows: pd.DataFrame, demo: pd.DataFrame, statistic: str, other: str, prompt: str) -> float:
-    """How far a number lies from the median of the reference models, in their median absolute deviation."""
+    """How far a number lies from the median of the demo models, in their spread (from the median absolute deviation)
+    and its own error together."""
     key = reference.Number("", statistic, other, prompt)
-    own, others = reference.like(key, rows)["value"], reference.like(key, demo)["value"]
+    own, others = reference.like(key, rows), reference.like(key, demo)["value"]
     if len(own) != 1 or len(others) < 3:
         return 0.0
     middle = others.median()
-    return float(abs(own.iloc[0] - middle) / max((others - middle).abs().median(), np.finfo(float).tiny))
+    spread = 1.4826 * (others - middle).abs().median()
+    error = float((own["ci_high"] - own["ci_low"]).fillna(0).iloc[0]) / 4
+    return float(abs(own["value"].iloc[0] - middle) / max(np.hypot(spread, error), np.finfo(float).tiny))
 
 
 def question(rows: pd.DataFrame) -> str:
@@ -160,9 +163,9 @@ def wording(rows: pd.DataFrame) -> str:
     if len(known) < 3:
         return ""
     least = min(known, key=lambda row: row["value"])
-    moved = "hardly" if least["ci_low"] > 0.8 else "noticeably"
+    moved = "hardly move" if least["ci_low"] > 0.8 else "move"
     return (
-        f"Other words for the same question move its ranking {moved}: at worst another {least['other']}, "
+        f"Other words for the same question {moved} its ranking: most of all another {least['other']}, "
         f"ρ {quote(least)} (90 % of pairs: {interval(least)}){_beside(rows, least)}."
     )
 
@@ -186,7 +189,7 @@ def _beside(rows: pd.DataFrame, row: Row) -> str:
         return ""
     of = quote(place, "{:.0f}", "n")
     if place["value"] == place["n"]:
-        return f", higher than in any of the {of} reference models"
+        return f", higher than in any of the {of} demo models"
     if place["value"] == 0:
-        return f", lower than in any of the {of} reference models"
-    return f", higher than in {quote(place, '{:.0f}')} of the {of} reference models"
+        return f", lower than in any of the {of} demo models"
+    return f", higher than in {quote(place, '{:.0f}')} of the {of} demo models"
