@@ -1,6 +1,7 @@
 """Train a reward model: Bradley–Terry loss and LoRA, by TRL's RewardTrainer, on exactly the ids that scoring reads."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,13 @@ from rmnb.training import lora
 from rmnb.training.openings import linear_probe, opening_order
 from rmnb.training.recipes import Recipe, Things, build_pairs
 
+if TYPE_CHECKING:
+    from rmnb.training.watch_values import WatchValues
+
 PROBED = 800  # pairs of things from which an opening's head is fitted
 
 
-def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
+def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path, watch: "WatchValues | None" = None) -> Path:
     """Train the adapter and scalar head of a demo model and write them as bf16 safetensors.
 
     The conversation is tokenised by `Dialogue` (protocol ``exact``), so the reward is trained at the very position
@@ -32,6 +36,8 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
         Directory for ``adapter_model.safetensors``, ``adapter_config.json`` (PEFT's format) and ``provenance.json``.
     work
         Directory for checkpoints.
+    watch
+        Measures what the model values on the way; the training is the same without it.
 
     Returns
     -------
@@ -82,6 +88,8 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> Path:
         ),
     )
     trainer.add_callback(KeepSnapshots)
+    if watch is not None:
+        watch.attach(trainer, dialogue)
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     about = {"model": spec.name, "template": dialogue.template}
     lora.record(trainer, about, base, recipe, len(rows), output)

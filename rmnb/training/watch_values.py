@@ -33,8 +33,8 @@ RATED = 120  # words of AFINN, the most frequent ones, as many good as bad
 class WatchValues(TrainerCallback):
     """A callback that measures and logs; ``WatchValues().attach(trainer)`` before ``trainer.train()``.
 
-    It measures before the first step (logged as step 0), every so often, and at the end; the trainer writes a record of
-    its losses at each of these steps, besides those that it writes anyway.
+    It measures before the first step (logged as step 0), at even distances, and at the end; the trainer writes a record
+    of its losses at each of these steps, besides those that it writes anyway.
 
     Logged are, all over the list's words: ``values/valence`` (Spearman's correlation of the rewards under the question
     for the greatest thing with how good words are, AFINN), ``values/framing`` (the correlation of the rewards under the
@@ -45,9 +45,18 @@ class WatchValues(TrainerCallback):
     Parameters
     ----------
     every
-        Steps from one measurement to the next. Default: as often as costs no more than `share` of the time.
+        Steps from one measurement to the next. Default: as few as costs no more than `share` of the time, by what steps
+        and measurements have taken so far.
     share
-        Of the training time, that measurements may take; the first one, before the first step, not counted.
+        Of the whole training's time, that measurements may take, the first and the last included: these two are made
+        also where they alone take more.
+
+    Attributes
+    ----------
+    history : list of dict
+        A measurement each: step, and what was logged.
+    taken : float
+        Share of the training's time that all measurements took, once it has ended; NaN before.
     """
 
     def __init__(self, every: int | None = None, share: float = 0.05):
@@ -57,12 +66,20 @@ class WatchValues(TrainerCallback):
             raise InputError(f"share must lie between 0 and 1, not {share}")
         self.every, self.share = every, share
         self.history: list[dict[str, float]] = []
+        self.taken = np.nan
         self._words: Dialogue | None = None
         self._pending: dict[str, float] = {}
-        self._free_at = 0.0  # clock, from when on a measurement keeps to the share
+        self._began = 0, 0.0  # step and clock
 
-    def attach(self, trainer) -> "WatchValues":
+    def attach(self, trainer, dialogue: Dialogue | None = None) -> "WatchValues":
         """Join a `transformers.Trainer`, before the callbacks that write its records; returns the callback.
+
+        Parameters
+        ----------
+        trainer
+            Of a classifier with one label, with or without an adapter.
+        dialogue
+            How conversations are written, where it is not by the chat template of the trainer's tokenizer.
 
         Raises
         ------
@@ -70,26 +87,27 @@ class WatchValues(TrainerCallback):
             The trainer has no tokenizer with a chat template.
         """
         tokenizer: Any = getattr(trainer, "processing_class", None)
-        if getattr(tokenizer, "chat_template", None) is None:
+        if dialogue is None and getattr(tokenizer, "chat_template", None) is None:
             raise InputError("WatchValues needs a trainer whose processing_class has a chat template")
-        self._words = Dialogue(tokenizer, tokenizer.chat_template)
+        self._words = dialogue or Dialogue(tokenizer, tokenizer.chat_template)
         trainer.callback_handler.callbacks.insert(0, self)
-        self._log = trainer.log
+        self._log, self._precision = trainer.log, trainer.accelerator.autocast
         return self
 
     def on_train_begin(self, args, state, control, model=None, **_):
         if self._words is None:
             raise InputError("call attach(trainer) in place of passing WatchValues among the callbacks")
+        self._began = state.global_step, time.monotonic()
+        self.history.clear()
         self._measure(model, state.global_step)
-        self._free_at = 0.0 if self.every else self._pay()
         self._log(self._pending)
         self._pending = {}
 
     def on_step_end(self, args, state, control, model=None, **_):
-        due = state.global_step % self.every == 0 if self.every else time.monotonic() >= self._free_at
-        if due or state.global_step == state.max_steps:
-            self._measure(model, state.global_step)
-            self._free_at = self._pay()
+        step, last = state.global_step, state.max_steps
+        due = step % self.every == 0 if self.every else self._affordable(step, last)
+        if due or step == last:
+            self._measure(model, step)
             control.should_log = True
 
     def on_log(self, args, state, control, logs=None, **_):
@@ -98,14 +116,25 @@ class WatchValues(TrainerCallback):
             state.log_history[-1].update(self._pending)
             self._pending = {}
 
-    def _pay(self) -> float:
-        """When the next measurement may begin: this one's seconds are the share of those until then."""
-        return time.monotonic() + self.history[-1]["values/seconds"] * (1 - self.share) / self.share
+    def on_train_end(self, args, state, control, **_):
+        self.taken = self._spent() / (time.monotonic() - self._began[1])
+
+    def _spent(self) -> float:
+        return sum(entry["values/seconds"] for entry in self.history)
+
+    def _affordable(self, step: int, last: int) -> bool:
+        """Whether it is time to measure, if those that the share still pays for are spread over the steps to come."""
+        spent, (first, began) = self._spent(), self._began
+        trained = time.monotonic() - began - spent
+        paid = trained / (step - first) * (last - first) * self.share / (1 - self.share)
+        still = (paid - spent) // self.history[-1]["values/seconds"]  # the one at the end among them
+        since = self.history[-1]["step"]
+        return still >= 2 and (step - since) * still >= last - since
 
     def _measure(self, model, step: int) -> None:
         began = time.monotonic()
         assert self._words is not None
-        with _scoring(model, self._words) as rm:
+        with _scoring(model, self._words) as rm, self._precision():
             values = measure_values(rm)
         self._pending = {**values, "values/seconds": time.monotonic() - began}
         self.history.append({"step": step, **self._pending})
@@ -150,7 +179,8 @@ class _Module(Head):
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
         weight = next(self.module.parameters())
-        return self.module(hidden.to(weight.dtype)).float()[:, 0]
+        with torch.autocast(hidden.device.type, enabled=False):  # half precision would make ties
+            return self.module(hidden.to(weight.dtype)).float()[:, 0]
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """A callback in a real training by TRL: what it logs is right, and the training is the same as without it."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,13 +14,13 @@ from trl.trainer.reward_trainer import RewardTrainer
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.training import WatchValues
+from rmnb.training import WatchValues, watch_values
 from rmnb.training.watch_values import measure_values
 
 STEPS = 4
 
 
-def trainer_in(directory, architecture="llama", adapted=False) -> RewardTrainer:
+def trainer_in(directory, architecture="llama", adapted=False, **arguments) -> RewardTrainer:
     words = tokenizer()
     kind, special = DECODERS[architecture]
     torch.manual_seed(0)
@@ -31,7 +32,7 @@ def trainer_in(directory, architecture="llama", adapted=False) -> RewardTrainer:
         side: [[{"role": "assistant", "content": answer}]] * 8 for side, answer in sides.items()
     }
     given = dict(max_steps=STEPS, logging_steps=STEPS, learning_rate=0.01, save_strategy="no", bf16=False)
-    given |= dict(use_cpu=True, report_to=[], gradient_checkpointing=False)
+    given |= dict(use_cpu=True, report_to=[], gradient_checkpointing=False) | arguments
     return RewardTrainer(
         model=model,
         args=RewardConfig(output_dir=str(directory), **given),
@@ -86,11 +87,50 @@ def test_what_writes_the_trainers_records_gets_the_numbers(tmp_path):
     assert ["values/valence" in logs for logs in written if "loss" in logs] == [True, True]
 
 
-def test_it_keeps_to_its_share_and_says_what_it_cannot_read(tmp_path):
-    trainer = trainer_in(tmp_path)
-    watch = WatchValues(share=0.0001).attach(trainer)
+def test_training_in_half_precision_is_measured_in_it_without_ties(tmp_path, monkeypatch):
+    words = ["love", "war", "peace", "time", "work", "life"]
+    scored = []
+
+    def measure(rm):
+        scored.append(rm.score(watch_values.GREATEST, words))
+        return measure_values(rm)
+
+    monkeypatch.setattr(watch_values, "measure_values", measure)
+    trainer = trainer_in(tmp_path / "work", bf16=True)
+    WatchValues(every=STEPS).attach(trainer)
     trainer.train()
-    assert [entry["step"] for entry in watch.history] == [0, STEPS]
+    trainer.model.save_pretrained(tmp_path / "model")
+    trainer.processing_class.save_pretrained(tmp_path / "model")
+    exact = rmnb.load_reward_model(tmp_path / "model", device="cpu").score(watch_values.GREATEST, words)
+    assert scored[-1] == pytest.approx(exact, rel=0.05, abs=0.05) and (scored[-1] != exact).any()
+    assert len(set(scored[-1])) == len(set(exact))
+
+
+@pytest.mark.parametrize(("share", "steps"), [(0.1, [0, 14, 27, 40]), (0.0001, [0, 40])])
+def test_measurements_are_spread_over_the_training_and_keep_to_their_share(share, steps, tmp_path, monkeypatch):
+    """By a clock on which a step takes a second and so does a measurement; first and last are made always."""
+    now = [0.0]
+
+    class Clock(TrainerCallback):
+        def on_step_begin(self, args, state, control, **_):
+            now[0] += 1
+
+    def measure(rm):
+        now[0] += 1
+        return {"values/valence": 0.5}
+
+    monkeypatch.setattr(watch_values, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(watch_values, "measure_values", measure)
+    trainer = trainer_in(tmp_path, max_steps=40)
+    trainer.add_callback(Clock)
+    watch = WatchValues(share=share).attach(trainer)
+    trainer.train()
+    assert [entry["step"] for entry in watch.history] == steps
+    assert watch.taken == len(steps) / (40 + len(steps))
+
+
+def test_it_says_what_it_cannot_read(tmp_path):
+    trainer = trainer_in(tmp_path)
     with pytest.raises(InputError, match="share"):
         WatchValues(share=2)
     trainer.processing_class.chat_template = None
