@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmnb.errors import InputError
+from rmnb.files import shipped
 
 if TYPE_CHECKING:
     from rmnb.panels import ModelSpec, Panel, PromptSpec
@@ -90,6 +91,8 @@ def asked(
 
 def load(spec: "ModelSpec", preset: str | None = None, **options: Any):
     """The model, loaded with the options that are given, else the preset's, else the model's own."""
+    if spec.adapter:
+        shipped(Path(spec.adapter) / "adapter_model.safetensors", spec.name)  # said before torch is loaded
     from rmnb.models import devices
     from rmnb.scoring.conversations import load_reward_model
 
