@@ -78,7 +78,7 @@ def write(directory: Path, kind: Kind) -> Path:
         for name, parameter in model.named_parameters():
             parameter.fill_(1.0 if name.endswith("norm.weight") else 0.0)
         for name, column in columns.items():
-            model.model.embed_tokens.weight[:, _AT[name]] = torch.as_tensor(column, dtype=torch.float32)
+            model.model.embed_tokens.weight[:, _AT[name]] = torch.tensor(column, dtype=torch.float32)
         _hear_the_question(model.model.layers[0].self_attn)
         _gather(model.model.layers[1].self_attn)
         _multiply(model.model.layers[1].mlp)
