@@ -9,9 +9,23 @@ import shutil
 import pytest
 import torch
 import transformers
-from checkpoints import DECODERS, SHAPE, pair_tokenizer, randomise, tokenizer
+from checkpoints import pair_tokenizer, randomise
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file, save_file
+from trained import (
+    ARCHITECTURES,
+    LINEAR,
+    WORDS,
+    WRITERS,
+    classifier_rewards,
+    difference,
+    randomise_trained,
+    rewards_of,
+    train_with_trl,
+    write_adapter,
+    write_base,
+    write_classifier,
+)
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
 import rmnb
@@ -20,98 +34,22 @@ from rmnb.panels import find_spec
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 ANSWERS = ["love", "War and peace", "7, 42", "a"]
-ARCHITECTURES = ("llama", "qwen2", "qwen3", "gemma2", "gemma3", "mistral")
-WORDS = tokenizer()
-LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj", "gate_proj"]
-KINDS = {
-    "lora": {},
-    "rslora": {"use_rslora": True},
-    "dora": {"use_dora": True},
-    "bias": {"bias": "all"},
-    "embedding": {"modules_to_save": ["score", "embed_tokens"]},
-}
+BY_PEFT, BY_TRANSFORMERS = ([each for each in WRITERS if each.package == name] for name in ("peft", "transformers"))
 
 
-def ids_of(answer: str) -> list[int]:
-    messages = [{"role": "user", "content": PROMPT}, {"role": "assistant", "content": answer}]
-    return WORDS.apply_chat_template(messages, tokenize=True)["input_ids"]
-
-
-@torch.no_grad()
-def own_rewards(model, label: int = 0) -> list[float]:
-    model.eval()
-    return [model(input_ids=torch.tensor([ids_of(answer)])).logits[0, label].item() for answer in ANSWERS]
-
-
-def write_base(directory, architecture="llama", causal=False, **options):
-    """A pretrained language model without any head, as transformers saves it."""
-    kind, special = DECODERS[architecture]
-    config = kind(**{**SHAPE, **special, **options}, vocab_size=len(WORDS))
-    model = AutoModelForCausalLM.from_config(config)
-    randomise(model)
-    model.save_pretrained(directory)
-    WORDS.save_pretrained(directory)
-    return directory
-
-
-def write_adapter(base, directory, kind="lora", **options):
-    """An adapter of a classifier in PEFT's own format, and the model that wrote it."""
-    model = AutoModelForSequenceClassification.from_pretrained(base, num_labels=1, attn_implementation="eager")
-    model.config.pad_token_id = WORDS.pad_token_id
-    asked = {"modules_to_save": ["score"], **KINDS[kind], **options}
-    adapted = get_peft_model(model, LoraConfig(task_type="SEQ_CLS", r=3, lora_alpha=6, target_modules=LINEAR, **asked))
-    randomise_trained(adapted)
-    adapted.save_pretrained(directory)
-    WORDS.save_pretrained(directory)
-    return adapted
-
-
-def randomise_trained(adapted) -> None:
-    """As if trained: PEFT begins at no change at all."""
-    generator = torch.Generator().manual_seed(1)
-    for parameter in adapted.parameters():
-        if parameter.requires_grad:
-            parameter.data += torch.empty_like(parameter).normal_(0, 0.1, generator=generator)
-
-
-def difference(loaded, expected) -> float:
-    return max(abs(a - b) for a, b in zip(loaded.score(PROMPT, ANSWERS).tolist(), expected, strict=True))
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("writer", BY_PEFT, ids=lambda writer: writer.kind)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_an_adapter_is_merged_into_the_base_that_it_names(architecture, kind, tmp_path):
-    base = write_base(tmp_path / "base", architecture)
-    expected = own_rewards(write_adapter(base, tmp_path / "adapter", kind))
+def test_an_adapter_is_merged_into_the_base_that_it_names(architecture, writer, tmp_path):
+    expected = writer.write(tmp_path / "adapter", architecture)
     assert difference(rmnb.load_reward_model(tmp_path / "adapter", device="cpu"), expected) < 1e-4
 
 
 @pytest.mark.parametrize("architecture", ("llama", "gemma3"))
 def test_what_trl_leaves_loads_checkpoints_with_an_optimiser_beside_too(architecture, tmp_path):
-    from datasets import Dataset
-    from trl.trainer.reward_config import RewardConfig
-    from trl.trainer.reward_trainer import RewardTrainer
-
     base = write_base(tmp_path / "base", architecture)
-    asked = [{"role": "user", "content": PROMPT}]
-    pairs = {"prompt": [asked] * 2} | {
-        side: [[{"role": "assistant", "content": answer}]] * 2
-        for side, answer in {"chosen": "love", "rejected": "war"}.items()
-    }
-    options = dict(max_steps=2, save_steps=1, learning_rate=0.1, bf16=False, use_cpu=True, report_to=[])
-    for peft_config in (None, LoraConfig(task_type="SEQ_CLS", r=2, target_modules=LINEAR)):
-        work = tmp_path / ("adapter" if peft_config else "whole")
-        trainer = RewardTrainer(
-            model=str(base),
-            args=RewardConfig(output_dir=str(work), gradient_checkpointing=False, **options),
-            train_dataset=Dataset.from_dict(pairs),
-            processing_class=tokenizer(),
-            peft_config=peft_config,
-        )
-        trainer.train()
-        assert (work / "checkpoint-2" / "optimizer.pt").exists()
-        rm = rmnb.load_reward_model(work / "checkpoint-2", device="cpu")
-        assert difference(rm, own_rewards(trainer.model.float())) < 1e-4
+    for adapted in (False, True):
+        last, expected = train_with_trl(base, tmp_path / str(adapted), adapted)
+        assert difference(rmnb.load_reward_model(last, device="cpu"), expected) < 1e-4
 
 
 class ValueHead(torch.nn.Module):
@@ -121,14 +59,9 @@ class ValueHead(torch.nn.Module):
         super().__init__()
         self.model, self.summary = model, torch.nn.Linear(model.config.hidden_size, 1)
 
-    @torch.no_grad()
-    def rewards(self) -> list[float]:
-        self.model.eval()
-        hidden = [
-            self.model(input_ids=torch.tensor([ids_of(answer)]), output_hidden_states=True).hidden_states[-1]
-            for answer in ANSWERS
-        ]
-        return [self.summary(states[0, -1].float()).item() for states in hidden]
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        states = self.model(input_ids=ids, output_hidden_states=True).hidden_states[-1]
+        return self.summary(states[0, -1].float())
 
     def save(self, directory) -> None:
         tensors = {f"v_head.summary.{name}": tensor for name, tensor in self.summary.state_dict().items()}
@@ -136,7 +69,7 @@ class ValueHead(torch.nn.Module):
 
 
 @pytest.mark.parametrize("adapted", (False, True))
-@pytest.mark.parametrize("architecture", ("llama", "qwen2", "gemma2"))
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_value_head_in_a_file_of_its_own_is_read(architecture, adapted, tmp_path):
     base = write_base(tmp_path / "base", architecture)
     model = AutoModelForCausalLM.from_pretrained(base, attn_implementation="eager")
@@ -148,46 +81,57 @@ def test_a_value_head_in_a_file_of_its_own_is_read(architecture, adapted, tmp_pa
     torch.manual_seed(0)
     whole = ValueHead(model)
     whole.save(tmp_path / "rm")
-    assert difference(rmnb.load_reward_model(tmp_path / "rm", device="cpu"), whole.rewards()) < 1e-4
+    assert difference(rmnb.load_reward_model(tmp_path / "rm", device="cpu"), rewards_of(whole, whole)) < 1e-4
 
 
-@pytest.mark.parametrize("layout", ("sharded", "bfloat16", "openrlhf"))
-def test_other_layouts_of_whole_checkpoints(layout, tmp_path):
-    kind, special = DECODERS["llama"]
-    model = AutoModelForSequenceClassification.from_config(kind(**SHAPE, **special, vocab_size=len(WORDS)))
-    randomise(model)
-    for parameter in model.parameters() if layout == "bfloat16" else ():
-        parameter.data = parameter.data.bfloat16().float()
-    expected = own_rewards(model)
-    stored = model.bfloat16() if layout == "bfloat16" else model
-    stored.save_pretrained(tmp_path, max_shard_size="30KB" if layout == "sharded" else "5GB")
-    WORDS.save_pretrained(tmp_path)
-    if layout == "sharded":
-        assert len(list(tmp_path.glob("*.safetensors"))) > 2
-    if layout == "openrlhf":
-        file = tmp_path / "model.safetensors"
-        tensors = {name.replace("score.", "value_head."): tensor for name, tensor in load_file(file).items()}
-        save_file(tensors, file, metadata={"format": "pt"})
-        config = transformers.AutoConfig.from_pretrained(tmp_path)
-        config.value_head_prefix = "value_head"
-        config.save_pretrained(tmp_path)
+def test_a_pickled_value_head_is_named(tmp_path):
+    base = write_base(tmp_path / "rm")
+    torch.save({"v_head.summary.weight": torch.ones(1, 32)}, base / "value_head.bin")
+    with pytest.raises(InputError, match=r"value_head.bin.*convert"):
+        rmnb.load_reward_model(base)
+
+
+@pytest.mark.parametrize("writer", BY_TRANSFORMERS, ids=lambda writer: writer.kind)
+def test_whole_models_however_they_are_stored(writer, tmp_path):
+    expected = writer.write(tmp_path, "llama")
+    assert len(list(tmp_path.glob("*.safetensors"))) > 2 or "files" not in writer.kind
+    assert difference(rmnb.load_reward_model(tmp_path, device="cpu", **writer.options), expected) < 1e-4
+
+
+@pytest.mark.parametrize("normalised", (False, True))
+def test_a_head_under_the_name_that_openrlhf_gave_it(normalised, tmp_path):
+    expected = write_classifier(tmp_path, "qwen3")
+    file = tmp_path / "model.safetensors"
+    tensors = {name.replace("score.", "value_head."): tensor for name, tensor in load_file(file).items()}
+    save_file(tensors, file, metadata={"format": "pt"})
+    config = transformers.AutoConfig.from_pretrained(tmp_path)
+    config.value_head_prefix, config.normalize_reward, config.mean, config.std = "value_head", normalised, 0.5, 2.0
+    config.save_pretrained(tmp_path)
+    expected = [(reward - 0.5) / 2.0 for reward in expected] if normalised else expected
     assert difference(rmnb.load_reward_model(tmp_path, device="cpu"), expected) < 1e-4
 
 
+def test_an_adapter_of_a_reward_model_keeps_its_head_even_where_the_head_is_adapted(tmp_path):
+    """As OpenRLHF writes it: no task type, the head's own update among the others, a configuration beside."""
+    write_classifier(tmp_path / "base", "mistral")
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "base", attn_implementation="eager")
+    adapted = get_peft_model(model, LoraConfig(r=2, target_modules=[*LINEAR, "score"]))
+    randomise_trained(adapted)
+    adapted.save_pretrained(str(tmp_path / "adapter"))
+    adapted.config.to_json_file(tmp_path / "adapter" / "config.json")
+    WORDS.save_pretrained(tmp_path / "adapter")
+    rm = rmnb.load_reward_model(tmp_path / "adapter", device="cpu")
+    assert difference(rm, classifier_rewards(adapted)) < 1e-4
+
+
 def test_of_several_labels_one_is_chosen(tmp_path):
-    kind, special = DECODERS["llama"]
-    config = kind(**{**SHAPE, **special, "num_labels": 3}, vocab_size=len(WORDS), id2label={0: "bad", 1: "so", 2: "ok"})
-    model = AutoModelForSequenceClassification.from_config(config)
-    randomise(model)
-    model.save_pretrained(tmp_path)
-    WORDS.save_pretrained(tmp_path)
+    expected = write_classifier(tmp_path, "llama", label=2, num_labels=3, id2label={0: "bad", 1: "so", 2: "ok"})
     with pytest.raises(InputError, match=r"3 outputs.*0 \(bad\), 1 \(so\), 2 \(ok\).*--label"):
         rmnb.load_reward_model(tmp_path)
     with pytest.raises(InputError, match="no label 3"):
         rmnb.load_reward_model(tmp_path, label=3)
-    for label in (0, 2):
-        rm = rmnb.load_reward_model(tmp_path, label=label, device="cpu")
-        assert difference(rm, own_rewards(model, label)) < 1e-4
+    rm = rmnb.load_reward_model(tmp_path, label=2, device="cpu")
+    assert difference(rm, expected) < 1e-4
     assert rmnb.scan_vocabulary(rm, PROMPT, limit=20).attrs["provenance"]["label"] == 2
 
 
@@ -211,7 +155,7 @@ def test_an_encoders_label_and_adapter(tmp_path):
     with torch.no_grad():
         expected = [adapted(**words(PROMPT, answer, return_tensors="pt")).logits[0, 1].item() for answer in ANSWERS]
     rm = rmnb.load_reward_model(tmp_path / "adapter", label=1, device="cpu")
-    assert difference(rm, expected) < 1e-4
+    assert rm.score(PROMPT, ANSWERS).tolist() == pytest.approx(expected, abs=1e-4)
 
 
 def test_what_is_wrong_with_an_adapter_is_one_line(tmp_path):
@@ -248,12 +192,7 @@ def test_what_is_wrong_with_an_adapter_is_one_line(tmp_path):
 
 
 def test_the_adapters_head_takes_the_place_of_one_of_another_shape(tmp_path):
-    kind, special = DECODERS["llama"]
-    whole = AutoModelForSequenceClassification.from_config(
-        kind(**{**SHAPE, **special, "num_labels": 2}, vocab_size=len(WORDS))
-    )
-    whole.save_pretrained(tmp_path / "base")
-    WORDS.save_pretrained(tmp_path / "base")
+    write_classifier(tmp_path / "base", "llama", num_labels=2)
     model = AutoModelForSequenceClassification.from_pretrained(
         tmp_path / "base", num_labels=1, ignore_mismatched_sizes=True
     )
@@ -262,7 +201,7 @@ def test_the_adapters_head_takes_the_place_of_one_of_another_shape(tmp_path):
     randomise_trained(adapted)
     adapted.save_pretrained(tmp_path / "adapter")
     WORDS.save_pretrained(tmp_path / "adapter")
-    assert difference(rmnb.load_reward_model(tmp_path / "adapter", device="cpu"), own_rewards(adapted)) < 1e-4
+    assert difference(rmnb.load_reward_model(tmp_path / "adapter", device="cpu"), classifier_rewards(adapted)) < 1e-4
 
 
 def test_a_hub_id_takes_a_revision():
