@@ -119,7 +119,8 @@ def table_html(frame: pd.DataFrame, tokens: Iterable[str] = (), hidden: Collecti
     cells = [[cell(head, value) for value in frame.iloc[:, at]] for at, head in enumerate(frame.columns)]
     shown = pd.DataFrame(dict(enumerate(cells)), dtype=object)
     shown.columns = [inline(str(head)) for head in frame.columns]
-    table = shown.to_html(index=False, escape=False, border=0, justify="inherit")
+    named = not any(" " in str(value) for value in frame.iloc[:, 0]) if len(frame.columns) else False
+    table = shown.to_html(index=False, escape=False, border=0, justify="inherit", classes="names" if named else None)
     # tabindex: a keyboard, too, can scroll what is wider than the page.
     return f'<div class="table-scroll" tabindex="0">{table}</div>'
 

@@ -33,13 +33,16 @@ def verdicts_html(table: pd.DataFrame) -> str:
         )
         lines: list[Any] = of.to_dict("records")
         for line in lines:
-            cells = "".join(f"<td>{badge(line[f'verdict_{source}'])}{_counts(line, source)}</td>" for source in _HEADS)
+            cells = "".join(
+                f'<td data-head="{html.escape(head)}">{badge(line[f"verdict_{source}"])}{_counts(line, source)}</td>'
+                for source, head in _HEADS.items()
+            )
             link = f'<a href="{html.escape(line["chapter"])}.html">{inline(line["claim"])}</a>'
             why = "".join(
                 f"<p><b>{inline(head)}.</b> {quoted_html(_told(line, source))}</p>" for source, head in _HEADS.items()
             )
             published = quoted_html(line["published"]) or "none printed"
-            row = f'<tr><th scope="row">{link}</th><td>{published}</td>{cells}</tr>'
+            row = f'<tr><th scope="row">{link}</th><td data-head="As published">{published}</td>{cells}</tr>'
             below = f'<tr class="why"><td colspan="4">{why}</td></tr>'
             bodies.append(f'<tbody id="{html.escape(line["key"])}">{row}{below}</tbody>')
     table_html = f'<table class="verdicts"><thead><tr>{heads}</tr></thead>{"".join(bodies)}</table>'

@@ -43,8 +43,8 @@ class Claim:
         Whether it is about all models rather than most, and about base models rather than reward models.
     specifications
         Finding and question of its specification curve.
-    absent, form
-        Why there may be no number, by source; its format.
+    absent, form, scale
+        Why there may be no number, by source; its format; the number with its unit, as ``{} sd``.
     """
 
     key: str
@@ -61,6 +61,7 @@ class Claim:
     specifications: tuple[str, str] = ("", "")
     absent: Mapping[str, str] = field(default_factory=dict)
     form: str = "{:.2f}"
+    scale: str = "{}"
 
     @property
     def read(self) -> Reader:
@@ -96,6 +97,7 @@ READERS: Mapping[str, Reader] = {
         called(
             "the place of groups of people less that of things that people rate alike (percent of the ranking)",
             of_models("identity", "identity_gap_things", "elo_greatest"),
+            "{} % of the ranking",
         ),
     ),
     "people": of_models("elo", "human_spearman", "elo_greatest"),

@@ -32,8 +32,8 @@ class Evidence:
         One-sided, by permuting units, of a number that has a test and no interval; else NaN.
     contrast
         What was taken from what, where the number is a difference of two bases.
-    measure
-        What the number is, where it is another than that of the claim.
+    measure, scale
+        What the number is, and the number with its unit, where they are others than those of the claim.
     """
 
     value: float
@@ -45,6 +45,7 @@ class Evidence:
     p_value: float = np.nan
     contrast: str = ""
     measure: str = ""
+    scale: str = ""
 
     @property
     def of_one(self) -> str:
@@ -152,12 +153,12 @@ def of_data_sets(finding: str, statistic: str, among: Sequence[str] | None = Non
     return read
 
 
-def called(measure: str, reader: Reader) -> Reader:
-    """What the reader says, under a name of its own."""
+def called(measure: str, reader: Reader, scale: str) -> Reader:
+    """What the reader says, under a name and with a unit of its own."""
 
     def read(rows: pd.DataFrame, family: Mapping[str, str]) -> Evidence | None:
         found = reader(rows, family)
-        return replace(found, measure=measure) if found else None
+        return replace(found, measure=measure, scale=scale) if found else None
 
     return read
 

@@ -131,8 +131,10 @@ class Judgement:
 
     @property
     def number(self) -> str:
-        """The number with its interval or p-value, quoted; empty where there is none."""
-        return _number(self.claim, self.numbers)
+        """The number with its interval or p-value and its unit, quoted; empty where there is none."""
+        number = _number(self.claim, self.numbers)
+        scale = self.found.scale if self.found is not None and self.found.scale else self.claim.scale
+        return scale.format(number) if number else ""
 
 
 def gather(directory: Path) -> pd.DataFrame:

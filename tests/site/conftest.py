@@ -34,10 +34,16 @@ class Server(SimpleHTTPRequestHandler):
         pass
 
 
+class Patient(ThreadingHTTPServer):
+    """Takes all the connections that a page opens at once: one that finds no place in the queue may wait for minutes."""
+
+    request_queue_size = 128
+
+
 @contextlib.contextmanager
 def served(data: Path | None = None) -> Iterator[str]:
     handler = type("Handler", (Server,), {"data": data})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(BOOK)))
+    server = Patient(("127.0.0.1", 0), partial(handler, directory=str(BOOK)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
