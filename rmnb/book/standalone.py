@@ -67,6 +67,9 @@ def _html(cells: Iterable["NotebookNode"]) -> "BeautifulSoup":
     parsed = BeautifulSoup(rendered, "html.parser")
     for element in parsed(_LOADS):
         element.decompose()
+    for head in parsed("th"):
+        if not head.get_text(strip=True):
+            head.name = "td"  # the head of nothing
     for table in parsed("table"):
         if not table.find_parent(class_="table-scroll"):
             table.wrap(parsed.new_tag("div", attrs={"class": "table-scroll", "tabindex": "0"}))
