@@ -181,7 +181,8 @@ def _asked(directory: Path):
     except KeyError as error:
         raise InputError(f"{directory}: adapter_config.json has a peft_type unknown to PEFT: {error}") from error
     if asked.is_prompt_learning:
-        raise InputError(f"{directory}: an adapter of kind {asked.peft_type.value}, which cannot be merged into a base")
+        kind = type(asked).__name__.removesuffix("Config")
+        raise InputError(f"{directory}: an adapter of kind {kind}, which cannot be merged into a base")
     return asked
 
 

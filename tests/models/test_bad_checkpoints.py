@@ -68,7 +68,7 @@ ADAPTERS = {
     ),
     "no name of a base": (lambda adapter: set_adapter(adapter, base_model_name_or_path=7), "name it with --base"),
     "an unknown kind": (lambda adapter: set_adapter(adapter, peft_type="NOPE"), "peft_type unknown to PEFT: 'NOPE'"),
-    "a tuned prompt": (tune_prompt, "an adapter of kind PROMPT_TUNING, which cannot be merged"),
+    "a tuned prompt": (tune_prompt, "an adapter of kind PromptTuning, which cannot be merged"),
     "a damaged head": (
         lambda adapter: (adapter / "value_head.safetensors").write_bytes(b"x"),
         "value_head.safetensors: damaged or cut short",

@@ -153,6 +153,8 @@ def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, 
     assert run(rows) == 1
     del rows[1]["reward"]
     assert run(rows) == 2 and "line 2" in capsys.readouterr().err
+    for wrong in ({"prompt": 7}, {"prompt": [{"role": "user", "content": 7}]}, {"response": None}):
+        assert run([rows[0], {**rows[2], **wrong}]) == 2 and "line 2" in capsys.readouterr().err
 
 
 def test_an_endpoint_that_is_down_or_answers_nonsense_is_one_line(serve):
