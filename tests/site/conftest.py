@@ -35,7 +35,7 @@ class Server(SimpleHTTPRequestHandler):
 
 
 class Patient(ThreadingHTTPServer):
-    """Takes all the connections that a page opens at once: one that finds no place in the queue may wait for minutes."""
+    """Takes all connections of a page at once: one that finds no place in the queue may wait for a minute."""
 
     request_queue_size = 128
 

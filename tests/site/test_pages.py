@@ -41,8 +41,16 @@ DRAWINGS = """() => Promise.all([...document.querySelectorAll("img[loading=lazy]
 })))"""
 
 
+QUIET = """() => {
+    const came = performance.getEntriesByType("resource").length;
+    if (window.came !== came) [window.came, window.since] = [came, performance.now()];
+    return document.readyState === "complete" && performance.now() - window.since > 500;
+}"""
+
+
 def settle(page) -> None:
-    page.wait_for_load_state("networkidle")
+    """Wait until nothing has come for half a second (the browser's own word for that, networkidle, may never come)."""
+    page.wait_for_function(QUIET)
     if "explorer.html" in page.url:
         page.wait_for_selector("#token-explorer[data-ready]")
 
