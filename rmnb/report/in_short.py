@@ -150,10 +150,10 @@ def people(rows: pd.DataFrame) -> str:
     row = find(rows, "human_spearman", prompt="elo_greatest")
     if row is None:
         return ""
-    says = {1: "It values things as people do", -1: "It values things against people's votes"}.get(
-        side(row), "Its values of things have nothing clear to do with people's"
+    goes = {1: "goes with people's votes", -1: "goes against people's votes"}.get(
+        side(row), "has nothing clear to do with people's votes"
     )
-    return f"{says}: ρ with their votes is {with_interval(row)}{_beside(rows, row)}."
+    return f"Its order of things {goes}: ρ is {with_interval(row)}{_beside(rows, row)}."
 
 
 def wording(rows: pd.DataFrame) -> str:

@@ -3,8 +3,8 @@
 from typing import get_args
 
 import pandas as pd
-import planted_models
 import pytest
+from report import planted_models
 
 import rmnb
 from rmnb.findings.quoting import find, plain, side
