@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rmnb.data.sources import UnreachableError
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
 
@@ -156,7 +157,7 @@ def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] 
         try:
             executed = papermill.execute_notebook(str(notebook), None, parameters=checked, progress_bar=False)
         except papermill.PapermillExecutionError as error:
-            if error.ename == InputError.__name__:
+            if error.ename in (InputError.__name__, UnreachableError.__name__):
                 raise InputError(f"{Path(notebook).name}: {error.evalue}") from error
             raise
         for cell in executed.cells:

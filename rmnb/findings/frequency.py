@@ -3,6 +3,7 @@
 Tables are those of `rmnb.findings.scan_tables`, regressions those of `rmnb.findings.frequency_slopes`.
 """
 
+import contextlib
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons
+from rmnb.data.sources import UnreachableError
 from rmnb.findings import reading_question, word_tokens
 from rmnb.findings.counts import sign_counts
 from rmnb.findings.frequency_slopes import (
@@ -63,17 +65,18 @@ def measure(
     Returns
     -------
     DataFrame
-        Rows of the results table: those of `measure_published`; slope_log_frequency with _step (`other` names the step
-        of `STEPS`), _controlled, _others, _lost, and _common and _turned (`other` is the negative prompt) with _others;
-        their means over models where a model is ``""``; curvature_p; slope_log_id_within_word. A model with too few
-        words for one of them has no such row.
+        Rows of the results table: those of `measure_published`, where its list of words can be had;
+        slope_log_frequency with _step (`other` names the step of `STEPS`), _controlled, _others, _lost, and _common and
+        _turned (`other` is the negative prompt) with _others; their means over models where a model is ``""``;
+        curvature_p; slope_log_id_within_word. A model with too few words for one of them has no such row.
     """
     results = Results("frequency", panel)
     add = functools.partial(results.add, source, protocol=protocol)
     tokens = word_tokens.of_tables(tables, framings)
     words = {(prompt, model): found for prompt, by_model in tokens.items() for model, found in by_model.items()}
     rows = {key: choose(found) for key, found in words.items()}
-    results.extend(measure_published(tables, list(tokens), panel=panel, source=source, protocol=protocol))
+    with contextlib.suppress(UnreachableError):  # the paper's own list of words
+        results.extend(measure_published(tables, list(tokens), panel=panel, source=source, protocol=protocol))
     for step in STEPS:
         for (prompt, model), of in rows.items():
             if found := slope(of, step):
