@@ -3,7 +3,7 @@
 Run as ``python benchmarks/watching.py smollm2-values --out data/demo/watching``. It takes about a quarter of an hour on
 one core. The training is kept in ``--work``; cut off it goes on from there, and the share of time is that of the last
 part. Written are the trainer's own records of losses and measurements, ``NAME.csv``, and how they came about,
-``NAME.json``: which share of the training's time the measurements took, the first and the last included.
+``NAME.json``: of how many planned steps, and which share of the training's time all measurements took.
 """
 
 import argparse
@@ -54,10 +54,10 @@ def main() -> None:
         "pairs": options.pairs,
         "steps": int(table["step"].max()),
         "planned": int(table["step"].max()),
-        "measurements": len(watch.history),
+        "measurements": int(table["seconds"].notna().sum()),
         "share_of_time": round(watch.taken, 4),
         "seconds": round(time.monotonic() - began),
-        "seconds_measuring": round(sum(entry["values/seconds"] for entry in watch.history)),
+        "seconds_measuring": round(table["seconds"].sum()),
         "threads": torch.get_num_threads(),
         "machine": platform.machine(),
         "versions": {name: version(name) for name in ("rmnb", "torch", "transformers", "trl", "peft")},

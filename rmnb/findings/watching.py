@@ -23,7 +23,7 @@ def shipped(model: str) -> tuple[pd.DataFrame, dict[str, Any]]:
     Returns
     -------
     tuple of DataFrame and dict
-        Of `course`; and what the provenance says: recipe, steps, planned, measurements, share_of_time, threads.
+        Of `course`; and what the provenance says: what `measure` takes, recipe, threads, versions.
     """
     directory = data_dir() / "demo" / "watching"
     about = json.loads((directory / f"{model}.json").read_text(encoding="utf-8"))
@@ -65,7 +65,7 @@ def measure(log: pd.DataFrame, about: Mapping[str, Any], panel: str = "") -> pd.
     log
         Of `course`.
     about
-        model, measurements, share_of_time.
+        model, steps, planned (steps; fewer were made where the training was cut off), measurements, share_of_time.
     """
     results = Results("watching", panel)
     watched = log.dropna(subset=list(VALUES))
@@ -74,5 +74,6 @@ def measure(log: pd.DataFrame, about: Mapping[str, Any], panel: str = "") -> pd.
         for value in VALUES:
             about_row = {"model": about["model"], "other": f"step {row['step']:.0f}"}
             results.add("panel", f"watched_{value}", float(row[value]), prompt="greatest", **about_row)
-    results.add("panel", "watching_share", about["share_of_time"], model=about["model"], n=about["measurements"])
+    cost, of = about["share_of_time"], f"{about['steps']} of {about['planned']} steps"
+    results.add("panel", "watching_share", cost, model=about["model"], other=of, n=about["measurements"])
     return results.frame()

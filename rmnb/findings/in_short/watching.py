@@ -13,7 +13,7 @@ def sentences(rows: pd.DataFrame) -> list[str]:
         count, share = quote(cost, "{:.0f}", "n"), quote(cost, "{:.1%}")
         agency = _course(rows, "watched_agency_less_communion", model)
         said += [
-            f"{model}: {count} measurements took {share} of the training's time, the first and the last included.",
+            f"{model}, {cost['other']}: {count} measurements took {share} of the training's time.",
             f"Valence went from {_course(rows, 'watched_valence', model)}. {_framing(rows, model)} Agency less "
             f"communion went from {agency}, in standard deviations of all words.",
         ]
