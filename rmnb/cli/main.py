@@ -8,6 +8,7 @@ import typer
 from rmnb.cli import data
 from rmnb.cli.audit import audit
 from rmnb.cli.check import check
+from rmnb.cli.compare import compare
 from rmnb.cli.explorer import explorer
 from rmnb.cli.logprobs import logprobs
 from rmnb.cli.models import models
@@ -27,6 +28,7 @@ for command in (
     models,
     check,
     report,
+    compare,
     score,
     trace,
     scan,
