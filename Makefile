@@ -10,7 +10,7 @@ endif
 # One line a step (workflow/step); what a step says is in _build/log.
 BUILD := $(BIN)/snakemake --quiet all -s workflow/Snakefile
 
-.PHONY: book pdf lab lesson links test site-test torture vulnerabilities scores bench clean env
+.PHONY: book pdf lab lesson links test site-test slurm-test torture vulnerabilities scores bench clean env
 .DEFAULT_GOAL := book
 
 book: env ## Audit the shipped scores, run the notebooks, build the book: _build/html/index.html
@@ -33,6 +33,10 @@ test: env ## Run the tests
 
 site-test: env ## Look at every page of the built book in a browser (needs Chromium)
 	$(BIN)/pytest tests/site
+
+slurm-test: env ## Start a SLURM of one node here, kill a job and the node under a scan (needs slurm-wlm, munge)
+	$(BIN)/pip install --quiet --no-deps --require-hashes --upgrade --target _build/slurm -r workflow/profiles/slurm/requirements.txt
+	PYTHONPATH=$(CURDIR)/_build/slurm $(BIN)/pytest tests/slurm --slurm data/gpu/slurm.csv
 
 torture: env ## Kill it, fill its disk, feed it nonsense: every attack, and the table of the book (about six minutes)
 	$(BIN)/pytest tests/torture --torture data/torture/table.csv

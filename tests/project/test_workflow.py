@@ -225,12 +225,25 @@ def test_without_a_gpu_or_under_a_scheduler_the_command_runs_as_it_is(tmp_path):
         assert shown.stdout.decode().strip() == extra.get("CUDA_VISIBLE_DEVICES", "")
 
 
-@pytest.mark.parametrize("profile", sorted(path.name for path in (ROOT / "workflow" / "profiles").iterdir()))
-def test_every_profile_is_one_that_the_workflow_can_read(profile, panel, clone):
+def without_plugins(profile: str, clone: Path) -> tuple[str, str]:
+    """The options that name a profile whose executor, a plugin that is no dependency, is taken out."""
     description = clone / "workflow" / "profiles" / profile / "config.yaml"
     settings = yaml.safe_load(description.read_text())
-    for key in [key for key in settings if key == "executor" or key.startswith("cluster-generic")]:
-        del settings[key]  # the plugins are no dependency
+    for key in [key for key in settings if key == "executor" or key.startswith(("cluster-generic", "slurm-"))]:
+        del settings[key]
     description.write_text(yaml.safe_dump(settings))
-    plan = planned("scores", panel, clone, "", "--workflow-profile", f"workflow/profiles/{profile}")
-    assert len(scans(plan)) == 1
+    return "--workflow-profile", f"workflow/profiles/{profile}"
+
+
+@pytest.mark.parametrize("profile", sorted(path.name for path in (ROOT / "workflow" / "profiles").iterdir()))
+def test_every_profile_is_one_that_the_workflow_can_read(profile, panel, clone):
+    assert len(scans(planned("scores", panel, clone, "", *without_plugins(profile, clone)))) == 1
+
+
+def test_a_cluster_is_asked_for_processors_and_for_a_gpu_only_on_request(panel, clone):
+    options = (*without_plugins("slurm", clone), "--cores", "32")
+    for config, gpus in (("", "gpu=0"), ("gpus_per_job=1", "gpu=1")):
+        plan = planned("scores", panel, clone, config, *options)
+        assert "threads: 8" in plan and gpus in plan, plan
+    two_workers = planned("scores", panel, clone, "", "--cores", "2", "--max-threads", "1")
+    assert "threads:" not in two_workers, two_workers  # a core each

@@ -1,0 +1,172 @@
+"""A SLURM cluster of one node on this machine: its own directory, ports and keys, no accounting, no containers."""
+
+import contextlib
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+SEARCHED = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue")
+MISSING = "no SLURM on this machine: apt-get install -y --no-install-recommends slurm-wlm munge"
+# Half a minute is enough for a node to be missed and for its jobs to begin again; by default it takes seven. The memory
+# is not there: a scan asks for that of a real model.
+SETTINGS = """\
+ClusterName=here
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmdPort={ports[1]}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+AuthInfo=socket={directory}/munge.socket,cred_expire=15
+StateSaveLocation={directory}/state
+SlurmdSpoolDir={directory}/spool
+SlurmctldPidFile={directory}/slurmctld.pid
+SlurmdPidFile={directory}/slurmd.pid
+SlurmctldLogFile={directory}/slurmctld.log
+SlurmdLogFile={directory}/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+SlurmdParameters=config_overrides
+SlurmdTimeout=10
+ReturnToService=2
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory=64000 State=UNKNOWN
+PartitionName=here Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+class Cluster:
+    """A controller and a node of some CPUs; on leaving the ``with`` block their processes end.
+
+    Parameters
+    ----------
+    directory
+        Empty, with a short path (a socket lies in it).
+    cpus
+        Of the node, as many as the machine has or fewer.
+    """
+
+    def __init__(self, directory: Path, cpus: int):
+        self.directory, self.cpus = directory, cpus
+        self.environment = os.environ | {"SLURM_CONF": str(directory / "slurm.conf"), "PATH": f"{directory}:{SEARCHED}"}
+        self._daemons: dict[str, subprocess.Popen] = {}
+
+    def __enter__(self) -> "Cluster":
+        host = socket.gethostname().partition(".")[0]
+        values = {"host": host, "ports": _free_ports(2), "user": getpass.getuser(), "cpus": self.cpus}
+        (self.directory / "slurm.conf").write_text(SETTINGS.format(directory=self.directory, **values))
+        # Snakemake's executor hides SLURM_CONF from the srun that it calls in a job.
+        srun = f'#!/bin/sh\nSLURM_CONF={self.directory}/slurm.conf exec {shutil.which("srun")} "$@"\n'
+        (self.directory / "srun").write_text(srun)
+        (self.directory / "srun").chmod(0o755)
+        (self.directory / "munge.key").write_bytes(os.urandom(128))
+        (self.directory / "munge.key").chmod(0o600)
+        files = {"key": "key-file", "seed": "seed-file", "pid": "pid-file", "socket": "socket"}
+        named = [f"--{option}={self.directory}/munge.{name}" for name, option in files.items()]
+        try:
+            self._start("munged", "--foreground", "--force", *named)
+            wait_for(lambda: (self.directory / "munge.socket").exists(), "munged")
+            self._start("slurmctld", "-D", "-c")
+            self.start_node()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(subprocess.SubprocessError):
+            self.ask("scancel", "--me", "--signal=KILL", check=False)
+            wait_for(lambda: not self.jobs("RUNNING", "COMPLETING"), "jobs to end", seconds=20)
+        for daemon in reversed(self._daemons.values()):
+            daemon.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                daemon.wait(10)
+            daemon.kill()
+
+    def _start(self, name: str, *options: str) -> None:
+        with open(self.directory / f"{name}.out", "ab") as log:
+            program = shutil.which(name, path=SEARCHED) or name
+            self._daemons[name] = subprocess.Popen([program, *options], stdout=log, stderr=log, env=self.environment)
+
+    def ask(self, *words: str, check: bool = True) -> str:
+        """What one of SLURM's own commands answers."""
+        run = subprocess.run(words, env=self.environment, capture_output=True, text=True, check=check, timeout=60)
+        return run.stdout
+
+    def jobs(self, *states: str) -> dict[str, dict[str, str]]:
+        """By id: the state of each job, its CPUs, its rule, how often it was requeued, what it asked for of GPUs."""
+        asked = ",".join(states or ["all"])
+        fields = ("JobID", "State", "NumCPUs", "Comment", "RestartCnt", "tres-per-job")
+        shape = ",".join(f"{field}:|" for field in fields)
+        lines = self.ask("squeue", "--noheader", f"--states={asked}", f"--Format={shape}", check=False).splitlines()
+        rows = [dict(zip(fields, map(str.strip, line.split("|")), strict=False)) for line in lines]
+        return {row["JobID"]: row for row in rows}
+
+    def node(self) -> str:
+        """The node's state, such as ``idle`` or ``down*``."""
+        return self.ask("sinfo", "--noheader", "--format=%T", check=False).strip()
+
+    def start_node(self) -> None:
+        """Start the node's daemon and wait until it is at work."""
+        self._start("slurmd", "-D")
+        wait_for(lambda: self.node() in ("idle", "mixed", "allocated"), "the node to be up")
+
+    def kill_node(self) -> None:
+        """Kill the node's daemon and what it runs, as a power cut would: nobody says a word to the controller."""
+        daemon = self._daemons["slurmd"]
+        daemon.kill()
+        daemon.wait()
+        for process in self._processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    def _processes(self) -> list[psutil.Process]:
+        """The processes of jobs, and before them those that would report how the jobs ended."""
+        reporters, jobs = set(), []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                values = process.environ()
+                if "SLURM_JOB_ID" in values and values.get("SLURM_CONF") == self.environment["SLURM_CONF"]:
+                    jobs.append(process)
+                    reporters |= {parent for parent in process.parents() if parent.name() == "slurmstepd"}
+        return [*reporters, *jobs]
+
+
+def missing() -> list[str]:
+    """The programs that are not installed."""
+    return [name for name in PROGRAMS if not shutil.which(name, path=SEARCHED)]
+
+
+def wait_for(happened: Callable[[], object], what: str, seconds: float = 60) -> None:
+    """Look ten times a second until something has happened.
+
+    Raises
+    ------
+    TimeoutError
+        It has not.
+    """
+    end = time.monotonic() + seconds
+    while not happened():
+        if time.monotonic() > end:
+            raise TimeoutError(f"waited {seconds:.0f} s for {what}")
+        time.sleep(0.1)
+
+
+def _free_ports(number: int) -> list[int]:
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(number)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
