@@ -1,0 +1,82 @@
+"""Run the commands of the book's page on your own model, and keep what they say in ``examples/output``.
+
+``python examples/show.py [NAME …]`` runs them again, all or these; the page includes the files. Exit codes are shown as
+a shell shows them, where they are not 0.
+"""
+
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+OUTPUT = ROOT / "examples" / "output"
+COMMANDS = {
+    "check": ["rmnb check smollm2-values"],
+    "report": ["rmnb report smollm2-values --quick --out values", "ls values"],
+    "compare": ['rmnb compare smollm2-mixed smollm2-mixed-seed2 --fail-if "|change framing_spearman| > 0.5"'],
+    "broken": ['rmnb compare smollm2-mixed gemma3-mixed --fail-if "identity_gap > 0.3" | tail -n 6'],
+    "refused": ['rmnb compare smollm2-mixed gemma3-mixed --fail-if "niceness > 0.3"'],
+    "against": [
+        "python examples/elsewhere.py right.jsonl",
+        "rmnb check smollm2-values --against right.jsonl | grep against",
+        "python examples/elsewhere.py wrong.jsonl --batched",
+        "rmnb check smollm2-values --against wrong.jsonl | grep against",
+    ],
+    "jsonl": ["head -n 3 right.jsonl"],
+    "trace": ['rmnb trace smollm2-values --prompt greatest --response "Love, not war." --out trace.svg'],
+    "watch": [
+        "python examples/watch.py | tail -n 5",
+        "rmnb score last-night/checkpoint-12 love war --prompt greatest",
+    ],
+}
+KEEPS = {"trace": "trace.svg"}  # files that the page shows, too
+
+
+def said(command: str, directory: Path) -> str:
+    """A command and what it says, as a terminal shows both."""
+    bin = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{bin}:{os.environ['PATH']}", "COLUMNS": "100", "HF_HUB_OFFLINE": "1"}
+    ended = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], cwd=directory, env=environment, capture_output=True, text=True
+    )
+    messages = [line for line in ended.stderr.splitlines() if line.startswith("rmnb: ")]
+    lines = [f"$ {command}", *ended.stdout.splitlines(), *messages]
+    if ended.returncode and not (messages or "against" in command):
+        raise SystemExit(f"{command}\n{ended.stderr[-3000:]}")
+    return "\n".join(lines + (["$ echo $?", str(ended.returncode)] if ended.returncode else [])) + "\n"
+
+
+def main() -> None:
+    names = sys.argv[1:] or list(COMMANDS)
+    record = OUTPUT / "provenance.json"
+    OUTPUT.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as work:
+        directory = Path(os.environ.get("SHOW_IN", work))
+        if not (directory / "examples").exists():
+            (directory / "examples").symlink_to(ROOT / "examples")
+        for name in names:
+            began = time.monotonic()
+            text = "\n".join(said(command, directory) for command in COMMANDS[name])
+            (OUTPUT / f"{name}.txt").write_text(text, encoding="utf-8")
+            if name in KEEPS:
+                (OUTPUT / KEEPS[name]).write_bytes((directory / KEEPS[name]).read_bytes())
+            provenance = json.loads(record.read_text()) if record.exists() else {}
+            versions = {each: importlib.metadata.version(each) for each in ("rmnb", "torch", "transformers", "trl")}
+            provenance[name] = {
+                "time": datetime.now(UTC).isoformat(timespec="seconds"),
+                "seconds": round(time.monotonic() - began, 1),
+                "versions": versions | {"python": platform.python_version()},
+            }
+            record.write_text(json.dumps(provenance, indent=1) + "\n", encoding="utf-8")
+            print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""The page on one's own model: what it shows was run, what it tells readers to type is understood."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import typer
+import yaml
+
+from rmnb.cli.main import app
+from rmnb.panels import load_panel
+from rmnb.report.limits import parse
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "book" / "your_model.md"
+EXAMPLES = ROOT / "examples"
+OUTPUTS = sorted((EXAMPLES / "output").glob("*.txt"))
+GATE = yaml.safe_load((EXAMPLES / "gate.yml").read_text(encoding="utf-8"))
+
+
+def commands(text: str) -> list[list[str]]:
+    """The rmnb commands of a shell script, as words, each up to its pipe."""
+    lines = text.replace("\\\n", " ").splitlines()
+    words = [
+        shlex.split(line.removeprefix("$ "), comments=True) for line in lines if re.match(r"(\$ )?rmnb [a-z]", line)
+    ]
+    return [line[: line.index("|")] if "|" in line else line for line in words]
+
+
+def steps() -> list[dict]:
+    (job,) = GATE["jobs"].values()
+    return job["steps"]
+
+
+SHOWN = [each for file in OUTPUTS for each in commands(file.read_text(encoding="utf-8"))]
+TYPED = commands(PAGE.read_text(encoding="utf-8")) + [
+    each for step in steps() for each in commands(step.get("run", ""))
+]
+
+
+@pytest.mark.parametrize("words", [*SHOWN, *TYPED], ids=" ".join)
+def test_every_command_is_one_that_the_command_line_reads(words):
+    group = typer.main.get_command(app)
+    group.commands[words[1]].make_context(words[1], words[2:])
+
+
+def test_every_limit_is_one_that_can_be_read():
+    wanted = [words[at + 1] for words in [*SHOWN, *TYPED] for at, word in enumerate(words) if word == "--fail-if"]
+    assert len(wanted) >= 4
+    for text in wanted:
+        if "niceness" not in text:  # the page shows what is said to it
+            parse(text)
+
+
+def test_the_gate_runs_between_a_released_model_and_a_new_one():
+    names = [step.get("run", "") for step in steps()]
+    assert True in GATE  # what YAML makes of `on`
+    assert any("rmnb check" in name for name in names) and any("rmnb compare" in name for name in names)
+    assert not any("${{" in name for name in names)  # a branch's name must not become a part of the script
+
+
+def test_what_is_shown_is_what_was_run():
+    included = re.findall(r"\.\./examples/([\w./]+)", PAGE.read_text(encoding="utf-8"))
+    assert all((EXAMPLES / name).exists() for name in included)
+    assert {f"output/{file.name}" for file in OUTPUTS} <= set(included)
+    ran = json.loads((EXAMPLES / "output" / "provenance.json").read_text(encoding="utf-8"))
+    said = {file.stem for file in OUTPUTS if _lines_said(file)}
+    assert said <= set(ran) and {"check", "trace", "against"} <= said
+
+
+def _lines_said(file: Path) -> list[str]:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("$ ")]
+
+
+def test_the_panel_on_another_base_is_one():
+    (model,) = load_panel(EXAMPLES / "any_base.yml").models
+    assert model.base and model.recipe
+
+
+def test_every_kind_of_checkpoint_is_in_the_table_and_exact():
+    kept = ROOT / "data" / "checkpoints"
+    table = pd.read_csv(kept / "table.csv")
+    assert (table["largest difference"] < 1e-4).all() and (table["conversations"] > 0).all()
+    shown = pd.read_csv(kept / "by_kind.csv", dtype=str).set_index(["written by", "kind"])
+    counts = table.groupby(["written by", "kind"])["architecture"].nunique()
+    assert (counts == shown.shape[1]).all() and set(counts.index) == set(shown.index)
+    for row in table.to_dict("records"):
+        cell = shown.loc[(row["written by"], row["kind"]), row["architecture"]]
+        assert cell == f"{row['largest difference']:.0e}"
+    trainers = {by.rpartition(" ")[0] for by in table["written by"]}
+    assert trainers >= {"PEFT", "TRL", "LLaMA-Factory", "OpenRLHF", "ms-swift"}
+    assert len(json.loads((kept / "provenance.json").read_text())) == len(trainers)
