@@ -140,7 +140,8 @@ def test_a_killed_worker_repeats_only_its_own_shard(tmp_path, clone):
     names = ["one", "two"]
     panel = write_panel(tmp_path, {n: str(write_decoder(tmp_path / n, rows=3000, seed=i)) for i, n in enumerate(names)})
     # Small batches make a scan long enough to be killed in its middle.
-    run = command("scores", panel, "--cores", "2", "--keep-going", config="options=--batch-size 8")
+    workers = ("--cores", "2", "--max-threads", "1", "--keep-going")
+    run = command("scores", panel, *workers, config="options=--batch-size 8")
     workflow = subprocess.Popen(run, cwd=clone, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     victim = store.scores_path(load_panel(panel), "one", "best")
     _kill_once_a_shard_is_written(workflow, Path(f"{victim}.partial"), "scan one")
