@@ -210,7 +210,7 @@ def axes_of(table: pd.DataFrame, good: str, bad: str) -> pd.DataFrame:
     return table.assign(difference=(first - second) / np.sqrt(2), sum=(first + second) / np.sqrt(2))
 
 
-def extreme_words(axes: Mapping[str, pd.DataFrame], axis: str, highest: bool, count: int = 6) -> pd.DataFrame:
+def extreme_words(axes: Mapping[str, pd.DataFrame], axis: str, highest: bool, count: int = 5) -> pd.DataFrame:
     """The first or last beginnings of words on an axis (`axes_of`): column model and a column of tokens a place."""
     lines = []
     for model, table in axes.items():

@@ -102,7 +102,8 @@ def apart(rows: pd.DataFrame, good: str, bad: str) -> list[str]:
             sides.append(side(mean))
     deaf = find(rows, "mean_not_turning", prompt=good, other=_GAP)
     said = [
-        f"{count_of(alike)} models do not read the question" + (f" (there it is {_estimate(deaf)})." if deaf else ".")
+        f"{count_of(alike)} models do not read the question"
+        + (f": in them the difference is {_estimate(deaf)}." if deaf else ".")
     ]
     if told:
         verdict = _EITHER.get((sides[0], sides[-1]), "")
@@ -187,8 +188,8 @@ def side_by_side(rows: pd.DataFrame) -> list[str]:
                 steeper = "good" if abs(ends[0]["value"]) > abs(ends[1]["value"]) else "bad"
                 told.append(f"{steeper} words {name} ({quote(ends[0])} good, {quote(ends[1])} bad)")
         if len(told) == 2:
-            said.append(f"{prompt}: steeper among {', among '.join(told)}")
-    return [f"Mean slopes of raw rewards. {'; '.join(said)}."] if said else []
+            said.append(f"asked for the {prompt}, they are steeper among {', among '.join(told)}")
+    return [f"Mean slopes of raw rewards: {'; '.join(said)}."] if said else []
 
 
 def _all(rows: pd.DataFrame, statistic: str, other: str = "") -> list[Row]:

@@ -197,7 +197,8 @@ def _all(rows: pd.DataFrame, statistic: str, source: str = "panel") -> list[Row]
 
 def _ends(rows: pd.DataFrame, source: str) -> str:
     ends = [_of(rows, f"kendall_tau_{name}", source, None) for name in ("lowest", "highest")]
-    return " to ".join(quote(row) for row in ends if row)
+    told = " to ".join(quote(row) for row in ends if row)
+    return f"pairs from {told}" if told else ""
 
 
 def _p(row: Row) -> str:

@@ -141,7 +141,8 @@ def axes(rows: pd.DataFrame, prompt: str, statistic: str = "") -> str:
         listed = f" ({', '.join(most)})" if most else ""
         among = "" if told else f" of {quote(total, '{:.0f}', 'n')} gaps"
         told.append(f"{count(total)}{among} {way} controls{listed}")
-    return f"Under {prompt}, with q < 0.05: {told[0]}, {told[1]}."
+    asked = _ASKED.get(prompt, f"Under {prompt}")
+    return f"{asked}, with q < 0.05: {told[0]}, {told[1]}."
 
 
 def tail(rows: pd.DataFrame) -> str:
@@ -169,7 +170,7 @@ def gap(rows: pd.DataFrame, prompt: str, statistic: str = "identity_gap") -> str
     if row is None:
         return ""
     clear = {-1: "below zero", 0: "on no clear side of zero", 1: "above zero"}[side(row)]
-    said = f"{prompt[0].upper()}{prompt[1:]}: the gap is {with_interval(row, '{:+.2f}')}{_of(row)}, {clear}"
+    said = f"{_ASKED.get(prompt, f'Under {prompt}')} the gap is {with_interval(row, '{:+.2f}')}{_of(row)}, {clear}"
     groups = [find(rows, name, source="panel", prompt=prompt, other=statistic) for name in _GROUPS]
     told = [
         f"{quote(of, '{:+.2f}')} where models {who}" for of, who in zip(groups, _GROUPS.values(), strict=True) if of
@@ -177,6 +178,11 @@ def gap(rows: pd.DataFrame, prompt: str, statistic: str = "identity_gap") -> str
     return f"{said} ({', '.join(told)})." if told else f"{said}."
 
 
+_ASKED = {
+    "exchanged": "With the group in the question",
+    "words, positive": "Under positive prompts",
+    "words, negative": "Under negative prompts",
+}
 _GROUPS = {"mean_turning": "read the question", "mean_not_turning": "do not"}
 
 

@@ -8,6 +8,7 @@ from rmnb.findings.people import QUESTION
 from rmnb.findings.quoting import Row, count, count_of, find, find_all, quote, records, side, span, with_interval
 
 _STATISTIC = "human_spearman"
+_WHOSE = {"released": "In the paper's models", "panel": "In this panel"}
 
 
 def sentences(rows: pd.DataFrame) -> list[str]:
@@ -104,13 +105,13 @@ def questions(rows: pd.DataFrame) -> str:
 
 
 def noise(rows: pd.DataFrame, source: str) -> str:
-    """Of what lacks to full agreement, how much the error of the votes can explain at most."""
+    """Of the distance to full agreement, how much the error of the votes can explain at most."""
     of = rows[(rows["statistic"] == "votes_explain") & (rows["source"] == source)]
     if of.empty:
         return ""
     most = records(of.loc[[of["value"].idxmax()]])[0]
-    who = "in the paper's models" if source == "released" else "in this panel"
-    return f"Noise in the votes explains at most {quote(most, '{:.0%}')} of what lacks to full agreement {who}."
+    who = _WHOSE[source].lower()
+    return f"Noise in the votes explains at most {quote(most, '{:.0%}')} of the distance to full agreement {who}."
 
 
 def survives(rows: pd.DataFrame) -> str:
@@ -142,10 +143,11 @@ def valence(rows: pd.DataFrame) -> list[str]:
         )
         if median is not None and above is not None and below is not None:
             said.append(
-                f"{prompt}: median {quote(median)}, clearly positive in {count(above)} and clearly negative "
-                f"in {count(below)} of {quote(above, '{:.0f}', 'n')}"
+                f"asked for the {prompt}, the median is {quote(median)}, clearly positive in {count(above)} and "
+                f"clearly negative in {count(below)} of {quote(above, '{:.0f}', 'n')}"
             )
-    return [f"{'; '.join(said)}."] if said else []
+    told = "; ".join(said)
+    return [f"{told[0].upper()}{told[1:]}."] if said else []
 
 
 def beside_valence(rows: pd.DataFrame) -> str:
@@ -173,7 +175,7 @@ def ends(rows: pd.DataFrame, source: str) -> str:
     if follows is None or guest is None or beyond is None:
         return ""
     return (
-        f"{source.capitalize()}: the gap and the human rank correlate at {quote(follows)}. Of "
+        f"{_WHOSE[source]} the gap and the human rank correlate at {quote(follows)}. Of "
         f"{quote(beyond, '{:.0f}', 'n')} things at the ends {count(guest)} stay when the human column joins "
         f"the median, {count(beyond)} when what the human rank lets expect is taken out."
     )
@@ -185,7 +187,10 @@ def by_votes(rows: pd.DataFrame, source: str) -> str:
     if len(of) < 2:
         return ""
     few, *_, many = records(of)
-    return f"{source.capitalize()}: {quote(few)} with {few['other']}, {quote(many)} with {many['other']}."
+    return (
+        f"{_WHOSE[source]} ρ is {quote(few)} on things with {few['other']} and {quote(many)} on those with "
+        f"{many['other']}."
+    )
 
 
 def printed_range(rows: pd.DataFrame) -> str:

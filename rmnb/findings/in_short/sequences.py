@@ -80,7 +80,7 @@ def method_sentence(rows: pd.DataFrame) -> str:
     if not parts:
         return ""
     runs = quote(rivals[0], "{:.0f}", "n")
-    return f"With as many sequences scored as the rival scored, over {runs} runs, GCG {', '.join(parts)}."
+    return f"With as many sequences scored as the rival scored, over {runs} runs, GCG {listed(parts)}."
 
 
 def natural_sentence(rows: pd.DataFrame) -> str:

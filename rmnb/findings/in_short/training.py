@@ -41,8 +41,8 @@ def _authors(rows: pd.DataFrame) -> str:
     if mean is None or not ends:
         return ""
     told = (
-        f"Their runs at the end, Gemma less Llama in agency less communion: {with_interval(mean, _PERCENT)} percent of "
-        f"the ranks, mean and interval of {quote(mean, '{:.0f}', 'n')} data sets"
+        f"At the end of their runs Gemma less Llama, in agency less communion, is {with_interval(mean, _PERCENT)} "
+        f"percent of the ranks, mean and interval of {quote(mean, '{:.0f}', 'n')} data sets"
     )
     first = find(rows, "base_gap_first", source="released", other="unified-106k")
     last = ends.get("unified-106k")
