@@ -150,7 +150,7 @@ def read(directory: Path | str) -> Record:
             pd.DataFrame(told.pop(table), columns=_COLUMNS.get(table)) for table in _TABLES
         )
         numeric = [column for column in map(str, numbers) if column.startswith(("ci_", "floor_", "times"))]
-        numbers = numbers.astype(dict.fromkeys(numeric, float))
+        numbers = numbers.astype({**dict.fromkeys(numeric, float), "n": "Int64"})
         return Record(**told, alike=alike, numbers=numbers, moved=moved, outcomes=outcomes)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} is not a comparison: {first_line(error)}") from error
