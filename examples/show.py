@@ -20,7 +20,7 @@ OUTPUT = ROOT / "examples" / "output"
 COMMANDS = {
     "check": ["rmnb check smollm2-values"],
     "report": ["rmnb report smollm2-values --quick --out values", "ls values"],
-    "compare": ['rmnb compare smollm2-mixed smollm2-mixed-seed2 --fail-if "|change framing_spearman| > 0.5"'],
+    "compare": ['rmnb compare smollm2-mixed smollm2-mixed-seed2 --fail-if "|change framing_kendall| > 0.5"'],
     "broken": ['rmnb compare smollm2-mixed gemma3-mixed --fail-if "identity_gap > 0.3" | tail -n 6'],
     "refused": ['rmnb compare smollm2-mixed gemma3-mixed --fail-if "niceness > 0.3"'],
     "against": [
