@@ -1,5 +1,6 @@
 """Runs of the workflow that are disturbed, and the undisturbed scans that they must equal."""
 
+import atexit
 import contextlib
 import os
 import shutil
@@ -44,6 +45,7 @@ class Run:
             self.process = subprocess.Popen(
                 command, cwd=directory, env=environment | {"CUDA_VISIBLE_DEVICES": ""}, stdout=log, stderr=log
             )
+        atexit.register(self.process.kill)  # nothing if it has ended
 
     def shards(self, model: str) -> dict[Path, int]:
         """The shards of a model's prompts that are written now, and when each was."""
