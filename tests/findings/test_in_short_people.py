@@ -74,7 +74,7 @@ def test_the_published_range_and_the_released_scores_open_the_box():
     text = said(table)
     assert "from 0.29 to 0.54 in three models" in text and "0.29 to 0.54, median 0.40" in text
     assert "on the 100 that are plain words of praise and blame the median is 0.75, over all 7,530 it is 0.40" in text
-    assert "explains at most 7% of what lacks" in text
+    assert "explains at most 7% of the distance" in text
     near = quoting.plain(in_short.beside_valence(table))
     assert "0.74 (0.65 to 0.84)" in near and "3 of the paper's 3 models" in near
 
