@@ -61,7 +61,8 @@ def _said(rows):
 def test_what_agreement_goes_with_is_said_of_either_panel(base, recipe, begins):
     said = _said(_rows(base, recipe, 0.3))
     assert 3 <= len(said) <= 5
-    assert "median of its 45 pairs agrees at Kendall's τ 0.29 (pairs from 0.13 to 0.57)" in said[0] and "10 of 10" in said[0]
+    assert "median of its 45 pairs agrees at Kendall's τ 0.29 (pairs from 0.13 to 0.57)" in said[0]
+    assert "10 of 10" in said[0]
     relation = next(sentence for sentence in said if "agreement" in sentence and sentence.startswith(begins))
     good, other = ("the base", "the recipe") if base > recipe else ("the recipe", "the base")
     assert relation.index(f"goes with {good}") < relation.index(f"not with {other}" if other in relation else ":")
