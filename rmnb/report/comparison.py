@@ -78,13 +78,7 @@ def compare(
     InputError
         One is of a quick report and the other is not, or they have no number in common.
     """
-    if a.quick != b.quick:
-        quick, whole = (a.name, b.name) if a.quick else (b.name, a.name)
-        raise InputError(f"{quick} was scored with --quick and {whole} in full: their numbers are of other words")
-    rows = [comparable(measure(one)) for one in (a, b)]
-    both = rows[0].add_suffix("_a").join(rows[1].add_suffix("_b"), how="inner")
-    if both.empty:
-        raise InputError(f"{a.name} and {b.name} have no number in common")
+    both = in_both(a, b, measure)
     values = functools.partial(values_without, measure=measure, seed=seed)
     replicates = each_left_out((a, b), values, GROUPS, workers, progress)
     left = [table.reindex(both.index).to_numpy() for table in replicates]
@@ -95,6 +89,24 @@ def compare(
         intervals = [jackknife(value, row) for value, row in zip(values, replicates, strict=True)]
         table[[f"ci_low{suffix}", f"ci_high{suffix}"]] = intervals
     return table.assign(n=both[["n_a", "n_b"]].min(axis=1)).reset_index()[COLUMNS]
+
+
+def in_both(a: ModelScores, b: ModelScores, measure: Measure = quickly) -> pd.DataFrame:
+    """The numbers that both models have, by `KEY`, with their own intervals and n: value_a, value_b and so on.
+
+    Raises
+    ------
+    InputError
+        As `compare`.
+    """
+    if a.quick != b.quick:
+        quick, whole = (a.name, b.name) if a.quick else (b.name, a.name)
+        raise InputError(f"{quick} was scored with --quick and {whole} in full: their numbers are of other words")
+    rows = [comparable(measure(one)) for one in (a, b)]
+    both = rows[0].add_suffix("_a").join(rows[1].add_suffix("_b"), how="inner")
+    if both.empty:
+        raise InputError(f"{a.name} and {b.name} have no number in common")
+    return both
 
 
 def compare_rows(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
@@ -121,8 +133,11 @@ def comparable(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def values_without(scores: ModelScores, group: int, *, measure: Measure, seed: int) -> pd.Series:
-    """The numbers by `KEY` with the words of one group left out."""
-    return comparable(measure(without(scores, group, seed)))["value"]
+    """The numbers by `KEY` with the words of one group left out; none where too few words are left to measure."""
+    try:
+        return comparable(measure(without(scores, group, seed)))["value"]
+    except InputError:
+        return pd.Series(dtype=float, index=pd.MultiIndex.from_tuples([], names=KEY))
 
 
 def without(scores: ModelScores, group: int, seed: int = 0) -> ModelScores:

@@ -113,6 +113,9 @@ def find(
     alike, moved = (pd.DataFrame(columns=_COLUMNS[table]) for table in ("alike", "moved"))
     floors = {}
     if a.scores is not None and b.scores is not None:
+        if wanted:  # before minutes are spent: a limit about no number of theirs
+            had = comparison.in_both(a.scores, b.scores).reset_index()
+            _ = [limits.rows_of(limit, had) for limit in wanted]
         table = comparison.compare(a.scores, b.scores, workers=workers, progress=progress)
         alike, moved = comparison.alike(a.scores, b.scores), comparison.moved(a.scores, b.scores)
         floors = {side: floor.floor(one.scores, one.noise) for side, one in (("a", a), ("b", b)) if one.scores}

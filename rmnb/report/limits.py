@@ -140,7 +140,8 @@ def check(limits: Iterable[Limit], table: pd.DataFrame) -> list[Outcome]:
     return [outcome for limit in limits for outcome in _outcomes(limit, table)]
 
 
-def _outcomes(limit: Limit, table: pd.DataFrame) -> list[Outcome]:
+def rows_of(limit: Limit, table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a table of numbers that a limit is about; InputError if there is none."""
     rows = table[table["statistic"] == limit.statistic]
     if rows.empty:
         have = table["statistic"].unique()
@@ -154,10 +155,14 @@ def _outcomes(limit: Limit, table: pd.DataFrame) -> list[Outcome]:
             known = dict.fromkeys(name for name in [*rows["other"], *rows["prompt"]] if name)
             raise InputError(f"limit {limit.text!r}: no {limit.statistic} of {limit.of!r}: there is {few(known)}")
         rows = chosen
+    return rows
+
+
+def _outcomes(limit: Limit, table: pd.DataFrame) -> list[Outcome]:
     value, low, high = ("change", "ci_low", "ci_high") if limit.change else ("value_b", "ci_low_b", "ci_high_b")
     floor = "floor_change" if limit.change else "floor_b"
     outcomes = []
-    for row in rows.to_dict("records"):
+    for row in rows_of(limit, table).to_dict("records"):
         held = abs(row[value]) if limit.absolute else row[value]
         noisy = abs(limit.number) < row[floor]
         warning = f"{limit.number:g} is below the noise floor of this number, {row[floor]:.2g}" if noisy else ""

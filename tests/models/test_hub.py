@@ -143,5 +143,5 @@ def test_without_its_tokenizer_no_checkpoint_is_scored_by_another(tmp_path):
 
 def test_an_installation_without_the_repository_is_told_where_the_demo_models_are(tmp_path, monkeypatch):
     monkeypatch.setenv("RMNB_DATA", str(tmp_path))
-    with pytest.raises(InputError, match="smollm2-values: .* the project's repository; clone it and set RMNB_DATA"):
+    with pytest.raises(InputError, match=r"smollm2-values: .* the project's repository; clone it and set RMNB_DATA"):
         shipped_adapter("smollm2-values", "demo/adapters/smollm2-values")
