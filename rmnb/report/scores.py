@@ -29,7 +29,11 @@ FRAMING = {"greatest": "positive", "worst": "negative"}
 THINGS = "elo_greatest"  # the question that things are scored with
 WORDINGS = "iclr2026"
 SAMPLE = 5000  # tokens of a quick report
-_QUICK = {"best", "greatest", "worst", "terrible"}, {"ever", "world"}, {"one", "please"}
+#: Wordings of a quick report: four adjectives, and two of them with another scope and in another style.
+_QUICK = (
+    *(f"{adjective}_ever_one" for adjective in ("greatest", "best", "worst", "terrible")),
+    *(f"{adjective}_{changed}" for adjective in ("greatest", "worst") for changed in ("world_one", "ever_please")),
+)
 
 
 @dataclass(frozen=True)
@@ -185,14 +189,7 @@ def _panel_of(rm: RewardModel, directory: Path) -> Panel:
 
 
 def _wordings(quick: bool) -> list[PromptSpec]:
-    prompts = load_prompts(WORDINGS)
-    if not quick:
-        return list(prompts)
-    return [
-        prompt
-        for prompt in prompts
-        if all(part in kept for part, kept in zip(prompt.key.split("_"), _QUICK, strict=True))
-    ]
+    return [prompt for prompt in load_prompts(WORDINGS) if not quick or prompt.key in _QUICK]
 
 
 def _score_list(rm: RewardModel, panel: Panel, name: str, prompts: list[PromptSpec], progress: bool) -> None:
