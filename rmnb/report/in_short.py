@@ -114,7 +114,7 @@ def _axes(rows: pd.DataFrame) -> str:
     if clear.empty:
         return ""
     each = listed([f"{row['other']} ({quote(row)})" for row in records(clear)])
-    return f" After control of false discoveries this holds for {each}."
+    return f" Axes with a gap after control of false discoveries: {each}."
 
 
 def valence(rows: pd.DataFrame) -> str:

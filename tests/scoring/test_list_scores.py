@@ -88,7 +88,7 @@ def test_the_audit_asks_the_exchanged_prompts_again(panel, rm):
 
 
 def test_an_unknown_list_is_named(panel):
-    with pytest.raises(InputError, match="choose one of elo, words, training"):
+    with pytest.raises(InputError, match="choose one of elo, elo_sample, words, training"):
         list_scores.load_list_scores(panel, "verbs", "greatest")
     with pytest.raises(InputError, match="no model of panel tiny has scored the list elo"):
         list_scores.load_list_scores(panel, "elo", "greatest")
