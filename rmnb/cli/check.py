@@ -1,23 +1,17 @@
 """The command ``rmnb check``: the first thing to run on a new model."""
 
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from rmnb.cli.options import (
-    BaseOption,
-    DeviceMapOption,
-    DeviceOption,
-    DtypeOption,
-    LabelOption,
     ModelArgument,
     PanelOption,
-    PresetOption,
-    QuantiseOption,
-    ReadOption,
     if_named,
     load,
+    takes_loading_options,
 )
 
 AgainstOption = Annotated[
@@ -30,26 +24,20 @@ AgainstOption = Annotated[
 StrictOption = Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings too.")]
 
 
+@takes_loading_options
 def check(
     model: ModelArgument,
     panel: PanelOption = "demo",
-    dtype: DtypeOption = None,
-    device: DeviceOption = None,
-    device_map: DeviceMapOption = None,
-    quantise: QuantiseOption = None,
-    preset: PresetOption = None,
-    read: ReadOption = None,
-    base: BaseOption = None,
-    label: LabelOption = None,
     against: AgainstOption = None,
     strict: StrictOption = False,
+    *,
+    loading: Mapping[str, Any],
 ) -> None:
     """Say how a model is read, and score its card's examples: the first thing to run. Exit code 1 if it is wrong."""
     from rmnb.panels import find_spec
 
     spec = find_spec(model, if_named(panel))
-    placed = {"device": device, "device_map": device_map, "quantise": quantise}
-    rm = load(spec, preset, dtype=dtype, read=read, base=base, label=label, **placed)
+    rm = load(spec, **loading)
     from rmnb.scoring.check import check_model
 
     findings = check_model(rm)

@@ -4,21 +4,15 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rmnb.cli.options import (
-    BaseOption,
-    DeviceMapOption,
-    DeviceOption,
-    DtypeOption,
-    LabelOption,
-    PresetOption,
-    QuantiseOption,
-    ReadOption,
     load,
+    takes_loading_options,
 )
 from rmnb.files import check_writable
 
@@ -37,6 +31,7 @@ SideArgument = Annotated[
 ]
 
 
+@takes_loading_options
 def compare(
     a: SideArgument,
     b: SideArgument,
@@ -47,14 +42,8 @@ def compare(
         typer.Option(help='"identity_gap > 0.3", of B; "|change slope_positive[greatest]| > 0.1"; repeatable.'),
     ] = None,
     limits: Annotated[Path | None, typer.Option(help="YAML file with a list of such limits under `limits:`.")] = None,
-    dtype: DtypeOption = None,
-    device: DeviceOption = None,
-    device_map: DeviceMapOption = None,
-    quantise: QuantiseOption = None,
-    preset: PresetOption = None,
-    read: ReadOption = None,
-    base: BaseOption = None,
-    label: LabelOption = None,
+    *,
+    loading: Mapping[str, Any],
 ) -> None:
     """Compare two models, number by number. Exit code 0: passed, 1: a limit is broken, 2: bad input."""
     from rmnb.report.limits import parse, read_limits
@@ -62,11 +51,9 @@ def compare(
     wanted = [*map(parse, fail_if or []), *(read_limits(limits) if limits else [])]
     out = out or Path(f"compare-{_short(a)}-{_short(b)}")
     check_writable(out / "compare.html")
-    options = {"dtype": dtype, "device": device, "device_map": device_map, "quantise": quantise, "read": read}
-    options |= {"preset": preset, "base": base, "label": label}
     for text in (a, b):  # before minutes are spent on the first
         _known(text)
-    sides = [_side(text, out / name, quick, options) for text, name in ((a, "a"), (b, "b"))]
+    sides = [_side(text, out / name, quick, loading) for text, name in ((a, "a"), (b, "b"))]
     from rmnb.report import comparison_record
 
     workers = min(4, os.cpu_count() or 1)
@@ -95,18 +82,18 @@ def _known(text: str) -> None:
         find_spec(text)
 
 
-def _side(text: str, directory: Path, quick: bool, options: dict[str, Any]) -> "Side":
+def _side(text: str, directory: Path, quick: bool, loading: Mapping[str, Any]) -> "Side":
     from rmnb.panels import find_spec
     from rmnb.report import floor, scores, sides
 
     if sides.is_report(text):
         return sides.read_report(Path(text))
     spec = find_spec(text)
-    usual = not quick and all(value is None for value in options.values())
+    usual = not quick and not loading
     if usual and (found := sides.shipped(spec)):
         typer.echo(f"{spec.name}: of the demo panel: its shipped scores are read, nothing is scored")
         return sides.of_scores(found)
-    rm = load(spec, **options)
+    rm = load(spec, **loading)
     typer.echo(f"{spec.name}: scored into {directory}")
     scores.score(rm, directory, quick, progress=True, tell=typer.echo)
     found = scores.read(directory)

@@ -1,7 +1,9 @@
 """Options that several commands share, and loading a model by them."""
 
+import functools
+import inspect
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,6 +49,17 @@ BaseOption = Annotated[
 ]
 LabelOption = Annotated[int | None, typer.Option(min=0, help="Which output of a classifier with several is scored.")]
 PresetOption = Annotated[str | None, typer.Option(help="t4: what fits a GPU of 16 GB, as on Colab.")]
+#: What says how a model is loaded, in the commands that score one.
+LOADING = {
+    "dtype": DtypeOption,
+    "device": DeviceOption,
+    "device_map": DeviceMapOption,
+    "quantise": QuantiseOption,
+    "preset": PresetOption,
+    "read": ReadOption,
+    "base": BaseOption,
+    "label": LabelOption,
+}
 PromptOption = Annotated[str, typer.Option(help="Key of a prompt of the panel, or a question in quotes.")]
 PromptsOption = Annotated[
     list[str] | None,
@@ -87,6 +100,24 @@ def asked(
     if not read or read[-1].role != "user":
         raise InputError(f"--messages {messages}: the last message must be the user's: it is the question")
     return [PromptSpec(key="custom", text=read[-1].content, framing="positive", history=(*turns, *read[:-1]))]
+
+
+def takes_loading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `LOADING`; it takes those that were given as the mapping `loading`, for `load`."""
+
+    @functools.wraps(command)
+    def called(**arguments: Any) -> None:
+        loading = {name: value for name in LOADING if (value := arguments.pop(name)) is not None}
+        command(**arguments, loading=loading)
+
+    signature = inspect.signature(command)
+    own = [one for name, one in signature.parameters.items() if name != "loading"]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    added = [inspect.Parameter(name, kind, default=None, annotation=option) for name, option in LOADING.items()]
+    parameters = [one.replace(kind=kind) for one in own] + added
+    vars(called)["__signature__"] = signature.replace(parameters=parameters)
+    called.__annotations__ = {one.name: one.annotation for one in parameters}
+    return called
 
 
 def load(spec: "ModelSpec", preset: str | None = None, **options: Any):

@@ -1,25 +1,19 @@
 """`rmnb report`: what one model values and what is odd about it, as a page, as JSON and for a model card."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from rmnb.cli.options import (
-    BaseOption,
-    DeviceMapOption,
-    DeviceOption,
-    DtypeOption,
-    LabelOption,
     ModelArgument,
     PanelOption,
-    PresetOption,
-    QuantiseOption,
-    ReadOption,
     if_named,
     load,
+    takes_loading_options,
 )
 from rmnb.files import atomic_path, check_writable
 
@@ -28,19 +22,14 @@ QuickOption = Annotated[
 ]
 
 
+@takes_loading_options
 def report(
     model: ModelArgument,
     out: Annotated[Path | None, typer.Option(help="Directory of the report. Default: report-MODEL.")] = None,
     quick: QuickOption = False,
     panel: PanelOption = "demo",
-    dtype: DtypeOption = None,
-    device: DeviceOption = None,
-    device_map: DeviceMapOption = None,
-    quantise: QuantiseOption = None,
-    preset: PresetOption = None,
-    read: ReadOption = None,
-    base: BaseOption = None,
-    label: LabelOption = None,
+    *,
+    loading: Mapping[str, Any],
 ) -> None:
     """Report on a model: report.html, report.json, report.md. Interrupted, the same command goes on."""
     from rmnb.panels import find_spec
@@ -48,9 +37,8 @@ def report(
     spec = find_spec(model, if_named(panel))
     out = out or Path(f"report-{spec.name}{'-quick' if quick else ''}")
     check_writable(out / "report.html")
-    placed = {"device": device, "device_map": device_map, "quantise": quantise}
     typer.echo(f"loading {model}")
-    rm = load(spec, preset, dtype=dtype, read=read, base=base, label=label, **placed)
+    rm = load(spec, **loading)
     from rmnb.report import scores
 
     _check(rm, out)

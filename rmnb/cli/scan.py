@@ -1,36 +1,31 @@
 """`rmnb scan`: the reward of every token of a vocabulary."""
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from rmnb.cli.options import (
-    BaseOption,
     CompileOption,
-    DeviceMapOption,
-    DeviceOption,
-    DtypeOption,
-    LabelOption,
     MessagesOption,
     ModelArgument,
     PanelOption,
-    PresetOption,
     PromptsOption,
     ProtocolOption,
-    QuantiseOption,
-    ReadOption,
     SoftcapOption,
     SystemOption,
     asked,
     if_named,
     load,
+    takes_loading_options,
 )
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, check_writable
 
 
+@takes_loading_options
 def scan(
     model: ModelArgument,
     prompt: PromptsOption = None,
@@ -46,20 +41,14 @@ def scan(
     limit: Annotated[int | None, typer.Option(min=1, help="Only ids below this one.")] = None,
     protocol: ProtocolOption = "exact",
     panel: PanelOption = "demo",
-    dtype: DtypeOption = None,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Tokens at once. Default: from free memory.")] = None,
     part: Annotated[
         str | None, typer.Option(help="2/4: only the second quarter; the scan without --part puts them together.")
     ] = None,
-    device: DeviceOption = None,
-    device_map: DeviceMapOption = None,
-    quantise: QuantiseOption = None,
     compile: CompileOption = None,
-    preset: PresetOption = None,
-    read: ReadOption = None,
-    base: BaseOption = None,
-    label: LabelOption = None,
     softcap: SoftcapOption = None,
+    *,
+    loading: Mapping[str, Any],
 ) -> None:
     """Score every token of a vocabulary. Interrupted, the same command goes on where it stopped."""
     from rmnb.panels import find_spec, load_panel
@@ -77,17 +66,14 @@ def scan(
     cap = _on_or_off(softcap)
     if out is None and cap is not None and cap != spec.softcap:
         raise InputError(f"a scan with soft-capping {softcap} is not the panel's: it needs --out FILE")
-    if out is None and read not in (None, spec.read):
+    if out is None and (read := loading.get("read", spec.read)) != spec.read:
         raise InputError(f"a scan that reads at --read {read} is not the panel's: it needs --out FILE")
     paths = [store.scores_path(members, spec.name, question.key, protocol) for question in questions]
     if out is not None:
         paths = _files(out, [question.key for question in questions])
     for path in paths:
         check_writable(path)
-    placed = {"device": device, "device_map": device_map, "quantise": quantise, "compile": compile, "read": read}
-    rm = load(
-        spec, preset, dtype=dtype, softcap=cap, base=base, label=label, **placed
-    )  # only now: what is wrong so far is said without torch
+    rm = load(spec, compile=compile, softcap=cap, **loading)  # only now: what is wrong so far is said without torch
     with contextlib.ExitStack() as held:
         # In an order of its own: two processes never wait for each other. Parts may be scored at once.
         for path in sorted(paths) if which is None else []:

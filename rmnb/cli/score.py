@@ -1,30 +1,25 @@
 """`rmnb score`: the reward of each response."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from rmnb.cli.options import (
-    BaseOption,
-    DeviceMapOption,
-    DeviceOption,
-    DtypeOption,
-    LabelOption,
     MessagesOption,
     ModelArgument,
     PanelOption,
-    PresetOption,
     PromptsOption,
     ProtocolOption,
-    QuantiseOption,
-    ReadOption,
     SystemOption,
     asked,
     if_named,
     load,
+    takes_loading_options,
 )
 
 
+@takes_loading_options
 def score(
     model: ModelArgument,
     responses: Annotated[list[str], typer.Argument(help="Texts to score.")],
@@ -33,21 +28,14 @@ def score(
     messages: MessagesOption = None,
     protocol: ProtocolOption = "exact",
     panel: PanelOption = "demo",
-    dtype: DtypeOption = None,
-    device: DeviceOption = None,
-    device_map: DeviceMapOption = None,
-    quantise: QuantiseOption = None,
-    preset: PresetOption = None,
-    read: ReadOption = None,
-    base: BaseOption = None,
-    label: LabelOption = None,
+    *,
+    loading: Mapping[str, Any],
 ) -> None:
     """Print the reward of each response, under each prompt."""
     from rmnb.panels import find_spec, load_panel
 
     questions, spec = asked(load_panel(panel), prompt, system, messages), find_spec(model, if_named(panel))
-    placed = {"device": device, "device_map": device_map, "quantise": quantise}
-    rm = load(spec, preset, dtype=dtype, read=read, base=base, label=label, **placed)
+    rm = load(spec, **loading)
     for question in questions:
         if len(questions) > 1:
             typer.echo(question.text)

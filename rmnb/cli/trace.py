@@ -1,27 +1,25 @@
 """`rmnb trace`: the reward after each token of a response."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from rmnb.cli.options import (
-    BaseOption,
-    DeviceOption,
-    DtypeOption,
-    LabelOption,
     MessagesOption,
     ModelArgument,
     PanelOption,
     PromptOption,
-    ReadOption,
     SystemOption,
     asked,
     if_named,
     load,
+    takes_loading_options,
 )
 
 
+@takes_loading_options
 def trace(
     model: ModelArgument,
     response: Annotated[str, typer.Option(help="The text whose reward is followed.")],
@@ -30,11 +28,8 @@ def trace(
     messages: MessagesOption = None,
     out: Annotated[Path | None, typer.Option(help="Also as a file: .csv the table, .svg or .png a figure.")] = None,
     panel: PanelOption = "demo",
-    dtype: DtypeOption = None,
-    device: DeviceOption = None,
-    read: ReadOption = None,
-    base: BaseOption = None,
-    label: LabelOption = None,
+    *,
+    loading: Mapping[str, Any],
 ) -> None:
     """Print the reward after each token of a response, and by how much each token changes it."""
     from rmnb.errors import InputError
@@ -47,7 +42,7 @@ def trace(
             raise InputError(f"--out {out}: write .csv for the table, .svg or .png for a figure")
         check_writable(out)
     question = asked(load_panel(panel), None if messages else [prompt], system, messages)[0]
-    rm = load(find_spec(model, if_named(panel)), dtype=dtype, device=device, read=read, base=base, label=label)
+    rm = load(find_spec(model, if_named(panel)), **loading)
     from rmnb.scoring.trace import trace
 
     table = trace(rm, question.conversation, response)

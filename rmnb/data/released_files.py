@@ -14,7 +14,6 @@ import pandas as pd
 
 from rmnb.data import lexicons, preferences, sources
 from rmnb.errors import InputError
-from rmnb.files import data_dir
 
 FACCT, ICLR = "facct2025", "iclr2026"
 PROMPTS = ("greatest", "best", "worst")  # of the full vocabularies
@@ -119,10 +118,7 @@ def human_elo() -> pd.DataFrame:
     try:
         return preferences.elo_items()
     except sources.UnreachableError:
-        kept = data_dir() / "released" / "human_elo.csv"
-        if not kept.exists():
-            raise
-        table = pd.read_csv(kept, keep_default_na=False, na_values={"valence": [""]})
+        table = pd.read_csv(sources.stand_in("human_elo.csv"), keep_default_na=False, na_values={"valence": [""]})
     words = lexicons.frequent_words(1 + table["word"].max())
     common = [words[place].capitalize() if place >= 0 else "" for place in table.pop("word")]
     stand_in = "item " + table.pop("item").astype(str)
@@ -142,10 +138,7 @@ def thing_scores(prompt: str) -> pd.DataFrame:
     try:
         table = preferences.elo_scores(prompt)[[model.hub_id for model in MODELS]]
     except sources.UnreachableError:
-        kept = data_dir() / "released" / "thing_scores.parquet"
-        if not kept.exists():
-            raise
-        wide = pd.read_parquet(kept)
+        wide = pd.read_parquet(sources.stand_in("thing_scores.parquet"))
         table = wide[[f"{prompt} {code}" for code in CODES]].astype("float64")
     return table.set_axis(CODES, axis=1)
 

@@ -19,7 +19,7 @@ from filelock import FileLock
 from tqdm import tqdm
 
 from rmnb.errors import InputError
-from rmnb.files import cache_dir, git_blob_id, sha256
+from rmnb.files import CLONE, cache_dir, data_dir, git_blob_id, sha256
 
 RAW_URL = "https://raw.githubusercontent.com/{repository}/{commit}/{path}"
 LARGE_URL = "https://media.githubusercontent.com/media/{repository}/{commit}/{path}"  # content behind a git LFS pointer
@@ -99,6 +99,20 @@ def locate(name: str | Pin) -> Path:
     """
     pin = _pin(name)
     return on_this_machine(pin) or _download(pin)
+
+
+def stand_in(name: str) -> Path:
+    """What the project ships in place of a file that has been found to be out of reach.
+
+    Raises
+    ------
+    UnreachableError
+        That is not here either: an installation without the repository.
+    """
+    path = data_dir() / "released" / name
+    if not path.exists():
+        raise UnreachableError(f"neither the authors' file can be reached nor what stands in for it, {name}: {CLONE}")
+    return path
 
 
 def on_this_machine(name: str | Pin) -> Path | None:

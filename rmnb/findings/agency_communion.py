@@ -1,10 +1,9 @@
-"""Agency and communion by base: in a panel's rewards, and in what the bases themselves would say first.
+"""Agency and communion by base, in a panel's rewards; `rmnb.findings.agency_in_bases` asks the bases themselves.
 
 Tables of a model have the index word (unique) and one column a prompt: rewards, or log-probabilities of the word as the
 first of an answer. `rmnb.findings.agency_study` reads and computes them.
 """
 
-import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +15,6 @@ from rmnb import stats
 from rmnb.data import lexicons
 from rmnb.findings import categories, specifications
 from rmnb.findings.categories import FRAMINGS
-from rmnb.findings.log_ratios import word_log_ratio
 from rmnb.findings.results import Results
 from rmnb.truth import planted
 
@@ -29,7 +27,6 @@ CHOICES = {
 #: Planted panels: how much communion is worth to one base, and less to the other.
 PLANTED = {"planted": 0.8, "planted, bases alike": 0.0}
 _RANK_SPREAD = 100 / math.sqrt(12)
-_ENOUGH = 20  # words for a correlation
 
 
 def measure(
@@ -72,7 +69,9 @@ def measure(
         return results.frame()
     categories.add_ranks(results, scores, known, family, framing, source=source, protocol=protocol, seed=seed)
     for asked in FRAMINGS:
-        tables = {model: table[keys] for model, table in scores.items() if (keys := _keys(table, framing, asked))}
+        tables = {
+            model: table[keys] for model, table in scores.items() if (keys := prompts_asked(table, framing, asked))
+        }
         gaps = {model: agency_gap(table, known) for model, table in tables.items()}
         for model, gap in gaps.items():
             results.add(source, "agency_gap", gap, model=model, prompt=asked, protocol=protocol)
@@ -85,88 +84,6 @@ def measure(
         _add_paired(results, contrasts, family, recipe, source=source, prompt=asked, protocol=protocol)
         if (found := curve(scores, words, family, framing, asked)) is not None:
             results.extend(specifications.survival_rows(found, "agency_communion", panel, asked, source))
-    return results.frame()
-
-
-def measure_logprobs(
-    logprobs: Mapping[str, Mapping[str, pd.DataFrame]],
-    words: pd.DataFrame,
-    framing: Mapping[str, str],
-    *,
-    panel: str = "",
-    source: str = "panel",
-    n_boot: int = 200,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Which words language models say first, for each way of putting the question, on the words that all of them have.
-
-    Rows agency_gap by model; of two models also anova_f; of each pair agency_gap_difference, and mwlr_gap of the
-    mixture-weighted log ratio (mwlr) and of the plain one, by bootstrap over words.
-
-    Parameters
-    ----------
-    logprobs
-        How the question was put (chat, bare, user_assistant) → model → natural log-probabilities.
-    """
-    results = Results("agency_communion", panel)
-    for wrapping, tables in logprobs.items():
-        known = in_all(tables, words)
-        is_agency = (known["category"] == "agency").to_numpy()
-        about: dict = {"protocol": "exact"}
-        for (model, table), asked in itertools.product(tables.items(), FRAMINGS):
-            gap = agency_gap(table[_keys(table, framing, asked)], known)
-            results.add(source, "agency_gap", gap, model=model, other=wrapping, prompt=asked, **about)
-        if len(tables) == 2:
-            ranks = categories.ranks_by_prompt(tables, known, framing)
-            results.add(source, "anova_f", interaction_f(ranks), other=wrapping, n=len(ranks), **about)
-        for one, other in itertools.combinations(tables, 2):
-            for kind, asked in itertools.product(("mwlr", "plain"), FRAMINGS):
-                keys = _keys(tables[one], framing, asked)
-                ratio = word_log_ratio(tables[one], tables[other], keys, weighted=kind == "mwlr")[known["word"]]
-                gap = stats.bootstrap(_mean_gap, ratio.to_numpy(), is_agency, n_draws=n_boot, seed=seed)
-                told = {"model": f"{one} over {other} ({wrapping})", "other": kind, "prompt": asked, **about}
-                results.add(source, "mwlr_gap", gap, **told)
-            for asked in FRAMINGS:
-                ranks = [_percent(tables[model][_keys(tables[model], framing, asked)], known) for model in (one, other)]
-                gap = stats.difference_between_groups(ranks[0] - ranks[1], is_agency)
-                told = {"model": f"{one} less {other}", "other": wrapping, "prompt": asked, **about}
-                results.add(source, "agency_gap_difference", gap, **told)
-    return results.frame()
-
-
-def measure_tuned(
-    pairs: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]],
-    words: pd.DataFrame,
-    framing: Mapping[str, str],
-    scores: Mapping[str, pd.DataFrame] = {},
-    *,
-    beta: float = 0.1,
-    panel: str = "",
-    source: str = "panel",
-) -> pd.DataFrame:
-    """The implicit rewards of tuned copies of language models, under positive prompts.
-
-    Rows mwlr_gap, and implicit_spearman with the rewards of each explicit model of `scores` that has 20 of the words.
-
-    Parameters
-    ----------
-    pairs
-        What stands for the copy in the rows → log-probabilities of the copy, and of what it is a copy of.
-    beta
-        Strength of the pull towards the reference in the tuning.
-    """
-    results = Results("agency_communion", panel)
-    for pair, (copy, reference) in pairs.items():
-        reward = beta * word_log_ratio(copy, reference, _keys(copy, framing, "positive"), weighted=False)
-        kinds = words.set_index("word").loc[reward.index, "category"]
-        gap = stats.difference_between_groups(reward.to_numpy(), (kinds == "agency").to_numpy())
-        results.add(source, "mwlr_gap", gap, model=pair, other="plain", prompt="positive")
-        for model, table in scores.items():
-            both, keys = reward.index.intersection(table.index), _keys(table, framing, "positive")
-            if keys and len(both) >= _ENOUGH:
-                explicit = table.loc[both, keys].mean(axis=1).to_numpy()
-                rho = stats.spearman_interval(reward[both].to_numpy(), explicit)
-                results.add(source, "implicit_spearman", rho, model=pair, other=model, prompt="positive")
     return results.frame()
 
 
@@ -220,14 +137,14 @@ def curve(
     turn = 1 if asked == "positive" else -1
 
     def estimate(*, summary: str, prompts: str, nouns: str) -> stats.Estimate | None:
-        keys = _keys(next(iter(scores.values())), framing, asked)
+        keys = prompts_asked(next(iter(scores.values())), framing, asked)
         keys = [key for key in keys if prompts == "all" or key.endswith("_one") or "_" not in key]
         if not keys or nouns_of[nouns]["category"].nunique() < 2:
             return None
         values = [turn * contrast(table[keys], nouns_of[nouns], summary) for table in scores.values()]
         return stats.difference_between_groups(values, in_first)
 
-    possible = any(_keys(table, framing, asked) for table in scores.values())
+    possible = any(prompts_asked(table, framing, asked) for table in scores.values())
     return specifications.specification_curve(CHOICES, estimate) if possible else None
 
 
@@ -237,7 +154,7 @@ def agency_gap(table: pd.DataFrame, words: pd.DataFrame) -> stats.Estimate:
     Negative: agency stands higher. A word's rank is its mean over the prompts of `table`.
     """
     known = words[words["word"].isin(table.index)]
-    return stats.difference_between_groups(_percent(table, known), (known["category"] == "agency").to_numpy())
+    return stats.difference_between_groups(percent_ranks(table, known), (known["category"] == "agency").to_numpy())
 
 
 def contrast(table: pd.DataFrame, words: pd.DataFrame, summary: str) -> float:
@@ -256,25 +173,6 @@ def contrast(table: pd.DataFrame, words: pd.DataFrame, summary: str) -> float:
     return float((middle(values[agency], axis=0) - middle(values[~agency], axis=0)).mean())
 
 
-def interaction_f(ranks: pd.DataFrame) -> float:
-    """F of category by model in the analysis of variance of median ranks.
-
-    Parameters
-    ----------
-    ranks : DataFrame
-        model, framing, category, median_rank: as many prompts in every cell.
-
-    References
-    ----------
-    ICLR26 section 4: 216 medians, F(1, 208). Its observations are prompts: it speaks of these two models.
-    """
-    import statsmodels.formula.api as smf
-    from statsmodels.stats.anova import anova_lm
-
-    fit = smf.ols("median_rank ~ model * category * framing", ranks).fit()
-    return float(anova_lm(fit)["F"].to_dict()["model:category"])
-
-
 def in_all(tables: Mapping[str, pd.DataFrame], words: pd.DataFrame) -> pd.DataFrame:
     """The words that all of the tables have."""
     return words[[all(word in table.index for table in tables.values()) for word in words["word"]]]
@@ -284,7 +182,8 @@ def _enough(words: pd.DataFrame) -> bool:
     return words["category"].value_counts().reindex(["agency", "communion"], fill_value=0).min() >= 2
 
 
-def _keys(table: pd.DataFrame, framing: Mapping[str, str], asked: str) -> list[str]:
+def prompts_asked(table: pd.DataFrame, framing: Mapping[str, str], asked: str) -> list[str]:
+    """The columns of a table that are prompts of that framing, in its order."""
     return [key for key in map(str, table.columns) if framing.get(key) == asked]
 
 
@@ -293,12 +192,9 @@ def _ranks(table: pd.DataFrame, words: pd.DataFrame) -> np.ndarray:
     return np.column_stack([stats.mid_ranks(column) for column in values.T])
 
 
-def _percent(table: pd.DataFrame, words: pd.DataFrame) -> np.ndarray:
+def percent_ranks(table: pd.DataFrame, words: pd.DataFrame) -> np.ndarray:
+    """Each word's rank, its mean over the prompts, in percent of the words: (words,) float64, small is preferred."""
     return 100 * _ranks(table, words).mean(axis=1) / len(words)
-
-
-def _mean_gap(values: np.ndarray, is_agency: np.ndarray) -> float:
-    return values[is_agency].mean() - values[~is_agency].mean()
 
 
 def _add_paired(

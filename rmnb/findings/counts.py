@@ -6,6 +6,14 @@ from rmnb.errors import InputError
 from rmnb.findings.results import Results
 
 
+def one_a_model(rows: pd.DataFrame, statistic: str) -> pd.DataFrame:
+    """The rows of a statistic that are of a model; InputError where a model has two."""
+    of = rows[(rows["statistic"] == statistic) & (rows["model"] != "")]
+    if of["model"].duplicated().any():
+        raise InputError(f"two rows of {statistic} for one model: choose prompt, source and protocol first")
+    return of
+
+
 def sign_counts(rows: pd.DataFrame, statistic: str, what: str = "") -> pd.DataFrame:
     """In how many models a number is above zero, clearly so, and clearly below: three rows of one finding.
 
@@ -25,11 +33,9 @@ def sign_counts(rows: pd.DataFrame, statistic: str, what: str = "") -> pd.DataFr
         Results rows models_above, models_clearly_above and models_clearly_below, `other` the statistic and `what`, `n`
         the models; none where there are no models.
     """
-    of = rows[(rows["statistic"] == statistic) & (rows["model"] != "")]
+    of = one_a_model(rows, statistic)
     if of.empty:
         return of
-    if of["model"].duplicated().any():
-        raise InputError(f"two rows of {statistic} for one model: choose prompt, source and protocol first")
     about = {column: of[column].iloc[0] for column in ("panel", "source", "prompt", "protocol")}
     results = Results(of["finding"].iloc[0], about.pop("panel"))
     counts = {

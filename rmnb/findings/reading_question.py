@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from rmnb import stats
-from rmnb.errors import InputError
 from rmnb.findings import align
+from rmnb.findings.counts import one_a_model
 from rmnb.findings.results import Results
 from rmnb.stats.estimate import Estimate
 
@@ -130,9 +130,7 @@ def means_apart(rows: pd.DataFrame, statistic: str, alike: Collection[str], what
         Results rows mean_turning and mean_not_turning, `other` the statistic and `what`, `n` and the interval of the
         models, a single model's own; none for a group without models.
     """
-    of = rows[(rows["statistic"] == statistic) & (rows["model"] != "")]
-    if of["model"].duplicated().any():
-        raise InputError(f"two rows of {statistic} for one model: choose prompt, source and protocol first")
+    of = one_a_model(rows, statistic)
     results = Results(of["finding"].iloc[0] if len(of) else "framing")
     for name, group in (
         ("mean_turning", of[~of["model"].isin(alike)]),

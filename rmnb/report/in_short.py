@@ -1,6 +1,7 @@
 """The sentences that open a report: does the model read the question, then what is most unlike the reference models."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,6 @@ from rmnb.report import reference
 from rmnb.report.scores import ModelScores
 
 SHOWN = 5  # sentences
-_Said = tuple[str, str]  # the sentence, and the statistic by which it is ranked
 
 
 def sentences(rows: pd.DataFrame, among: pd.DataFrame | None = None, shown: int = SHOWN) -> list[str]:
@@ -31,16 +31,23 @@ def sentences(rows: pd.DataFrame, among: pd.DataFrame | None = None, shown: int 
     """
     among = reference.rows() if among is None else among
     demo = among[among["panel"] == "demo"]
-    rest = [(distance(rows, demo, *key), say(rows)) for say, *key in _TOPICS]
-    rest = sorted((one for one in rest if one[1]), key=lambda one: -one[0])
-    return [sentence for sentence in (question(rows), *(text for _, text in rest)) if sentence][:shown]
+    rest = [
+        (distance(rows, demo, topic.statistic, topic.other, topic.prompt), topic.sentence(rows)) for topic in TOPICS
+    ]
+    rest.append((distance(rows, demo, "wording_spearman", "adjective", ""), wording(rows)))
+    ordered = [sentence for _, sentence in sorted(rest, key=lambda one: -one[0])]
+    return [sentence for sentence in (QUESTION.sentence(rows), *ordered) if sentence][:shown]
 
 
-def notes(scores: ModelScores) -> list[str]:
-    """What a reader has to know of these sentences: what they rest on, and what is missing."""
+def notes(scores: ModelScores, rows: pd.DataFrame) -> list[str]:
+    """What a reader has to know of a report: what it rests on, and what is missing."""
     quick = "A quick report: a sample of the vocabulary and shorter lists, so the intervals are wide."
-    missing = "The things that people voted on cannot be reached from here: that part is left out."
-    return [*([quick] if scores.quick else []), *([missing] if scores.things is None else [])]
+    known = {"The things that people voted on": scores.things is not None}
+    known["The dictionary of moral foundations"] = "foundation_rank" in set(rows["statistic"])
+    missing = [
+        f"{what} cannot be reached from here: that part is left out." for what, here in known.items() if not here
+    ]
+    return [*([quick] if scores.quick else []), *missing]
 
 
 def by_axis(rows: pd.DataFrame) -> pd.DataFrame:
@@ -64,96 +71,103 @@ def distance(rows: pd.DataFrame, demo: pd.DataFrame, statistic: str, other: str,
     return float(abs(own["value"].iloc[0] - middle) / max(np.hypot(spread, error), np.finfo(float).tiny))
 
 
-def question(rows: pd.DataFrame) -> str:
-    """Does it rank the greatest and the worst thing alike?"""
-    row = find(rows, "framing_kendall", prompt="greatest", other="worst")
-    if row is None:
-        return ""
-    tau = f"τ of its rankings of the greatest and of the worst thing is {with_interval(row)}"
-    says = {
-        1: "It does not read the question",
-        -1: "It turns with the question",
-        0: "It hardly lets the question count",
-    }[side(row)]
-    return f"{says}: {tau}{_beside(rows, row)}."
+@dataclass(frozen=True)
+class Topic:
+    """A number that a sentence is about.
+
+    Attributes
+    ----------
+    statistic, other, prompt : str
+        Which row.
+    above, below, unclear : str
+        How the sentence begins, by the side of zero on which the interval lies.
+    number : str
+        What the value with its interval is, at ``{}``.
+    more : callable
+        Gives what follows, from the rows.
+    """
+
+    statistic: str
+    other: str
+    prompt: str
+    above: str
+    below: str
+    unclear: str
+    number: str
+    more: Callable[[pd.DataFrame], str] = lambda rows: ""
+
+    def sentence(self, rows: pd.DataFrame) -> str:
+        """What the model does, its number, and where that lies among the demo models; empty without the number."""
+        row = find(rows, self.statistic, other=self.other, prompt=self.prompt)
+        if row is None:
+            return ""
+        says = {1: self.above, -1: self.below, 0: self.unclear}[side(row)]
+        return f"{says}: {self.number.format(with_interval(row))}{_beside(rows, row)}{self.more(rows)}."
 
 
-def frequency(rows: pd.DataFrame) -> str:
-    """Do frequent words score higher, all else equal?"""
-    row = find(rows, "slope_log_frequency_controlled", prompt="greatest")
-    if row is None:
-        return ""
-    says = {
-        1: "It prefers frequent words",
-        -1: "It prefers rare words",
-        0: "It prefers neither frequent nor rare words",
-    }[side(row)]
-    held = "with valence, length, spelling and id held constant"
-    return f"{says}: {with_interval(row)} standard deviations a unit of log frequency, {held}{_beside(rows, row)}."
-
-
-def identity(rows: pd.DataFrame) -> str:
-    """Do words for groups of people stand below their controls?"""
-    about = {"statistic": "identity_gap", "other": ALL, "prompt": "words, positive"}
-    row = find(rows, **about)
-    if row is None:
-        return ""
-    says = {
-        1: "It rates words for groups of people above matched controls",
-        -1: "It rates words for groups of people below matched controls",
-        0: "It has no clear gap between words for groups of people and matched controls",
-    }[side(row)]
-    bad = find(rows, **about | {"prompt": "words, negative"})
+def _other_question(rows: pd.DataFrame) -> str:
+    """The gap of identity terms when something bad is asked for, and the axes that have one."""
+    bad = find(rows, "identity_gap", other=ALL, prompt="words, negative")
     asked = f"; asked for something bad {with_interval(bad)}" if bad is not None else ""
-    return f"{says}: {with_interval(row)} standard deviations{_beside(rows, row)}{asked}.{_axes(rows)}"
-
-
-def _axes(rows: pd.DataFrame) -> str:
     found = tested(rows[rows["prompt"] == "words, positive"])
-    clear = found[found["discovery"]].sort_values("value")
-    if clear.empty:
-        return ""
-    each = listed([f"{row['other']} ({quote(row)})" for row in records(clear)])
-    return f" Axes with a gap after control of false discoveries: {each}."
+    clear = records(found[found["discovery"]].sort_values("value"))
+    each = listed([f"{row['other']} ({quote(row)})" for row in clear]) if clear else ""
+    return asked + (f". Axes with a gap after control of false discoveries: {each}" if each else "")
 
 
-def valence(rows: pd.DataFrame) -> str:
-    """Are good words told apart more finely than bad ones?"""
-    row = find(rows, "slope_difference_standardised", prompt="greatest")
-    good, bad = (find(rows, f"slope_{end}_standardised", prompt="greatest") for end in ("positive", "negative"))
-    if row is None or good is None or bad is None:
-        return ""
-    says = {
-        1: "It tells good words apart more finely than bad ones",
-        -1: "It tells bad words apart more finely than good ones",
-        0: "It tells good and bad words apart about equally finely",
-    }[side(row)]
-    slopes = f"{quote(good)} and {quote(bad)} standard deviations a step of valence"
-    return f"{says}: {slopes}, the difference {with_interval(row)}{_beside(rows, row)}."
+def _slopes(rows: pd.DataFrame) -> str:
+    """The two slopes behind a difference."""
+    ends = [find(rows, f"slope_{end}_standardised", prompt="greatest") for end in ("positive", "negative")]
+    good, bad = (quote(row) for row in ends if row is not None)
+    return f"; {good} among good words, {bad} among bad ones"
 
 
-def agency(rows: pd.DataFrame) -> str:
-    """Does agency stand above communion?"""
-    row = find(rows, "agency_gap", prompt="positive", other="")
-    if row is None:
-        return ""
-    says = {
-        1: "It ranks words of communion above words of agency",
-        -1: "It ranks words of agency above words of communion",
-        0: "It ranks words of agency and of communion alike",
-    }[side(row)]
-    return f"{says}: agency's mean place less communion's is {with_interval(row)} percent{_beside(rows, row)}."
-
-
-def people(rows: pd.DataFrame) -> str:
-    """Does it order things as people's votes do?"""
-    row = find(rows, "human_spearman", prompt="elo_greatest")
-    if row is None:
-        return ""
-    goes = {1: "goes with people's votes", -1: "goes against people's votes"}.get(
-        side(row), "has nothing clear to do with people's votes"
-    )
-    return f"Its order of things {goes}: ρ is {with_interval(row)}{_beside(rows, row)}."
+QUESTION = Topic(
+    *("framing_kendall", "worst", "greatest"),
+    "It does not read the question",
+    "It turns with the question",
+    "Its rankings under opposite questions have nothing clear to do with each other",
+    "τ of its rankings of the greatest and of the worst thing is {}",
+)
+TOPICS = (
+    Topic(
+        *("slope_log_frequency_controlled", "", "greatest"),
+        "It prefers frequent words",
+        "It prefers rare words",
+        "It has no clear preference for frequent or for rare words",
+        "{} standard deviations a unit of log frequency, with valence, length, spelling and id held constant",
+    ),
+    Topic(
+        *("identity_gap", ALL, "words, positive"),
+        "It rates words for groups of people above matched controls",
+        "It rates words for groups of people below matched controls",
+        "It has no clear gap between words for groups of people and matched controls",
+        "{} standard deviations",
+        _other_question,
+    ),
+    Topic(
+        *("slope_difference_standardised", "", "greatest"),
+        "It tells good words apart more finely than bad ones",
+        "It tells bad words apart more finely than good ones",
+        "It tells neither good nor bad words apart clearly more finely than the others",
+        "the slopes over valence differ by {} standard deviations a step",
+        _slopes,
+    ),
+    Topic(
+        *("agency_gap", "", "positive"),
+        "It ranks words of communion above words of agency",
+        "It ranks words of agency above words of communion",
+        "It has no clear preference for words of agency or of communion",
+        "agency's mean place less communion's is {} percent",
+    ),
+    Topic(
+        *("human_spearman", "", "elo_greatest"),
+        "Its order of things goes with people's votes",
+        "Its order of things goes against people's votes",
+        "Its order of things has nothing clear to do with people's votes",
+        "ρ is {}",
+    ),
+)
 
 
 def wording(rows: pd.DataFrame) -> str:
@@ -168,17 +182,6 @@ def wording(rows: pd.DataFrame) -> str:
         f"Other words for the same question {moved} its ranking: most of all another {least['other']}, "
         f"ρ {quote(least)} (90 % of pairs: {interval(least)}){_beside(rows, least)}."
     )
-
-
-#: What is said, and the number by which it is ranked.
-_TOPICS: tuple[tuple[Callable[[pd.DataFrame], str], str, str, str], ...] = (
-    (frequency, "slope_log_frequency_controlled", "", "greatest"),
-    (identity, "identity_gap", ALL, "words, positive"),
-    (valence, "slope_difference_standardised", "", "greatest"),
-    (agency, "agency_gap", "", "positive"),
-    (people, "human_spearman", "", "elo_greatest"),
-    (wording, "wording_spearman", "adjective", ""),
-)
 
 
 def _beside(rows: pd.DataFrame, row: Row) -> str:

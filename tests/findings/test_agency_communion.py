@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rmnb.data import lexicons
 from rmnb.errors import InputError
 from rmnb.findings import agency_communion as agency
-from rmnb.findings import agency_study, categories, moral_foundations
+from rmnb.findings import agency_in_bases, agency_study, categories, moral_foundations
 from rmnb.findings.log_ratios import implicit_reward, mwlr, word_log_ratio
 from rmnb.findings.results import Results
 from rmnb.panels import PromptSpec
@@ -150,13 +150,13 @@ def log_probabilities(effect, rng):
 def test_what_bases_say_first_has_the_gap_that_was_planted():
     rng = np.random.default_rng(2)
     tables = {"one": log_probabilities(2.0, rng), "two": log_probabilities(0.0, rng).iloc[:-5]}
-    rows = agency.measure_logprobs({"chat": tables}, NOUNS, FRAMING, n_boot=50)
+    rows = agency_in_bases.measure_logprobs({"chat": tables}, NOUNS, FRAMING, n_boot=50)
     value = rows.set_index(["statistic", "model", "other", "prompt"])
     gap = value.loc[("mwlr_gap", "one over two (chat)", "plain", "positive")]
     assert gap["ci_low"] < -2 < gap["ci_high"] and gap["n"] == len(NOUNS) - 5
     assert value.loc[("agency_gap", "one", "chat", "positive"), "ci_low"] > 0
     assert rows.query("statistic == 'anova_f'")["n"].tolist() == [2 * 2 * len(FRAMING)]
-    alone = agency.measure_logprobs({"chat": {"one": tables["one"]}}, NOUNS, FRAMING)
+    alone = agency_in_bases.measure_logprobs({"chat": {"one": tables["one"]}}, NOUNS, FRAMING)
     assert set(alone["statistic"]) == {"agency_gap"}
     apart = value.loc[("agency_gap_difference", "one less two", "chat", "positive")]
     assert apart["ci_low"] > 0 and apart["n"] == len(NOUNS) - 5
@@ -166,7 +166,7 @@ def test_a_tuned_copy_agrees_with_the_model_that_it_was_tuned_by():
     rng = np.random.default_rng(3)
     base, explicit = log_probabilities(0.0, rng), rewards(2.0, rng)
     pairs = {"copy over base (chat)": (base + 10 * explicit, base)}
-    rows = agency.measure_tuned(pairs, NOUNS, FRAMING, {"same": explicit, "few": explicit.iloc[:5]}, beta=0.1)
+    rows = agency_in_bases.measure_tuned(pairs, NOUNS, FRAMING, {"same": explicit, "few": explicit.iloc[:5]}, beta=0.1)
     value = rows.set_index(["statistic", "other"])["value"]
     assert value["implicit_spearman", "same"] == pytest.approx(1) and value["mwlr_gap", "plain"] < -1
     assert ("implicit_spearman", "few") not in value

@@ -6,6 +6,7 @@ import pytest
 
 from rmnb.data import lexicons
 from rmnb.findings import agency_communion as agency
+from rmnb.findings import agency_in_bases
 from rmnb.findings.in_short import agency_communion as in_short
 from rmnb.findings.in_short.agency_communion import sentences
 from rmnb.findings.quoting import plain
@@ -68,7 +69,7 @@ def test_what_bases_say_first_is_told_with_how_they_were_asked(effect, verdict):
     rng = np.random.default_rng(2)
     first = rewards(0.0, rng)
     other = first + np.where(NOUNS["category"] == "communion", -0.5, 0.5)[:, None] * effect
-    rows = agency.measure_logprobs({"chat": {"one": first, "two": other + 0.01}}, NOUNS, FRAMING, n_boot=20)
+    rows = agency_in_bases.measure_logprobs({"chat": {"one": first, "two": other + 0.01}}, NOUNS, FRAMING, n_boot=20)
     (told,) = (plain(one) for one in sentences(rows) if "before any preference data" in one)
     assert verdict in told and "one less two" in told and "asked in the chat template" in told
 
@@ -80,7 +81,7 @@ def test_sentences_under_the_figures_are_made_of_rows_and_absent_without_them():
     recipe = {name: name[-1] for name in scores}
     rows = agency.measure(scores, NOUNS, family, FRAMING, recipe=recipe, panel="p")
     logprobs = {"chat": {"one": rewards(2.0, rng), "two": rewards(0.0, rng)}}
-    first = agency.measure_logprobs(logprobs, NOUNS, FRAMING, n_boot=20)
+    first = agency_in_bases.measure_logprobs(logprobs, NOUNS, FRAMING, n_boot=20)
     assert "one " in plain(in_short.means(rows, "panel")[0]) and "3 models" in plain(in_short.means(rows, "panel")[0])
     assert plain(in_short.compared(rows, "panel")[0]).startswith("With prompts as observations 4 of 4")
     assert "one less two within recipes" in plain(in_short.paired(rows)[0])

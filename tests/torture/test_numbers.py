@@ -46,6 +46,7 @@ def test_weights_that_are_no_numbers(directory, attack, times):
                         tensor[place] = kept
         with tries.attempt("mended"):
             np.testing.assert_array_equal(rmnb.scan_vocabulary(rm, PROMPT)["score"], honest)
+            tries.came_to("all weights mended: the scan as before")
 
 
 CORRELATIONS = {"kendall_tau": stats.kendall_tau, "spearman": stats.spearman}

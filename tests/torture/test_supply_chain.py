@@ -142,6 +142,7 @@ def test_files_of_a_checkpoint_that_are_damaged(honest, tmp_path, attack, times)
             (directory / name).write_bytes(good)
         with tries.attempt("mended"):
             assert rmnb.load_reward_model(directory).score(PROMPT, ["love"]) == expected
+            tries.came_to("with all files mended: the reward as before")
 
 
 WATCH = """
@@ -219,6 +220,7 @@ def test_what_make_installs_is_pinned_by_hash(attack):
                     tries.came_to("by version and hash")
         with tries.attempt("nothing else"):
             assert set(hashed) < set(pins)
+            tries.came_to("list in which nothing else stands")
     make = (ROOT / "Makefile").read_text()
     installs = [line for line in make.splitlines() if "$(BIN)/pip install" in line]
     assert any("--require-hashes -r requirements.txt" in line for line in installs)

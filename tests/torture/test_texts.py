@@ -181,6 +181,7 @@ def test_odd_tokenizers(what, attack, tmp_path, monkeypatch):
             assert scan["token_id"].tolist() == list(range(size)) and np.isfinite(scan["score"]).all()
             assert prefix.count(1) == (0 if what == "without BOS" else 1)
             assert (scan["kind"] == "unused").sum() >= more
+            tries.came_to("scan with every id in it")
         alone = rmnb.score_continuations(rm, prefix, [[i, *closing] for i in range(size)], batch_size=1)
         for i in range(size):
             with tries.attempt(i):

@@ -119,12 +119,12 @@ def contrasts(rows: pd.DataFrame) -> list[str]:
         mean = find(rows, "mean_turning", other=f"framing_{name}", source="panel")
         if mean is None:
             continue
-        verdict = {1: above, -1: below, 0: f"It cannot be told whether {above}"}[side(mean)]
+        verdict = {1: above, -1: below, 0: f"it cannot be told here whether {above}"}[side(mean)]
         among = "in the models that turn" if mean["n"] > 1 else "in the one model that turns (interval over words)"
         sentence = f"{verdict[0].upper()}{verdict[1:]}: {with_interval(mean, '{:+.2f}')} {among}"
         if theirs := find(rows, f"framing_{name}", source="released", model=""):
             turned = ", but the other way round" if side(mean) * side(theirs) < 0 else ""
-            known = ", where it can be told" if side(theirs) and not side(mean) else ""
+            known = ", where it is clear" if side(theirs) and not side(mean) else ""
             sentence += f"{turned}, {with_interval(theirs, '{:+.2f}')}, in the published ones{known}"
         rest = find(rows, "mean_not_turning", other=f"framing_{name}", source="panel")
         said.append(sentence + (f"; {quote(rest, '{:+.2f}')} in those that do not turn." if rest else "."))
