@@ -124,7 +124,7 @@ def _slopes(rows: pd.DataFrame) -> str:
 
 QUESTION = Topic(
     *("framing_kendall", "worst", "greatest"),
-    "It does not read the question",
+    "It does not read the question (opposite ones order words alike)",
     "It turns with the question",
     "Its rankings under opposite questions have nothing clear to do with each other",
     "τ of its rankings of the greatest and of the worst thing is {}",
@@ -177,7 +177,7 @@ def wording(rows: pd.DataFrame) -> str:
     if len(known) < 3:
         return ""
     least = min(known, key=lambda row: row["value"])
-    moved = "hardly move" if least["ci_low"] > 0.8 else "move"
+    moved = "hardly move" if least["ci_low"] > 0.9 else "move"
     return (
         f"Other words for the same question {moved} its ranking: most of all another {least['other']}, "
         f"ρ {quote(least)} (90 % of pairs: {interval(least)}){_beside(rows, least)}."

@@ -108,13 +108,14 @@ def test_anyones_model_is_looked_at_and_a_demo_model_says_how_to_get_it(elsewher
         ["trace", model, "--prompt", "greatest", "--response", "love and peace"],
         ["scan", model, "--prompt", "greatest", "--limit", "50", "--out", "scan.parquet"],
         ["report", model, "--quick", "--out", "report"],
+        ["compare", "report", "report/report.json", "--out", "compare", "--fail-if", "framing_kendall > 1.5"],
         ["models"],
         ["score", "smollm2-values", "love"],
         ["scan", "gemma3-mixed"],
     ]
     said = [json.loads(line) for line in elsewhere(COMMANDS, json.dumps(asked))]
-    assert [code for code, _, _ in said] == [0, 0, 0, 0, 0, 0, 2, 2], said
-    checked, scored, traced, scanned, _, listed, *demo = said
+    assert [code for code, _, _ in said] == [0, 0, 0, 0, 0, 0, 0, 2, 2], said
+    checked, scored, traced, scanned, _, compared, listed, *demo = said
     assert "continuations share the prefix" in checked[1] and len(traced[1].splitlines()) > 3
     rewards = [float(line.split()[0]) for line in scored[1].splitlines()]
     expected = rmnb.load_reward_model(model, device="cpu").score(QUESTION, ["love", "war"])
@@ -122,7 +123,10 @@ def test_anyones_model_is_looked_at_and_a_demo_model_says_how_to_get_it(elsewher
     assert scanned[1].startswith("50 tokens") and "clone it and set RMNB_DATA" in listed[1]
     for _, out, err in demo:
         assert not out and err.count("\n") == 1 and "clone it and set RMNB_DATA" in err
-    assert sorted(path.name for path in elsewhere.cwd.iterdir()) == ["report", "scan.parquet"]
+    assert (
+        "kept    framing_kendall > 1.5" in compared[1] and (elsewhere.cwd / "compare" / "compare.html").stat().st_size
+    )
+    assert sorted(path.name for path in elsewhere.cwd.iterdir()) == ["compare", "report", "scan.parquet"]
     page = (elsewhere.cwd / "report" / "report.html").read_text(encoding="utf-8")
     assert "cannot be reached from here" in page  # what rests on files of others, without a network
     assert not (elsewhere.cache / "panels").exists()
