@@ -1,0 +1,178 @@
+"""All answers of two tokens, each drawn from one list: the reward of every pair.
+
+The first token lengthens the prefix that is run once, so that a pair costs no more than a token.
+"""
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+from tqdm import tqdm
+
+from rmnb.data.lexicons import frequent_words
+from rmnb.errors import InputError
+from rmnb.models.reward_model import RewardModel
+from rmnb.panels import PromptSpec
+from rmnb.plans import Pieces
+from rmnb.scoring.engine import NonFiniteReward, PrefixScorer
+from rmnb.scoring.store import Provenance, versions
+
+BLOCK = 200  # second tokens at once, and between two writes
+_WORDS = 50_000  # frequent ones among which tokens are looked for
+_LETTERS = ("a", "A", "I")  # words of one letter
+
+
+def shared_words(vocabularies: Sequence[pd.DataFrame], count: int) -> pd.DataFrame:
+    """The most frequent English words that are one token, with a space before them, in each of several vocabularies.
+
+    In lower and in title case, which are two tokens of one word.
+
+    Parameters
+    ----------
+    vocabularies
+        Columns token_id, token and kind, as `rmnb.models.vocabulary.vocabulary` gives them and scans have them.
+    count
+        How many tokens.
+
+    Returns
+    -------
+    DataFrame
+        token (str, with its space), then a column a vocabulary, named by its place, with the token's id (int64); the
+        most frequent first, by `rmnb.data.lexicons.frequent_words`.
+
+    Raises
+    ------
+    InputError
+        They share fewer.
+    """
+    starts = [words.loc[words["kind"] == "word_start"].drop_duplicates("token") for words in vocabularies]
+    ids = [dict(zip(words["token"], words["token_id"].astype(int), strict=True)) for words in starts]
+    spelled = itertools.chain.from_iterable((word, word.capitalize()) for word in frequent_words(_WORDS))
+    plain = dict.fromkeys(form for form in spelled if form.isascii() and form.isalpha())
+    tokens = [" " + form for form in plain if len(form) > 1 or form in _LETTERS]
+    tokens = [token for token in tokens if all(token in known for known in ids)][:count]
+    if len(tokens) < count:
+        raise InputError(f"these vocabularies share {len(tokens)} frequent words, fewer than {count}")
+    return pd.DataFrame({"token": tokens} | {i: [known[token] for token in tokens] for i, known in enumerate(ids)})
+
+
+def scan_pairs(
+    rm: RewardModel,
+    prompt: PromptSpec,
+    ids: Sequence[int],
+    output: Path,
+    count: int | None = None,
+    progress: bool = False,
+) -> tuple[Float[np.ndarray, "count count"], Provenance]:
+    """The reward of every pair of tokens as the response to a prompt.
+
+    Rewards are kept beside `output` as they are computed, the pairs of the first tokens first; called again, after an
+    interruption or for a larger `count`, the scan goes on and ends bit-identical. `rmnb.plans.Pieces.discard` removes
+    what is kept.
+
+    Parameters
+    ----------
+    rm
+        The reward model.
+    prompt
+        The question.
+    ids
+        Token ids.
+    output
+        Where the caller will write the pairs.
+    count
+        Only the pairs of the first so many tokens. Default: all.
+    progress
+        Show a progress bar.
+
+    Returns
+    -------
+    rewards : ndarray
+        float32 [first token, second token].
+    provenance : dict
+        What was scored and how.
+
+    Raises
+    ------
+    InputError
+        Too few tokens, a reward that is not finite (the pair is named), or another scan is kept at `output`.
+    """
+    count = len(ids) if count is None else count
+    if not 1 <= count <= len(ids):
+        raise InputError(f"pairs of the first {count} tokens need as many ids, not {len(ids)}")
+    provenance = _provenance(rm, prompt, ids)
+    pieces = Pieces(output, provenance, "scan of pairs")
+    starts = range(0, len(ids), BLOCK)
+    # Squares that grow: whenever the scan is cut off, what is there is nearly all pairs of the first tokens.
+    asked = [(first, block) for first in range(count) for block in range(-(-count // BLOCK))]
+    asked.sort(key=lambda place: (max(place[0] // BLOCK, place[1]), place))
+    rewards = np.empty((count, len(ids)), dtype=np.float32)
+    prefix, closing = rm.dialogue.frame(prompt.conversation)
+    scorer: PrefixScorer | None = None
+    for first, block in tqdm(asked, unit_scale=BLOCK, unit=" pairs", disable=not progress, mininterval=5):
+        seconds = ids[starts[block] : starts[block] + BLOCK]
+        kept = pieces.read(place := first * len(starts) + block)
+        if kept is None:
+            before = [*prefix, ids[first]]
+            if scorer is None or scorer.prefix_ids != before:
+                scorer = PrefixScorer(rm, before)
+            kept = _rewards(scorer, [(second, *closing) for second in seconds], BLOCK).astype("<f4").tobytes()
+            pieces.write(place, kept)
+        rewards[first, starts[block] : starts[block] + len(seconds)] = np.frombuffer(kept, dtype="<f4")
+    return rewards[:, :count], provenance
+
+
+def score_pairs(
+    rm: RewardModel, prompt: PromptSpec, pairs: Int[np.ndarray, "pairs 2"], progress: bool = False
+) -> np.ndarray:
+    """The rewards of some pairs of token ids, float32 [pairs]; what several begin with is run once.
+
+    Raises
+    ------
+    InputError
+        A reward is not finite; the pair is named.
+    """
+    prefix, closing = rm.dialogue.frame(prompt.conversation)
+    rewards = np.empty(len(pairs), dtype=np.float32)
+    for first, places in tqdm(list(_by_first(pairs)), disable=not progress, unit=" first tokens", mininterval=5):
+        scorer = PrefixScorer(rm, [*prefix, first])
+        rewards[places] = _rewards(scorer, [(second, *closing) for second in pairs[places, 1].tolist()])
+    return rewards
+
+
+def _by_first(pairs: Int[np.ndarray, "pairs 2"]) -> Iterator[tuple[int, np.ndarray]]:
+    """Each first token and the places of its pairs."""
+    order = np.argsort(pairs[:, 0], kind="stable")
+    firsts, begin = np.unique(pairs[order, 0], return_index=True)
+    yield from zip(firsts.tolist(), np.split(order, begin[1:]), strict=True)
+
+
+def _rewards(scorer: PrefixScorer, continuations: list[tuple[int, ...]], batch_size: int | None = None) -> np.ndarray:
+    kept = [scorer.rm.reading.kept(scorer.prefix_ids, ids) for ids in continuations]
+    try:
+        return scorer(kept, batch_size)
+    except NonFiniteReward as error:
+        pair = (scorer.prefix_ids[-1], kept[error.index][0])
+        raise InputError(f"the reward of the pair of tokens {pair} is {error.reward}: {error.advice}") from error
+
+
+def _provenance(rm: RewardModel, prompt: PromptSpec, ids: Sequence[int]) -> Provenance:
+    return {
+        "model": rm.name,
+        "source": rm.spec.source or f"{rm.spec.base} + {rm.spec.adapter}",
+        "weights_sha256": rm.weights_sha256,
+        "tokenizer_sha256": rm.tokenizer_sha256,
+        "prompt": prompt.text,
+        "prompt_key": prompt.key,
+        "conversation": repr(rm.dialogue.frame(prompt.conversation)),
+        "dtype": rm.spec.dtype,
+        "compile": rm.placement.compile,
+        "read": rm.spec.read,
+        "batch_size": BLOCK,
+        "ids_sha256": hashlib.sha256(np.array(ids, dtype="<i4").tobytes()).hexdigest(),
+        "versions": versions(),
+    }
