@@ -1,7 +1,8 @@
 """The API pages read as the package is used.
 
 A function is named as it is imported (``rmnb.stats.kendall_tau``, not ``rmnb.stats.ranks.kendall_tau``), a type as it
-is written (``NDArray[float64]``), and attributes that share a line of a docstring get an entry each.
+is written (``NDArray[float64]``; an option of a command without the object that makes it one), and attributes that
+share a line of a docstring get an entry each.
 """
 
 import importlib
@@ -10,6 +11,7 @@ import re
 #: Packages whose ``__init__`` is their surface.
 PACKAGES = ("rmnb.panels", "rmnb.stats", "rmnb.search", "rmnb.book.figures")
 _ARRAY = re.compile(r"~?(?:numpy\.)?ndarray\[~?(?:typing\.)?tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?(?:numpy\.)?dtype\[")
+_OPTION = re.compile(r"~?[\w.]*\bAnnotated\[((?:(?!Annotated\[).)*?), <[^<>]* object at 0x[0-9a-f]+>\]")
 _SHARED = re.compile(r"(\w+(?:, \w+)+)( : .*)?")
 
 
@@ -23,7 +25,8 @@ def name_as_imported(app) -> None:
 
 
 def as_written(text: str | None) -> str | None:
-    """A signature or annotation with NumPy's array types under their short name."""
+    """A signature or annotation with NumPy's array types under their short name, an option's type without the option."""
+    text = _OPTION.sub(r"\1", text) if text else text
     while text and (found := _ARRAY.search(text)):
         end = text.index("]]", found.end())
         text = f"{text[: found.start()]}NDArray[{text[found.end() : end]}]{text[end + 2 :]}"

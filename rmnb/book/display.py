@@ -15,6 +15,7 @@ import pandas as pd
 
 from rmnb.data.offensive import is_offensive
 from rmnb.findings import quoting
+from rmnb.findings.names import in_words
 from rmnb.visible import HIDDEN, visible
 
 if TYPE_CHECKING:
@@ -92,8 +93,8 @@ def table_html(frame: pd.DataFrame, tokens: Iterable[str] = (), hidden: Collecti
     Parameters
     ----------
     frame
-        Two columns may share one head. Floats are written with `digits` decimals, integers in groups of three digits,
-        NaN and None as an empty cell.
+        Two columns may share one head; heads are written in words (`rmnb.findings.names`). Floats have `digits`
+        decimals and never a minus before zero, integers groups of three digits, NaN and None an empty cell.
     tokens
         The columns that hold token text.
     hidden
@@ -110,7 +111,7 @@ def table_html(frame: pd.DataFrame, tokens: Iterable[str] = (), hidden: Collecti
         if pd.isna(value):
             return ""
         if isinstance(value, (float, np.floating)):
-            return f'<span class="number">{value:.{digits}f}</span>'
+            return f'<span class="number">{value:z.{digits}f}</span>'
         if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
             return f'<span class="number">{value:,}</span>'
         return inline(str(value))
@@ -118,7 +119,7 @@ def table_html(frame: pd.DataFrame, tokens: Iterable[str] = (), hidden: Collecti
     # By place, because two columns may share a head.
     cells = [[cell(head, value) for value in frame.iloc[:, at]] for at, head in enumerate(frame.columns)]
     shown = pd.DataFrame(dict(enumerate(cells)), dtype=object)
-    shown.columns = [inline(str(head)) for head in frame.columns]
+    shown.columns = [inline(in_words(str(head))) for head in frame.columns]
     named = not any(" " in str(value) for value in frame.iloc[:, 0]) if len(frame.columns) else False
     table = shown.to_html(index=False, escape=False, border=0, justify="inherit", classes="names" if named else None)
     # tabindex: a keyboard, too, can scroll what is wider than the page.

@@ -41,6 +41,8 @@ class Claim:
         What the number is; what is the case on the claimed side, and beyond it.
     every, of_bases
         Whether it is about all models rather than most, and about base models rather than reward models.
+    within
+        The least and the greatest that the number can be: an interval ends there.
     specifications
         Finding and question of its specification curve.
     absent, form, scale
@@ -58,6 +60,7 @@ class Claim:
     below: float = math.inf
     every: bool = False
     of_bases: bool = False
+    within: tuple[float, float] = (-math.inf, math.inf)
     specifications: tuple[str, str] = ("", "")
     absent: Mapping[str, str] = field(default_factory=dict)
     form: str = "{:.2f}"

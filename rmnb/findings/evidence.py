@@ -52,6 +52,11 @@ class Evidence:
         """The unit, where there is a single one."""
         return f"one {self.unit.replace('pairs', 'pair') if ' of ' in self.unit else self.unit.removesuffix('s')}"
 
+    def clipped(self, least: float, greatest: float) -> "Evidence":
+        """With an interval that ends where the number can go no further: a t interval of few units knows no bounds."""
+        low, high = min(least, self.value), max(greatest, self.value)
+        return replace(self, ci_low=max(self.ci_low, low), ci_high=min(self.ci_high, high))
+
 
 Reader = Callable[[pd.DataFrame, Mapping[str, str]], Evidence | None]
 

@@ -168,6 +168,15 @@ def contrast_lines(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([single, means], ignore_index=True)
 
 
+def loadings(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of each model the share of variance along each difference, and how both axes go with valence and frequency."""
+    heads = {"framing_share_valence": "share", "afinn_spearman": "valence", "frequency_spearman": "frequency"}
+    of = rows[rows["statistic"].isin(heads) & (rows["source"] == "panel")].replace({"statistic": heads})
+    wide = of.pivot(index="model", columns=["other", "statistic"], values="value").reindex(of["model"].unique())
+    wide.columns = [what if what == "share" else f"{axis}: {what}" for axis, what in wide.columns.to_list()]
+    return wide.reset_index()
+
+
 def measure_planted(models: Sequence[str], seed: int = 0) -> pd.DataFrame:
     """Rows of the contrasts of planted models, and planted_effect: what they should be (`other` names which)."""
     asks: dict[str, planted.Framing] = {"best": "positive", "worst": "negative"}

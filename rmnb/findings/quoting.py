@@ -63,8 +63,14 @@ def quote(row: Row, form: str = "{:.2f}", field: str = "value") -> str:
         A format of one number: ``"{:+.2f}"`` with a sign, ``"{:.0%}"`` for a share, ``"{:.0f}"`` for a count.
     field : {"value", "ci_low", "ci_high", "n"}
     """
-    text = form.format(float(row[field])).replace("-", "−")
+    text = written(float(row[field]), form)
     return f"\x02{text}\x1f" + "\x1e".join([*(str(row[key]) for key in KEY), field, form]) + "\x03"
+
+
+def written(value: float, form: str) -> str:
+    """A number by a format, with a true minus, and none (nor a plus) before what rounds to zero."""
+    text = form.format(value)
+    return (text if re.search("[1-9]", text) else text.lstrip("+-")).replace("-", "−")
 
 
 def interval(row: Row, form: str = "{:.2f}") -> str:

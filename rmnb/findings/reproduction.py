@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from rmnb.findings import released_rows
+from rmnb.findings.names import in_words
 from rmnb.findings.results import published, side_by_side
 
 REPRODUCED, DIFFERS, OUT_OF_REACH = "reproduced", "differs", "not reproducible here"
@@ -73,7 +74,7 @@ def described(judged: pd.DataFrame) -> pd.DataFrame:
 
     Both numbers have the decimals of the published one, which stands with how far off it may have been read.
     """
-    about = judged[["statistic", "model", "other", "prompt"]].apply(lambda column: column.str.replace("_", " "))
+    about = judged[["statistic", "model", "other", "prompt"]].map(in_words)
     differ = [column for column in about if about[column].nunique() > 1] or ["statistic"]
     common = ", ".join(about[column].iloc[0] for column in about if column not in differ and about[column].iloc[0])
     numbers = judged[["published", "released", "tolerance", "decimals"]].itertuples(index=False)

@@ -33,9 +33,9 @@ _NAMED = {name: name.capitalize() for name in VERDICTS}
 RULE = (
     "Each claim has one number, and a side on which it must lie: above zero, or within the limits that its reason "
     "names. The number is taken of every model (of every data set, where the claim is about training), and what counts "
-    "is the mean with its 95 % interval over models: words and prompts of one model are no new observations. Where a "
-    "chapter has a test that permutes models in place of an interval, p below "
-    f"{TAIL:.1%} (one-sided) counts as clear. *{_NAMED[OTHER_WAY]}*: the interval lies wholly on the other side. "
+    "is the mean with its 95 % interval over models (which ends where the number can go no further): words and prompts "
+    "of one model are no new observations. Where a chapter has a test that permutes models in place of an interval, p "
+    f"below {TAIL:.1%} (one-sided) counts as clear. *{_NAMED[OTHER_WAY]}*: the interval lies wholly on the other side. "
     f"*{_NAMED[NOT_SHOWN]}*: it lies on both. *{_NAMED[HOLDS]}*: it lies wholly on the claimed side, and with it "
     f"{MOST:.0%} of the models or more (all, if the claim is about all) and {MOST:.0%} of the specifications, "
     f"{CLEAR:.0%} of them clear of zero; a claim about bases takes {_COUNT[FEWEST_BASES]} bases. *{_NAMED[IN_PART]}*: "
@@ -232,6 +232,7 @@ def _judge(claim: Claim, source: str, rows: pd.DataFrame, family: Mapping[str, s
     for name in _SOURCES[source]:  # what the authors printed of each model stands in for data that are not released
         of = rows[rows["source"] == name]
         if (found := claim.read(of, family)) is not None:
+            found = found.clipped(*claim.within)
             break
     support = _support(claim, found, of, family)
     given = verdict(found, support, above=claim.above, below=claim.below, every=claim.every)

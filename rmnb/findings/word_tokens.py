@@ -130,3 +130,14 @@ def choose(tokens: pd.DataFrame, words: str = "AFINN", unit: str = "token") -> p
         how = dict.fromkeys(("valence", "length", "log_frequency", "score", "z", "rank"), "mean")
         rows = rows.groupby("word", as_index=False).agg(how | {"log_id": "min"}).assign(spelling="any")
     return rows.assign(valence_above=rows["valence"].clip(lower=0), valence_below=rows["valence"].clip(upper=0))
+
+
+def counts(tokens: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Of each model how many words its tokens spell, by how many tokens, and the Spearman of token id and frequency."""
+    lines = [
+        (name, of["word"].nunique(), len(of), stats.spearman(of["log_id"], of["log_frequency"]))
+        for name, of in tokens.items()
+    ]
+    return pd.DataFrame(
+        lines, columns=["model", "words", "tokens that spell them", "Spearman of token id and frequency"]
+    )

@@ -16,6 +16,31 @@ Measure = Literal["coverage", "rejection"]
 BAND: dict[Measure, tuple[float, float]] = {"coverage": (0.92, 0.98), "rejection": (0.03, 0.07)}
 LEVEL = 0.05
 
+#: Of the estimates of each section, and of the cases that differ from their section.
+_UNITS = {
+    "moments": "reward",
+    "ranks": "correlation",
+    "slopes": "reward a point of valence",
+    "frequency": "reward a unit of log frequency",
+    "identity": "reward",
+    "bases": "ranks",
+    "models": "reward a point of valence",
+    "matrices": "correlation",
+    "Variance, by word": "reward squared",
+    "Skewness, by word": "skewness",
+    "Curvature of frequency, by word": "Wald's F",
+    "Base by category by framing, exact over models": "ranks, summed over 27 prompts",
+    "Difference of bases, one number a model": "reward",
+    "Signs of ten models": "reward",
+    "One cause that adds, regression": "standardised coefficient",
+    "One cause on a map, regression": "standardised coefficient",
+}
+
+
+def unit(name: str, group: str) -> str:
+    """What the estimates of a case are in: the unit of what was planted."""
+    return _UNITS.get(name, _UNITS[group])
+
 
 @dataclass(frozen=True)
 class Outcome:

@@ -92,3 +92,29 @@ def test_every_ink_stands_out_on_white():
         linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in to_rgb(ink)]
         luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
         assert 1.05 / (luminance + 0.05) >= 3, ink
+
+
+def test_a_chart_has_a_pane_for_each_level_and_one_key():
+    fig = figures.dot_chart(ROWS.assign(source=["panel", "panel", "$new$"]), mark="prompt", col="source", meaning="tau")
+    assert [axes.get_title(loc="left") or axes.get_title() for axes in fig.axes] == ["this panel", r"\$new\$"]
+    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["best", "worst"]
+    assert [len(dots(axes)) for axes in fig.axes] == [2, 1]
+    plt.close(fig)
+    plt.close(figures.dot_chart(ROWS.iloc[:0], mark="prompt", col="model"))
+
+
+def test_curves_side_by_side_name_a_choice_once_and_leave_out_what_was_no_choice():
+    curve = pd.DataFrame(
+        {"words": ["all", "rated"], "scale": "z", "value": [0.1, 0.2], "ci_low": [0.0, 0.1], "ci_high": [0.2, 0.3]}
+    ).assign(n=10, headline=[True, False])
+    fig = figures.specification_curves({"greatest": curve, "worst": curve}, "slope")
+    fig.draw_without_rendering()
+    shown = [[label.get_text() for label in axes.get_yticklabels() if label.get_visible()] for axes in fig.axes[2:]]
+    assert shown == [["words: rated", "words: all"], []]
+    plt.close(fig)
+    plt.close(figures.specification_curves({}, "slope"))
+
+
+def test_zero_has_no_minus(axes):
+    figures.heat_map(axes, [[1, -0.001], [-0.001, 1]], ["one", "two"])
+    assert {text.get_text() for text in axes.texts} == {"1.00", "0.00"}

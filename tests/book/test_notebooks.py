@@ -84,7 +84,9 @@ def test_notebooks_are_stripped_and_take_parameters(path):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_figure_has_a_caption_and_alternative_text(path):
     for cell in nbformat.read(path, 4).cells:
-        if cell.cell_type == "code" and re.search(r"plt\.(subplots|figure)\(|figures\.two_columns\(", cell.source):
+        if cell.cell_type == "code" and re.search(
+            r"plt\.(subplots|figure)\(|figures\.(two_columns|dot_chart|specification_curves)\(", cell.source
+        ):
             shown = cell.metadata.get("mystnb", {})
             assert shown.get("figure", {}).get("caption"), cell.source
             assert shown.get("image", {}).get("alt"), cell.source

@@ -57,6 +57,15 @@ def test_a_claim_about_a_range_fails_beyond_either_end():
     assert judged == [OTHER_WAY, NOT_SHOWN, HOLDS, NOT_SHOWN, OTHER_WAY]
 
 
+def test_an_interval_ends_where_its_number_can_go_no_further():
+    few = over_units([10.0, 60.0])
+    assert few is not None and few.ci_high > 100
+    clipped = few.clipped(-100, 100)
+    assert (clipped.value, clipped.ci_low, clipped.ci_high) == (35.0, -100, 100)
+    one = over_units([0.4])
+    assert one is not None and math.isnan(one.clipped(-1, 1).ci_low)
+
+
 def test_a_test_over_models_stands_for_an_interval():
     found = [Evidence(0.5, math.nan, math.nan, n=10, p_value=p_value) for p_value in (0.014, 0.5, 0.99)]
     assert [verdict(one) for one in found] == [HOLDS, NOT_SHOWN, OTHER_WAY]

@@ -250,6 +250,10 @@ def test_signatures_and_attributes_read_as_they_are_written():
         == "(x: NDArray[~numpy.float64], y: NDArray[~numpy.float64])"
     )
     assert public_names.as_written("(x: int)") == "(x: int)" and public_names.as_written(None) is None
+    option = "~typing.Annotated[list[str] | None, <typer.models.OptionInfo object at 0x7f9dbd924610>]"
+    assert public_names.as_written(f"(a: {option} = None, b: {option} = ())") == (
+        "(a: list[str] | None = None, b: list[str] | None = ())"
+    )
     text = ["A pair.", "", "Attributes", "----------", "a, b : float", "    In metres.", "n : int", "", "More."]
     assert public_names.one_each(text) == [*text[:4], "a : float", text[5], "b : float", *text[5:]]
     assert public_names.one_each(text[:2]) == text[:2]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from book import BOOK
-from rmnb.findings.quoting import FIELDS
+from rmnb.findings.quoting import FIELDS, written
 from rmnb.findings.results import KEY, read_results
 
 RESULTS = Path(__file__).parents[2] / "book" / "_executed" / "results"
@@ -29,7 +29,7 @@ def wrong(page: Path, rows) -> list[str]:
         said = html.unescape(text)
         if tuple(key) not in rows.index or field not in FIELDS:
             found.append(f"{said}: no such row: {key} {field}")
-        elif said != form.format(float(rows.loc[tuple(key), field])).replace("-", "−"):
+        elif said != written(float(rows.loc[tuple(key), field]), form):
             found.append(f"{said} is said of {key} {field}, which is {rows.loc[tuple(key), field]}")
     return found
 

@@ -13,7 +13,7 @@ from rmnb.files import sha256
 from rmnb.findings import align
 from rmnb.truth import planted, simulate
 from rmnb.truth.planted import PlantedEffects
-from rmnb.truth.simulation import BAND, Case, Outcome, run
+from rmnb.truth.simulation import BAND, Case, Outcome, run, unit
 
 # Rejecting 8 % instead of 5 % shows in a thousand data sets only.
 SUBTLE = {"One cause on a map, partial Mantel", "One cause on a map, regression"}
@@ -143,6 +143,7 @@ def test_the_shipped_study_covers_every_estimator_and_bears_out_what_is_said_of_
     assert study["n_simulations"].min() >= 200
     inside = study["value"].between(study["band_low"], study["band_high"])
     assert inside.equals(study["holds"])
+    assert all(unit(name, group) for name, group in study[["name", "group"]].itertuples(index=False))
 
 
 def test_a_study_counts_what_it_should(tmp_path):

@@ -97,7 +97,7 @@ def heat_map(
         The values at the ends of the colour scale.
     """
     matrix = np.asarray(matrix, dtype=float)
-    text = np.array([[f"{value:.2f}" for value in row] for row in matrix], dtype=object)
+    text = np.array([[f"{value:z.2f}" for value in row] for row in matrix], dtype=object)  # z: no minus before 0.00
     if low is not None and high is not None:
         ends = np.stack([np.asarray(low), np.asarray(high)], axis=-1)
         for at in zip(*np.where(~np.eye(len(matrix), dtype=bool)), strict=True):
@@ -110,6 +110,25 @@ def heat_map(
     axes.set_yticks(axes.get_yticks(), shown, rotation=0)
     axes.tick_params(length=0)
     axes.set_title(meaning)
+    return axes
+
+
+def gaps_by_axis(axes: Axes, gaps: pd.DataFrame, order: Sequence[str]) -> Axes:
+    """Gaps as coloured cells with what is written in them: one line a model, one column an axis, red below zero.
+
+    Parameters
+    ----------
+    gaps
+        Columns model, other (the axis), value and shown (str).
+    order
+        The models; those without a gap are left out.
+    """
+    wide, text = (gaps.pivot(index="model", columns="other", values=of) for of in ("value", "shown"))
+    order = [name for name in order if name in wide.index]
+    look = {"center": 0, "vmin": -3, "vmax": 3, "cmap": "RdBu", "cbar": False, "annot_kws": {"size": 9}}
+    sns.heatmap(wide.loc[order], annot=text.loc[order].fillna(""), fmt="", ax=axes, **look)
+    axes.set(xlabel="", ylabel="")
+    axes.tick_params(axis="x", labelsize=8.5)
     return axes
 
 

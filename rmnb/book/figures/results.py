@@ -4,11 +4,16 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from rmnb.book.figures.style import FAINT, INK, MARKERS, PALETTE, plain_text
+from rmnb.book.figures.style import FAINT, INK, MARKERS, PALETTE, WIDTH, plain_text
+from rmnb.stats import Curvature
+
+_PANES = {"panel": "this panel", "released": "the papers' models"}
 
 
 def estimates(
@@ -91,9 +96,75 @@ def estimates(
     return axes
 
 
+def dot_chart(
+    rows: pd.DataFrame,
+    y: str = "model",
+    mark: str | None = None,
+    col: str | None = None,
+    order: Sequence[str] | None = None,
+    marks: Sequence[str] | None = None,
+    colour: Mapping[Any, str] | None = None,
+    meaning: str = "",
+    **look: Any,
+) -> Figure:
+    """`estimates` in a figure of its own: a column wide, as tall as its lines need, the levels of `mark` named above.
+
+    Parameters
+    ----------
+    rows, y, mark, order, marks, colour, meaning
+        As `estimates` takes them.
+    col
+        A column whose levels stand side by side, each under its name.
+    **look
+        What else `estimates` takes.
+    """
+    panes = {"": rows} if col is None or rows.empty else dict(iter(rows.groupby(col, sort=False)))
+    levels = list(dict.fromkeys(rows[mark]) if marks is None else marks) if mark else []
+    lines = [list(dict.fromkeys(of[y]) if order is None else order) for of in panes.values()]
+    height = (0.75 if len(levels) < 2 else 1.0) + (0.18 + 0.02 * min(len(levels), 4)) * max(1, *map(len, lines))
+    same = all(names == lines[0] for names in lines)
+    fig, grid = plt.subplots(1, len(panes), figsize=(WIDTH, height), sharex=True, sharey=same, squeeze=False)
+    for axes, (name, of) in zip(grid[0], panes.items(), strict=True):
+        estimates(axes, of, y=y, mark=mark, order=order, marks=levels, colour=colour, meaning=meaning, **look)
+        axes.set_title(plain_text(_PANES.get(str(name), str(name))))
+    if len(levels) > 1:
+        fig.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=len(levels))
+    return fig
+
+
+def specification_curves(curves: Mapping[str, pd.DataFrame], meaning: str) -> Figure:
+    """`specification_curve` of several questions, side by side on one scale, each under its name.
+
+    Parameters
+    ----------
+    curves
+        For each question what `rmnb.findings.specifications.specification_curve` returned; of a single one the name
+        is left out.
+    meaning
+        What the estimates are, for the upper axes.
+    """
+    rows = {name: _options(curve) for name, curve in curves.items()}
+    columns, lines = max(len(curves), 1), max(map(len, rows.values()), default=1)
+    together = len({tuple(options) for options in rows.values()}) < 2
+    size, ratios = (WIDTH, 1.9 + 0.165 * lines), (1.6, 0.165 * lines)
+    shared = "row" if together else False
+    fig, grid = plt.subplots(2, columns, figsize=size, sharex="col", sharey=shared, height_ratios=ratios)
+    for place, (name, curve) in enumerate(curves.items()):
+        upper, lower = grid.reshape(2, -1)[:, place]
+        specification_curve(upper, lower, curve, meaning if not place else "")
+        upper.set_title(plain_text(name) if len(curves) > 1 else "")
+    return fig
+
+
+def _options(curve: pd.DataFrame) -> list[tuple[str, str]]:
+    """Each choice with each of its options, in their order; a choice with one option is none."""
+    choices = curve.columns[: curve.columns.get_loc("value")]
+    return [(name, option) for name in choices if curve[name].nunique() > 1 for option in dict.fromkeys(curve[name])]
+
+
 def specification_curve(upper: Axes, lower: Axes, table: pd.DataFrame, meaning: str) -> tuple[Axes, Axes]:
     """All estimates of `rmnb.findings.specifications.specification_curve`, sorted, above a chart of the choices behind
-    each.
+    each; a choice with one option is none.
 
     Parameters
     ----------
@@ -115,8 +186,7 @@ def specification_curve(upper: Axes, lower: Axes, table: pd.DataFrame, meaning: 
         upper.plot(places[layer], table.loc[layer, "value"], "o", color=ink, markersize=3.7, rasterized=dense)
     upper.axhline(0, color=FAINT, linewidth=0.8, zorder=0)
     upper.set_ylabel(meaning)
-    choices = list(table.columns[: table.columns.get_loc("value")])
-    rows = [(choice, option) for choice in choices for option in dict.fromkeys(table[choice])]
+    rows = _options(table)
     for height, (choice, option) in enumerate(reversed(rows)):
         chosen = (table[choice] == option).to_numpy()
         for layer, ink in layers:
@@ -128,6 +198,17 @@ def specification_curve(upper: Axes, lower: Axes, table: pd.DataFrame, meaning: 
     lower.tick_params(axis="y", length=0)
     lower.spines[["left", "bottom"]].set_visible(False)
     return upper, lower
+
+
+def partial_residuals(axes: Axes, bins: pd.DataFrame, spline: Curvature, colour: str) -> Axes:
+    """What `rmnb.findings.frequency_slopes.partial_residuals` gives: means of words as dots, the spline as a line."""
+    middle = bins["residual"].mean() - np.interp(bins["log_frequency"], spline.grid, spline.fitted).mean()
+    ends = spline.ci_low + middle, spline.ci_high + middle
+    axes.fill_between(spline.grid, *ends, color=colour, alpha=0.25, linewidth=0)
+    axes.plot(spline.grid, spline.fitted + middle, color=colour)
+    axes.errorbar(bins["log_frequency"], bins["residual"], bins["error"], fmt="o", color=INK, markersize=3)
+    axes.set(xlabel="log occurrences per million", ylabel="partial residual, sd")
+    return axes
 
 
 def courses(axes: Axes, lines: Mapping[str, pd.DataFrame], colour: Mapping[str, str], log: bool = True) -> Axes:

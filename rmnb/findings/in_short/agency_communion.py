@@ -31,19 +31,16 @@ def bases(rows: pd.DataFrame, source: str) -> list[str]:
 
 def leaning(rows: pd.DataFrame, source: str) -> str:
     """Which base leans to which kind of word under positive prompts, and whether models can tell; may be empty."""
-    wanted = {"source": source, "other": "agency_less_communion", "prompt": "positive"}
-    row, names = find(rows, "base_difference", **wanted), bases(rows, source)
-    if row is None or len(names) != 2:
+    row = find(rows, "base_difference", source=source, other="agency_less_communion", prompt="positive")
+    gaps = sorted(find_all(rows, "base_agency_gap", source=source, prompt="positive"), key=lambda gap: -gap["value"])
+    if row is None or len(gaps) != 2:
         return ""
-    first, second = names if row["value"] > 0 else reversed(names)
-    told = (
-        f"{first} leans to communion and {second} to agency (agency less communion, {' less '.join(names)}: "
-        f"{with_interval(row, '{:.1f}')} ranks)"
-    )
+    first, second = (str(gap["model"]) for gap in gaps)
+    means = " and ".join(f"{gap['model']} {with_interval(gap, '{:+.1f}')}" for gap in gaps)
+    told = f"{first} leans to communion and {second} to agency (agency less communion in percent of the ranks: {means})"
     if not side(row):
         return f"{told}, which cannot be told from no difference with {quote(row, '{:.0f}', 'n')} models"
-    bundles = first.startswith("Gemma"), second.startswith("Llama")
-    if all(bundles):
+    if first.startswith("Gemma") and second.startswith("Llama"):
         return f"{told}, as claimed"
     turned = first.startswith("Llama") and second.startswith("Gemma")
     return f"{told}, the other way round" if turned else f"{told}, clear of zero over models"
@@ -184,14 +181,13 @@ def copies(rows: pd.DataFrame) -> list[str]:
 
 def foundations(rows: pd.DataFrame, source: str) -> list[str]:
     """Which single foundations have an interval over models clear of zero, under positive prompts."""
-    of = [
-        row
-        for row in find_all(rows, "base_difference", source=source, prompt="positive")
-        if "_less_" not in row["other"]
-    ]
-    told = [f"{row['other']} {with_interval(row, '{:.0f}')}" for row in of if side(row)]
-    clear = "Clear of zero under positive prompts, the first base less the second as in the figure, in ranks"
-    return [f"{clear}: {', '.join(told)}."] if told else []
+    told = []
+    for row in find_all(rows, "base_difference", source=source, prompt="positive"):
+        p_value = find(rows, "base_difference_p", source=source, prompt="positive", other=row["other"])
+        if "_less_" not in row["other"] and side(row):
+            prefers = {-1: "first", 1: "second"}[side(row)]
+            told.append(f"{row['other']} ({f'p {quote(p_value)}, ' if p_value else ''}the {prefers} base prefers it)")
+    return [f"Clear of zero under positive prompts: {', '.join(told)}."] if told else []
 
 
 def survival(rows: pd.DataFrame, source: str) -> list[str]:
