@@ -3,7 +3,7 @@
 Rewards are in standard deviations (z) of the model's scan of single tokens, from its mean, where they are compared.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -136,12 +136,11 @@ def measure(squares: Mapping[tuple[str, str], Square], panel: str = "", source: 
     results = Results("sequences", panel)
     for (model, prompt), square in squares.items():
         for statistic, other, value, n in _of_square(square):
-            about = {"model": model, "other": other, "prompt": prompt, "protocol": "exact"}
-            results.add(source, statistic, float(value), n=n, **about)
+            results.add(source, statistic, float(value), model=model, other=other, prompt=prompt, protocol="exact", n=n)
     return results.frame()
 
 
-def _of_square(square: Square):
+def _of_square(square: Square) -> Iterator[tuple[str, str, float, int]]:
     """(statistic, other, value, n) of one square."""
     z, of, count = square.z, parts(square.z), len(square.tokens)
     for name, share in of.shares.items():
@@ -150,8 +149,8 @@ def _of_square(square: Square):
         yield "pair_single_correlation", name, np.corrcoef(effect, square.single)[0, 1], count
     for direction, best in (("max", z.max()), ("min", z.min())):
         yield "pair_optimum", direction, best, count**2
-    for row in gaps(square).groupby(["direction", "method"], sort=False)["gap"].agg(["mean", "size"]).itertuples():
-        yield "pair_gap", " ".join(row.Index), row.mean, int(row.size)
+    for (direction, method), gap in gaps(square).groupby(["direction", "method"], sort=False)["gap"]:
+        yield "pair_gap", f"{direction} {method}", gap.mean(), len(gap)
     if len(square.exact):
         drawn, quick = square.exact[square.exact["why"] == "random"], square.exact["quick"]
         error = float((square.exact["score"] - quick).abs().max()) / square.deviation

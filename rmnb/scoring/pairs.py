@@ -4,7 +4,7 @@ The first token lengthens the prefix that is run once, so that a pair costs no m
 """
 
 import hashlib
-import itertools
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -21,15 +21,14 @@ from rmnb.plans import Pieces
 from rmnb.scoring.engine import NonFiniteReward, PrefixScorer
 from rmnb.scoring.store import Provenance, versions
 
-BLOCK = 200  # second tokens at once, and between two writes
+BLOCK = 100  # second tokens at once, and between two writes
 _WORDS = 50_000  # frequent ones among which tokens are looked for
-_LETTERS = ("a", "A", "I")  # words of one letter
 
 
 def shared_words(vocabularies: Sequence[pd.DataFrame], count: int) -> pd.DataFrame:
     """The most frequent English words that are one token, with a space before them, in each of several vocabularies.
 
-    In lower and in title case, which are two tokens of one word.
+    Each word once: in lower case, or in title case where only that is shared.
 
     Parameters
     ----------
@@ -51,10 +50,10 @@ def shared_words(vocabularies: Sequence[pd.DataFrame], count: int) -> pd.DataFra
     """
     starts = [words.loc[words["kind"] == "word_start"].drop_duplicates("token") for words in vocabularies]
     ids = [dict(zip(words["token"], words["token_id"].astype(int), strict=True)) for words in starts]
-    spelled = itertools.chain.from_iterable((word, word.capitalize()) for word in frequent_words(_WORDS))
-    plain = dict.fromkeys(form for form in spelled if form.isascii() and form.isalpha())
-    tokens = [" " + form for form in plain if len(form) > 1 or form in _LETTERS]
-    tokens = [token for token in tokens if all(token in known for known in ids)][:count]
+    common = set.intersection(*map(set, ids)) - {" i"}
+    words = [word for word in frequent_words(_WORDS) if re.fullmatch("a|i|[a-z]{2,}", word)]
+    spelled = [[f" {form}" for form in (word, word.capitalize()) if f" {form}" in common] for word in words]
+    tokens = [forms[0] for forms in spelled if forms][:count]
     if len(tokens) < count:
         raise InputError(f"these vocabularies share {len(tokens)} frequent words, fewer than {count}")
     return pd.DataFrame({"token": tokens} | {i: [known[token] for token in tokens] for i, known in enumerate(ids)})

@@ -71,8 +71,8 @@ def test_pairs_of_other_tokens_are_not_mixed_in(rm, tmp_path):
 
 
 def test_shared_words_are_whole_words_of_all_vocabularies_the_frequent_ones_first():
-    one = {" of": 5, " The": 6, " the": 7, "the": 8, " THE": 9, " s": 10, " love": 11, " xyzzy": 12, " I": 13}
-    other = {" the": 3, " I": 4, " love": 5, " The": 6, "of": 7, " s": 8, " xyzzy": 9}
+    one = {" of": 5, " The": 6, " the": 7, "the": 8, " s": 9, " i": 10, " love": 11, " xyzzy": 12, " I": 13, " May": 14}
+    other = {" the": 3, " I": 4, " love": 5, " The": 6, "of": 7, " s": 8, " xyzzy": 9, " May": 10, " may": 11, " i": 12}
     frames = [
         pd.DataFrame({"token": list(ids), "token_id": list(ids.values())}).assign(
             kind=["word_start" if token[0] == " " else "word_continuation" for token in ids]
@@ -80,7 +80,7 @@ def test_shared_words_are_whole_words_of_all_vocabularies_the_frequent_ones_firs
         for ids in (one, other)
     ]
     found = pairs.shared_words(frames, 4)
-    assert found["token"].tolist() == [" the", " The", " I", " love"]
-    assert found[[0, 1]].to_numpy().tolist() == [[7, 3], [6, 6], [13, 4], [11, 5]]
+    assert found["token"].tolist() == [" the", " I", " May", " love"]
+    assert found[[0, 1]].to_numpy().tolist() == [[7, 3], [13, 4], [14, 10], [11, 5]]
     with pytest.raises(InputError, match="share 4 frequent words"):
         pairs.shared_words(frames, 5)
