@@ -13,6 +13,7 @@ from rmnb.cli.explorer import explorer
 from rmnb.cli.logprobs import logprobs
 from rmnb.cli.models import models
 from rmnb.cli.noise import noise
+from rmnb.cli.plan import plan
 from rmnb.cli.report import report
 from rmnb.cli.run import run
 from rmnb.cli.scan import scan
@@ -31,6 +32,7 @@ for command in (
     compare,
     score,
     trace,
+    plan,
     scan,
     score_list,
     search,

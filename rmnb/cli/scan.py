@@ -78,7 +78,17 @@ def scan(
         # In an order of its own: two processes never wait for each other. Parts may be scored at once.
         for path in sorted(paths) if which is None else []:
             held.enter_context(alone(path))
+        _announce(rm, [each for each, path in zip(questions, paths, strict=True) if not path.exists()], limit, which)
         _scan_each(rm, members, questions, paths, which, protocol, limit, batch_size, out)
+
+
+def _announce(rm, questions, limit: int | None, which: tuple[int, int] | None) -> None:
+    """One line on what the scans will take, counted from their beginning."""
+    from rmnb.scoring.pace import estimate, in_a_line
+
+    tokens = min(limit or rm.vocabulary_size, rm.vocabulary_size) // (which[1] if which else 1)
+    if questions:
+        typer.echo(in_a_line([estimate(rm, question.conversation, tokens) for question in questions]))
 
 
 def _scan_each(rm, members, questions, paths, which, protocol, limit, batch_size, out) -> None:

@@ -140,7 +140,7 @@ def _load_demo(spec: ModelSpec) -> RewardModel:
         spec=spec,
         network=trunk,
         head=head,
-        dialogue=Dialogue(base_tokenizer(spec.base), spec.template or _trained_template(adapter)),
+        dialogue=Dialogue(base_tokenizer(spec.base), spec.template or trained_template(adapter)),
         plain_because=_share_prefix(trunk),
         weights_sha256=joint_sha256([base_sha256(spec.base), sha256(weights)]),
         tokenizer_sha256=cached_sha256(directory / "tokenizer.json"),
@@ -148,7 +148,7 @@ def _load_demo(spec: ModelSpec) -> RewardModel:
     )
 
 
-def _trained_template(adapter: Path) -> str:
+def trained_template(adapter: Path) -> str:
     """The template that an adapter was trained with: any other would give other rewards without a word."""
     return json.loads((adapter / "provenance.json").read_text(encoding="utf-8"))["template"]
 
@@ -171,7 +171,7 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
     dtype = DTYPES[spec.dtype]
     hashes = weights_sha256(directory), tokenizer_sha256(directory)
-    template = _chosen_template(tokenizer.chat_template, spec, directory)
+    template = chosen_template(tokenizer.chat_template, spec, directory)
     if not is_decoder(config):
         network = _load_classifier(directory, spec.label, dtype, place)
         return _whole_classifier(spec, network, Dialogue(tokenizer, template), *hashes)
@@ -224,7 +224,7 @@ def _load_adapter(spec: ModelSpec, directory: Path, place: Placement) -> RewardM
     config, settings = merged.network.config, merged.network.config.to_dict()
     if not spec.softcap:
         _uncap(config, str(directory))
-    template = _chosen_template(merged.tokenizer.chat_template, spec, directory)
+    template = chosen_template(merged.tokenizer.chat_template, spec, directory)
     dialogue, hashes = Dialogue(merged.tokenizer, template), (merged.weights_sha256, merged.tokenizer_sha256)
     if not merged.is_decoder:
         choose_label(int(config.num_labels or 1), spec.label, settings, str(directory))
@@ -235,7 +235,7 @@ def _load_adapter(spec: ModelSpec, directory: Path, place: Placement) -> RewardM
     return _with_head(spec, merged.trunk, checkpoint, merged.padding, *hashes)
 
 
-def _chosen_template(own: str | dict[str, str] | None, spec: ModelSpec, directory: Path) -> str | None:
+def chosen_template(own: str | dict[str, str] | None, spec: ModelSpec, directory: Path) -> str | None:
     """The panel's template; else the tokenizer's own, of several the one called ``default``, as transformers does.
 
     A panel may name one of several (``template: rag``).

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import functools
+from typing import Any
 
 import torch
 
@@ -11,7 +12,7 @@ from rmnb.models.reward_model import RewardModel
 from rmnb.scoring.proof import why_plain
 
 # Beyond this many ids at once a processor gains nothing: the activations leave its cache.
-_IDS_AT_ONCE = {"cpu": 1024, "cuda": 65536}
+IDS_AT_ONCE = {"cpu": 1024, "cuda": 65536}
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
@@ -20,15 +21,20 @@ def default_batch_size(rm: RewardModel, prefix_length: int, length: int) -> int:
     device = rm.device
     config = rm.network.config.get_text_config()
     free = free_memory(rm.network)
-    # Of one layer: residual stream, projections and the MLP's inner states; fp32 scores and weights of attention.
-    inner = 12 * config.hidden_size + 4 * getattr(config, "intermediate_size", 4 * config.hidden_size)
     width = prefix_length + length
-    per_sequence = 4 * length * (inner + 4 * config.num_attention_heads * width)
-    if why_plain(rm):
-        per_sequence = 4 * width * (inner + 4 * config.num_attention_heads * width)
-        length = width
+    length = width if why_plain(rm) else length
+    per_sequence = 4 * values_a_sequence(config, width, length)
     by_memory = int(0.25 * free) // per_sequence
-    return max(1, min(by_memory, _IDS_AT_ONCE.get(device.type, 1024) // length))
+    return max(1, min(by_memory, IDS_AT_ONCE.get(device.type, 1024) // length))
+
+
+def values_a_sequence(config: Any, width: int, length: int) -> int:
+    """Numbers that one layer's states hold for a sequence, of which `length` of `width` ids are fed.
+
+    Residual stream, projections and the MLP's inner states; scores and weights of attention.
+    """
+    inner = 12 * config.hidden_size + 4 * getattr(config, "intermediate_size", 4 * config.hidden_size)
+    return length * (inner + 4 * config.num_attention_heads * width)
 
 
 @functools.cache
