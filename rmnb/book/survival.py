@@ -25,5 +25,5 @@ def options_dropped(curves: Mapping[str, pd.DataFrame], digits: int = 2) -> str:
     whole = shown[shown["dropped"] == "none"].set_index("question")["median"]
     without = shown[shown["dropped"] != "none"]
     kept = without["median"] * without["question"].map(whole) > 0
-    title = f"Does one option carry it? Each dropped in turn: the median keeps its sign in {kept.sum()} of {len(kept)}"
+    title = f"Does one option carry it? With each left out in turn, {kept.sum()} of {len(kept)} medians keep their sign"
     return behind_a_click(table_html(shown if len(tables) > 1 else shown.iloc[:, 1:], digits=digits), title)

@@ -199,5 +199,5 @@ def test_the_options_behind_a_click_are_counted_in_its_title():
     curve = pd.DataFrame({"words": ["all", "all", "rated"], "value": [0.1, 0.2, -0.5]})
     curve = curve.assign(ci_low=-1.0, ci_high=1.0, n=10, headline=[True, False, False])
     shown = html.unescape(book.options_dropped({"greatest": curve}))
-    assert "keeps its sign in 1 of 2<" in shown and "words: rated" in shown and ">question<" not in shown
+    assert "1 of 2 medians keep their sign<" in shown and "words: rated" in shown and ">question<" not in shown
     assert book.options_dropped({}) == ""

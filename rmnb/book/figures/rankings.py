@@ -104,7 +104,7 @@ def heat_map(
             text[at] += "\n{:.3f} to {:.3f}".format(*ends[at])
     size = {"size": 10 if len(matrix) <= 5 and low is None else 8.5}
     scale = dict(zip(("vmin", "vmax"), limits, strict=True))
-    sns.heatmap(matrix, annot=text, fmt="", annot_kws=size, cmap="cividis", cbar=False, square=True, ax=axes, **scale)
+    sns.heatmap(matrix, annot=text, fmt="", annot_kws=size, cmap="cividis", cbar=False, ax=axes, **scale)
     shown = [plain_text(label) for label in labels]
     axes.set_xticks(axes.get_xticks(), shown, rotation=40, ha="right", rotation_mode="anchor")
     axes.set_yticks(axes.get_yticks(), shown, rotation=0)
@@ -126,7 +126,7 @@ def gaps_by_axis(axes: Axes, gaps: pd.DataFrame, order: Sequence[str]) -> Axes:
     wide, text = (gaps.pivot(index="model", columns="other", values=of) for of in ("value", "shown"))
     order = [name for name in order if name in wide.index]
     look = {"center": 0, "vmin": -3, "vmax": 3, "cmap": "RdBu", "cbar": False, "annot_kws": {"size": 9}}
-    sns.heatmap(wide.loc[order], annot=text.loc[order].fillna(""), fmt="", ax=axes, **look)
+    sns.heatmap(wide.loc[order], annot=text.loc[order].fillna(""), fmt="", yticklabels=True, ax=axes, **look)
     axes.set(xlabel="", ylabel="")
     axes.tick_params(axis="x", labelsize=8.5)
     return axes

@@ -13,7 +13,12 @@ from matplotlib.figure import Figure
 from rmnb.book.figures.style import FAINT, INK, MARKERS, PALETTE, WIDTH, plain_text
 from rmnb.stats import Curvature
 
-_PANES = {"panel": "this panel", "released": "the papers' models"}
+_PANES = {
+    "panel": "this panel",
+    "released": "the papers' models",
+    "positive": "positive prompts",
+    "negative": "negative prompts",
+}
 
 
 def estimates(
@@ -143,15 +148,15 @@ def specification_curves(curves: Mapping[str, pd.DataFrame], meaning: str) -> Fi
     meaning
         What the estimates are, for the upper axes.
     """
-    rows = {name: _options(curve) for name, curve in curves.items()}
-    columns, lines = max(len(curves), 1), max(map(len, rows.values()), default=1)
-    together = len({tuple(options) for options in rows.values()}) < 2
+    rows = [_options(curve) for curve in curves.values()]
+    columns, lines = max(len(curves), 1), max(map(len, rows), default=1)
+    together = len({frozenset(options) for options in rows}) < 2
     size, ratios = (WIDTH, 1.9 + 0.165 * lines), (1.6, 0.165 * lines)
-    shared = "row" if together else False
+    shared, chart = ("row", rows[0] if rows else None) if together else (False, None)
     fig, grid = plt.subplots(2, columns, figsize=size, sharex="col", sharey=shared, height_ratios=ratios)
     for place, (name, curve) in enumerate(curves.items()):
         upper, lower = grid.reshape(2, -1)[:, place]
-        specification_curve(upper, lower, curve, meaning if not place else "")
+        specification_curve(upper, lower, curve, meaning if not place else "", chart)
         upper.set_title(plain_text(name) if len(curves) > 1 else "")
     return fig
 
@@ -162,7 +167,9 @@ def _options(curve: pd.DataFrame) -> list[tuple[str, str]]:
     return [(name, option) for name in choices if curve[name].nunique() > 1 for option in dict.fromkeys(curve[name])]
 
 
-def specification_curve(upper: Axes, lower: Axes, table: pd.DataFrame, meaning: str) -> tuple[Axes, Axes]:
+def specification_curve(
+    upper: Axes, lower: Axes, table: pd.DataFrame, meaning: str, chart: Sequence[tuple[str, str]] | None = None
+) -> tuple[Axes, Axes]:
     """All estimates of `rmnb.findings.specifications.specification_curve`, sorted, above a chart of the choices behind
     each; a choice with one option is none.
 
@@ -174,6 +181,8 @@ def specification_curve(upper: Axes, lower: Axes, table: pd.DataFrame, meaning: 
         What `specification_curve` returned.
     meaning
         What the estimate is, for the upper axis.
+    chart
+        The choices with their options in the order of the chart, by default as the table has them.
     """
     places = np.arange(len(table))
     headline = table["headline"].to_numpy(dtype=bool)
@@ -186,7 +195,7 @@ def specification_curve(upper: Axes, lower: Axes, table: pd.DataFrame, meaning: 
         upper.plot(places[layer], table.loc[layer, "value"], "o", color=ink, markersize=3.7, rasterized=dense)
     upper.axhline(0, color=FAINT, linewidth=0.8, zorder=0)
     upper.set_ylabel(meaning)
-    rows = _options(table)
+    rows = _options(table) if chart is None else chart
     for height, (choice, option) in enumerate(reversed(rows)):
         chosen = (table[choice] == option).to_numpy()
         for layer, ink in layers:

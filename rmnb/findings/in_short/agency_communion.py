@@ -2,9 +2,17 @@
 
 import pandas as pd
 
-from rmnb.findings.quoting import count, count_of, find, find_all, quote, side, with_interval
+from rmnb.findings.quoting import Row, count, count_of, find, find_all, quote, side, with_interval
 
 _ASKED = {"user_assistant": "asked as “User: … Assistant:”", "chat": "asked in the chat template", "bare": "asked bare"}
+
+
+def _told(row: Row) -> str:
+    """The two models of a ratio, and in words how they were asked."""
+    told = str(row["model"])
+    for key, words in _ASKED.items():
+        told = told.replace(f" ({key})", f", {words}")
+    return told
 
 
 def sentences(rows: pd.DataFrame) -> list[str]:
@@ -160,7 +168,7 @@ def first_words(rows: pd.DataFrame) -> list[str]:
 def ratios(rows: pd.DataFrame) -> list[str]:
     """The plain log ratio of two bases, agency less communion, under positive prompts."""
     of = find_all(rows, "mwlr_gap", other="plain", prompt="positive", protocol="exact", source="panel")
-    return [f"Agency less communion in the log ratio, {row['model']}: {with_interval(row)}, over nouns." for row in of]
+    return [f"Agency less communion in the log ratio, {_told(row)}: {with_interval(row)}, over nouns." for row in of]
 
 
 def copies(rows: pd.DataFrame) -> list[str]:
@@ -168,7 +176,7 @@ def copies(rows: pd.DataFrame) -> list[str]:
     said = []
     for row in find_all(rows, "mwlr_gap", other="plain", prompt="positive", protocol="", source="panel"):
         rhos = sorted(find_all(rows, "implicit_spearman", model=row["model"]), key=lambda rho: rho["value"])
-        told = f"{row['model']}: agency less communion {with_interval(row)}, over nouns"
+        told = f"{_told(row)}: agency less communion {with_interval(row)}, over nouns"
         ends = [f"{quote(rho)} ({rho['other']})" for rho in rhos]
         said.append(f"{told}; ρ with explicit rewards from {ends[0]} to {ends[-1]}." if ends else f"{told}.")
     right = [f"{with_interval(row)} of {row['other']}" for row in find_all(rows, "held_out_accuracy", source="panel")]
@@ -186,8 +194,9 @@ def foundations(rows: pd.DataFrame, source: str) -> list[str]:
         p_value = find(rows, "base_difference_p", source=source, prompt="positive", other=row["other"])
         if "_less_" not in row["other"] and side(row):
             prefers = {-1: "first", 1: "second"}[side(row)]
-            told.append(f"{row['other']} ({f'p {quote(p_value)}, ' if p_value else ''}the {prefers} base prefers it)")
-    return [f"Clear of zero under positive prompts: {', '.join(told)}."] if told else []
+            by = f", p {quote(p_value)}" if p_value else ""
+            told.append(f"{row['other']} (preferred by the {prefers} base{by})")
+    return [f"Clear of zero under positive prompts, with p by permuting models: {', '.join(told)}."] if told else []
 
 
 def survival(rows: pd.DataFrame, source: str) -> list[str]:
