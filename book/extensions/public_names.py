@@ -25,7 +25,7 @@ def name_as_imported(app) -> None:
 
 
 def as_written(text: str | None) -> str | None:
-    """A signature or annotation with NumPy's array types under their short name, an option's type without the option."""
+    """A signature or annotation with NumPy's array types under their short name; of an option its type alone."""
     text = _OPTION.sub(r"\1", text) if text else text
     while text and (found := _ARRAY.search(text)):
         end = text.index("]]", found.end())

@@ -87,7 +87,7 @@ def test_sentences_under_the_figures_are_made_of_rows_and_absent_without_them():
     assert "one less two within recipes" in plain(in_short.paired(rows)[0])
     assert "12 of 12 specifications" in plain(in_short.survival(rows, "panel")[0])
     assert "Asked in the chat template, one less two" in plain(in_short.first_words(first)[0])
-    assert "one over two (chat)" in plain(in_short.ratios(first)[0])
+    assert "one over two, asked in the chat template" in plain(in_short.ratios(first)[0])
     nothing = rows.iloc[:0]
     for function in (in_short.paired, in_short.first_words, in_short.ratios, in_short.copies):
         assert function(nothing) == []

@@ -15,7 +15,9 @@ import prose_numbers
 import public_names
 import publishing
 import pytest
+import table_heads
 import yaml
+from docutils import nodes
 from fontTools.ttLib import TTFont
 
 from rmnb.findings.results import COLUMNS
@@ -257,6 +259,13 @@ def test_signatures_and_attributes_read_as_they_are_written():
     text = ["A pair.", "", "Attributes", "----------", "a, b : float", "    In metres.", "n : int", "", "More."]
     assert public_names.one_each(text) == [*text[:4], "a : float", text[5], "b : float", *text[5:]]
     assert public_names.one_each(text[:2]) == text[:2]
+
+
+def test_heads_of_tables_are_words_and_code_stays():
+    row = nodes.row("", *(nodes.entry("", part) for part in (nodes.Text("kendall_tau"), nodes.literal(text="a_b"))))
+    page = nodes.container("", nodes.thead("", row), nodes.paragraph(text="kendall_tau"))
+    table_heads.heads_in_words(None, page)
+    assert page.astext().split() == ["Kendall's", "τ", "a_b", "kendall_tau"]
 
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

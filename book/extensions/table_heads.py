@@ -1,0 +1,19 @@
+"""Tables that are files keep their columns' names; a reader meets words (`rmnb.findings.names`)."""
+
+from docutils import nodes
+
+from rmnb.findings.names import in_words
+
+
+def heads_in_words(app, doctree) -> None:
+    """Rewrite the heads of every table that have an underscore; names that are code stay."""
+    for head in doctree.findall(nodes.thead):
+        for text in list(head.findall(nodes.Text)):
+            if "_" in text and not isinstance(text.parent, nodes.literal):
+                text.parent.replace(text, nodes.Text(in_words(text.astext())))
+
+
+def setup(app) -> dict:
+    """Rewrite each page as soon as it is read."""
+    app.connect("doctree-read", heads_in_words)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
