@@ -29,7 +29,13 @@ DeviceMapOption = Annotated[
     str | None, typer.Option(help="Spread the model over several GPUs: auto, balanced, or a JSON mapping.")
 ]
 QuantiseOption = Annotated[str | None, typer.Option(help="8bit or 4bit (needs a GPU and bitsandbytes).")]
-CompileOption = Annotated[str | None, typer.Option(help="default (torch.compile) or graphs (and CUDA graphs).")]
+CompileOption = Annotated[
+    str | None,
+    typer.Option(
+        help="default (torch.compile), graphs (and CUDA graphs), none, or auto: on a processor, where it repays. "
+        "Default: auto."
+    ),
+]
 SoftcapOption = Annotated[
     str | None,
     typer.Option(

@@ -95,16 +95,17 @@ def _scan_each(rm, members, questions, paths, which, protocol, limit, batch_size
     from rmnb.scoring import store
     from rmnb.scoring.scanning import scan_part, scan_vocabulary
 
+    scans = len(questions)
     for question, path in zip(questions, paths, strict=True):
         if path.exists():
             _refuse_other(path, rm, question, protocol, limit)
             typer.echo(f"{path} is already complete")
         elif which:
             part, parts = which
-            scored = scan_part(rm, question, path, part, parts, protocol, limit, batch_size, progress=True)
+            scored = scan_part(rm, question, path, part, parts, protocol, limit, batch_size, True, scans)
             typer.echo(f"part {part}/{parts} of {path}: {scored:,} tokens")
         else:
-            frame = scan_vocabulary(rm, question, protocol, limit, path, batch_size, progress=True)
+            frame = scan_vocabulary(rm, question, protocol, limit, path, batch_size, progress=True, scans=scans)
             if out is None:
                 store.write_scores(members, frame, frame.attrs["provenance"])
             else:

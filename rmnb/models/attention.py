@@ -64,14 +64,15 @@ def shared_prefix_attention(
     dropout: float = 0.0,
     sliding_window: int | None = None,
     softcap: float | None = None,
-    shared_prefix: SharedPrefix | None = None,
+    shared_prefix: SharedPrefix | tuple[Tensor, Tensor] | None = None,
     **kwargs,
 ) -> tuple[Float[Tensor, "batch length heads head"], None]:
     """Causal attention of each row over the shared prefix and itself; rows may be padded on the right.
 
     Called by the model's layers, with `shared_prefix` passed through from the call of the model. In the prefix's own
-    pass it attends causally and keeps keys and values. No mask is needed: what follows a position is never visible to
-    it, so padding on the right changes nothing at the positions that are read.
+    pass it attends causally and keeps keys and values. A compiled layer is given only its own keys and values. No mask
+    is needed: what follows a position is never visible to it, so padding on the right changes nothing at the positions
+    that are read.
 
     Raises
     ------
@@ -84,7 +85,7 @@ def shared_prefix_attention(
     kv_heads = key.shape[1]
     query = query.reshape(batch, kv_heads, heads // kv_heads, length, size)
     scale = float(size**-0.5 if scaling is None else scaling)
-    if shared_prefix.filling:
+    if isinstance(shared_prefix, SharedPrefix) and shared_prefix.filling:
         if module.layer_idx in shared_prefix.layers:
             raise UnsupportedAttention("its layers attend more than once")
         shared_prefix.layers[module.layer_idx] = (key[0].clone(), value[0].clone())
@@ -96,13 +97,14 @@ def shared_prefix_attention(
             parts.append(torch.einsum("bkgij,bkjd->bigkd", weights, value[:, :, :seen]))
         return _merge(torch.cat(parts, dim=1)), None
     own = _own_scores(query, key, scale, softcap, sliding_window)
-    keys, values = shared_prefix.layers[module.layer_idx]
+    whole = isinstance(shared_prefix, SharedPrefix)
+    keys, values = shared_prefix.layers[module.layer_idx] if whole else shared_prefix
     # One product a key-value head: all rows, grouped heads and positions of the batch against the one copy of the keys.
     rows = query.transpose(0, 1).reshape(kv_heads, -1, size)
     over_prefix = _cap((rows @ keys.transpose(1, 2)) * scale, softcap)
     over_prefix = over_prefix.view(kv_heads, batch, -1, length, keys.shape[1])
     if sliding_window is not None:
-        over_prefix = _hide_far(over_prefix, shared_prefix.length, sliding_window)
+        over_prefix = _hide_far(over_prefix, keys.shape[1], sliding_window)
     scores = torch.cat([over_prefix, own.transpose(0, 1)], dim=-1)
     weights = scores.softmax(-1, dtype=_at_least_float32(query)).to(query.dtype)
     result = weights[..., : keys.shape[1]].reshape(kv_heads, -1, keys.shape[1]) @ values

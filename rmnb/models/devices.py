@@ -18,6 +18,7 @@ MIXED = "bfloat16-mixed"  # loaded in fp32, then `rmnb.models.precision`
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, MIXED: torch.float32}
 QUANTISED = ("8bit", "4bit")
 COMPILED: dict[str, dict[str, Any]] = {"default": {}, "graphs": {"mode": "reduce-overhead"}}
+NEVER = "none"  # compiled, however long the scan
 _MAPS = ("auto", "balanced", "sequential")
 _ROOM = 0.75  # of a device's memory for weights; the rest is for activations
 
@@ -34,14 +35,19 @@ class Placement:
         ``auto``, ``balanced``, ``sequential`` (accelerate decides), or a device for each module.
     quantise : {"8bit", "4bit"} or None
         bitsandbytes' LLM.int8() (Dettmers et al. 2022) or NF4 (Dettmers et al. 2023) for the trunk's linear layers.
-    compile : {"default", "graphs"} or None
-        torch.compile, or torch.compile with CUDA graphs.
+    compile : {"default", "graphs", "none"} or None
+        torch.compile, or torch.compile with CUDA graphs, or neither; None: as a scan finds that it repays.
     """
 
     device: str = "cpu"
     device_map: str | dict[str, Any] | None = None
     quantise: str | None = None
     compile: str | None = None
+
+    @property
+    def by_layer(self) -> bool:
+        """Whether compilation is of single layers (`rmnb.models.layers`), not of the network as a whole."""
+        return torch.device(self.device).type == "cpu" and self.device_map is None
 
     def load_options(self, dtype: torch.dtype) -> dict[str, Any]:
         """Keyword arguments for ``from_pretrained``; none if the model is loaded as a whole and moved."""
@@ -54,7 +60,7 @@ class Placement:
         return options
 
     def settle(self, network: torch.nn.Module) -> None:
-        """Move a loaded network to its device, where loading has not put it there, and compile it if asked to.
+        """Move a loaded network to its device, where loading has not put it there; compile it whole if asked to.
 
         Raises
         ------
@@ -69,7 +75,7 @@ class Placement:
                     f"the weights do not fit on {self.device}: "
                     "try --device-map auto, --quantise 8bit or a half-precision --dtype"
                 ) from error
-        if self.compile:
+        if self.compile in COMPILED and not self.by_layer:
             network.compile(**COMPILED[self.compile])
 
 
@@ -90,8 +96,9 @@ def placement(
         raise InputError(f"unknown device map {device_map!r}: choose one of {', '.join(_MAPS)}, or give a mapping")
     if quantise is not None and quantise not in QUANTISED:
         raise InputError(f"cannot quantise to {quantise!r}: choose one of {', '.join(QUANTISED)}")
-    if compile is not None and compile not in COMPILED:
-        raise InputError(f"unknown way to compile {compile!r}: choose one of {', '.join(COMPILED)}")
+    compile = None if compile == "auto" else compile
+    if compile not in (None, NEVER, *COMPILED):
+        raise InputError(f"unknown way to compile {compile!r}: choose one of auto, {NEVER}, {', '.join(COMPILED)}")
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     _check_device(device)
     if quantise:

@@ -74,7 +74,8 @@ def load_reward_model(
     quantise
         ``8bit`` or ``4bit``, by bitsandbytes, on a GPU.
     compile
-        ``default`` (torch.compile) or ``graphs`` (with CUDA graphs).
+        ``default`` (torch.compile), ``graphs`` (with CUDA graphs) or ``none``. Default: ``auto``: a vocabulary
+        scan on a processor that is long enough to repay it is compiled (`rmnb.models.layers.repays`).
     softcap
         False leaves out the soft-capping of attention scores that Gemma 2 was trained with. The papers' Gemma scores
         were probably made so, since the attention kernel that their version of transformers chose by itself could not

@@ -15,8 +15,9 @@ import torch
 
 from rmnb.errors import InputError
 from rmnb.models.attention import SharedPrefix, UnsupportedAttention
-from rmnb.models.devices import own_attention, upload
+from rmnb.models.devices import COMPILED, own_attention, upload
 from rmnb.models.gated_heads import GatedHead, PromptHead
+from rmnb.models.layers import compiled, last_layer_at
 from rmnb.models.reward_model import RewardModel
 from rmnb.scoring.memory import default_batch_size, is_out_of_memory, keep_freed_memory, release
 from rmnb.scoring.proof import take_plain, why_plain
@@ -58,6 +59,9 @@ class PrefixScorer:
             keep_freed_memory()
         self.gated: PromptHead | None = None
         self.prefix = None if whole else self._run_prefix()
+        asked = rm.placement.compile if rm.placement.compile in COMPILED else None
+        #: How its batches are compiled, a key of `rmnb.models.devices.COMPILED`, or None.
+        self.compile = None if rm.placement.by_layer and self.prefix is None else asked
 
     @torch.inference_mode()
     def _run_prefix(self) -> SharedPrefix | None:
@@ -212,14 +216,22 @@ class PrefixScorer:
         last = upload([len(ids) - 1 for ids in batch], rm.device)
         position = self.prefix.length + torch.arange(longest, device=rm.device)[None]
         rows = torch.arange(len(batch), device=rm.device)
-        # Compiled code would be compiled again for each batch's hook.
-        with contextlib.nullcontext() if rm.placement.compile else _last_mlp_at(rm.network, rows, last):
+        with self._layers(rows, last):
             hidden = rm.network(
                 input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix
             ).last_hidden_state
         read = hidden[rows.to(hidden.device), last.to(hidden.device)]
         head = rm.head if self.gated is None else self.gated.linear
         return head(read.to(rm.device))  # type: ignore[misc]
+
+    @contextlib.contextmanager
+    def _layers(self, rows: torch.Tensor, last: torch.Tensor) -> Iterator[None]:
+        """How the layers run for a batch."""
+        if self.compile and not self.rm.placement.by_layer:
+            yield  # a network that is compiled whole would be compiled again for each batch's hooks
+            return
+        with compiled(self.rm.network, self.compile), last_layer_at(self.rm.network, rows, last):
+            yield
 
     def _plain_rewards(self, batch: list[Ids], at: int = -1) -> torch.Tensor:
         """Whole sequences of one length, without padding; read at an index."""
@@ -271,26 +283,3 @@ def score_continuations(
         A continuation is empty, or a reward is not finite (`NonFiniteReward`).
     """
     return PrefixScorer(rm, prefix_ids)(continuations, batch_size)
-
-
-@contextlib.contextmanager
-def _last_mlp_at(network, rows: torch.Tensor, last: torch.Tensor):
-    """For a while, let the last layer's MLP see only the positions that are read.
-
-    Its output, one position a row, is added to the residual stream by broadcasting: right where the reward is read, and
-    nobody looks elsewhere.
-    """
-    mlp = getattr(network.layers[-1], "mlp", None) if hasattr(network, "layers") else None
-    if mlp is None:
-        yield
-        return
-
-    def only_read(_, inputs):
-        states = inputs[0]
-        return states[rows.to(states.device), last.to(states.device)][:, None], *inputs[1:]
-
-    hook = mlp.register_forward_pre_hook(only_read)
-    try:
-        yield
-    finally:
-        hook.remove()

@@ -1,6 +1,8 @@
 """Scan a vocabulary: the reward of every token as the answer to a question."""
 
+import contextlib
 import hashlib
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,7 @@ from tqdm import tqdm
 
 from rmnb.errors import InputError
 from rmnb.models.dialogue import Prompt, as_messages, check_protocol
+from rmnb.models.layers import CannotCompile, repays
 from rmnb.models.reward_model import RewardModel
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
@@ -18,6 +21,8 @@ from rmnb.scoring.conversations import common_prefix
 from rmnb.scoring.engine import NonFiniteReward, PrefixScorer
 from rmnb.scoring.memory import default_batch_size
 from rmnb.scoring.store import SHARD, Provenance, Shards, versions
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,7 @@ def scan_vocabulary(
     batch_size: int | None = None,
     progress: bool = False,
     ids: Sequence[int] | None = None,
+    scans: int = 1,
 ) -> pd.DataFrame:
     """The reward of every token of the model's vocabulary as the response to a prompt.
 
@@ -60,6 +66,8 @@ def scan_vocabulary(
         Show a progress bar with tokens a second and the time left.
     ids
         Only these ids, in ascending order: a sample of the vocabulary.
+    scans
+        How many such scans this process makes of the model: compiling repays for several what it may not for one.
 
     Returns
     -------
@@ -72,7 +80,7 @@ def scan_vocabulary(
     InputError
         A reward is NaN or infinite (the token is named); shards of another scan lie at `output`.
     """
-    begun = _begin(rm, prompt, protocol, limit, output, batch_size, ids)
+    begun = _begin(rm, prompt, protocol, limit, output, batch_size, ids, scans)
     scores = np.concatenate(_score(begun, begun.pieces(), progress))
     scan = begun.words[["token_id", "token", "kind"]].assign(score=scores[begun.plan.which])
     scan.attrs["provenance"] = {**begun.provenance, "sequences": len(begun.plan.continuations)}
@@ -89,6 +97,7 @@ def scan_part(
     limit: int | None = None,
     batch_size: int | None = None,
     progress: bool = False,
+    scans: int = 1,
 ) -> int:
     """Score one of several parts of a vocabulary and keep it beside `output`, as several processes may at once.
 
@@ -99,6 +108,8 @@ def scan_part(
     ----------
     part, of
         Which part, from 1, of how many.
+    scans
+        As `scan_vocabulary`.
 
     Returns
     -------
@@ -110,7 +121,7 @@ def scan_part(
     InputError
         As `scan_vocabulary`.
     """
-    begun = _begin(rm, prompt, protocol, limit, output, batch_size)
+    begun = _begin(rm, prompt, protocol, limit, output, batch_size, scans=scans)
     pieces = begun.pieces()
     return sum(map(len, _score(begun, pieces[len(pieces) * (part - 1) // of : len(pieces) * part // of], progress)))
 
@@ -142,6 +153,7 @@ def _begin(
     output: Path | None,
     batch_size: int | None,
     ids: Sequence[int] | None = None,
+    scans: int = 1,
 ) -> _Scan:
     spec = prompt if isinstance(prompt, PromptSpec) else PromptSpec(key="custom", text=prompt, framing="positive")
     size = rm.vocabulary_size if limit is None else min(limit, rm.vocabulary_size)
@@ -155,7 +167,9 @@ def _begin(
     total = len(plan.continuations)
     planned = Shards.planned(output) if output is not None else None
     chosen = batch_size or (planned["batch_size"] if planned else _batch_size(scorer, plan))
-    provenance = _provenance(rm, spec, protocol, len(words), chosen, scorer.attention)
+    if rm.placement.compile is None:
+        _choose_compilation(scorer, plan, chosen, planned, scans)
+    provenance = _provenance(rm, spec, protocol, len(words), chosen, scorer)
     if ids is not None:
         provenance["ids_sha256"] = hashlib.sha256(words["token_id"].to_numpy("<i4").tobytes()).hexdigest()
     if output is None:
@@ -165,17 +179,41 @@ def _begin(
     except InputError:
         if planned or batch_size or not (planned := Shards.planned(output)):
             raise
-        # Another process began the same scan meanwhile, perhaps with more memory free: its batch size counts for all.
-        provenance = provenance | {"batch_size": planned["batch_size"]}
+        # Another process began the same scan meanwhile, perhaps with more memory free: what it chose counts for all.
+        scorer.compile = planned["compile"]
+        provenance = provenance | {key: planned[key] for key in ("batch_size", "compile")}
         shards = Shards(output, provenance, total)
     return _Scan(words, plan, scorer, provenance, shards)
+
+
+def _choose_compilation(
+    scorer: PrefixScorer, plan: _Plan, batch_size: int, planned: Provenance | None, scans: int
+) -> None:
+    """Compile a scan that repays it, where that can be done; one that was begun goes on as it was begun.
+
+    Once for the whole scan, however much of it is left or falls to this process: compiled code rounds otherwise.
+    """
+    if planned is not None:
+        scorer.compile = planned["compile"]
+        return
+    lengths = {*map(len, plan.continuations)}  # a code each
+    if scorer.prefix is None or len(lengths) > 1 or not repays(scorer.rm, scans * sum(map(len, plan.continuations))):
+        return
+    scorer.compile = "default"
+    try:
+        with contextlib.suppress(NonFiniteReward):  # the scan itself will name the token
+            scorer([plan.continuations[0]] * batch_size, batch_size)
+    except CannotCompile:
+        logger.warning("not compiled, which is slower: that needs a C++ compiler such as g++")
+        scorer.compile = None
 
 
 def _batch_size(scorer: PrefixScorer, plan: _Plan) -> int:
     longest = max(len(ids) for ids in plan.continuations)
     if scorer.rm.device.type == "cuda":
         return scorer.fitting_batch_size(longest, min(SHARD, len(plan.continuations)))
-    return default_batch_size(scorer.rm, len(plan.prefix), longest)
+    most = default_batch_size(scorer.rm, len(plan.prefix), longest)
+    return -(-SHARD // -(-SHARD // (most + most // 100)))  # as large in every batch of a shard: no small one at its end
 
 
 def _plan(rm: RewardModel, prompt: Prompt, protocol: str, words: pd.DataFrame) -> _Plan:
@@ -216,7 +254,7 @@ def _score(begun: _Scan, pieces: list[range], progress: bool) -> list[np.ndarray
 
 
 def _provenance(
-    rm: RewardModel, prompt: PromptSpec, protocol: str, size: int, batch_size: int, attention: str
+    rm: RewardModel, prompt: PromptSpec, protocol: str, size: int, batch_size: int, scorer: PrefixScorer
 ) -> Provenance:
     rendered = repr(rm.dialogue.frame(prompt.conversation))
     if rm.dialogue.template is not None:
@@ -241,11 +279,11 @@ def _provenance(
         "device": rm.device.type,
         "device_map": rm.placement.device_map,
         "quantise": rm.placement.quantise,
-        "compile": rm.placement.compile,
+        "compile": scorer.compile,
         "read": rm.spec.read,
         "read_token": token,
         "read_offset": offset,
-        "attention": attention if rm.spec.softcap else f"{attention}, soft-capping off",
+        "attention": scorer.attention if rm.spec.softcap else f"{scorer.attention}, soft-capping off",
         "batch_size": batch_size,
         "tokens": size,
         "versions": versions(),

@@ -53,7 +53,7 @@ def test_half_precision_holds_the_trunk_and_not_the_head(directory, rm, dtype):
 
 
 def test_compiled_code_gives_the_same_rewards_and_is_not_compiled_for_every_batch(directory, rm, monkeypatch):
-    monkeypatch.setitem(devices.COMPILED, "default", {"backend": "eager", "dynamic": True})
+    monkeypatch.setitem(devices.COMPILED, "default", {"backend": "eager"})
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     compiled = rmnb.load_reward_model(directory, compile="default")
