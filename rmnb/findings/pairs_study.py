@@ -24,9 +24,9 @@ from rmnb.search.config import SearchConfig
 from rmnb.search.rewards import RewardObjective
 from rmnb.search.run import search
 
-TOKENS, COUNT = 1000, 200  # words, and of how many of these all pairs are scored unless more are asked for
-AGAIN = 500  # highest, lowest and random pairs that are scored again in float32
-EFFORT = {"budget": 512, "steps": 512, "width": 32, "keep": 1}  # few of the pairs: else every method finds the best
+TOKENS, COUNT = 1000, 100  # words, and of how many of these all pairs are scored unless more are asked for
+AGAIN = 200  # highest, lowest and random pairs that are scored again in float32
+EFFORT = {"budget": 256, "steps": 256, "width": 32, "keep": 1}  # few of the pairs: else every method finds the best
 METHODS, SEEDS = ("gcg", "random", "exhaustive", "beam"), (0, 1, 2)
 
 
@@ -80,7 +80,8 @@ class ScannedPairs(RewardObjective):
     def __init__(self, rm: RewardModel, prompt: PromptSpec, square: Square):
         super().__init__([(rm, 1.0)], [prompt.conversation])
         ids = square.tokens["token_id"]
-        self.words = self.words[self.words["token_id"].isin(ids)]
+        kind = self.words["kind"].astype(str)
+        self.words = self.words.assign(kind=kind.where(self.words["token_id"].isin(ids), "unused"))
         self._place = {token_id: place for place, token_id in enumerate(ids.tolist())}
         self._pairs, self._single = square.rewards, square.single
 
@@ -115,6 +116,10 @@ def search_again(rm: RewardModel, panel: Panel, prompt: PromptSpec) -> None:
 
 def main(name: str, count: int = COUNT, models: Sequence[str] = ()) -> None:
     """Score the pairs of some models of a panel, those named or all, and search among them."""
+    if count**2 < 3 * AGAIN:
+        raise InputError(
+            f"{count} tokens make too few pairs to search among: take {int(np.sqrt(3 * AGAIN)) + 1} or more"
+        )
     panel = load_panel(name)
     for key, model in itertools.product(PROMPTS, list(models) or panel.model_names):
         prompt = panel.prompt(key)

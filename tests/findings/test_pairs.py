@@ -79,6 +79,23 @@ def test_a_margin_counts_the_largest_error_against_the_optimum():
     np.testing.assert_array_equal(square.rewards[first, second], scored)
 
 
+def test_searches_stay_among_the_pairs_and_are_told_their_rewards(rm):
+    """Whatever the model would say: what is measured is the square, and GCG's gradient goes with it."""
+    from rmnb.findings.pairs_study import ScannedPairs
+    from rmnb.panels import PromptSpec
+    from rmnb.search.config import SearchConfig
+    from rmnb.search.run import search
+
+    square = planted(interaction=1.0)
+    known = ScannedPairs(rm, PromptSpec(key="k", text="What is best?", framing="positive"), square)
+    for method in ("gcg", "beam"):
+        config = SearchConfig(length=2, method=method, survive=False, budget=400, steps=400, topk=40, width=16, keep=1)
+        best = search(known, config, scan=square.tokens.assign(score=square.single)).best
+        first, second = (token - 100 for token in best["ids"])
+        assert best["reward"] == square.rewards[first, second]
+        assert pairs.parts(square.rewards).sum.mean() < best["reward"] <= square.rewards.max()
+
+
 def test_the_sentences_say_what_was_planted_and_nothing_of_nothing():
     said = [plain(sentence) for sentence in in_short.share_sentences(pairs.measure({("m", "greatest"): planted()}))]
     assert len(said) == 1 and "100%" in said[0].replace(" ", "") and "m" in said[0]
