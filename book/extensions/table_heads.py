@@ -6,11 +6,12 @@ from rmnb.findings.names import in_words
 
 
 def heads_in_words(app, doctree) -> None:
-    """Rewrite the heads of every table that have an underscore; names that are code stay."""
+    """Rewrite the heads of every table; names that are code stay."""
     for head in doctree.findall(nodes.thead):
         for text in list(head.findall(nodes.Text)):
-            if "_" in text and not isinstance(text.parent, nodes.literal):
-                text.parent.replace(text, nodes.Text(in_words(text.astext())))
+            said = in_words(text.astext())
+            if said != text.astext() and not isinstance(text.parent, nodes.literal):
+                text.parent.replace(text, nodes.Text(said))
 
 
 def setup(app) -> dict:

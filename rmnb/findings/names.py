@@ -7,7 +7,6 @@ _WORDS = {
     "same_sign": "with its sign",
     "clear": "clear of zero",
     "kendall_tau": "Kendall's τ",
-    "score_sd": "sd of the scores",
     "protocol_kendall": "τ of the two protocols",
     "spearman": "Spearman's ρ",
     "rbo": "rank-biased overlap",
