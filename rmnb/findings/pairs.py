@@ -18,6 +18,7 @@ from rmnb.scoring.store import read_scores, read_table, store_directory
 
 PROMPTS = ("greatest", "worst")
 DIRECTIONS = ("max", "min")
+NEGATION = (" not", " good")  # a pair whose meaning is not that of its parts
 
 
 @dataclass(frozen=True)
@@ -129,9 +130,9 @@ def measure(squares: Mapping[tuple[str, str], Square], panel: str = "", source: 
     Returns
     -------
     DataFrame
-        Rows of the results table, for each model and prompt: pair_share, pair_single_correlation, pair_optimum, where
-        there were searches pair_gap, and where pairs were scored again pair_quick_tau, pair_quick_error and
-        pair_margin.
+        Rows of the results table, for each model and prompt: pair_share, pair_single_correlation, pair_beyond (of
+        `NEGATION`), pair_optimum; where there were searches pair_gap; and where pairs were scored again
+        pair_quick_tau, pair_quick_error and pair_margin.
     """
     results = Results("sequences", panel)
     for (model, prompt), square in squares.items():
@@ -147,6 +148,10 @@ def _of_square(square: Square) -> Iterator[tuple[str, str, float, int]]:
         yield "pair_share", name, share, count**2
     for name, effect in (("first", of.first), ("second", of.second)):
         yield "pair_single_correlation", name, np.corrcoef(effect, square.single)[0, 1], count
+    places = {token: place for place, token in enumerate(square.tokens["token"])}
+    if all(token in places for token in NEGATION):
+        first, second = (places[token] for token in NEGATION)
+        yield "pair_beyond", "".join(NEGATION).strip(), of.rest[first, second], 1
     for direction, best in (("max", z.max()), ("min", z.min())):
         yield "pair_optimum", direction, best, count**2
     for (direction, method), gap in gaps(square).groupby(["direction", "method"], sort=False)["gap"]:

@@ -3,26 +3,20 @@
 import pandas as pd
 
 from rmnb.findings.in_short.sequences import NAMES
-from rmnb.findings.quoting import Row, find, find_all, listed, quote, span
+from rmnb.findings.quoting import Row, find_all, listed, quote, span
 
+_PARTS = ("first", "second", "together")
 _ENDS = {"max": "highest", "min": "lowest"}
 
 
 def share_sentences(rows: pd.DataFrame) -> list[str]:
-    """How much of the variance of pairs is the sum of their tokens', one sentence a question."""
+    """How much of the variance of pairs is the sum of their tokens', over models, one sentence a question."""
     said = []
     for prompt, of in _by_prompt(rows, "pair_share"):
-        told = []
-        for together in find_all(of, "pair_share", other="together"):
-            first, second = (
-                find(of, "pair_share", other=part, model=together["model"]) for part in ("first", "second")
-            )
-            assert first is not None and second is not None
-            split = f"first {quote(first, '{:.0%}')}, second {quote(second, '{:.0%}')}"
-            told.append(f"{quote(together, '{:.0%}')} in {together['model']} ({split})")
+        first, second, together = (span(_sorted(of, "pair_share", part), "{:.0%}") for part in _PARTS)
         said.append(
-            f"Question {prompt}: what its two tokens are worth on average makes up this much of the variance of a "
-            f"pair's reward: {listed(told)}."
+            f"Question {prompt}: of the variance of a pair's reward {together} is the sum of what its two tokens are "
+            f"worth on average (the first alone {first}, the second {second})."
         )
     return said
 
@@ -32,6 +26,15 @@ def single_sentence(rows: pd.DataFrame) -> str:
     spans = {part: _sorted(rows, "pair_single_correlation", part) for part in ("first", "second")}
     told = [f"{span(found)} as the {part}" for part, found in spans.items() if found]
     return f"A token's mean in pairs and its reward alone correlate with r {listed(told)}." if told else ""
+
+
+def negation_sentences(rows: pd.DataFrame) -> list[str]:
+    """What a negated word is worth beyond its parts, one sentence a question."""
+    said = []
+    for prompt, of in _by_prompt(rows, "pair_beyond"):
+        told = [f"{quote(row, '{:+.2f}')} in {row['model']}" for row in find_all(of, "pair_beyond")]
+        said.append(f"Question {prompt}: beyond its parts the pair “{of['other'].iloc[0]}” is worth {listed(told)}.")
+    return said
 
 
 def gap_sentences(rows: pd.DataFrame) -> list[str]:
