@@ -9,8 +9,9 @@ Run as ``python benchmarks/precision.py``. For each model, with one prompt:
    - bfloat16-mixed: the deviations from a batch's mean rounded instead (`rmnb.models.precision`), which is what rmnb
    offers;
 2. the same for weights that bfloat16 holds exactly (``--exact-weights``), as real reward models ship them;
-3. tokens a second. The ways take turns in many short rounds, so that a noisy machine disturbs all of them alike: the
-   ratio to fp32 of the fastest rounds, the median of the ratios within rounds, and that of processor time.
+3. tokens a second, with layers as they are and compiled. The ways take turns in many short rounds, so that a noisy
+   machine disturbs all of them alike: the ratio to fp32 of the fastest rounds, the median of the ratios within rounds,
+   and that of processor time.
 """
 
 import argparse
@@ -71,10 +72,11 @@ def load(model: str, way: str, exact_weights: bool) -> rmnb.RewardModel:
     return rm
 
 
-def scorer(rm: rmnb.RewardModel, prompt: str) -> Callable[[np.ndarray], np.ndarray]:
+def scorer(rm: rmnb.RewardModel, prompt: str, compile: bool = False) -> Callable[[np.ndarray], np.ndarray]:
     """From ids to rewards, with the batch size of a scan."""
     prefix, closing = rm.dialogue.frame(prompt)
     batch, score = default_batch_size(rm, len(prefix), 1 + len(closing)), PrefixScorer(rm, prefix)
+    score.compile = "default" if compile else None
     return lambda ids: score([[int(i), *closing] for i in ids], batch)
 
 
@@ -104,7 +106,9 @@ def agreement(model: str, prompt: str, tokens: int, exact_weights: bool) -> list
 
 def speed(model: str, prompt: str, tokens: int, rounds: int) -> dict[str, float]:
     """Print tokens a second of each way that is meant to be fast; return how many times fp32, median of the rounds."""
-    ways = {way: scorer(load(model, way, False), prompt) for way in ("float32", "bfloat16 products", "bfloat16-mixed")}
+    models = {way: load(model, way, False) for way in ("float32", "bfloat16 products", "bfloat16-mixed")}
+    ways = {way: scorer(rm, prompt) for way, rm in models.items()}
+    ways |= {f"{way}, compiled": scorer(models[way], prompt, True) for way in ("float32", "bfloat16-mixed")}
     ids = np.arange(tokens)
     wall, processor = {way: [] for way in ways}, {way: [] for way in ways}
     for turn in range(rounds + 1):
@@ -115,7 +119,7 @@ def speed(model: str, prompt: str, tokens: int, rounds: int) -> dict[str, float]
                 wall[way].append(time.perf_counter() - before[0])
                 processor[way].append(time.process_time() - before[1])
     print(f"\n{model}, {rounds} rounds of {tokens} tokens, {torch.get_num_threads()} threads; times fp32:")
-    print(f"{'way':<20}{'tokens/s':>10}{'fastest':>10}{'median':>10}{'processor':>10}")
+    print(f"{'way':<26}{'tokens/s':>10}{'fastest':>10}{'median':>10}{'processor':>10}")
     found = {}
     for way in ways:
         ratios = [
@@ -123,7 +127,7 @@ def speed(model: str, prompt: str, tokens: int, rounds: int) -> dict[str, float]
         ]
         best = min(wall[way])
         print(
-            f"{way:<20}{tokens / best:>10.0f}{min(wall['float32']) / best:>10.2f}"
+            f"{way:<26}{tokens / best:>10.0f}{min(wall['float32']) / best:>10.2f}"
             f"{statistics.median(ratios[0]):>10.2f}{statistics.median(ratios[1]):>10.2f}"
         )
         found[way] = statistics.median(ratios[0])

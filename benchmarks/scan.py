@@ -1,10 +1,13 @@
-"""Tokens a second of a vocabulary scan, three ways, on the same tokens in one run.
+"""Tokens a second of a vocabulary scan, in several ways, on the same tokens in one run.
 
 (a) papers: padded batches of whole conversations through AutoModelForSequenceClassification, as in the papers' code,
     with the batch size that it has for the smallest model of the same family; padded: the same at the batch size that
     was fastest here, which the papers did not use for models of this size;
 (b) expanded: the prefix's keys and values computed once and expanded into each batch (transformers' cache, SDPA);
-(c) shared: this engine.
+(c) shared: this engine; compiled: the same with compiled layers, as long scans run by themselves.
+
+With ``--prompts 6``, `rmnb scan` of the first six of the 54 prompts in one process against a process a prompt, from the
+start of the command to its end.
 
 Run as ``python benchmarks/scan.py``. Each way runs in a process of its own, because the engine tells the allocator of
 its process to keep memory; the ways take turns, so that a noisy machine disturbs all of them alike. Figures are medians
@@ -17,6 +20,7 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +37,7 @@ from rmnb.scoring.memory import default_batch_size
 # The papers' configuration: 128 for its 3B Llama, 256 for its 2B Gemma; 32 and 64 only for models of 8B and more.
 PAPERS_BATCH = {"llama": 128, "gemma3_text": 256}
 PADDED_BATCH = 64
-WAYS = ("papers", "padded", "expanded", "shared")
+WAYS = ("papers", "padded", "expanded", "shared", "compiled")
 WHOLE = WAYS[:2]  # the ways that run whole conversations
 
 
@@ -41,8 +45,9 @@ def prepare(rm: RewardModel, way: str, prompt: str) -> Callable[[list[int]], np.
     """One of the ways as a function from token ids to rewards, float32 [tokens]."""
     prefix, closing = rm.dialogue.frame(prompt)
     batch = default_batch_size(rm, len(prefix), 1 + len(closing))
-    if way == "shared":
+    if way in ("shared", "compiled"):
         scorer = PrefixScorer(rm, prefix)
+        scorer.compile = "default" if way == "compiled" else None
         return lambda ids: scorer([[i, *closing] for i in ids], batch)
     classifier = as_classifier(rm)
     if way == "expanded":
@@ -174,7 +179,12 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=2048, help="for (b) and (c); an eighth of them for (a)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
+    parser.add_argument("--prompts", type=int, help="compare so many prompts in one process with one a process")
     options = parser.parse_args()
+    if options.prompts:
+        for model in options.models:
+            compare_prompts(model, options.prompts, options.tokens, options.rounds)
+        return
     if options.way:
         print(json.dumps(measure(options.models[0], options.way, options.tokens)))
         return
@@ -198,6 +208,26 @@ def main() -> None:
             )
         longer = in_own_process(model, "shared", 8 * options.tokens)
         print(f"shared, eight times as many tokens: {longer['memory'] / 1e9:.2f} GB")
+
+
+def compare_prompts(model: str, prompts: int, tokens: int, rounds: int) -> None:
+    """Print tokens a second of `rmnb scan` with several prompts in one process, and with a process a prompt."""
+    keys = [prompt.key for prompt in rmnb.panels.load_prompts("iclr2026")[:prompts]]
+    ways = {"one process": [keys], "a process a prompt": [[key] for key in keys]}
+    seconds = {way: [] for way in ways}
+    for _ in range(rounds):
+        for way, commands in ways.items():
+            with tempfile.TemporaryDirectory() as directory:
+                start = time.perf_counter()
+                for group in commands:
+                    asked = [word for key in group for word in ("--prompt", key)]
+                    scan = ["scan", model, *asked, "--limit", str(tokens), "--out", directory, "--device", "cpu"]
+                    command = [sys.executable, "-c", "from rmnb.cli.main import main; main()", *scan]
+                    subprocess.run(command, check=True, capture_output=True)
+                seconds[way].append(time.perf_counter() - start)
+    for way, taken in seconds.items():
+        rate = prompts * tokens / statistics.median(taken)
+        print(f"{model}, {prompts} prompts of {tokens} tokens, {way}: {rate:.1f} tokens/s")
 
 
 def in_own_process(model: str, way: str, tokens: int) -> dict[str, float]:

@@ -29,7 +29,7 @@ from transformers import AutoModelForSequenceClassification
 from rmnb.errors import InputError, first_line
 from rmnb.files import atomic_path, cache_dir, cached_sha256, joint_sha256
 from rmnb.models.attention import UnsupportedAttention
-from rmnb.models.devices import own_attention
+from rmnb.models.devices import COMPILED, own_attention
 from rmnb.models.heads import LinearHead
 from rmnb.models.reward_model import RewardModel
 from rmnb.scoring.store import versions
@@ -141,7 +141,7 @@ def _why_not(rm: RewardModel) -> str | None:
     """Why nothing is compared, if that is so."""
     if not rm.weights_sha256:
         return "no file holds its weights"
-    if rm.placement.quantise or rm.placement.device_map or rm.placement.compile:
+    if rm.placement.quantise or rm.placement.device_map or rm.placement.compile in COMPILED:
         return "quantised, spread over devices or compiled"
     try:
         conversations = _conversations(rm)
