@@ -131,7 +131,8 @@ def measure(squares: Mapping[tuple[str, str], Square], panel: str = "", source: 
     -------
     DataFrame
         Rows of the results table, for each model and prompt: pair_share, pair_single_correlation, pair_beyond (of
-        `NEGATION`), pair_optimum; where there were searches pair_gap; and where pairs were scored again
+        `NEGATION`), pair_optimum; where there were searches pair_gap and
+        pair_budget; and where pairs were scored again
         pair_quick_tau, pair_quick_error and pair_margin.
     """
     results = Results("sequences", panel)
@@ -156,6 +157,8 @@ def _of_square(square: Square) -> Iterator[tuple[str, str, float, int]]:
         yield "pair_optimum", direction, best, count**2
     for (direction, method), gap in gaps(square).groupby(["direction", "method"], sort=False)["gap"]:
         yield "pair_gap", f"{direction} {method}", gap.mean(), len(gap)
+    if len(square.searches):
+        yield "pair_budget", "", square.searches["scored"].max(), count**2
     if len(square.exact):
         drawn, quick = square.exact[square.exact["why"] == "random"], square.exact["quick"]
         error = float((square.exact["score"] - quick).abs().max()) / square.deviation

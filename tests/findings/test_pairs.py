@@ -72,6 +72,11 @@ def test_searches_are_held_against_the_exact_optimum():
     square = planted(searches=searches)
     assert pairs.gaps(square)["gap"].tolist() == pytest.approx([0, 2], abs=1e-6)
     assert values(square)["pair_gap", "max gcg"] == pytest.approx(1, abs=1e-6)
+    said = [plain(sentence) for sentence in in_short.gap_sentences(pairs.measure({("m", "greatest"): square}))]
+    assert (
+        "at most 64 of 1,600 pairs" in said[0]
+        and "highest reward, mean of the runs in standard deviations: GCG 1.00." in said[1]
+    )
 
 
 def test_a_margin_counts_the_largest_error_against_the_optimum():

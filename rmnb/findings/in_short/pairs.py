@@ -14,9 +14,10 @@ def share_sentences(rows: pd.DataFrame) -> list[str]:
     said = []
     for prompt, of in _by_prompt(rows, "pair_share"):
         first, second, together = (span(_sorted(of, "pair_share", part), "{:.0%}") for part in _PARTS)
+        pairs = quote(find_all(of, "pair_share")[0], "{:,.0f}", "n")
         said.append(
-            f"Question {prompt}: of the variance of a pair's reward {together} is the sum of what its two tokens are "
-            f"worth on average (the first alone {first}, the second {second})."
+            f"Question {prompt}, {pairs} pairs: of the variance of their rewards {together} is the sum of what the two "
+            f"tokens are worth on average (the first alone {first}, the second {second})."
         )
     return said
 
@@ -39,14 +40,16 @@ def negation_sentences(rows: pd.DataFrame) -> list[str]:
 
 def gap_sentences(rows: pd.DataFrame) -> list[str]:
     """How far from the exact optimum each method ends, over models and questions, one sentence a direction."""
-    said = []
+    budgets = _sorted(rows, "pair_budget")
+    if not budgets:
+        return []
+    most = quote(budgets[-1], "{:,.0f}")
+    said = [f"Each search scored at most {most} of {quote(budgets[-1], '{:,.0f}', 'n')} pairs."]
     for direction, word in _ENDS.items():
         found = {name: _sorted(rows, "pair_gap", f"{direction} {method}") for method, name in NAMES.items()}
         told = [f"{name} {span(gaps)}" for name, gaps in found.items() if gaps]
         if told:
-            said.append(
-                f"Standard deviations short of the {word} reward of all pairs, mean of the runs: {listed(told)}."
-            )
+            said.append(f"Short of the {word} reward, mean of the runs in standard deviations: {listed(told)}.")
     return said
 
 
