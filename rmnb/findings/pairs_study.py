@@ -1,7 +1,7 @@
 """The pairs of the chapter on sequences: all of them scored, and searches held against their known optimum.
 
 ``python -m rmnb.findings.pairs_study PANEL [COUNT [MODEL …]]`` scores all pairs of the COUNT most frequent words that
-the vocabularies of a panel share (in bfloat16-mixed, compiled), scores the highest, the lowest and some random ones
+the vocabularies of a panel share (in bfloat16-mixed), scores the highest, the lowest and some random ones
 again in float32, and searches among them by every method. Cut off, or called with a larger COUNT, it goes on.
 """
 
