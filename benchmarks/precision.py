@@ -26,6 +26,7 @@ from torch.nn import functional
 
 import rmnb
 from rmnb.models.precision import use_mixed_precision
+from rmnb.models.reward_model import RewardModel
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.memory import default_batch_size
 from rmnb.stats import kendall_tau
@@ -55,7 +56,7 @@ class Rounding(torch.nn.Linear):
         return self.rounding(input, self.weight)
 
 
-def load(model: str, way: str, exact_weights: bool) -> rmnb.RewardModel:
+def load(model: str, way: str, exact_weights: bool) -> RewardModel:
     """The model with its linear layers computed in one way."""
     rm = rmnb.load_reward_model(model, dtype="float32", device="cpu")
     linear = {name: module for name, module in rm.network.named_modules() if isinstance(module, torch.nn.Linear)}
@@ -72,7 +73,7 @@ def load(model: str, way: str, exact_weights: bool) -> rmnb.RewardModel:
     return rm
 
 
-def scorer(rm: rmnb.RewardModel, prompt: str, compile: bool = False) -> Callable[[np.ndarray], np.ndarray]:
+def scorer(rm: RewardModel, prompt: str, compile: bool = False) -> Callable[[np.ndarray], np.ndarray]:
     """From ids to rewards, with the batch size of a scan."""
     prefix, closing = rm.dialogue.frame(prompt)
     batch, score = default_batch_size(rm, len(prefix), 1 + len(closing)), PrefixScorer(rm, prefix)

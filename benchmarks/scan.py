@@ -31,6 +31,7 @@ from transformers import AutoModelForSequenceClassification, DynamicCache
 
 import rmnb
 from rmnb.models.reward_model import RewardModel
+from rmnb.panels import load_prompts
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.memory import default_batch_size
 
@@ -212,7 +213,7 @@ def main() -> None:
 
 def compare_prompts(model: str, prompts: int, tokens: int, rounds: int) -> None:
     """Print tokens a second of `rmnb scan` with several prompts in one process, and with a process a prompt."""
-    keys = [prompt.key for prompt in rmnb.panels.load_prompts("iclr2026")[:prompts]]
+    keys = [prompt.key for prompt in load_prompts("iclr2026")[:prompts]]
     ways = {"one process": [keys], "a process a prompt": [[key] for key in keys]}
     seconds = {way: [] for way in ways}
     for _ in range(rounds):

@@ -1,6 +1,7 @@
 """Scan a vocabulary: the reward of every token as the answer to a question."""
 
 import contextlib
+import functools
 import hashlib
 import logging
 from collections.abc import Sequence
@@ -23,6 +24,9 @@ from rmnb.scoring.memory import default_batch_size
 from rmnb.scoring.store import SHARD, Provenance, Shards, versions
 
 logger = logging.getLogger(__name__)
+
+
+_vocabulary = functools.lru_cache(maxsize=1)(vocabulary)  # the next prompt's is the same; nobody changes it
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,7 @@ def _begin(
     size = rm.vocabulary_size if limit is None else min(limit, rm.vocabulary_size)
     if size < 1:
         raise InputError(f"limit must be at least 1, not {limit}")
-    words = vocabulary(rm.tokenizer, size)
+    words = _vocabulary(rm.tokenizer, size)
     if ids is not None:
         words = words.iloc[list(ids)].reset_index(drop=True)
     plan = _plan(rm, spec.conversation, check_protocol(protocol), words)
