@@ -3,6 +3,7 @@
 import functools
 import statistics
 import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -45,7 +46,7 @@ def plan(
 
     if dtype is not None and dtype not in DTYPES:
         raise InputError(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
-    machine = Machine(device, compile is not None)
+    machine = Machine(device, compile or "auto")
 
     @functools.cache  # models of one base are alike
     def works(found: Outline) -> list[Work]:
@@ -94,14 +95,13 @@ def _show(planned: "dict[str, list[Estimate]]", totals: dict[str, int]) -> None:
     _say(f"What one scan takes (every token of the vocabulary as the answer to one prompt) on {machine}:")
     typer.echo()
     typer.echo(pd.DataFrame(rows).to_string(index=False))
-    # Prompts differ by a few ids that are run once: of several the mean.
-    operations, seconds = (
-        sum(statistics.fmean(getattr(one, what) for one in several) for several in planned.values())
-        for what in ("operations", "seconds")
-    )
     typer.echo("\nIn all:")
     for what, count in totals.items():
         scans = f"{_plural(len(rows), 'model')}, {_plural(count, 'prompt')}" + (f" ({what})" if what else "")
+        # Prompts differ by a few ids that are run once: of several the mean. Many may repay compiling.
+        each = [[replace(one, scans=count) for one in several] for several in planned.values()]
+        operations = sum(statistics.fmean(one.operations for one in several) for several in each)
+        seconds = sum(statistics.fmean(one.seconds for one in several) for several in each)
         typer.echo(f"  {scans:<44}{tera(count * operations):>9} TFLOP   {duration(count * seconds)}")
     weights = sum(one.weights for one in firsts.values()) / 1e9
     typer.echo()

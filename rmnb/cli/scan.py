@@ -88,7 +88,7 @@ def _announce(rm, questions, limit: int | None, which: tuple[int, int] | None) -
 
     tokens = min(limit or rm.vocabulary_size, rm.vocabulary_size) // (which[1] if which else 1)
     if questions:
-        typer.echo(in_a_line([estimate(rm, question.conversation, tokens) for question in questions]))
+        typer.echo(in_a_line([estimate(rm, each.conversation, tokens, len(questions)) for each in questions]))
 
 
 def _scan_each(rm, members, questions, paths, which, protocol, limit, batch_size, out) -> None:

@@ -10,10 +10,9 @@ scans.
 """
 
 import math
-import statistics
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import perf_counter as clock
 
 import psutil
 import torch
@@ -22,6 +21,7 @@ from rmnb.errors import InputError
 from rmnb.models.devices import COMPILED, DTYPES, MIXED, placement
 from rmnb.models.dialogue import Prompt
 from rmnb.models.gpus import GPUS, Gpu
+from rmnb.models.layers import BREAK_EVEN
 from rmnb.models.precision import CentredLinear
 from rmnb.models.reward_model import RewardModel
 from rmnb.scoring.estimate import Work, work_of
@@ -30,8 +30,10 @@ from rmnb.scoring.store import SHARD
 #: How often a layer's states are read and written between products, by device, number format and whether compiled:
 #: what brings the estimates nearest to the scans of the demo models (CPU) and of the papers' architectures (H100).
 PASSES = {
-    ("cpu", "float32", False): 5.5,
-    ("cpu", MIXED, False): 6.5,
+    ("cpu", "float32", False): 5.0,
+    ("cpu", MIXED, False): 6.0,
+    ("cpu", "float32", True): 2.0,
+    ("cpu", MIXED, True): 0.3,  # what centring does between products is compiled with it
     ("cuda", "bfloat16", False): 5.5,
 }
 OF_DATA_SHEET = 0.66  # share of the data sheet's rate that products of a batch's shape reach: an H100's
@@ -110,15 +112,16 @@ def _product_seconds(rows: tuple[int, int], inner: int, outer: int, dtype: str, 
 
 
 def _seconds(work: Callable[[], object], device: torch.device) -> float:
-    """The median of as many repetitions as fit into a moment, three at least; the first is left out."""
-    taken, until = [], time.perf_counter() + _TIMED
-    while len(taken) < 4 or (time.perf_counter() < until and len(taken) < 1000):
-        start = time.perf_counter()
+    """The mean of as many repetitions as fit into a moment, three at least: what else runs counts, as in a scan."""
+    repetitions, start = -1, 0.0
+    while repetitions < 3 or clock() - start < _TIMED:
         work()
         if device.type != "cpu":
             torch.accelerator.synchronize(device)
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken[1:])
+        repetitions += 1
+        if not repetitions:  # the first is left out
+            start = clock()
+    return (clock() - start) / repetitions
 
 
 @dataclass
@@ -129,21 +132,22 @@ class Machine:
     ----------
     device
         ``cpu``, ``cuda:1`` …, or a key of `rmnb.models.gpus.GPUS`. Default: a GPU of this machine, else its CPU.
-    compiled
-        Whether scans are compiled.
+    compile
+        A key of `rmnb.models.devices.COMPILED`, ``none``, or ``auto``: where a scan is long enough to repay it.
 
     Raises
     ------
     InputError
-        No such device.
+        No such device, or way to compile.
     """
 
     device: str | None = None
-    compiled: bool = False
+    compile: str = "auto"
     _paces: dict[object, Pace] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.gpu = GPUS.get((self.device or "").lower())
+        placement("cpu", compile=self.compile)
         try:
             self._here = torch.device("cuda" if self.gpu else placement(self.device).device)
         except InputError as error:
@@ -163,14 +167,22 @@ class Machine:
             return torch.cuda.get_device_properties(self._here).total_memory
         return psutil.virtual_memory().total
 
-    def pace(self, work: Work, dtype: str) -> Pace:
+    def compiles(self, work: Work, dtype: str, scans: int = 1) -> bool:
+        """Whether so many scans by one process are compiled, as `rmnb.models.layers.repays` decides on a CPU."""
+        if self.kind != "cpu" or not work.shared or self.compile != "auto":
+            return self.compile in COMPILED and (work.shared or self.kind != "cpu")
+        states = scans * work.tokens * work.ids * (work.shape.layers - 1) * work.shape.config.hidden_size
+        return states > BREAK_EVEN["float32" if dtype == "float32" else "half"]
+
+    def pace(self, work: Work, dtype: str, scans: int = 1) -> Pace:
         """Its pace on networks of a shape, measured once; InputError if it has no such number format."""
-        key = (dtype, work.fed, *sorted(work.shape.products.items()))
+        compiled = self.compiles(work, dtype, scans)
+        key = (dtype, compiled, work.fed, *sorted(work.shape.products.items()))
         if key not in self._paces:
             if self.gpu:
                 self._paces[key] = data_sheet(self.gpu, dtype)
             else:
-                self._paces[key] = measured(work, dtype, self._here, self.compiled)
+                self._paces[key] = measured(work, dtype, self._here, compiled)
         return self._paces[key]
 
     def __str__(self) -> str:
@@ -210,6 +222,8 @@ class Estimate:
         Whether the weights are stored in bfloat16.
     loaded : int
         Bytes of the weights if they are loaded.
+    scans : int
+        How many such scans the process makes.
     """
 
     work: Work
@@ -217,11 +231,12 @@ class Estimate:
     machine: Machine
     half: bool = False
     loaded: int = 0
+    scans: int = 1
 
     @property
     def seconds(self) -> float:
-        """Of the scan alone: fetching and loading the model are not in it."""
-        return self.machine.pace(self.work, self.dtype).seconds(self.work)
+        """Of one scan alone: fetching, loading and compiling the model are not in it."""
+        return self.machine.pace(self.work, self.dtype, self.scans).seconds(self.work)
 
     @property
     def operations(self) -> int:
@@ -238,12 +253,12 @@ class Estimate:
         return self.weights + self.work.states(self.dtype, self.machine.kind)
 
 
-def estimate(rm: RewardModel, prompt: Prompt, tokens: int) -> Estimate:
-    """Of a scan that is about to begin."""
-    machine = Machine(str(rm.device), rm.placement.compile in COMPILED)
+def estimate(rm: RewardModel, prompt: Prompt, tokens: int, scans: int = 1) -> Estimate:
+    """Of a scan that is about to begin, one of so many."""
+    machine = Machine(str(rm.device), rm.placement.compile or "auto")
     tensors = [*rm.network.parameters(), *rm.network.buffers()]
     loaded = sum({tensor.data_ptr(): tensor.nbytes for tensor in tensors}.values())
-    return Estimate(work_of(rm, prompt, tokens), rm.spec.dtype, machine, loaded=loaded)
+    return Estimate(work_of(rm, prompt, tokens), rm.spec.dtype, machine, loaded=loaded, scans=scans)
 
 
 def in_a_line(estimates: list[Estimate]) -> str:

@@ -88,24 +88,6 @@ def test_launch_buttons_open_the_source():
     assert inner["url"] == link.format("notebooks") and context["header_buttons"][1]["url"] == "https://x.y/z"
 
 
-def test_the_predicted_times_follow_from_the_formula():
-    page = (ROOT / "book" / "gpu.md").read_text(encoding="utf-8")
-    rates = [float(rate) for rate in re.search(r"reckons with (\d+) and (\d+)", page).groups()]
-    rows = [line.strip("|").split("|") for line in page.splitlines() if re.match(r"\| [NRS]-", line)]
-    names, totals = [], [0.0, 0.0]
-    for models, parameters, tokens, each, work, *seconds in rows:
-        flop = 2 * float(parameters) * 1e9 * int(tokens) * int(each)
-        assert float(work) == pytest.approx(flop / 1e15, abs=0.06)
-        members = models.strip().split(", ")
-        names += members
-        for i, (rate, predicted) in enumerate(zip(rates, seconds, strict=True)):
-            assert float(predicted) == pytest.approx(flop / rate / 1e12, abs=0.6)
-            totals[i] += 3 * len(members) * flop / rate / 1e12
-    assert sorted(names) == sorted(load_panel("facct2025").model_names)
-    minutes = re.search(r"that is about (\d+) minutes on an H100 and (\d+) on an A100", page).groups()
-    assert [round(total / 60) for total in totals] == [int(each) for each in minutes]
-
-
 def test_the_measured_times_are_those_of_the_table():
     page = (ROOT / "book" / "gpu.md").read_text(encoding="utf-8")
     took = pd.read_csv(ROOT / "data" / "gpu" / "papers.csv").set_index("architecture")["seconds"]

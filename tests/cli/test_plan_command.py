@@ -3,10 +3,13 @@
 import json
 import socket
 import sys
+from pathlib import Path
 
 import pytest
 
 from rmnb.cli.main import main
+
+ROOT = Path(__file__).parents[2]
 
 
 def run(monkeypatch, *words) -> int:
@@ -29,7 +32,9 @@ def cut_off(monkeypatch):
 
 def test_the_papers_panel_is_planned_without_a_network_and_fits_a_terminal(cut_off, monkeypatch, capsys):
     assert run(monkeypatch, "plan", "--panel", "facct2025", "--device", "h100") == 0
-    lines = capsys.readouterr().out.splitlines()
+    told = capsys.readouterr().out
+    assert told in (ROOT / "book" / "gpu.md").read_text(encoding="utf-8")
+    lines = told.splitlines()
     assert max(map(len, lines)) <= 80
     rows = {line.split()[0]: line for line in lines if line.count(" GB ") == 2}
     assert len(rows) == 10
