@@ -120,9 +120,10 @@ def repays(rm: RewardModel, positions: int) -> bool:
     """Whether scanning so many positions (sequences times ids each) gains more time than compiling takes.
 
     On a processor and with a prefix that is shared. Compiling took 23 s of processor time, once for a model and a
-    number of ids (2 to 7 s from torch's cache, where the same was compiled before). SmolLM2, two ids each, one thread
-    on a busy machine, gained 0.34 ms a token in fp32 and 0.65 ms in bfloat16-mixed: break-even at 68,000 and 35,000
-    tokens. What is gained grows with the states that pass through the compiled layers, which are counted here.
+    number of ids (2 to 7 s from torch's cache, where the same was compiled before). On an idle machine, one thread,
+    SmolLM2 gained 0.6 ms a token in fp32 and 0.5 ms in bfloat16-mixed, Gemma 3 0.2 ms and 0.5 ms: break-even at 40,000
+    to 140,000 tokens. What is gained grows with the states that pass through the compiled layers, which are counted
+    here; the bounds are 68,000 tokens of SmolLM2 in fp32, 35,000 in half precision.
     """
     if not rm.placement.by_layer:
         return False
