@@ -24,7 +24,7 @@ from rmnb.models.outline import outline
 from rmnb.panels import load_panel
 from rmnb.scoring import pace
 from rmnb.scoring.estimate import Work, shape_of
-from rmnb.scoring.pace import Estimate, Machine, estimate
+from rmnb.scoring.pace import Machine, ScanEstimate, estimate
 
 GPU = Path(__file__).parents[1] / "data" / "gpu" / "papers.csv"
 
@@ -60,7 +60,7 @@ def there() -> list[dict]:
         assert found is not None
         shape = shape_of(found.network)
         work = Work(shape, shape.vocabulary, *found.frame(members.prompt("greatest").text))
-        said = Estimate(work, "bfloat16", machine).seconds
+        said = ScanEstimate(work, "bfloat16", machine).seconds
         rows.append(row(str(name), "bfloat16", "H100", work.tokens, said, took, said / took))
     return rows
 

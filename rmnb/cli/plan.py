@@ -12,7 +12,7 @@ from rmnb.cli.options import CompileOption, DtypeOption, PanelOption, PromptsOpt
 from rmnb.errors import InputError
 
 if TYPE_CHECKING:
-    from rmnb.scoring.pace import Estimate
+    from rmnb.scoring.pace import ScanEstimate
 
 _WIDTH = 80
 
@@ -42,7 +42,7 @@ def plan(
     from rmnb.models.devices import DTYPES
     from rmnb.models.outline import Outline, outline
     from rmnb.scoring.estimate import Work, shape_of
-    from rmnb.scoring.pace import Estimate, Machine
+    from rmnb.scoring.pace import Machine, ScanEstimate
 
     if dtype is not None and dtype not in DTYPES:
         raise InputError(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
@@ -56,7 +56,7 @@ def plan(
 
     known = {spec.name: (spec, found) for spec in specs if (found := outline(spec))}
     planned = {
-        name: [Estimate(work, dtype or spec.dtype, machine, found.half) for work in works(found)]
+        name: [ScanEstimate(work, dtype or spec.dtype, machine, found.half) for work in works(found)]
         for name, (spec, found) in known.items()
     }
     unknown = ", ".join(spec.name for spec in specs if spec.name not in known)
@@ -73,7 +73,7 @@ def plan(
         _say(f"Left out, because nothing is known of them before they are fetched: {unknown}.")
 
 
-def _show(planned: "dict[str, list[Estimate]]", totals: dict[str, int]) -> None:
+def _show(planned: "dict[str, list[ScanEstimate]]", totals: dict[str, int]) -> None:
     import pandas as pd
 
     from rmnb.scoring.pace import duration, tera

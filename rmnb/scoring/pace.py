@@ -209,7 +209,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class ScanEstimate:
     """What one scan takes a machine.
 
     Attributes
@@ -253,15 +253,15 @@ class Estimate:
         return self.weights + self.work.states(self.dtype, self.machine.kind)
 
 
-def estimate(rm: RewardModel, prompt: Prompt, tokens: int, scans: int = 1) -> Estimate:
+def estimate(rm: RewardModel, prompt: Prompt, tokens: int, scans: int = 1) -> ScanEstimate:
     """Of a scan that is about to begin, one of so many."""
     machine = Machine(str(rm.device), rm.placement.compile or "auto")
     tensors = [*rm.network.parameters(), *rm.network.buffers()]
     loaded = sum({tensor.data_ptr(): tensor.nbytes for tensor in tensors}.values())
-    return Estimate(work_of(rm, prompt, tokens), rm.spec.dtype, machine, loaded=loaded, scans=scans)
+    return ScanEstimate(work_of(rm, prompt, tokens), rm.spec.dtype, machine, loaded=loaded, scans=scans)
 
 
-def in_a_line(estimates: list[Estimate]) -> str:
+def in_a_line(estimates: list[ScanEstimate]) -> str:
     """What scans of one model take together, in a line."""
     first = estimates[0]
     prompts = f"{len(estimates)} prompts × " if len(estimates) > 1 else ""

@@ -15,7 +15,7 @@ from rmnb.models.outline import outline
 from rmnb.panels import find_spec
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.estimate import Work, shape_of, work_of
-from rmnb.scoring.pace import Estimate, Machine, duration
+from rmnb.scoring.pace import Machine, ScanEstimate, duration
 
 ROOT = Path(__file__).parents[2]
 PROMPT = "What, in one word, is the greatest thing ever?"
@@ -66,7 +66,7 @@ def test_the_papers_models_on_an_h100_took_what_is_estimated():
         name = f"{spec.family.split()[0]} {spec.parameters:g}B"
         found = outline(spec)
         shape = shape_of(found.network)
-        estimate = Estimate(Work(shape, shape.vocabulary, *found.frame(PROMPT)), "bfloat16", machine)
+        estimate = ScanEstimate(Work(shape, shape.vocabulary, *found.frame(PROMPT)), "bfloat16", machine)
         assert estimate.seconds == pytest.approx(measured.loc[name, "seconds"], rel=0.25)
         assert estimate.memory / 1e9 == pytest.approx(measured.loc[name, "GPU memory, GB"], rel=0.05)
         seen.add(name)

@@ -1,7 +1,7 @@
 """The figures of the chapters: each function draws on a matplotlib axes that it is given, and returns it."""
 
 from rmnb.book.figures.beside import beside, key_of_beside
-from rmnb.book.figures.rankings import by_kind, gaps_by_axis, heat_map, joint_density, violins
+from rmnb.book.figures.rankings import HEXAGONS, by_kind, gaps_by_axis, heat_map, joint_density, violins
 from rmnb.book.figures.results import (
     courses,
     dot_chart,
@@ -25,6 +25,7 @@ from rmnb.book.figures.style import (
 
 __all__ = [
     "FAINT",
+    "HEXAGONS",
     "INK",
     "PALETTE",
     "WIDTH",

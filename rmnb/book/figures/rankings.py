@@ -12,6 +12,16 @@ from numpy.typing import ArrayLike
 from rmnb import stats
 from rmnb.book.figures.style import INK, plain_text
 
+#: Of `Axes.hexbin`: hundreds of hexagons as an image, without shades at their edges, so that it is small and sharp.
+HEXAGONS = {
+    "gridsize": 28,
+    "cmap": "cividis",
+    "mincnt": 1,
+    "linewidths": 0.1,
+    "antialiaseds": False,
+    "rasterized": True,
+}
+
 
 def violins(
     axes: Axes, scores: Mapping[str, ArrayLike], colour: Mapping[str, str], unit: str = "standard deviations"
@@ -143,9 +153,7 @@ def joint_density(axes: Axes, x: ArrayLike, y: ArrayLike, names: tuple[str, str]
         The two models, for the axes.
     """
     across, up = (100 * stats.mid_ranks(values) / np.size(values) for values in (x, y))
-    # Hundreds of hexagons are drawn as an image, without shades at their edges: so they are small, and sharp as well.
-    image = {"linewidths": 0.1, "antialiaseds": False, "rasterized": True}
-    hexagons = axes.hexbin(across, up, gridsize=28, cmap="cividis", norm=LogNorm(), mincnt=1, **image)
+    hexagons = axes.hexbin(across, up, norm=LogNorm(), **HEXAGONS)
     axes.plot([0, 100], [0, 100], color="white", linewidth=1, linestyle=(0, (4, 4)))
     axes.set_xlabel(f"percentile in {plain_text(names[0])}")
     axes.set_ylabel(f"percentile in {plain_text(names[1])}")
