@@ -131,8 +131,7 @@ def measure(squares: Mapping[tuple[str, str], Square], panel: str = "", source: 
     -------
     DataFrame
         Rows of the results table, for each model and prompt: pair_share, pair_single_correlation, pair_beyond (of
-        `NEGATION`), pair_optimum; where there were searches pair_gap and
-        pair_budget; and where pairs were scored again
+        `NEGATION`), pair_optimum; where there were searches pair_gap and pair_budget; and where pairs were scored again
         pair_quick_tau, pair_quick_error and pair_margin.
     """
     results = Results("sequences", panel)

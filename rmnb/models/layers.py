@@ -18,7 +18,7 @@ from rmnb.models.devices import COMPILED
 from rmnb.models.reward_model import RewardModel
 
 _CODES = 64  # of one class of layers in one process: shapes of models, formats, one row or many
-BREAK_EVEN = {"float32": 2.2e9, "half": 1.2e9}  # states of a scan: see `repays`
+BREAK_EVEN = {"float32": 2.2e9, "half": 1.2e9}  # states of a scan: see `gains`
 _compiled: WeakKeyDictionary[torch.nn.Module, dict[str, list[tuple[torch.nn.Module, Callable]]]] = WeakKeyDictionary()
 
 
@@ -117,16 +117,28 @@ def last_layer_at(network, rows: Tensor, last: Tensor) -> Iterator[None]:
 
 
 def repays(rm: RewardModel, positions: int) -> bool:
-    """Whether scanning so many positions (sequences times ids each) gains more time than compiling takes.
+    """Whether compiling repays (`gains`) for scanning so many positions of a loaded model: sequences times ids each."""
+    config = rm.network.config.get_text_config()
+    layers = len(decoder_layers(rm.network))
+    return rm.placement.by_layer and gains(positions, layers, config.hidden_size, rm.spec.dtype)
 
-    On a processor and with a prefix that is shared. Compiling took 23 s of processor time, once for a model and a
-    number of ids (2 to 7 s from torch's cache, where the same was compiled before). On an idle machine, one thread,
-    SmolLM2 gained 0.6 ms a token in fp32 and 0.5 ms in bfloat16-mixed, Gemma 3 0.2 ms and 0.5 ms: break-even at 40,000
-    to 140,000 tokens. What is gained grows with the states that pass through the compiled layers, which are counted
-    here; the bounds are 68,000 tokens of SmolLM2 in fp32, 35,000 in half precision.
+
+def gains(positions: int, layers: int, width: int, dtype: str) -> bool:
+    """Whether a scan on a processor, with a prefix that is shared, gains more time than compiling takes.
+
+    Compiling took 23 s of processor time, once for a model and a number of ids (2 to 7 s from torch's cache, where the
+    same was compiled before). On an idle machine, one thread, SmolLM2 gained 0.6 ms a token in fp32 and 0.5 ms in
+    bfloat16-mixed, Gemma 3 0.2 ms and 0.5 ms: break-even at 40,000 to 140,000 tokens. What is gained grows with the
+    states that pass through the compiled layers, which are counted here; the bounds are 68,000 tokens of SmolLM2 in
+    fp32, 35,000 in half precision.
+
+    Parameters
+    ----------
+    positions
+        Sequences times the ids that each feeds.
+    layers, width
+        Of the network: how many, and the size of a state.
+    dtype
+        Number format of the trunk.
     """
-    if not rm.placement.by_layer:
-        return False
-    layers = decoder_layers(rm.network)[:-1]
-    states = positions * len(layers) * rm.network.config.get_text_config().hidden_size
-    return states > BREAK_EVEN["float32" if rm.spec.dtype == "float32" else "half"]
+    return positions * (layers - 1) * width > BREAK_EVEN["float32" if dtype == "float32" else "half"]

@@ -21,7 +21,7 @@ from rmnb.errors import InputError
 from rmnb.models.devices import COMPILED, DTYPES, MIXED, placement
 from rmnb.models.dialogue import Prompt
 from rmnb.models.gpus import GPUS, Gpu
-from rmnb.models.layers import BREAK_EVEN
+from rmnb.models.layers import gains
 from rmnb.models.precision import CentredLinear
 from rmnb.models.reward_model import RewardModel
 from rmnb.scoring.estimate import Work, work_of
@@ -168,11 +168,10 @@ class Machine:
         return psutil.virtual_memory().total
 
     def compiles(self, work: Work, dtype: str, scans: int = 1) -> bool:
-        """Whether so many scans by one process are compiled, as `rmnb.models.layers.repays` decides on a CPU."""
+        """Whether so many scans by one process are compiled, as `rmnb.models.layers.gains` decides on a CPU."""
         if self.kind != "cpu" or not work.shared or self.compile != "auto":
             return self.compile in COMPILED and (work.shared or self.kind != "cpu")
-        states = scans * work.tokens * work.ids * (work.shape.layers - 1) * work.shape.config.hidden_size
-        return states > BREAK_EVEN["float32" if dtype == "float32" else "half"]
+        return gains(scans * work.tokens * work.ids, work.shape.layers, work.shape.config.hidden_size, dtype)
 
     def pace(self, work: Work, dtype: str, scans: int = 1) -> Pace:
         """Its pace on networks of a shape, measured once; InputError if it has no such number format."""

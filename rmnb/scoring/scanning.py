@@ -13,6 +13,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from rmnb.errors import InputError
+from rmnb.models.devices import COMPILED
 from rmnb.models.dialogue import Prompt, as_messages, check_protocol
 from rmnb.models.layers import CannotCompile, repays
 from rmnb.models.reward_model import RewardModel
@@ -197,8 +198,8 @@ def _choose_compilation(
 
     Once for the whole scan, however much of it is left or falls to this process: compiled code rounds otherwise.
     """
-    if planned is not None:
-        scorer.compile = planned["compile"]
+    if planned is not None and planned.get("compile") in (None, *COMPILED):  # else the plan is not of this scan
+        scorer.compile = planned.get("compile")
         return
     lengths = {*map(len, plan.continuations)}  # a code each
     if scorer.prefix is None or len(lengths) > 1 or not repays(scorer.rm, scans * sum(map(len, plan.continuations))):

@@ -1,21 +1,13 @@
 """`rmnb compare`: what a gate exits with, and what is no input for it."""
 
 import json
-import sys
 
 import pytest
+from commands import run
 
-from rmnb.cli.main import main
 from rmnb.findings.results import Results
 
 NUMBERS = {"human_spearman": ("elo", "elo_greatest"), "slope_positive_standardised": ("asymmetry", "greatest")}
-
-
-def run(monkeypatch, *words) -> int:
-    monkeypatch.setattr(sys, "argv", ["rmnb", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return ended.value.code
 
 
 @pytest.fixture

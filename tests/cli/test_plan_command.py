@@ -2,21 +2,12 @@
 
 import json
 import socket
-import sys
 from pathlib import Path
 
 import pytest
-
-from rmnb.cli.main import main
+from commands import run
 
 ROOT = Path(__file__).parents[2]
-
-
-def run(monkeypatch, *words) -> int:
-    monkeypatch.setattr(sys, "argv", ["rmnb", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return ended.value.code
 
 
 @pytest.fixture

@@ -2,27 +2,19 @@
 
 import functools
 import json
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 from checkpoints import write_decoder
+from commands import run
 
 import rmnb
-from rmnb.cli.main import main
 from rmnb.panels import find_spec
 from rmnb.scoring import store
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 WORDS = ["love", "war", "peace and water", "a"]
-
-
-def run(monkeypatch, *words) -> int:
-    monkeypatch.setattr(sys, "argv", ["rmnb", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return ended.value.code
 
 
 @pytest.mark.parametrize(

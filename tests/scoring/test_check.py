@@ -1,13 +1,12 @@
 """`rmnb check` says what is wrong with a model before anybody spends a day on scanning it."""
 
 import json
-import sys
 
 import pytest
 from checkpoints import TEMPLATE, write_decoder, write_splitting
+from commands import run
 
 import rmnb
-from rmnb.cli.main import main
 from rmnb.panels import ModelSpec, Reference
 from rmnb.scoring.check import check_model
 
@@ -105,28 +104,21 @@ def test_a_date_in_the_template_is_frozen_or_warned_of(directory):
     assert found(directory, "{% set f = '%Y' %}{{ strftime_now(f) }}" + TEMPLATE)["date"][0][0] == "warning"
 
 
-def run(monkeypatch, *words: str) -> int | str | None:
-    monkeypatch.setattr(sys, "argv", ["rmnb", "check", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return ended.value.code
-
-
 def test_the_command_ends_with_1_on_a_model_that_fails(directory, tmp_path, monkeypatch, capsys):
     panel = tmp_path / "mine.yml"
     panel.write_text(
         f"name: mine\ntitle: Mine\nmodels: [{{name: mine, source: {directory}, template: '<user><end>'}}]\n"
         "prompts: [{key: greatest, text: 'What is the greatest thing?', framing: positive}]\n"
     )
-    assert run(monkeypatch, str(directory)) == 0
-    assert run(monkeypatch, "mine", "--panel", str(panel)) == 1
+    assert run(monkeypatch, "check", str(directory)) == 0
+    assert run(monkeypatch, "check", "mine", "--panel", str(panel)) == 1
     shown = capsys.readouterr()
     assert "failed   template" in shown.out and "findings are bad" in shown.err
 
 
 def test_a_demo_model_passes_with_the_template_it_was_trained_with(monkeypatch, capsys):
     """Its base pads with the token that closes a turn, and its BOS is the one that opens every turn."""
-    assert run(monkeypatch, "smollm2-values") == 0
+    assert run(monkeypatch, "check", "smollm2-values") == 0
     shown = capsys.readouterr().out
     assert "failed" not in shown and "warning" not in shown and "read          '<|im_end|>'" in shown
     assert "1 under protocol exact" in shown and "'<|im_end|>' (2)" in shown

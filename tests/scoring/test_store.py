@@ -1,15 +1,14 @@
 """The store of scores: what is stale is said, and each panel's scores lie where its file says."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
 from checkpoints import TEMPLATE, write_decoder
+from commands import run
 from safetensors.torch import load_file, save_file
 
 import rmnb
-from rmnb.cli.main import main
 from rmnb.errors import InputError
 from rmnb.findings.align import load_scores
 from rmnb.scoring import store
@@ -40,10 +39,7 @@ def scan(panel, model):
 
 
 def command(monkeypatch, capsys, *words) -> tuple[int, str]:
-    monkeypatch.setattr(sys, "argv", ["rmnb", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return ended.value.code, capsys.readouterr().err
+    return run(monkeypatch, *words), capsys.readouterr().err
 
 
 def trained_on(directory):
