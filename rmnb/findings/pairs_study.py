@@ -24,9 +24,9 @@ from rmnb.search.config import SearchConfig
 from rmnb.search.rewards import RewardObjective
 from rmnb.search.run import search
 
-TOKENS, COUNT = 1000, 100  # words, and of how many of these all pairs are scored unless more are asked for
+TOKENS, COUNT = 1000, 500  # words, and of how many of these all pairs are scored unless more are asked for
 AGAIN = 200  # highest, lowest and random pairs that are scored again in float32
-EFFORT = {"budget": 256, "steps": 256, "width": 32, "keep": 1}  # few of the pairs: else every method finds the best
+EFFORT = {"budget": 1000, "steps": 1000, "width": 32, "keep": 1}  # few of the pairs: else every method finds the best
 METHODS, SEEDS = ("gcg", "random", "exhaustive", "beam"), (0, 1, 2)
 
 

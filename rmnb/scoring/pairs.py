@@ -17,11 +17,12 @@ from rmnb.data.lexicons import frequent_words
 from rmnb.errors import InputError
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import PromptSpec
-from rmnb.plans import Pieces
+from rmnb.plans import Pieces, partial_directory, read_plan
 from rmnb.scoring.engine import NonFiniteReward, PrefixScorer
+from rmnb.scoring.scanning import choose_compilation
 from rmnb.scoring.store import Provenance, versions
 
-BLOCK = 100  # second tokens at once, and between two writes
+BLOCK = 500  # second tokens at once, and between two writes
 _WORDS = 50_000  # frequent ones among which tokens are looked for
 
 
@@ -103,22 +104,26 @@ def scan_pairs(
     count = len(ids) if count is None else count
     if not 1 <= count <= len(ids):
         raise InputError(f"pairs of the first {count} tokens need as many ids, not {len(ids)}")
-    provenance = _provenance(rm, prompt, ids)
+    prefix, closing = rm.dialogue.frame(prompt.conversation)
+    scorer = PrefixScorer(rm, [*prefix, ids[0]])
+    first_row = [rm.reading.kept(scorer.prefix_ids, (second, *closing)) for second in ids]
+    choose_compilation(scorer, first_row, BLOCK, read_plan(partial_directory(output)), count)
+    compile = scorer.compile
+    provenance = {**_provenance(rm, prompt, ids), "compile": compile}
     pieces = Pieces(output, provenance, "scan of pairs")
     starts = range(0, len(ids), BLOCK)
     # Squares that grow: whenever the scan is cut off, what is there is nearly all pairs of the first tokens.
     asked = [(first, block) for first in range(count) for block in range(-(-count // BLOCK))]
     asked.sort(key=lambda place: (max(place[0] // BLOCK, place[1]), place))
     rewards = np.empty((count, len(ids)), dtype=np.float32)
-    prefix, closing = rm.dialogue.frame(prompt.conversation)
-    scorer: PrefixScorer | None = None
     for first, block in tqdm(asked, unit_scale=BLOCK, unit=" pairs", disable=not progress, mininterval=5):
         seconds = ids[starts[block] : starts[block] + BLOCK]
         kept = pieces.read(place := first * len(starts) + block)
         if kept is None:
             before = [*prefix, ids[first]]
-            if scorer is None or scorer.prefix_ids != before:
+            if scorer.prefix_ids != before:
                 scorer = PrefixScorer(rm, before)
+                scorer.compile = compile
             kept = _rewards(scorer, [(second, *closing) for second in seconds], BLOCK).astype("<f4").tobytes()
             pieces.write(place, kept)
         rewards[first, starts[block] : starts[block] + len(seconds)] = np.frombuffer(kept, dtype="<f4")
@@ -169,7 +174,6 @@ def _provenance(rm: RewardModel, prompt: PromptSpec, ids: Sequence[int]) -> Prov
         "prompt_key": prompt.key,
         "conversation": repr(rm.dialogue.frame(prompt.conversation)),
         "dtype": rm.spec.dtype,
-        "compile": rm.placement.compile,
         "read": rm.spec.read,
         "batch_size": BLOCK,
         "ids_sha256": hashlib.sha256(np.array(ids, dtype="<i4").tobytes()).hexdigest(),

@@ -20,7 +20,7 @@ from rmnb.models.reward_model import RewardModel
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
 from rmnb.scoring.conversations import common_prefix
-from rmnb.scoring.engine import NonFiniteReward, PrefixScorer
+from rmnb.scoring.engine import Ids, NonFiniteReward, PrefixScorer
 from rmnb.scoring.memory import default_batch_size
 from rmnb.scoring.store import SHARD, Provenance, Shards, versions
 
@@ -172,8 +172,7 @@ def _begin(
     total = len(plan.continuations)
     planned = Shards.planned(output) if output is not None else None
     chosen = batch_size or (planned["batch_size"] if planned else _batch_size(scorer, plan))
-    if rm.placement.compile is None:
-        _choose_compilation(scorer, plan, chosen, planned, scans)
+    choose_compilation(scorer, plan.continuations, chosen, planned, scans)
     provenance = _provenance(rm, spec, protocol, len(words), chosen, scorer)
     if ids is not None:
         provenance["ids_sha256"] = hashlib.sha256(words["token_id"].to_numpy("<i4").tobytes()).hexdigest()
@@ -191,23 +190,27 @@ def _begin(
     return _Scan(words, plan, scorer, provenance, shards)
 
 
-def _choose_compilation(
-    scorer: PrefixScorer, plan: _Plan, batch_size: int, planned: Provenance | None, scans: int
+def choose_compilation(
+    scorer: PrefixScorer, continuations: Sequence[Ids], batch_size: int, planned: Provenance | None, scans: int
 ) -> None:
     """Compile a scan that repays it, where that can be done; one that was begun goes on as it was begun.
 
     Once for the whole scan, however much of it is left or falls to this process: compiled code rounds otherwise.
+    Sets `PrefixScorer.compile`, unless the model was loaded with a way to compile; `planned` is the plan of the scan
+    that was begun, if one was, and `scans` counts the scans that are as long as this one.
     """
+    if scorer.rm.placement.compile is not None:
+        return
     if planned is not None and planned.get("compile") in (None, *COMPILED):  # else the plan is not of this scan
         scorer.compile = planned.get("compile")
         return
-    lengths = {*map(len, plan.continuations)}  # a code each
-    if scorer.prefix is None or len(lengths) > 1 or not repays(scorer.rm, scans * sum(map(len, plan.continuations))):
+    lengths = [len(ids) for ids in continuations]
+    if scorer.prefix is None or len({*lengths}) > 1 or not repays(scorer.rm, scans * sum(lengths)):  # a code a length
         return
     scorer.compile = "default"
     try:
         with contextlib.suppress(NonFiniteReward):  # the scan itself will name the token
-            scorer([plan.continuations[0]] * batch_size, batch_size)
+            scorer([continuations[0]] * batch_size, batch_size)
     except CannotCompile:
         logger.warning("not compiled, which is slower: that needs a C++ compiler such as g++")
         scorer.compile = None

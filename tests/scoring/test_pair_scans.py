@@ -6,7 +6,7 @@ import pytest
 
 from rmnb.errors import InputError
 from rmnb.panels import PromptSpec
-from rmnb.scoring import pairs
+from rmnb.scoring import pairs, scanning
 from rmnb.scoring.engine import score_continuations
 
 PROMPT = PromptSpec(key="greatest", text="What, in one word, is the greatest thing ever?", framing="positive")
@@ -58,7 +58,9 @@ def test_a_scan_that_was_cut_off_or_is_enlarged_ends_bit_identical(rm, tmp_path,
     monkeypatch.setattr(pairs, "_rewards", fails_at_the_sixth)
     with pytest.raises(KeyboardInterrupt):
         pairs.scan_pairs(rm, PROMPT, IDS, output)
-    whole, _ = pairs.scan_pairs(rm, PROMPT, IDS, output)
+    monkeypatch.setattr(scanning, "repays", lambda *_: True)  # what was begun without compiled code goes on without
+    whole, provenance = pairs.scan_pairs(rm, PROMPT, IDS, output)
+    assert provenance["compile"] is None
     np.testing.assert_array_equal(whole, through)
     assert len(calls) == 5 * 3 - 2 + 1, "a piece was scored twice"
 
