@@ -9,7 +9,8 @@ Run as ``python benchmarks/precision.py``. For each model, with one prompt:
    - bfloat16-mixed: the deviations from a batch's mean rounded instead (`rmnb.models.precision`), which is what rmnb
    offers;
 2. the same for weights that bfloat16 holds exactly (``--exact-weights``), as real reward models ship them;
-3. tokens a second, with layers as they are and compiled. The ways take turns in many short rounds, so that a noisy
+3. with ``--whole``, of bfloat16-mixed on the whole vocabulary, compiled as scans are, with the shipped scan in fp32;
+4. tokens a second, with layers as they are and compiled. The ways take turns in many short rounds, so that a noisy
    machine disturbs all of them alike: the ratio to fp32 of the fastest rounds, the median of the ratios within rounds,
    and that of processor time.
 """
@@ -29,6 +30,7 @@ from rmnb.models.precision import use_mixed_precision
 from rmnb.models.reward_model import RewardModel
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.memory import default_batch_size
+from rmnb.scoring.store import read_scores
 from rmnb.stats import kendall_tau
 
 
@@ -96,13 +98,36 @@ def agreement(model: str, prompt: str, tokens: int, exact_weights: bool) -> list
             )
             print(f"{'rounded':<20}{'tau':>10}{'largest':>10}{'median':>10}{'noise/sd':>10}")
             continue
-        change = scorer(rm, prompt)(ids) - reference
-        tau, noise = kendall_tau(reference + change, reference), change.std() / reference.std()
-        largest, median = abs(change).max(), np.median(abs(change))
+        found = compared(scores := scorer(rm, prompt)(ids), reference)
+        tau, largest, noise = found.values()
+        median = np.median(abs(scores - reference))
         print(f"{way:<20}{tau:>10.4f}{largest:>10.4f}{median:>10.4f}{noise:>10.4f}", flush=True)
         row = {"model": model, "rounded": way, "weights exact": "yes" if exact_weights else "no", "tokens": tokens}
-        rows.append(row | {"tau with fp32": tau, "largest difference": largest, "noise over sd": noise})
+        rows.append(row | found)
     return rows
+
+
+def whole(model: str) -> dict:
+    """The row of a whole vocabulary in bfloat16-mixed, compiled, against the shipped scan."""
+    panel = rmnb.load_panel("demo")
+    rm = rmnb.load_reward_model(model, dtype="bfloat16-mixed", device="cpu")
+    scan = rmnb.scan_vocabulary(rm, panel.prompt("greatest"))
+    assert scan.attrs["provenance"]["compile"] == "default"
+    reference = read_scores(panel, model, "greatest")["score"].to_numpy()
+    row = {"model": model, "rounded": "bfloat16-mixed, compiled", "weights exact": "no", "tokens": len(scan)}
+    row |= compared(scan["score"].to_numpy(), reference)
+    print(row, flush=True)
+    return row
+
+
+def compared(scores: np.ndarray, reference: np.ndarray) -> dict[str, float]:
+    """How far scores are from those in fp32."""
+    change = scores - reference
+    return {
+        "tau with fp32": kendall_tau(scores, reference),
+        "largest difference": abs(change).max(),
+        "noise over sd": change.std() / reference.std(),
+    }
 
 
 def speed(model: str, prompt: str, tokens: int, rounds: int) -> dict[str, float]:
@@ -140,6 +165,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=["smollm2-values", "gemma3-values"])
     parser.add_argument("--tokens", type=int, default=4096, help="sample for the agreement; 0 leaves it out")
     parser.add_argument("--exact-weights", action="store_true", help="also with weights rounded to bfloat16 first")
+    parser.add_argument("--whole", action="store_true", help="also whole vocabularies, bfloat16-mixed alone")
     parser.add_argument("--rounds", type=int, default=12, help="of 1024 tokens for the speed; 0 leaves it out")
     parser.add_argument("--out", help="CSV file for the table in the book: agreement, and speed where it was measured")
     options = parser.parse_args()
@@ -150,6 +176,8 @@ def main() -> None:
         found = []
         for which in exact if options.tokens else ():
             found += agreement(model, prompt, options.tokens, which)
+        if options.whole:
+            found.append(whole(model))
         times = speed(model, prompt, 1024, options.rounds) if options.rounds else {}
         rows += [row | {"times fp32": times.get(row["rounded"], np.nan)} for row in found]
     if options.out:
