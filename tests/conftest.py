@@ -4,6 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("rmnb", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("rmnb")
 
 _MIRROR = Path(__file__).parents[2] / "shared" / "mirror"
 if "RMNB_DATA_MIRROR" not in os.environ and _MIRROR.is_dir():

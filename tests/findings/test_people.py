@@ -108,7 +108,7 @@ def test_the_human_column_stays_out_of_the_median():
 
 
 @given(st.lists(st.integers(0, 3), min_size=12, max_size=40).filter(lambda scores: len(set(scores)) > 1), st.randoms())
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_tied_scores_do_not_borrow_the_order_of_the_file(scores, random):
     human = np.arange(len(scores), 0, -1.0)
     order = random.sample(range(len(scores)), len(scores))

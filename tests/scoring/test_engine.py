@@ -66,7 +66,7 @@ def test_an_encoder_scores_question_and_answer_by_the_plain_path(tmp_path):
     np.testing.assert_allclose(rm.score(PROMPT, answers), expected, atol=1e-5)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     continuations=st.lists(st.lists(st.integers(0, 300), min_size=1, max_size=12), min_size=1, max_size=20),
     batch_size=st.integers(1, 8),

@@ -206,7 +206,7 @@ def test_a_kept_piece_that_is_damaged_is_named(rm, monkeypatch, tmp_path):
         optimise(rm, PROMPT, config, output=tmp_path / "result.json")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 319), min_size=1, max_size=6))
 def test_what_survives_is_what_its_conversation_is_read_as(rm, ids):
     kept = survives(rm.dialogue, PROMPT, [ids])[0]

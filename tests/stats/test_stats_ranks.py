@@ -32,14 +32,12 @@ def overlap_of_orders(one, other, p):
     return sum(a * w for a, w in zip(agreement, weights, strict=True)) + agreement[-1] * p**n
 
 
-@settings(deadline=None)  # the first call imports scipy.stats
 @given(few_levels)
 def test_tau_equals_all_pairs_with_ties(pair):
     x, y = pair
     assert stats.kendall_tau(x, y) == pytest.approx(brute_force_tau(x, y), abs=1e-12, nan_ok=True)
 
 
-@settings(deadline=None)
 @given(few_levels)
 def test_spearman_is_pearson_of_mid_ranks(pair):
     x, y = (np.asarray(v, float) for v in pair)
@@ -49,7 +47,7 @@ def test_spearman_is_pearson_of_mid_ranks(pair):
     assert stats.spearman(x, y) == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.integers(2, 5).flatmap(
         lambda n: st.tuples(*(st.lists(st.integers(0, 2), min_size=n, max_size=n) for _ in range(2)))

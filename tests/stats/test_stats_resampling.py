@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import permutation_test
 
@@ -15,7 +15,6 @@ from rmnb.stats.concordance import row_concordance
 P_VALUES = [0.001, 0.04, 0.03, 0.03, 0.2, 0.9, 0.011]
 
 
-@settings(deadline=None)
 @given(
     st.integers(2, 40).flatmap(
         lambda n: st.tuples(*(st.lists(st.integers(0, 7), min_size=n, max_size=n) for _ in range(2)))
