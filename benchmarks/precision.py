@@ -179,7 +179,8 @@ def main() -> None:
         if options.whole:
             found.append(whole(model))
         times = speed(model, prompt, 1024, options.rounds) if options.rounds else {}
-        rows += [row | {"times fp32": times.get(row["rounded"], np.nan)} for row in found]
+        for row in found:  # weights that are exact were not timed
+            rows.append(row | {"times fp32": times.get(row["rounded"] * (row["weights exact"] == "no"), np.nan)})
     if options.out:
         pd.DataFrame(rows).to_csv(options.out, index=False, float_format="%.4g")
 
