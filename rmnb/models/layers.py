@@ -18,7 +18,7 @@ from rmnb.models.devices import COMPILED
 from rmnb.models.reward_model import RewardModel
 
 _CODES = 64  # of one class of layers in one process: shapes of models, formats, one row or many
-BREAK_EVEN = {"float32": 2.2e9, "half": 1.2e9}  # states of a scan: see `gains`
+BREAK_EVEN = {"float32": 3.5e9, "half": 1.2e9}  # states of a scan: see `gains`
 _compiled: WeakKeyDictionary[torch.nn.Module, dict[str, list[tuple[torch.nn.Module, Callable]]]] = WeakKeyDictionary()
 
 
@@ -127,10 +127,10 @@ def gains(positions: int, layers: int, width: int, dtype: str) -> bool:
     """Whether a scan on a processor, with a prefix that is shared, gains more time than compiling takes.
 
     Compiling took 23 s of processor time, once for a model and a number of ids (2 to 7 s from torch's cache, where the
-    same was compiled before). On an idle machine, one thread, SmolLM2 gained 0.6 ms a token in fp32 and 0.5 ms in
-    bfloat16-mixed, Gemma 3 0.2 ms and 0.5 ms: break-even at 40,000 to 140,000 tokens. What is gained grows with the
-    states that pass through the compiled layers, which are counted here; the bounds are 68,000 tokens of SmolLM2 in
-    fp32, 35,000 in half precision.
+    same was compiled before). In three runs on an idle machine SmolLM2 gained 0.2 to 0.6 ms a token in fp32 and 0.5 ms
+    in bfloat16-mixed, Gemma 3 0.1 to 0.2 ms and 0.5 ms: break-even at 40,000 to 230,000 tokens. What is gained grows
+    with the states that pass through the compiled layers, which are counted here; the bounds are 105,000 tokens of
+    SmolLM2 in fp32, 35,000 in half precision.
 
     Parameters
     ----------
