@@ -179,8 +179,9 @@ def main() -> None:
         if options.whole:
             found.append(whole(model))
         times = speed(model, prompt, 1024, options.rounds) if options.rounds else {}
-        for row in found:  # weights that are exact were not timed
-            rows.append(row | {"times fp32": times.get(row["rounded"] * (row["weights exact"] == "no"), np.nan)})
+        for row in found:
+            timed = times if row["weights exact"] == "no" else {}
+            rows.append(row | {"times fp32": timed.get(row["rounded"], np.nan)})
     if options.out:
         pd.DataFrame(rows).to_csv(options.out, index=False, float_format="%.4g")
 

@@ -108,8 +108,7 @@ def scan_pairs(
     scorer = PrefixScorer(rm, [*prefix, ids[0]])
     first_row = [rm.reading.kept(scorer.prefix_ids, (second, *closing)) for second in ids]
     choose_compilation(scorer, first_row, BLOCK, read_plan(partial_directory(output)), count)
-    compile = scorer.compile
-    provenance = {**_provenance(rm, prompt, ids), "compile": compile}
+    provenance = _provenance(rm, prompt, ids, compile := scorer.compile)
     pieces = Pieces(output, provenance, "scan of pairs")
     starts = range(0, len(ids), BLOCK)
     # Squares that grow: whenever the scan is cut off, what is there is nearly all pairs of the first tokens.
@@ -164,7 +163,7 @@ def _rewards(scorer: PrefixScorer, continuations: list[tuple[int, ...]], batch_s
         raise InputError(f"the reward of the pair of tokens {pair} is {error.reward}: {error.advice}") from error
 
 
-def _provenance(rm: RewardModel, prompt: PromptSpec, ids: Sequence[int]) -> Provenance:
+def _provenance(rm: RewardModel, prompt: PromptSpec, ids: Sequence[int], compile: str | None) -> Provenance:
     return {
         "model": rm.name,
         "source": rm.spec.source or f"{rm.spec.base} + {rm.spec.adapter}",
@@ -174,6 +173,7 @@ def _provenance(rm: RewardModel, prompt: PromptSpec, ids: Sequence[int]) -> Prov
         "prompt_key": prompt.key,
         "conversation": repr(rm.dialogue.frame(prompt.conversation)),
         "dtype": rm.spec.dtype,
+        "compile": compile,
         "read": rm.spec.read,
         "batch_size": BLOCK,
         "ids_sha256": hashlib.sha256(np.array(ids, dtype="<i4").tobytes()).hexdigest(),
