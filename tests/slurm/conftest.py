@@ -63,7 +63,7 @@ def _write_model(directory: Path, seed: int) -> Path:
 def note(request, capsys) -> Callable[[str, str], None]:
     """``note(what, detail)``: say what happened and put it into the log."""
     begun = time.monotonic()
-    where = {"test_slurm": "SLURM", "test_one_node": "snakemake --cores 2"}[request.module.__name__]
+    where = {"test_slurm": "SLURM", "test_one_node": "two workers"}[request.module.__name__]
 
     def write(what: str, detail: str = "") -> None:
         _RECORDED.append(
