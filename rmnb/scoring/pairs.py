@@ -108,7 +108,8 @@ def scan_pairs(
     scorer = PrefixScorer(rm, [*prefix, ids[0]])
     first_row = [rm.reading.kept(scorer.prefix_ids, (second, *closing)) for second in ids]
     choose_compilation(scorer, first_row, BLOCK, read_plan(partial_directory(output)), count)
-    provenance = _provenance(rm, prompt, ids, compile := scorer.compile)
+    compile = scorer.compile  # of every row
+    provenance = _provenance(rm, prompt, ids, compile)
     pieces = Pieces(output, provenance, "scan of pairs")
     starts = range(0, len(ids), BLOCK)
     # Squares that grow: whenever the scan is cut off, what is there is nearly all pairs of the first tokens.
