@@ -6,12 +6,18 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "load_panel": "rmnb.panels",
-    "load_reward_model": "rmnb.scoring.conversations",
+    "load_reward_model": "rmnb.scoring.parity",
     "score_continuations": "rmnb.scoring.engine",
     "scan_vocabulary": "rmnb.scoring.scanning",
-    "load_scores": "rmnb.findings.align",
+    "load_tables": "rmnb.findings.tables",
+    "load_scores": "rmnb.findings.tables",
+    "load_rated": "rmnb.findings.tables",
 }
 __all__ = list(_PUBLIC)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})
 
 
 def __getattr__(name: str):

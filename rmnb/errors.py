@@ -7,7 +7,16 @@ class InputError(ValueError):
     """Something the user gave, or the machine lacks, stops the work.
 
     The message is one line that names what was wrong and what to do. The command line prints it and exits with 2.
+
+    Attributes
+    ----------
+    about : str
+        The file, tensor or option that is wrong, where there is one; else empty.
     """
+
+    def __init__(self, message: str, about: object = ""):
+        super().__init__(message)
+        self.about = str(about)
 
 
 def few(names: Iterable[object]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rmnb.errors import InputError
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: How to get what is not in the package.
 CLONE = "it comes with the project's repository; clone it and set RMNB_DATA to its folder data"
 _LARGE = 1 << 28  # bytes: reading them takes a good part of a second

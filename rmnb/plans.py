@@ -5,16 +5,23 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from filelock import FileLock, Timeout
 
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, new_path
 
 logger = logging.getLogger(__name__)
+#: What is written down of some work and is no part of its plan: who, how, when and on which machine. It changes no more
+#: than rounding, or is told by a hash that is compared.
+NOT_COMPARED = {
+    "model", "name", "source", "revision", "prompt_key", "batch_size", "attention", "compile", "device", "device_map",
+    "versions", "time", "schema", "columns", "rows", "sequences", "content_sha256", "vocabulary", "vocabulary_sha256",
+}  # fmt: skip
 
 
 def partial_directory(output: Path) -> Path:
@@ -44,8 +51,33 @@ def alone(output: Path) -> Iterator[None]:
         lock.release()
 
 
-def read_plan(directory: Path) -> dict[str, Any] | None:
-    """The plan of the work in a directory, or None if none was begun there.
+def differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The keys in which two plans differ, whichever of them has the key; absent and None are the same."""
+    earlier, now = (json.loads(json.dumps(plan)) for plan in (earlier, now))
+    changed = []
+    for key in {**earlier, **now}:
+        before, after = earlier.get(key), now.get(key)
+        if key in NOT_COMPARED or before == after:
+            continue
+        if key == "models" and before and after and len(before) == len(after):  # of a search: what of which differs
+            changed += [name for models in zip(before, after, strict=True) for name in differences(*models)]
+        else:
+            changed.append(key)
+    return changed
+
+
+def refuse_other(place: Path, earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raise InputError where what is kept at a place was made by another plan; `about` is the first difference."""
+    if changed := differences(earlier, now):
+        names = ", ".join(key.removesuffix("_sha256") for key in changed)
+        raise InputError(
+            f"{place} holds other work: it differs in {names}: choose another --out, or --restart to delete it",
+            changed[0],
+        )
+
+
+def read_plan(directory: Path) -> dict[str, Any]:
+    """The plan of the work in a directory; empty if none was begun there.
 
     Raises
     ------
@@ -56,87 +88,110 @@ def read_plan(directory: Path) -> dict[str, Any] | None:
     try:
         plan = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file} is damaged: delete {directory} and start again") from error
+        return {}
+    except (OSError, ValueError):
+        plan = None
     if not isinstance(plan, dict):
-        raise InputError(f"{file} is damaged: delete {directory} and start again")
+        raise InputError(f"{file} is damaged: delete {directory} and start again", file)
     return plan
 
 
-def claim(directory: Path, plan: dict[str, Any], what: str) -> None:
-    """Write the plan of some work into its directory, or check that the work begun there has the same.
+def open_or_refuse(directory: Path, plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the plan of some work into its directory, or find there that the same was begun before.
 
     Of several processes that begin the same work at once, one writes the plan and the others find it there.
 
     Parameters
     ----------
     directory
-        Of `partial_directory`.
+        Of the work.
     plan
-        What the work is, as JSON values.
-    what
-        Its name in messages, such as ``scan``.
+        What the work is, as JSON values. Keys of `NOT_COMPARED` are kept and not compared.
+
+    Returns
+    -------
+    dict
+        The plan as the work was begun.
 
     Raises
     ------
     InputError
-        The directory cannot be written, holds other work (the first difference is named), or its plan is damaged.
+        The directory cannot be written, holds other work, or its plan is damaged.
     """
-    file = directory / "plan.json"
-    plan = json.loads(json.dumps(plan))
-    with new_path(file) as temporary:
+    with new_path(directory / "plan.json") as temporary:
         temporary.write_text(json.dumps(plan, indent=1), encoding="utf-8")
-    earlier = read_plan(directory) or {}
-    for key in plan:
-        if earlier.get(key) != plan[key]:
-            raise InputError(f"{directory} holds a {what} that differs in {key}: delete it, or choose another --out")
+    begun = read_plan(directory)
+    refuse_other(directory, begun, plan)
+    return begun
 
 
-class Pieces:
+class ResumableStore:
     """What work in progress has done so far, piece by piece beside its output, so that it can be cut off and go on.
 
     A piece is a file, written whole or not at all, whose name carries its place and its checksum.
 
     Parameters
     ----------
-    output, plan, what
-        As `partial_directory` and `claim` take them.
+    output
+        The file that the work will be.
+    plan
+        As `open_or_refuse` takes it.
+
+    Attributes
+    ----------
+    begun : dict
+        The plan as the work was begun, with what is not compared: the batch size, say.
 
     Raises
     ------
     InputError
-        As `claim`; when read, a piece that is damaged.
+        As `open_or_refuse`; when read, a piece that is damaged.
     """
 
-    def __init__(self, output: Path, plan: dict[str, Any], what: str):
+    def __init__(self, output: Path, plan: Mapping[str, Any]):
         self.directory = partial_directory(output)
-        claim(self.directory, plan, what)
+        self.begun = open_or_refuse(self.directory, plan)
 
     def __iter__(self) -> Iterator[bytes]:
         """All pieces, in order."""
-        for file in sorted(self.directory.glob("?????????-*")):
-            yield self._checked(file)
+        return map(self.read, sorted(self.places()))  # type: ignore[arg-type]
+
+    def places(self) -> set[int]:
+        """Where pieces have been written."""
+        return {int(file.name.split("-")[0]) for file in self.directory.glob("?????????-*")}
 
     def read(self, place: int) -> bytes | None:
         """One piece, or None if it has not been written."""
-        return next((self._checked(file) for file in self.directory.glob(f"{place:09d}-*")), None)
+        for file in self.directory.glob(f"{place:09d}-*"):
+            content = file.read_bytes()
+            if file.name.split("-")[1] != _short_sha256(content):
+                raise InputError(f"damaged piece {file}: delete it and run the same command again", file)
+            return content
+        return None
 
     def write(self, place: int, content: bytes) -> None:
         """Keep a piece."""
         with atomic_path(self.directory / f"{place:09d}-{_short_sha256(content)}") as temporary:
             temporary.write_bytes(content)
 
+    def rewards(self, place: int, score: Callable[[], np.ndarray]) -> np.ndarray:
+        """The rewards of a piece, float32: as they were written, or scored now and written."""
+        content = self.read(place)
+        if content is None:
+            content = score().astype("<f4").tobytes()
+            self.write(place, content)
+        return np.frombuffer(content, dtype="<f4")
+
     @staticmethod
     def discard(output: Path) -> None:
         """Delete the pieces of an output, once it is written whole."""
         shutil.rmtree(partial_directory(output), ignore_errors=True)
 
-    def _checked(self, file: Path) -> bytes:
-        content = file.read_bytes()
-        if file.name.split("-")[1] != _short_sha256(content):
-            raise InputError(f"damaged piece {file}: delete it and run the same command again")
-        return content
+    @staticmethod
+    def restart(output: Path) -> None:
+        """Delete an output and its pieces, as ``--restart`` asks for."""
+        ResumableStore.discard(output)
+        Path(output).unlink(missing_ok=True)
 
 
 def _short_sha256(content: bytes) -> str:

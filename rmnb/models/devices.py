@@ -36,7 +36,7 @@ class Placement:
     quantise : {"8bit", "4bit"} or None
         bitsandbytes' LLM.int8() (Dettmers et al. 2022) or NF4 (Dettmers et al. 2023) for the trunk's linear layers.
     compile : {"default", "graphs", "none"} or None
-        torch.compile, or torch.compile with CUDA graphs, or neither; None: as a scan finds that it repays.
+        torch.compile, or torch.compile with CUDA graphs, or neither, which is None, too.
     """
 
     device: str = "cpu"
@@ -73,7 +73,7 @@ class Placement:
             except torch.OutOfMemoryError as error:
                 raise InputError(
                     f"the weights do not fit on {self.device}: "
-                    "try --device-map auto, --quantise 8bit or a half-precision --dtype"
+                    "try device_map=auto, quantise=8bit or a half-precision dtype"
                 ) from error
         if self.compile in COMPILED and not self.by_layer:
             network.compile(**COMPILED[self.compile])
@@ -147,7 +147,7 @@ def _check_device(device: str) -> None:
 
 def _check_quantisation(device: str) -> None:
     if torch.device(device).type != "cuda":
-        raise InputError("quantisation needs a CUDA GPU: leave --quantise out here")
+        raise InputError("quantisation needs a CUDA GPU: leave it out here")
     if find_spec("bitsandbytes") is None:
         raise InputError("quantisation needs the package bitsandbytes: pip install bitsandbytes")
 

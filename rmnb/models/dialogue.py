@@ -1,24 +1,22 @@
 """From a prompt and a response to token ids.
 
-Two protocols. Under `exact` a text has the ids that `apply_chat_template` gives the whole conversation, and a scan puts
-each id of the vocabulary, as itself, between what such conversations have in common: prefix | id | closing ids.
-`published` does what the papers' code did: decode, fill the template, tokenise the whole string again, special tokens
-added a second time.
+Under protocol `exact` a text has the ids that transformers' `apply_chat_template` gives the whole conversation, and a
+scan puts each id of the vocabulary, as itself, between what such conversations have in common: prefix | id | closing
+ids. `published` does what the papers' code did: decode, fill the template, tokenise the whole string again, special
+tokens added a second time.
 """
 
 import datetime
 import functools
-import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
 from rmnb.errors import InputError, first_line
-from rmnb.models.boundary import probe_words, shared_ends
 
 Protocol = Literal["exact", "published"]
 Prompt = str | Sequence[dict[str, str]]
@@ -26,9 +24,10 @@ Prompt = str | Sequence[dict[str, str]]
 # Llama 3 templates write today's date; a reward must not depend on the day.
 FROZEN_DATE = "26 Jul 2024"
 _RESPONSE = "\ue000response\ue000"  # private-use characters: no template writes or trims them
-_BLANKS = ("\ue002", "\ue003")  # stand for the blanks around a response
-_MARKER = re.compile(r"<.+>|\[.+\]")
+_PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010fffd]")
 _NO_LIMIT = 10**20  # a longer `model_max_length` is transformers' way of saying that there is none
+_PROBES = 36
+_NEARLY_ALL = 0.95
 
 
 def check_protocol(protocol: str) -> Protocol:
@@ -43,8 +42,10 @@ def as_messages(prompt: Prompt) -> list[dict[str, str]]:
     if isinstance(prompt, str):
         return [{"role": "user", "content": prompt}]
     messages = list(prompt) if isinstance(prompt, Sequence) else []
-    if not messages or any(not isinstance(one, dict) or {"role", "content"} - one.keys() for one in messages):
+    if not messages or not all(isinstance(one, dict) and {"role", "content"} <= one.keys() for one in messages):
         raise InputError(f"a prompt is a text or a list of messages with role and content, not {str(prompt)[:60]!r}")
+    if odd := [one["content"] for one in messages if not isinstance(one["content"], str)]:
+        raise InputError(f"the content of a message is a text, not {str(odd[0])[:60]!r}: join its parts")
     return messages
 
 
@@ -65,135 +66,78 @@ class Dialogue:
 
     def render(self, messages: Sequence[dict[str, str]], generation: bool = False) -> str:
         """The conversation as text, dates frozen."""
+        return self._apply(list(messages), tokenize=False, add_generation_prompt=generation)
+
+    def _apply(self, messages: list, **options) -> Any:
         try:
-            text = self.tokenizer.apply_chat_template(
-                list(messages),
-                chat_template=_freeze_date(self.template),
-                tokenize=False,
-                add_generation_prompt=generation,
-                date_string=FROZEN_DATE,
+            return self.tokenizer.apply_chat_template(
+                messages, chat_template=_freeze_date(self.template), date_string=FROZEN_DATE, **options
             )
         except Exception as error:  # a template is a program, and whatever it raises is its own
             raise InputError(f"the chat template fails: {first_line(error)}") from error
-        assert isinstance(text, str)
-        return text
 
     def frame(self, prompt: Prompt) -> tuple[list[int], list[int]]:
         """Prefix ids and closing ids of a scan: the ids between which conversations with different answers differ.
 
         Found by probing with words of the vocabulary. For most models the prefix is the generation prompt. Where a
         template puts more there (an empty thinking block), the model was trained to read that too; where it writes
-        a blank that the tokenizer joins to the answer, the blank belongs to the answer's first id. Markers such
-        as ``<|im_end|>`` inside the prompt are encoded as plain text.
+        a blank that the tokenizer joins to the answer, the blank belongs to the answer's first id.
 
         Raises
         ------
         InputError
             The template fails, drops or alters the assistant's words, or writes nothing after them.
         """
-        if self.template is None:
-            return shared_ends(self._pairs(prompt, self._probes))
-        messages = as_messages(prompt)
-        hidden = self._covers([message["content"] for message in messages])
-        before, after = self._surroundings(_covered(messages, hidden))
-        return shared_ends(self._encode_all([before + word + after for word in self._probes], hidden))
+        if self.template is not None:
+            self._surroundings(prompt)
+        return shared_ends(self.conversations(prompt, self._probes))
 
     def conversations(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
         """Ids of whole conversations, one list a text: those that `apply_chat_template` gives.
 
-        Two things are otherwise: markers such as ``<|im_end|>`` inside the prompt or a text are plain text, and blanks
-        around a text are kept where a template trims them.
+        So a template that trims takes blanks off a text. Control tokens such as ``<|im_end|>`` spelled out in the
+        prompt or a text are plain text (`sanitize_control_tokens`).
 
         Raises
         ------
         InputError
-            The template fails, or the tokenizer cannot encode markers as text.
+            The template fails, a text is not valid Unicode, or the tokenizer cannot encode control tokens as text.
         """
         if self.template is None:
             return self._pairs(prompt, texts)
         messages = as_messages(prompt)
-        asked = self._covers([message["content"] for message in messages])
-        plain = [text for text in texts if not (asked or self._covers([text]) or text != text.strip())]
-        ids = dict(zip(plain, self._encode_all([self._filled(messages, text) for text in plain], {}), strict=True))
-        return [ids[text] if text in ids else self._with_covers(messages, text) for text in texts]
-
-    def _filled(self, messages: Sequence[dict[str, str]], text: str) -> str:
-        return self.render([*messages, {"role": "assistant", "content": text}])
-
-    def _with_covers(self, messages: Sequence[dict[str, str]], text: str) -> list[int]:
-        """A conversation with markers inside, or blanks around the answer: hidden from the template, then put back."""
-        hidden = self._covers([*(message["content"] for message in messages), text])
-        left = text[: len(text) - len(text.lstrip())]
-        right = text[len(text.rstrip()) :] if text.strip() else ""
-        core = _replaced(text.strip(), hidden)
-        blanks = {_BLANKS[0]: left, _BLANKS[1]: right}
-        shown = (_BLANKS[0] if left else "") + core + (_BLANKS[1] if right else "")
-        string = self._filled(_covered(messages, hidden), shown)
-        return self._encode_all([_replaced(string, blanks)], hidden)[0]
-
-    def _covers(self, contents: Sequence[str]) -> dict[str, str]:
-        """For each marker inside these words a private-use character that hides it while the template is filled."""
-        words = "".join(contents)
-        if self._marker_starts.isdisjoint(words):
-            return {}
-        unused = (chr(code) for code in range(0xF0000, 0xFFFFE) if chr(code) not in words)
-        return {marker: next(unused) for marker in self._markers if marker in words}
-
-    def _encode_all(self, strings: list[str], hidden: dict[str, str]) -> list[list[int]]:
-        """Ids of filled templates; what is hidden in them is plain text."""
-        for string in strings:
-            _check_text(string)
-        if hidden:
-            return [self._encode_pieces(string, hidden) for string in strings]
-        return self.tokenizer(strings, add_special_tokens=False)["input_ids"] if strings else []
-
-    @functools.cached_property
-    def _probes(self) -> list[str]:
-        return probe_words(self.tokenizer)
-
-    @functools.cached_property
-    def _marker_starts(self) -> set[str]:
-        return {marker[0] for marker in self._markers}
-
-    @functools.cached_property
-    def _markers(self) -> dict[str, Any]:
-        """The added tokens that structure a conversation by spelling, longest first: special or the template's."""
-        found = {
-            token.content: token
-            for token in self.tokenizer.added_tokens_decoder.values()
-            if token.special or (_MARKER.fullmatch(token.content) and token.content in (self.template or ""))
-        }
-        return {text: found[text] for text in sorted(found, key=len, reverse=True)}
-
-    def _encode_pieces(self, text: str, hidden: dict[str, str]) -> list[int]:
-        """Ids of a filled template: its markers are control tokens, everything between them is plain text."""
-        pieces = re.split("(" + "|".join(map(re.escape, self._markers)) + ")", text)
-        shown = {cover: marker for marker, cover in hidden.items()}
-        ids: list[int] = []
-        for index in range(0, len(pieces), 2):
-            piece = pieces[index]
-            if index and self._markers[pieces[index - 1]].rstrip:
-                piece = piece.lstrip()
-            if index + 1 < len(pieces) and self._markers[pieces[index + 1]].lstrip:
-                piece = piece.rstrip()
-            ids += self._encode_plain(_replaced(piece, shown)) if piece else []
-            ids.extend(self.tokenizer.get_vocab()[marker] for marker in pieces[index + 1 : index + 2])
-        bare = _replaced(text, dict.fromkeys(shown, "a"))
-        if hidden and self._encode_pieces(bare, {}) != self._encode_all([bare], {})[0]:
-            raise InputError("the text contains markers, which this tokenizer cannot encode as text: leave them out")
-        return ids
+        contents = [*(message["content"] for message in messages), *texts]
+        for content in contents:
+            _check_text(content)
+        if not texts:
+            return []
+        words = "\0".join(contents)
+        spelled = any(token in words for token in self.tokenizer.get_added_vocab() if not token.isspace())
+        if spelled and _PRIVATE.search(words):  # transformers marks control tokens with such characters
+            raise InputError("a text with private-use characters spells control tokens: leave either out")
+        conversations = [[*messages, {"role": "assistant", "content": text}] for text in texts]
+        return self._apply(conversations, tokenize=True, sanitize_control_tokens=spelled)["input_ids"]
 
     def ids_in_context(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
         """Whole conversations as the tokenizer reads them in one piece, one id list a text.
 
-        Nothing is trimmed or escaped: a response may merge with the words around it, and markers inside it count. Equal
-        to prefix, response and closing ids of protocol `exact` where no such thing happens.
+        Nothing is trimmed or escaped: a response may merge with the words around it, and control tokens inside it
+        count. Equal to prefix, response and closing ids where no such thing happens.
         """
         if self.template is None:
             assert isinstance(prompt, str)
             return [self.tokenizer(prompt, text)["input_ids"] for text in texts]
         before, after = self._surroundings(prompt)
         return self.tokenizer([before + text + after for text in texts], add_special_tokens=False)["input_ids"]
+
+    @functools.cached_property
+    def control_ids(self) -> frozenset[int]:
+        """Ids of the tokens that structure conversations: the special ones, and added ones that the template writes."""
+        added = self.tokenizer.added_tokens_decoder.items()
+        template = self.template or ""
+        return frozenset(
+            i for i, token in added if token.special or (token.content in template and not token.content.isspace())
+        )
 
     def joined_blank(self, prompt: Prompt) -> str:
         """The blanks that the template writes before an answer and the tokenizer joins to it, mostly none."""
@@ -223,8 +167,9 @@ class Dialogue:
         return [self.tokenizer(prompt, text, split_special_tokens=True)["input_ids"] for text in texts]
 
     def response_ids(self, text: str) -> list[int]:
-        """Ids of a response, markers such as ``<|im_end|>`` inside it encoded as plain text."""
-        return self._encode_plain(text)
+        """Ids of a response by itself, special tokens spelled out inside it encoded as plain text."""
+        _check_text(text)
+        return self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
 
     def published_ids(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
         """Whole conversations as the papers' code tokenises them, cut at the tokenizer's limit, one id list a text.
@@ -251,33 +196,35 @@ class Dialogue:
         asks = self.tokenizer.clean_up_tokenization_spaces
         return self.tokenizer.clean_up_tokenization(token) if asks else token
 
-    def _encode_plain(self, text: str) -> list[int]:
-        _check_text(text)
-        if self._plain_tokenizer is not None:
-            return self._plain_tokenizer.encode(text, add_special_tokens=False).ids
-        return self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
-
     @functools.cached_property
-    def _plain_tokenizer(self) -> Tokenizer | None:
-        """A tokenizer that splits the template's markers although its configuration does not call them special."""
-        if all(token.special for token in self._markers.values()):
-            return None
-        backend: Any = self.tokenizer.backend_tokenizer  # pyright: ignore[reportAttributeAccessIssue]
-        description = json.loads(backend.to_str())
-        for token in description["added_tokens"]:
-            token["special"] = token["special"] or token["content"] in self._markers
-        plain = Tokenizer.from_str(json.dumps(description))
-        plain.encode_special_tokens = True
-        return plain
+    def _probes(self) -> list[str]:
+        """A few English words, and words of the vocabulary, evenly spread."""
+        known = sorted(self.tokenizer.get_vocab().values())
+        tokens = self.tokenizer.batch_decode([[i] for i in known[:: max(1, len(known) // 1000)]])
+        words = [word for word in dict.fromkeys(token.strip() for token in tokens) if word.isalpha()]
+        return ["love", "War", "a", "the", *words[:: max(1, len(words) // _PROBES)]]
 
 
-def _covered(messages: Sequence[dict[str, str]], hidden: dict[str, str]) -> list[dict[str, str]]:
-    return [{**message, "content": _replaced(message["content"], hidden)} for message in messages]
+def shared_ends(sequences: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
+    """The ids that conversations begin with in common, and those that they end with; at least one lies between.
+
+    In common to nearly all of them: a rare word may join the template's own punctuation.
+    """
+    start = _shared_start(sequences)
+    rest = [ids[len(start) + 1 :] for ids in sequences if list(ids[: len(start)]) == start]
+    return start, _shared_start([ids[::-1] for ids in rest])[::-1]
 
 
-def _replaced(text: str, by: dict[str, str]) -> str:
-    """The text with every key replaced by its value, in one pass."""
-    return re.sub("|".join(map(re.escape, by)), lambda found: by[found[0]], text) if by else text
+def _shared_start(sequences: Sequence[Sequence[int]]) -> list[int]:
+    shared: list[int] = []
+    remaining = sequences
+    while counts := Counter(ids[len(shared)] for ids in remaining if len(ids) > len(shared)):
+        ((common, count),) = counts.most_common(1)
+        if count < _NEARLY_ALL * len(sequences):
+            break
+        remaining = [ids for ids in remaining if len(ids) > len(shared) and ids[len(shared)] == common]
+        shared.append(common)
+    return shared
 
 
 def _check_text(text: str) -> None:

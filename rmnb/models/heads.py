@@ -1,165 +1,327 @@
-"""Heads: from the hidden state at the position that is read to the reward, always in fp32.
+"""Heads: from the hidden state at the position that is read to the reward, in fp32, as modules.
 
-Here are the heads that read one hidden state; `rmnb.models.gated_heads` has those that weigh objectives by the prompt,
-and `rmnb.models.head_formats` finds out which head a checkpoint's tensors belong to. Nothing of a checkpoint's own code
-runs.
+Their parameters have the names that checkpoints use, so a checkpoint's head is the one whose names differ least from
+its tensors. Nothing of a checkpoint's own code runs.
 
 Sources, read for the formulas only: ``AutoModelForSequenceClassification`` (transformers) and OpenRLHF's
 ``get_llm_for_sequence_regression`` for the linear head; ``rewardbench/models/inform.py`` (allenai/reward-bench) for
 INF-ORM; ``rewardbench/models/grm.py`` and ``rm_eval/grm_utils.py`` (YangRui2015/Generalizable-Reward-Model) for GRM's
 value head, which is TRL's with hidden layers; SGLang's ``LlamaForSequenceClassificationWithNormal_Weights``, which
-SGLang tests against the model's own code, for URM.
+SGLang tests against the model's own code, for URM; ArmoRM's ``modeling_custom.py`` (RLHFlow/ArmoRM-Llama3-8B-v0.1, in
+public copies) and its training code (RLHFlow/RLHF-Reward-Modeling, ``armo-rm/stage-2_train.py``);
+``rewardbench/models/qrm.py`` for QRM on Llama; for QRM on Gemma 2 a public reimplementation that checks its tensor
+names against the checkpoint's index.
+
+Not confirmed, because the published checkpoints could not be opened: QRM's configuration files (the temperature is the
+configuration's; without one what the public code assumes), the values of ``vhead_*`` in GRM's -sftreg checkpoints, and
+URM's names beyond those that SGLang loads. QRM-Gemma-2-27B's own code is said to drop a doubled BOS when it scores one
+sequence alone, which is not done here. ArmoRM's own code computes its head in the trunk's half precision, the authors
+of QRM in fp32, as here.
 """
 
-import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from safetensors import safe_open
-from torch import Tensor
+from torch import Tensor, nn
 
 from rmnb.errors import InputError, few
 from rmnb.models.dialogue import Dialogue
 
 
-def _moved(value: Any, device: torch.device | str) -> Any:
-    """A value with every tensor inside on a device."""
-    if isinstance(value, Tensor):
-        return value.to(device)
-    if isinstance(value, tuple):
-        return tuple(_moved(each, device) for each in value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = dataclasses.fields(value)
-        return dataclasses.replace(value, **{each.name: _moved(getattr(value, each.name), device) for each in fields})
-    return value
+class Head(nn.Module):
+    """What all heads share: `name`, as in a panel's key ``head``."""
+
+    def __init__(self, name: str):
+        super().__init__()
+        self.name = name
 
 
-class Head:
-    """What all heads share.
+class LinearHead(Head):
+    """reward = one output of a linear layer: ``score`` of transformers and TRL, or what OpenRLHF calls it.
+
+    OpenRLHF's normalisation, (reward - mean) / std, is applied where the configuration says ``normalize_reward``.
+    """
+
+    def __init__(self, config: Mapping[str, Any], layer: str, outputs: int, bias: bool):
+        super().__init__("linear")
+        self.layer, self.label, self.mean, self.std = layer, 0, 0.0, 1.0
+        self.add_module(layer, nn.Linear(config["hidden_size"], outputs, bias=bias))
+
+    def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
+        rewards = self.get_submodule(self.layer)(hidden.float())[..., self.label]
+        return (rewards - self.mean) / self.std
+
+
+class MlpHead(Head):
+    """reward = MLP(hidden), one output: TRL's and GRM's value head, INF-ORM."""
+
+    def __init__(self, name: str, path: str, layers: nn.Module):
+        super().__init__(name)
+        self.path = path
+        parent, _, child = path.rpartition(".")
+        if parent:
+            self.add_module(parent, nn.Module())
+        self.get_submodule(parent).add_module(child, layers)
+
+    def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
+        return self.get_submodule(self.path)(hidden.float())[..., 0]
+
+
+class UrmHead(Head):
+    """reward = Σ weights(hidden) × means(hidden) over URM's attributes.
+
+    The outputs of ``score`` are the mean and the logarithm of the variance of each attribute in turn; the weights are
+    an MLP over the very hidden state that is scored, and are not normalised.
+    """
+
+    def __init__(self, config: Mapping[str, Any], outputs: int):
+        super().__init__("urm")
+        width = config["hidden_size"]
+        self.score = nn.Linear(width, outputs, bias=False)
+        self.weights = nn.Module()
+        self.weights.fc = mlp([width, width, width, outputs // 2], nn.SELU)
+
+    def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
+        hidden = hidden.float()
+        return (self.score(hidden)[..., ::2] * self.weights.fc(hidden)).sum(-1)
+
+
+class Gate(nn.Module):
+    """weights = scale · softmax(layers(hidden at the end of the prompt) / temperature)."""
+
+    def __init__(self, layers: nn.Module, temperature: float):
+        super().__init__()
+        self.layers, self.temperature = layers, temperature
+        self.logit_scale = nn.Parameter(torch.ones(1))
+
+    def forward(self, prompt: Float[Tensor, "batch hidden"]) -> Float[Tensor, "batch objectives"]:
+        values = prompt.float()
+        if isinstance(self.layers, nn.ModuleList):  # ArmoRM's: a ReLU between them
+            for layer in self.layers[:-1]:
+                values = layer(values).relu()
+            values = self.layers[-1](values)
+        else:
+            values = self.layers(values)
+        return torch.softmax(values / self.temperature, dim=-1) * self.logit_scale
+
+
+class GatedHead(Head):
+    """reward = Σ weights × (objectives · hidden) @ transform: ArmoRM and QRM; the weights are a gate's for the prompt.
+
+    For one prompt that is linear in the hidden state: see `PromptHead`. Rows of the regression layer are ordered by
+    objective, then quantile; the mean over quantiles, which QRM's reward takes, is linear too.
 
     Attributes
     ----------
-    name : str
-        Its name in `rmnb.models.head_formats.FORMATS` and in a panel's key ``head``.
+    pattern : tuple of int
+        Ids that end the user's turn and open the assistant's (`gate_pattern`). The gate reads the first id of their
+        last occurrence (``<|eot_id|>`` for Llama 3, ``<end_of_turn>`` for Gemma 2).
     """
 
-    name: str
+    def __init__(self, name: str, config: Mapping[str, Any], layers: nn.Module, objectives: int, transform: bool):
+        super().__init__(name)
+        self.quantiles = config.get("num_quantiles", 19) if name == "qrm" else 1
+        self.pattern: tuple[int, ...] = ()
+        self.regression_layer = nn.Linear(config["hidden_size"], objectives * self.quantiles, bias=False)
+        # Without one in the configuration, what the public code assumes.
+        assumed = 1 if name == "qrm" and config.get("model_type") == "gemma2" else 10
+        self.gating = Gate(layers, float(config.get("gating_temperature", assumed)))
+        if transform:
+            self.reward_transform_matrix = nn.Parameter(torch.eye(objectives))
 
-    def to(self, device: torch.device | str) -> Self:
-        """The head with its tensors on a device."""
-        return _moved(self, device)
+    def given(self, prompt: Float[Tensor, " hidden"]) -> Float[Tensor, " hidden"]:
+        """The weights of the reward that is linear in the hidden state, from the state at the end of a prompt."""
+        weights = self.gating(prompt[None])[0]
+        if hasattr(self, "reward_transform_matrix"):
+            weights = self.reward_transform_matrix @ weights
+        objectives = self.regression_layer.weight.unflatten(0, (-1, self.quantiles)).mean(1)
+        return weights @ objectives
 
+    def find(self, ids: Sequence[int]) -> int | None:
+        """Where the last occurrence of the pattern begins in `ids`, or None."""
+        size = len(self.pattern)
+        ids = tuple(ids)
+        return next((at for at in range(len(ids) - size, -1, -1) if ids[at : at + size] == self.pattern), None)
 
-@dataclass(frozen=True)
-class LinearHead(Head):
-    """reward = weight · hidden + bias, what ``AutoModelForSequenceClassification`` with one label computes."""
-
-    weight: Float[Tensor, " hidden"]
-    bias: Float[Tensor, ""] | None = None
-    name: str = "linear"
-
-    def __call__(self, hidden: Float[Tensor, "batch hidden"]) -> Float[Tensor, " batch"]:
-        reward = hidden.float() @ self.weight
-        return reward if self.bias is None else reward + self.bias
-
-
-@dataclass(frozen=True)
-class Layer:
-    """One fully connected layer; `scale` and `shift` are a batch normalisation that follows the activation."""
-
-    weight: Float[Tensor, "out inputs"]
-    bias: Float[Tensor, " out"] | None = None
-    scale: Float[Tensor, " out"] | None = None
-    shift: Float[Tensor, " out"] | None = None
-
-
-@dataclass(frozen=True)
-class Mlp:
-    """Layers with an activation after each but the last, in fp32."""
-
-    layers: tuple[Layer, ...]
-    activation: Literal["relu", "selu"] = "relu"
-
-    def __call__(self, inputs: Float[Tensor, "batch inputs"]) -> Float[Tensor, "batch outputs"]:
-        values = inputs.float()
-        for index, layer in enumerate(self.layers):
-            values = torch.nn.functional.linear(values, layer.weight, layer.bias)
-            if index < len(self.layers) - 1:
-                values = getattr(torch.nn.functional, self.activation)(values)
-            if layer.scale is not None and layer.shift is not None:
-                values = values * layer.scale + layer.shift
-        return values
+    def place(self, ids: Sequence[int]) -> int:
+        """As `find`, or InputError: without it the model has no reward."""
+        at = self.find(ids)
+        if at is None:
+            raise InputError(
+                f"the gate reads where the assistant's turn opens, and the conversation lacks those ids "
+                f"({', '.join(map(str, self.pattern))}): score with the model's own chat template"
+            )
+        return at
 
 
-@dataclass(frozen=True)
-class MlpHead(Head):
-    """reward = MLP(hidden), one output: GRM's and TRL's value head, INF-ORM."""
+class PromptHead:
+    """A gated head for all continuations of one prefix: the gate runs once.
 
-    mlp: Mlp
-    name: str
-
-    def __call__(self, hidden: Float[Tensor, "batch hidden"]) -> Float[Tensor, " batch"]:
-        return self.mlp(hidden)[:, 0]
-
-
-@dataclass(frozen=True)
-class UrmHead(Head):
-    """reward = Σ weights(hidden) × means · hidden, over URM's attributes, of whose distributions the means count.
-
-    Unlike the gates of `rmnb.models.gated_heads`, the weights are an MLP over the very hidden state that is scored,
-    and are not normalised.
-    """
-
-    means: Float[Tensor, "attributes hidden"]
-    weights: Mlp
-    name: str = "urm"
-
-    def __call__(self, hidden: Float[Tensor, "batch hidden"]) -> Float[Tensor, " batch"]:
-        return (hidden.float() @ self.means.T * self.weights(hidden)).sum(-1)
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """What a head is read from.
+    Parameters
+    ----------
+    head
+        The model's head.
+    prefix_ids
+        Ids of the prefix.
+    hidden
+        Last hidden states of the prefix, Float[Tensor, "length hidden"].
 
     Attributes
+    ----------
+    weights : Tensor or None
+        None if the prefix does not hold the end of a prompt.
+    """
+
+    def __init__(self, head: GatedHead, prefix_ids: Sequence[int], hidden: Float[Tensor, "length hidden"]):
+        self._head, self._hidden = head, hidden
+        at = head.find(prefix_ids)
+        # What inference mode computes, autograd cannot keep; a search takes gradients through this head.
+        with torch.inference_mode(False), torch.no_grad():
+            self.weights = None if at is None else head.given(hidden[at].clone())
+        # A continuation could complete the pattern with these.
+        self._tail = tuple(prefix_ids[max(0, len(prefix_ids) - len(head.pattern) + 1) :])
+
+    def linear(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
+        """The reward of continuations that `holds_for`."""
+        assert self.weights is not None
+        return hidden.float() @ self.weights
+
+    def beginning(self, prefix_ids: Sequence[int]) -> "PromptHead":
+        """The same for the first ids of the prefix, as they are given."""
+        return PromptHead(self._head, prefix_ids, self._hidden)
+
+    def holds_for(self, continuation: Sequence[int]) -> bool:
+        """Whether the prompt that the gate reads for this continuation is the one in the prefix."""
+        return self.weights is not None and self._head.find((*self._tail, *continuation)) is None
+
+
+def gate_pattern(dialogue: Dialogue) -> tuple[int, ...]:
+    """The ids that a dialogue's template puts between a prompt and the response to it.
+
+    For the templates of Llama 3 (128009, 128006, 78191, 128007, 271) and Gemma 2 (107, 108, 106, 2516, 108) these are
+    the ids that ArmoRM and QRM carry as constants.
+    """
+    user, assistant = "\ue000user\ue000", "\ue000assistant\ue000"
+    text = dialogue.render([{"role": "user", "content": user}, {"role": "assistant", "content": assistant}])
+    between = text.rpartition(user)[2].partition(assistant)[0]
+    pattern = dialogue.tokenizer(between, add_special_tokens=False)["input_ids"]
+    if not pattern or user not in text or assistant not in text:
+        raise InputError("the chat template writes nothing between prompt and response: the gate has no place to read")
+    return tuple(pattern)
+
+
+def mlp(sizes: Sequence[int], activation=nn.ReLU, norm: bool = False, dropout: bool = False) -> nn.Sequential:
+    """Linear layers with an activation between them, and what QRM puts behind it: places in it are tensor names.
+
+    Dropout is for training and shifts the numbers of what follows; QRM-Gemma-2-27B has it between hidden layers.
+    """
+    layers: list[nn.Module] = []
+    for place, (inner, outer) in enumerate(itertools.pairwise(sizes[:-1])):
+        layers += [nn.Linear(inner, outer, bias=not norm), activation()]
+        if norm:
+            layers.append(nn.BatchNorm1d(outer))
+        if dropout and place < len(sizes) - 3:
+            layers.append(nn.Dropout())
+    return nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
+
+
+def _known_heads(config: Mapping[str, Any], shapes: Mapping[str, torch.Size]) -> Iterator[Head]:
+    """Every head that these tensors could belong to, empty; sizes that no configuration says are the tensors'."""
+    width = config["hidden_size"]
+
+    def rows(name: str, default: int = 1) -> int:
+        return shapes[name][0] if name in shapes and len(shapes[name]) else default
+
+    # OpenRLHF's name is in the configuration; its first versions wrote `value_head` without saying so.
+    for layer in dict.fromkeys((config.get("value_head_prefix") or "score", "score", "value_head")):
+        yield LinearHead(config, layer, rows(f"{layer}.weight"), f"{layer}.bias" in shapes)
+    yield MlpHead("value-head", "v_head.summary", nn.Linear(width, 1))
+    inner = [rows("v_head.summary.0.weight")] * (config.get("vhead_num_layers") or 1)
+    yield MlpHead("value-head", "v_head.summary", mlp([width, *inner, 1]))
+    yield MlpHead("inform", "score", mlp([width, rows("score.0.weight"), 1]))
+    yield UrmHead(config, max(2, rows("score.weight")))
+    sizes = [width, *[rows("gating.layers.0.weight")] * config.get("gating_n_hidden", 3)]
+    in_gate = [name for name in shapes if name.startswith("gating.layers.") and name.endswith(".weight")]
+    objectives = rows(max(in_gate, default="", key=lambda name: int(name.split(".")[2])))
+    sizes.append(objectives)
+    armorm = nn.ModuleList(nn.Linear(inner, outer) for inner, outer in itertools.pairwise(sizes))
+    yield GatedHead("armorm", config, armorm, objectives, True)
+    for dropout in (False, True):
+        layers = mlp(sizes, norm=True, dropout=dropout)
+        yield GatedHead("qrm", config, layers, objectives, "reward_transform_matrix" in shapes)
+
+
+def find_head(
+    tensors: Mapping[str, Tensor],
+    config: Mapping[str, Any],
+    where: str,
+    dialogue: Dialogue | None = None,
+    name: str | None = None,
+    label: int | None = None,
+) -> Head:
+    """The head of a checkpoint.
+
+    Parameters
     ----------
     tensors
         By name, those that the trunk did not take.
     config
-        ``config.json``.
+        ``config.json``, with ``hidden_size``.
     where
         The checkpoint, for messages.
     dialogue
-        The model's, for gates; an adapter's head needs none.
+        The model's, for gates; other heads need none.
+    name
+        A head's name; without it, the head that fits the tensors best. ``linear-normalised`` and ``urm-plain`` (the
+        first output of URM alone, what transformers computes without URM's own code) are had by name only.
     label
         Which output is the reward, where a linear head has several.
+
+    Raises
+    ------
+    InputError
+        A tensor is missing, left over, or of another shape; each time it is named, also as `about`.
     """
-
-    tensors: dict[str, Tensor]
-    config: dict[str, Any]
-    where: str
-    dialogue: Dialogue | None = None
-    label: int | None = None
-
-    def tensor(self, name: str, *shape: int | None) -> Tensor:
-        """A tensor in fp32; InputError if its shape is not the expected one, in which None stands for any number."""
-        tensor = self.tensors[name]
-        if tensor.ndim != len(shape) or any(
-            want not in (None, have) for have, want in zip(tensor.shape, shape, strict=True)
-        ):
-            expected = ", ".join("any" if size is None else str(size) for size in shape)
-            raise InputError(f"{self.where}: {name} has the shape {list(tensor.shape)}, expected [{expected}]")
-        return tensor.float()
-
-    @property
-    def width(self) -> int | None:
-        """The size of a hidden state, or None if the configuration does not say."""
-        return self.config.get("hidden_size")
+    found = {key: tensor.float() for key, tensor in tensors.items() if name != "urm-plain" or key[:8] != "weights."}
+    shapes = {key: tensor.shape for key, tensor in found.items()}
+    kind = "linear" if name in ("linear-normalised", "urm-plain") else name
+    with torch.device("meta"):
+        heads = [head for head in _known_heads(config, shapes) if kind in (None, head.name)]
+    for key in {key for head in heads for key in head.state_dict() if key.endswith(".num_batches_tracked")}:
+        if key.replace("num_batches_tracked", "running_mean") in found:  # only training reads it
+            found.setdefault(key, torch.zeros(()))
+    head = min(heads, key=lambda each: len(set(each.state_dict()) ^ set(found)))
+    expected = {key: tensor.shape for key, tensor in head.state_dict().items()}
+    missing, left = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
+    if missing:
+        besides = few(left or found) or "none"
+        raise InputError(
+            f"{where}: no head: expected the tensors {few(missing)}, found besides the trunk: {besides}", missing[0]
+        )
+    if left:
+        raise InputError(f"{where}: tensors that belong to no known head: {few(left)}", left[0])
+    for key, shape in expected.items():
+        if found[key].shape != shape:
+            raise InputError(f"{where}: {key} has the shape {list(found[key].shape)}, expected {list(shape)}", key)
+    head.load_state_dict(found, assign=True)
+    if isinstance(head, LinearHead):
+        outputs = len(head.get_submodule(head.layer).weight)
+        head.label = 0 if name == "urm-plain" else choose_label(outputs, label, config, where)
+        if name == "linear-normalised" or (config.get("normalize_reward") and name != "urm-plain"):
+            name = "linear-normalised"
+            if not {"mean", "std"} <= config.keys():
+                raise InputError(f"{where}: normalised rewards need mean and std in config.json: use head: linear")
+            head.mean, head.std = float(config["mean"]), float(config["std"])
+        head.name = name or "linear"
+    if isinstance(head, GatedHead):
+        assert dialogue is not None
+        head.pattern = gate_pattern(dialogue)
+    return head.eval().requires_grad_(False)
 
 
 def choose_label(outputs: int, label: int | None, config: Mapping[str, Any], where: str) -> int:
@@ -183,17 +345,9 @@ def choose_label(outputs: int, label: int | None, config: Mapping[str, Any], whe
 
 
 def read_tensors(directory: Path, names: set[str]) -> dict[str, Tensor]:
-    """The named tensors of a checkpoint directory's safetensors files.
-
-    Raises
-    ------
-    InputError
-        The files lack one of them.
-    """
+    """The named tensors of a checkpoint directory's safetensors files."""
     found = {}
     for file in sorted(directory.glob("*.safetensors")):
         with safe_open(file, framework="pt") as tensors:
             found.update({name: tensors.get_tensor(name) for name in names & set(tensors.keys())})
-    if missing := sorted(names - set(found)):
-        raise InputError(f"{directory}: the weights lack {', '.join(missing)}")
     return found

@@ -58,7 +58,7 @@ def fetch(source: str, revision: str | None = None) -> Path:
         ) from error
 
 
-def check_files(directory: Path) -> None:
+def check_files(directory: Path, with_tokenizer: bool = True) -> None:
     """Raise InputError if a checkpoint's files are not what their names say, before a library says so in its own way.
 
     A clone without git-lfs holds pointers; a download that was cut off, or an error page, is no safetensors file; and
@@ -74,5 +74,7 @@ def check_files(directory: Path) -> None:
                 safe_open(file, framework="pt")
             except SafetensorError as error:
                 raise InputError(f"{file} is damaged or cut short ({first_line(error)}): fetch it again") from error
-    if not any(file.name.startswith(("tokenizer", "vocab")) or file.suffix == ".model" for file in files):
+    if with_tokenizer and not any(
+        file.name.startswith(("tokenizer", "vocab")) or file.suffix == ".model" for file in files
+    ):
         raise InputError(f"{directory}: no tokenizer: save it beside the weights")

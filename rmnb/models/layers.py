@@ -1,4 +1,4 @@
-"""How a network's layers run for the engine: the last one only where it is read, the others compiled if that repays.
+"""How a network's layers run for the engine: the last one only where it is read, the others compiled if asked for.
 
 What comes after the last layer's attention is needed only where the reward is read. On a processor, torch.compile
 makes one code of a layer's small steps (norms, rotary embedding, softmax, activation), which are what a scan does
@@ -15,7 +15,6 @@ from torch import Tensor
 
 from rmnb.errors import InputError
 from rmnb.models.devices import COMPILED
-from rmnb.models.reward_model import RewardModel
 
 _CODES = 64  # of one class of layers in one process: shapes of models, formats, one row or many
 BREAK_EVEN = {"float32": 3.5e9, "half": 1.2e9}  # states of a scan: see `gains`
@@ -114,13 +113,6 @@ def last_layer_at(network, rows: Tensor, last: Tensor) -> Iterator[None]:
     finally:
         for hook in hooks:
             hook.remove()
-
-
-def repays(rm: RewardModel, positions: int) -> bool:
-    """Whether compiling repays (`gains`) for scanning so many positions of a loaded model: sequences times ids each."""
-    config = rm.network.config.get_text_config()
-    layers = len(decoder_layers(rm.network))
-    return rm.placement.by_layer and gains(positions, layers, config.hidden_size, rm.spec.dtype)
 
 
 def gains(positions: int, layers: int, width: int, dtype: str) -> bool:

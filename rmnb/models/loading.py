@@ -20,17 +20,15 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from rmnb.errors import InputError, few
-from rmnb.files import cached_sha256, joint_sha256, sha256
+from rmnb.files import cached_sha256, joint_sha256, sha256, shipped
 from rmnb.models import attention
-from rmnb.models.adapters import merge_adapter, shipped_adapter
 from rmnb.models.bases import base_directory, base_sha256, base_tokenizer
 from rmnb.models.checkpoint_files import ADAPTER, is_adapter, readable, refuse_pickles, value_head
 from rmnb.models.devices import DTYPES, MIXED, Placement, placement
 from rmnb.models.dialogue import Dialogue
-from rmnb.models.head_formats import find_head
-from rmnb.models.heads import Checkpoint, choose_label, read_tensors
+from rmnb.models.heads import Head, choose_label, find_head, read_tensors
 from rmnb.models.hub import check_files, fetch
-from rmnb.models.origin import tokenizer_sha256, weights_sha256
+from rmnb.models.origin import config_sha256, tokenizer_sha256, weights_sha256
 from rmnb.models.peft_adapters import is_decoder, merge_with_peft
 from rmnb.models.precision import use_mixed_precision
 from rmnb.models.reading import Reading, own_reading
@@ -53,7 +51,7 @@ def load_reward_model(
     softcap: bool | None = None,
     read: str | None = None,
     base: str | Path | None = None,
-    label: int | None = None,
+    label: int | str | None = None,
 ) -> RewardModel:
     """Load a reward model.
 
@@ -74,8 +72,7 @@ def load_reward_model(
     quantise
         ``8bit`` or ``4bit``, by bitsandbytes, on a GPU.
     compile
-        ``default`` (torch.compile), ``graphs`` (with CUDA graphs) or ``none``. Default: ``auto``: a vocabulary
-        scan on a processor that is long enough to repay it is compiled (`rmnb.models.layers.repays`).
+        ``default`` (torch.compile), ``graphs`` (with CUDA graphs) or ``none``, the default.
     softcap
         False leaves out the soft-capping of attention scores that Gemma 2 was trained with. The papers' Gemma scores
         were probably made so, since the attention kernel that their version of transformers chose by itself could not
@@ -86,23 +83,24 @@ def load_reward_model(
     base
         Hub id or directory of the model that an adapter was trained from. Default: what its configuration says.
     label
-        Which output of a classifier with several is the reward, from 0.
+        Which output of a classifier with several is the reward: its number, from 0, or its name.
 
     Raises
     ------
     InputError
         Unknown model, no configuration, pickled weights only, no chat template, a head that does not match …: one line.
     """
+    if not isinstance(model, (str, Path, ModelSpec)):
+        raise InputError(f"a model is a name, a directory or a ModelSpec, not a {type(model).__name__}", "model")
     spec = model if isinstance(model, ModelSpec) else find_spec(model, panel)
-    if dtype is not None and dtype not in DTYPES:
-        raise InputError(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
+    dtype = number_format(dtype, spec)
     spec = spec.model_copy(update={"dtype": dtype}) if dtype else spec
     spec = spec if softcap is None else spec.model_copy(update={"softcap": softcap})
     if read not in (None, *get_args(Read)):
         raise InputError(f"unknown place to read at {read!r}: choose one of {', '.join(get_args(Read))}")
     # Our adapters are read where they were trained to be read, whatever is asked for: their panel says so.
     spec = spec.model_copy(update={"read": read}) if read and not spec.base else spec
-    asked = {"base_model": None if base is None else str(base), "label": label}
+    asked = {"base_model": None if base is None else str(base), "label": _label_number(label, spec)}
     spec = spec.model_copy(update={name: value for name, value in asked.items() if value is not None})
     place = placement(device, device_map, quantise, compile)
     if spec.base and (device_map or quantise):
@@ -123,6 +121,39 @@ def load_reward_model(
     return replace(loaded, head=loaded.head.to(loaded.device))
 
 
+_CALLED = {"float": "float32", "half": "float16", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+
+
+def number_format(dtype: str | None, spec: ModelSpec) -> str | None:
+    """The number format of a name: also torch's and usual short ones; ``auto``: as the weights are stored.
+
+    Raises
+    ------
+    InputError
+        An unknown name, or ``auto`` of a checkpoint that does not say.
+    """
+    if dtype == "auto":
+        if spec.base:
+            return "float32"
+        config = AutoConfig.from_pretrained(_fetch(spec), trust_remote_code=False)
+        dtype = str(config.dtype or "float32")
+    name = (dtype or "").removeprefix("torch.")
+    name = _CALLED.get(name, name)
+    if dtype is not None and name not in DTYPES:
+        raise InputError(f"unknown dtype {dtype!r}: choose auto, {', '.join(DTYPES)}")
+    return name or None
+
+
+def _label_number(label: int | str | None, spec: ModelSpec) -> int | None:
+    if label is None or isinstance(label, int) or label.isdecimal():
+        return None if label is None else int(label)
+    names = AutoConfig.from_pretrained(_fetch(spec), trust_remote_code=False).id2label or {}
+    numbers = {name: number for number, name in names.items()}
+    if label not in numbers:
+        raise InputError(f"{spec.name} has no label {label!r}: its labels are {few(numbers)}", label)
+    return numbers[label]
+
+
 def _fetch(spec: ModelSpec) -> Path:
     """The checkpoint's directory, downloaded from the hub if it is not a local one."""
     assert spec.source is not None
@@ -132,21 +163,26 @@ def _fetch(spec: ModelSpec) -> Path:
 def _load_demo(spec: ModelSpec) -> RewardModel:
     assert spec.base is not None and spec.adapter is not None
     adapter = shipped_adapter(spec.name, spec.adapter)
-    weights = adapter / "adapter_model.safetensors"
     directory = base_directory(spec.base)
-    trunk = AutoModel.from_pretrained(directory, dtype=torch.float32)
-    head = merge_adapter(trunk, adapter)
-    trunk.to(DTYPES[spec.dtype])
+    tokenizer = base_tokenizer(spec.base)
+    merged = merge_with_peft(adapter, str(directory), torch.float32, tokenizer)
+    merged.trunk.to(DTYPES[spec.dtype])
     return RewardModel(
         spec=spec,
-        network=trunk,
-        head=head,
-        dialogue=Dialogue(base_tokenizer(spec.base), spec.template or trained_template(adapter)),
-        plain_because=_share_prefix(trunk),
-        weights_sha256=joint_sha256([base_sha256(spec.base), sha256(weights)]),
+        network=merged.trunk,
+        head=find_head(merged.head, merged.network.config.to_dict(), str(adapter)),
+        dialogue=Dialogue(tokenizer, spec.template or trained_template(adapter)),
+        plain_because=_share_prefix(merged.trunk),
+        weights_sha256=joint_sha256([base_sha256(spec.base), sha256(adapter / "adapter_model.safetensors")]),
         tokenizer_sha256=cached_sha256(directory / "tokenizer.json"),
+        config_sha256=config_sha256(adapter / "adapter_config.json"),  # a base has one, which its hash stands for
         reading=Reading("last"),  # our adapters are trained with a padding id that no conversation holds
     )
+
+
+def shipped_adapter(name: str, adapter: str) -> Path:
+    """The directory of a model's adapter, given relative to the project's data; InputError if nothing is there."""
+    return shipped(Path(adapter) / "adapter_model.safetensors", name).parent
 
 
 def trained_template(adapter: Path) -> str:
@@ -166,16 +202,22 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
     if (directory / ADAPTER).exists():
         logger.warning("%s holds a whole model and an adapter: the whole model is read", directory)
     refuse_pickles(directory)
-    check_files(directory)
+    check_files(directory, with_tokenizer=spec.tokenizer is None)
     with readable(directory):
         config = AutoConfig.from_pretrained(directory, trust_remote_code=False)
-        tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
+    words = Path(spec.tokenizer) if spec.tokenizer else directory
+    with readable(words):
+        tokenizer = AutoTokenizer.from_pretrained(words, trust_remote_code=False)
     dtype = DTYPES[spec.dtype]
-    hashes = weights_sha256(directory), tokenizer_sha256(directory)
+    hashes = {
+        "weights_sha256": weights_sha256(directory),
+        "tokenizer_sha256": tokenizer_sha256(words),
+        "config_sha256": config_sha256(directory / "config.json"),
+    }
     template = chosen_template(tokenizer.chat_template, spec, directory)
     if not is_decoder(config):
         network = _load_classifier(directory, spec.label, dtype, place)
-        return _whole_classifier(spec, network, Dialogue(tokenizer, template), *hashes)
+        return _whole_classifier(spec, network, Dialogue(tokenizer, template), hashes)
     if template is None:
         raise InputError(f"{directory}: the tokenizer has no chat template: name one in a panel (key `template`)")
     if not spec.softcap:
@@ -190,50 +232,58 @@ def _load_directory(spec: ModelSpec, directory: Path, place: Placement) -> Rewar
     of_head = {name for name in info["unexpected_keys"] if not name.endswith(_NOT_OF_A_HEAD)}
     tensors = read_tensors(directory, of_head) | value_head(directory)
     settings = json.loads((directory / "config.json").read_text(encoding="utf-8"))
-    checkpoint = Checkpoint(tensors, settings, str(directory), dialogue, spec.label)
-    return _with_head(spec, trunk, checkpoint, trunk.config.get_text_config().pad_token_id, *hashes)
+    text = trunk.config.get_text_config()
+    settings["hidden_size"] = text.hidden_size
+    head = find_head(tensors, settings, str(directory), dialogue, spec.head, spec.label)
+    reading = own_reading(head.name, text.pad_token_id, settings)
+    return _with_head(spec, trunk, head, reading, dialogue, hashes)
 
 
 def _with_head(
-    spec: ModelSpec, trunk: PreTrainedModel, checkpoint: Checkpoint, padding: int | None, weights: str, words: str
+    spec: ModelSpec,
+    trunk: PreTrainedModel,
+    head: Head,
+    reading: Reading,
+    dialogue: Dialogue,
+    hashes: dict[str, str],
 ) -> RewardModel:
-    """A decoder's trunk and the head that its other tensors are."""
-    assert checkpoint.dialogue is not None
-    head = find_head(checkpoint, spec.head)
-    reading = own_reading(head.name, padding, checkpoint.config)
+    """A decoder's trunk and head."""
     reading = reading if spec.read == "model" else replace(reading, rule="last")
-    return RewardModel(spec, trunk, head, checkpoint.dialogue, _share_prefix(trunk), weights, words, reading)
+    return RewardModel(spec, trunk, head, dialogue, _share_prefix(trunk), reading=reading, **hashes)
 
 
 def _whole_classifier(
-    spec: ModelSpec, network: PreTrainedModel, dialogue: Dialogue, weights: str, words: str
+    spec: ModelSpec, network: PreTrainedModel, dialogue: Dialogue, hashes: dict[str, str]
 ) -> RewardModel:
     """An encoder, or what else pools in its own way: scored by transformers' own classifier."""
-    why = "it is an encoder, or pools in a way of its own"
+    why = f"{type(network).__name__} pools in a way of its own"
     logger.warning("scoring whole sequences, which is slower: %s", why)
     reading = Reading("own", network.config.pad_token_id)
     if spec.read == "last" or reading.padding is None:
         network.config.pad_token_id = -1  # no id is padding; without any, some refuse several conversations at once
-    return RewardModel(spec, network, None, dialogue, why, weights, words, reading)
+    return RewardModel(spec, network, None, dialogue, why, reading=reading, **hashes)
 
 
 def _load_adapter(spec: ModelSpec, directory: Path, place: Placement) -> RewardModel:
     """An adapter that somebody trained, merged by PEFT into the base that it names."""
     if place.device_map or place.quantise:
         raise InputError(f"{directory} is an adapter, merged on loading: it takes neither device map nor quantisation")
+    if spec.tokenizer:
+        raise InputError(f"{directory} is an adapter: its tokenizer is its own, or its base's", spec.tokenizer)
     merged = merge_with_peft(directory, spec.base_model, DTYPES[spec.dtype])
     config, settings = merged.network.config, merged.network.config.to_dict()
     if not spec.softcap:
         _uncap(config, str(directory))
     template = chosen_template(merged.tokenizer.chat_template, spec, directory)
-    dialogue, hashes = Dialogue(merged.tokenizer, template), (merged.weights_sha256, merged.tokenizer_sha256)
+    dialogue, hashes = Dialogue(merged.tokenizer, template), merged.hashes
     if not merged.is_decoder:
         choose_label(int(config.num_labels or 1), spec.label, settings, str(directory))
-        return _whole_classifier(spec, merged.network, dialogue, *hashes)
+        return _whole_classifier(spec, merged.network, dialogue, hashes)
     if template is None:
         raise InputError(f"{directory}: the tokenizer has no chat template: name one in a panel (key `template`)")
-    checkpoint = Checkpoint(merged.head, settings, str(directory), dialogue, spec.label)
-    return _with_head(spec, merged.trunk, checkpoint, merged.padding, *hashes)
+    settings["hidden_size"] = config.get_text_config().hidden_size
+    head = find_head(merged.head, settings, str(directory), dialogue, spec.head, spec.label)
+    return _with_head(spec, merged.trunk, head, own_reading(head.name, merged.padding, settings), dialogue, hashes)
 
 
 def chosen_template(own: str | dict[str, str] | None, spec: ModelSpec, directory: Path) -> str | None:
@@ -296,7 +346,7 @@ def _share_prefix(trunk) -> str | None:
 @contextlib.contextmanager
 def quiet_transformers():
     """Keep transformers' progress bars and reports of unused tensors off the terminal: they are checked here."""
-    level = transformers_logging.get_verbosity()
+    level, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     try:
@@ -304,4 +354,5 @@ def quiet_transformers():
             yield
     finally:
         transformers_logging.set_verbosity(level)
-        transformers_logging.enable_progress_bar()
+        if bars:
+            transformers_logging.enable_progress_bar()

@@ -2,8 +2,7 @@
 
 What is merged is whatever PEFT merges: LoRA with its variants (rank-stabilised, DoRA), biases, modules trained whole
 (``modules_to_save``, in which TRL and transformers keep the head). A language model's adapter has its value head in a
-file of its own (LLaMA-Factory). Adapters of this project's demo models are merged by `rmnb.models.adapters`, which
-loads faster.
+file of its own (LLaMA-Factory).
 """
 
 import json
@@ -27,7 +26,7 @@ from rmnb.errors import InputError, few, first_line
 from rmnb.files import joint_sha256
 from rmnb.models.checkpoint_files import ADAPTER, readable, refuse_pickles, value_head
 from rmnb.models.hub import check_files, fetch
-from rmnb.models.origin import tokenizer_sha256, weights_sha256
+from rmnb.models.origin import config_sha256, tokenizer_sha256, weights_sha256
 
 _WHOLE = "base_model.model."  # before the name of every tensor that PEFT writes
 
@@ -48,8 +47,8 @@ class Merged:
         The adapter's, else the base's.
     padding : int or None
         The id that the trainer's classifier takes for padding: the adapter's tokenizer's, else the base's.
-    weights_sha256, tokenizer_sha256 : str
-        Content hashes; the first is of adapter and base.
+    hashes : dict
+        weights_sha256 and config_sha256, both of adapter and base; tokenizer_sha256.
     """
 
     network: PreTrainedModel
@@ -57,8 +56,7 @@ class Merged:
     head: dict[str, torch.Tensor]
     tokenizer: Any
     padding: int | None
-    weights_sha256: str
-    tokenizer_sha256: str
+    hashes: dict[str, str]
 
     @property
     def trunk(self) -> PreTrainedModel:
@@ -86,7 +84,7 @@ def base_of(directory: Path, base: str | None = None) -> tuple[str, str | None]:
     return named, revision
 
 
-def merge_with_peft(directory: Path, base: str | None, dtype: torch.dtype) -> Merged:
+def merge_with_peft(directory: Path, base: str | None, dtype: torch.dtype, tokenizer: Any = None) -> Merged:
     """Load an adapter's base, merge the adapter into it, and find its head.
 
     Parameters
@@ -97,6 +95,8 @@ def merge_with_peft(directory: Path, base: str | None, dtype: torch.dtype) -> Me
         Hub id or directory of the base, in place of what the configuration says.
     dtype
         Of the merged weights; merging is done in it.
+    tokenizer
+        In place of the adapter's, or its base's.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def merge_with_peft(directory: Path, base: str | None, dtype: torch.dtype) -> Me
     with readable(where):
         config = AutoConfig.from_pretrained(where, trust_remote_code=False)
     with readable(words):
-        tokenizer = AutoTokenizer.from_pretrained(words, trust_remote_code=False)
+        tokenizer = tokenizer or AutoTokenizer.from_pretrained(words, trust_remote_code=False)
     # A language model with a head in a file of its own; else a classifier.
     kind: Any = AutoModelForCausalLM if apart else AutoModelForSequenceClassification
     decodes = bool(apart) or is_decoder(config)
@@ -168,8 +168,12 @@ def merge_with_peft(directory: Path, base: str | None, dtype: torch.dtype) -> Me
     padding = tokenizer.pad_token_id if words == directory else config.get_text_config().pad_token_id
     if not decodes:
         merged.config.pad_token_id = padding
-    hashes = joint_sha256([weights_sha256(where), weights_sha256(directory)]), tokenizer_sha256(words)
-    return Merged(merged, decodes, head, tokenizer, padding, *hashes)
+    hashes = {
+        "weights_sha256": joint_sha256([weights_sha256(where), weights_sha256(directory)]),
+        "tokenizer_sha256": tokenizer_sha256(words),
+        "config_sha256": config_sha256(where / "config.json", directory / "adapter_config.json"),
+    }
+    return Merged(merged, decodes, head, tokenizer, padding, hashes)
 
 
 def _asked(directory: Path):

@@ -69,7 +69,7 @@ def own_reading(head: str, padding: int | None, settings: Mapping[str, Any]) -> 
     Parameters
     ----------
     head
-        Name of the head, a key of `rmnb.models.head_formats.FORMATS`.
+        Name of the head, see `rmnb.models.heads.find_head`.
     padding
         ``pad_token_id`` of the configuration.
     settings

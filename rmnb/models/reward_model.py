@@ -16,6 +16,25 @@ from rmnb.panels import ModelSpec
 
 
 @dataclass(frozen=True)
+class Parity:
+    """How close a model's rewards are to what its own classifier gives.
+
+    Attributes
+    ----------
+    against : str
+        The name of a transformers class, ``attention in full``, or why nothing was compared.
+    difference : float or None
+        The largest of three conversations, in units of reward; None if nothing was compared.
+    exact : bool
+        False if they differ by more than rounding.
+    """
+
+    against: str
+    difference: float | None = None
+    exact: bool = True
+
+
+@dataclass(frozen=True)
 class RewardModel:
     """A reward model that is ready to score.
 
@@ -31,12 +50,14 @@ class RewardModel:
         Tokenizer and template.
     plain_because : str or None
         Why the engine scores whole sequences instead of sharing the prefix, or None if it shares it.
-    weights_sha256, tokenizer_sha256 : str
+    weights_sha256, tokenizer_sha256, config_sha256 : str
         Content hashes, for provenance.
     reading : Reading
         At which id of a conversation the reward is read.
     placement : Placement
         Devices, quantisation, compilation.
+    parity : Parity or None
+        What `rmnb.load_reward_model` found.
     """
 
     spec: ModelSpec
@@ -48,10 +69,22 @@ class RewardModel:
     tokenizer_sha256: str
     reading: Reading = field(default_factory=Reading)
     placement: Placement = field(default_factory=Placement)
+    config_sha256: str = ""
+    parity: Parity | None = None
 
     #: ``score(prompt, responses, protocol="exact")``: one reward for each response, float32 [responses]. Bound by
-    #: `rmnb.scoring.conversations`, where model and engine are both known.
+    #: `rmnb.scoring.rows`, where model and engine are both known.
     score: ClassVar[Callable[..., np.ndarray]]
+
+    def __repr__(self) -> str:
+        head = "whole classifier" if self.head is None else self.head.name
+        size = sum(parameter.numel() for parameter in self.network.parameters()) / 1e6
+        return f"RewardModel({self.name}: {size:,.0f} million parameters, {head}, {self.spec.dtype} on {self.device})"
+
+    @property
+    def shares_prefix(self) -> bool:
+        """Whether continuations share the prefix; else whole sequences are scored."""
+        return self.plain_because is None
 
     @property
     def name(self) -> str:

@@ -1,5 +1,6 @@
 """Panels: which reward models and which prompts, read from YAML and checked."""
 
+from itertools import combinations
 from pathlib import Path
 
 from pydantic import Field, PrivateAttr, model_validator
@@ -49,6 +50,22 @@ class Panel(Strict):
         return [model.name for model in self.models]
 
     @property
+    def groups(self) -> dict[str, str]:
+        """Model to its group of models that are not independent: as stated, else its recipe, else itself."""
+        return {model.name: model.group or model.recipe_family or model.name for model in self.models}
+
+    @property
+    def seed_pairs(self) -> list[tuple[str, str]]:
+        """Models of one base and one recipe that differ in the seed of their training alone."""
+        return [
+            (one.name, other.name)
+            for one, other in combinations(self.models, 2)
+            if (one.family, one.base, one.recipe_family) == (other.family, other.base, other.recipe_family)
+            and one.recipe_family
+            and one.recipe != other.recipe
+        ]
+
+    @property
     def scanned_prompts(self) -> tuple[PromptSpec, ...]:
         """The panel's own prompts that whole vocabularies are scanned with."""
         return tuple(prompt for prompt in self.prompts if prompt.scanned)
@@ -96,7 +113,7 @@ class Panel(Strict):
 def load_panel(name: str | Path) -> Panel:
     """Read a panel that ships with rmnb by name, or your own YAML by path.
 
-    In your own, `scores` and directories under `source` are relative to the file.
+    In your own, `scores` and directories under `source`, `base` and `base_model` are relative to the file.
 
     Raises
     ------
@@ -108,12 +125,15 @@ def load_panel(name: str | Path) -> Panel:
         return panel
     beside = Path(name).resolve().parent
 
-    def found(spec: ModelSpec) -> ModelSpec:
-        directory = beside / Path(spec.source or "").expanduser()
-        return spec.model_copy(update={"source": str(directory)}) if spec.source and directory.is_dir() else spec
+    def found(spec: ModelSpec | BaseSpec):
+        """The spec with directories beside the panel's file in place of relative paths."""
+        named = {key: getattr(spec, key, None) for key in ("source", "base", "base_model")}
+        places = {key: beside / Path(path).expanduser() for key, path in named.items() if path}
+        return spec.model_copy(update={key: str(place) for key, place in places.items() if place.is_dir()})
 
     scores = panel.scores and str(beside / Path(panel.scores).expanduser())
-    own = panel.model_copy(update={"scores": scores, "models": tuple(map(found, panel.models))})
+    models, bases, watched = (tuple(map(found, specs)) for specs in (panel.models, panel.bases, panel.watched))
+    own = panel.model_copy(update={"scores": scores, "models": models, "bases": bases, "watched": watched})
     own._path = Path(name)
     return own
 

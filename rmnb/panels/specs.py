@@ -43,12 +43,14 @@ class ModelSpec(Strict):
     base_model: str | None = Field(default=None, description="of an adapter under `source`: hub id or directory")
     label: int | None = Field(default=None, ge=0, description="which output, of a classifier that has several")
     template: str | None = None
+    tokenizer: str | None = Field(default=None, description="directory of the tokenizer, in place of the model's own")
     dtype: Literal["float32", "bfloat16", "float16", "bfloat16-mixed"] = "float32"
     head: HeadName | None = Field(default=None, description="how the reward is read, where the tensors leave a choice")
     read: Read = Field(default="model", description="model: where the checkpoint's own code reads; last: the last id")
     family: str | None = None
     developer: str | None = None
     recipe: str | None = None
+    group: str | None = Field(default=None, description="what counts as one independent model, such as a recipe")
     parameters: float | None = Field(default=None, gt=0, description="billions")
     rank: int | None = Field(default=None, description="place in a leaderboard, 1 is best")
     colour: str | None = Field(default=None, pattern="^#[0-9a-fA-F]{6}$")

@@ -7,24 +7,29 @@ goes through the head.
 
 import contextlib
 import copy
+import ctypes
+import functools
 import logging
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 
 from rmnb.errors import InputError
 from rmnb.models.attention import SharedPrefix, UnsupportedAttention
-from rmnb.models.devices import COMPILED, own_attention, upload
-from rmnb.models.gated_heads import GatedHead, PromptHead
+from rmnb.models.devices import COMPILED, free_memory, own_attention, upload
+from rmnb.models.heads import GatedHead, PromptHead
 from rmnb.models.layers import compiled, last_layer_at
 from rmnb.models.reward_model import RewardModel
-from rmnb.scoring.memory import default_batch_size, is_out_of_memory, keep_freed_memory, release
-from rmnb.scoring.proof import take_plain, why_plain
 
 logger = logging.getLogger(__name__)
 Ids = Sequence[int]
-_FIRST_TRY = 64  # sequences, when the batch is found by trying
+# Beyond this many ids at once a processor gains nothing: the activations leave its cache.
+IDS_AT_ONCE = {"cpu": 1024, "cuda": 65536}
+_SLACK = 1.25  # padding may lengthen a sequence by a quarter
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
 class NonFiniteReward(InputError):
@@ -46,44 +51,41 @@ class PrefixScorer:
         The reward model.
     prefix_ids
         Ids before every continuation; may be empty only for a model that scores whole sequences.
+
+    Raises
+    ------
+    InputError
+        The prefix is longer than the model's context or holds ids that it cannot read.
     """
 
     def __init__(self, rm: RewardModel, prefix_ids: Ids):
         self.rm = rm
         self.prefix_ids = list(prefix_ids)
+        self.prefix: SharedPrefix | None = None
+        self.gated: PromptHead | None = None
         self._most: int | None = None  # sequences that memory is known to hold, once it has run out
-        self._context = rm.context
-        self._check_length(len(self.prefix_ids))
-        whole = why_plain(rm)  # proves the model the first time
+        self._check([self.prefix_ids], 0)
         if rm.device.type == "cpu":
             keep_freed_memory()
-        self.gated: PromptHead | None = None
-        self.prefix = None if whole else self._run_prefix()
+        if rm.shares_prefix and self.prefix_ids:
+            self._run_prefix()
         asked = rm.placement.compile if rm.placement.compile in COMPILED else None
         #: How its batches are compiled, a key of `rmnb.models.devices.COMPILED`, or None.
         self.compile = None if rm.placement.by_layer and self.prefix is None else asked
 
     @torch.inference_mode()
-    def _run_prefix(self) -> SharedPrefix | None:
-        if not self.prefix_ids:
-            return None
-        prefix = SharedPrefix(len(self.prefix_ids))
-        ids = torch.tensor([self.prefix_ids], device=self.rm.device)
-        position = torch.arange(len(self.prefix_ids), device=self.rm.device)[None]
-        try:
-            # Never compiled code: it runs once, and CUDA graphs would overwrite the keys and values that are kept.
-            output = self.rm.network.forward(
-                input_ids=ids, position_ids=position, use_cache=False, shared_prefix=prefix
-            )
-        except UnsupportedAttention as error:
-            return take_plain(self.rm, error)
+    def _run_prefix(self) -> None:
+        prefix, rm = SharedPrefix(len(self.prefix_ids)), self.rm
+        ids = torch.tensor([self.prefix_ids], device=rm.device)
+        position = torch.arange(len(self.prefix_ids), device=rm.device)[None]
+        # Never compiled code: it runs once, and CUDA graphs would overwrite the keys and values that are kept.
+        output = rm.network.forward(input_ids=ids, position_ids=position, use_cache=False, shared_prefix=prefix)
         prefix.filling = False
-        layers = self.rm.network.config.get_text_config().num_hidden_layers
-        if len(prefix.layers) != layers:
-            return take_plain(self.rm, UnsupportedAttention("some layers attend in a way of their own"))
-        if isinstance(self.rm.head, GatedHead):
-            self.gated = PromptHead(self.rm.head, self.prefix_ids, output.last_hidden_state[0].to(self.rm.device))
-        return prefix
+        if len(prefix.layers) != rm.network.config.get_text_config().num_hidden_layers:
+            raise UnsupportedAttention("some layers attend in a way of their own")
+        self.prefix = prefix
+        if isinstance(rm.head, GatedHead):
+            self.gated = PromptHead(rm.head, self.prefix_ids, output.last_hidden_state[0].to(rm.device))
 
     def beginning(self, length: int) -> "PrefixScorer":
         """The same for the first `length` ids of the prefix; nothing is run, keys and values are not copied."""
@@ -104,111 +106,81 @@ class PrefixScorer:
         """``shared prefix`` or ``plain``, for provenance."""
         return "plain" if self.prefix is None else "shared prefix"
 
+    def batch_size(self, length: int) -> int:
+        """How many continuations of a length to run at once, from the memory that is free now."""
+        width = len(self.prefix_ids) + length
+        fed = width if self.prefix is None else length
+        config = self.rm.network.config.get_text_config()
+        by_memory = int(0.25 * free_memory(self.rm.network)) // (4 * values_a_sequence(config, width, fed))
+        return max(1, min(by_memory, IDS_AT_ONCE.get(self.rm.device.type, 1024) // fed, self._most or by_memory))
+
     @torch.inference_mode()
     def __call__(self, continuations: Sequence[Ids], batch_size: int | None = None) -> np.ndarray:
         """One reward for each continuation, float32 [continuations]; see `score_continuations`."""
-        lengths = np.array([len(continuation) for continuation in continuations], dtype=int)
-        if (lengths == 0).any():
-            raise InputError(f"continuation {int(np.argmin(lengths))} is empty: there is no id to read the reward at")
-        self._check_length(len(self.prefix_ids) + int(lengths.max(initial=0)))
+        for index, ids in enumerate(continuations):
+            if not len(ids):
+                raise InputError(f"continuation {index} is empty: there is no id to read the reward at")
+        self._check(continuations, len(self.prefix_ids))
         ends = np.array([self.rm.reading.end(self.prefix_ids, ids) for ids in continuations]) - len(self.prefix_ids)
-        beyond = np.flatnonzero(ends > 0)  # the others are read before they begin
-        # Rewards stay on their device until the last batch: a copy in between would make host and GPU wait in turn.
-        batches, parts = [], []
-        for batch in self._batches(ends[beyond], batch_size):
-            batches.append(beyond[batch])
-            parts += self._with_less_memory([continuations[i][: ends[i]] for i in beyond[batch]])
-        for end in np.unique(ends[ends <= 0]):
-            batches.append(np.flatnonzero(ends == end))
-            parts.append(self._plain_rewards([[]], int(end) - 1).expand(len(batches[-1])))
         rewards = np.empty(len(continuations), dtype=np.float32)
-        if batches:
-            rewards[np.concatenate(batches)] = torch.cat(parts).cpu().numpy()
+        for end in np.unique(ends[ends <= 0]):  # read before they begin
+            rewards[ends == end] = self._whole_rewards([[]], int(end) - 1).item()
+        # Longest first, so that memory runs out at once or never.
+        order = np.argsort(-ends, kind="stable")[: (ends > 0).sum()]
+        # Rewards stay on their device until the last batch: a copy in between would make host and GPU wait in turn.
+        scored: list[torch.Tensor] = []
+        start = 0
+        while start < len(order):
+            batch = self._next_batch(order[start:], ends, batch_size)
+            try:
+                scored.append(self._rewards([continuations[i][: ends[i]] for i in batch]))
+                start += len(batch)
+                continue
+            except (RuntimeError, MemoryError) as error:
+                if not isinstance(error, (torch.OutOfMemoryError, MemoryError)) and not should_reduce_batch_size(error):
+                    raise
+                if len(batch) == 1:
+                    raise InputError("not enough memory for a single sequence: use a smaller model or dtype") from error
+            # Outside the handler, so that the failed batch's tensors are free.
+            logger.warning("memory ran out with %d sequences at once: halving", len(batch))
+            self._most = len(batch) // 2
+            clear_device_cache()
+        if scored:
+            rewards[order] = torch.cat(scored).cpu().numpy()
         bad = np.flatnonzero(~np.isfinite(rewards))
         if len(bad):
             raise NonFiniteReward(int(bad[0]), float(rewards[bad[0]]), self.rm.spec.dtype)
         return rewards
 
-    def _check_length(self, length: int) -> None:
-        if self._context is not None and length > self._context:
+    def _check(self, sequences: Sequence[Ids], before: int) -> None:
+        """Refuse what the model cannot read."""
+        rm, context = self.rm, self.rm.context
+        longest = before + max(map(len, sequences), default=0)
+        if context is not None and longest > context:
             raise InputError(
-                f"prompt and response have {length} tokens, more than the {self._context} that {self.rm.name} is made "
-                "for: shorten them"
+                f"prompt and response have {longest} tokens, more than the {context} that {rm.name} is made for: "
+                "shorten them"
+            )
+        highest = max((max(ids) for ids in sequences if len(ids)), default=0)
+        if highest >= rm.vocabulary_size:
+            raise InputError(
+                f"{rm.name} reads {rm.vocabulary_size:,} ids, and its tokenizer gives {highest:,}: "
+                "they do not belong together"
             )
 
-    def _batches(self, lengths: np.ndarray, batch_size: int | None) -> Iterator[np.ndarray]:
-        """Indices batch by batch, longest first, so that memory runs out at once or never.
-
-        A batch holds like lengths: padding adds at most a quarter. Without sharing, sequences are never padded.
-        """
-        slack = 1.25 if self.prefix is not None else 1.0
-        order = np.argsort(-lengths, kind="stable")
-        while len(order):
-            longest = int(lengths[order[0]])
-            size = batch_size or default_batch_size(self.rm, len(self.prefix_ids), longest)
-            size = min(size, self._most or size)
-            fits = int((lengths[order[:size]] * slack >= longest).sum())
-            yield order[:fits]
-            order = order[fits:]
-
-    def _with_less_memory(self, batch: list[Ids]) -> list[torch.Tensor]:
-        """Rewards of a batch, in smaller ones if memory runs out, half as large each time; later ones are no larger."""
-        try:
-            return [self._rewards(batch)]
-        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
-                raise
-            if len(batch) == 1:
-                raise InputError("not enough memory for a single sequence: use a smaller model or dtype") from error
-        # Outside the handler, so that the failed batch's tensors are free.
-        logger.warning("memory ran out with %d sequences at once: halving", len(batch))
-        self._most = len(batch) // 2
-        release()
-        parts: list[torch.Tensor] = []
-        start = 0
-        while start < len(batch):
-            stop = start + self._most  # which may shrink further on the way
-            parts += self._with_less_memory(batch[start:stop])
-            start = stop
-        return parts
-
-    @torch.inference_mode()
-    def fitting_batch_size(self, length: int, most: int) -> int:
-        """How many continuations of a length fit into memory at once, found by trying: doubled until memory runs out.
-
-        Parameters
-        ----------
-        length
-            Ids of the longest continuation.
-        most
-            The answer is no larger.
-
-        Raises
-        ------
-        InputError
-            Not even one fits.
-        """
-        size, fits = min(_FIRST_TRY, most), 0
-        while size != fits:
-            try:
-                self._rewards([[0] * length] * size).cpu()
-            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                if size == 1:
-                    raise InputError("not enough memory for a single sequence: use a smaller model or dtype") from error
-                most = size // 2  # known to be too much: no longer doubled into
-            else:
-                fits = size
-            release()
-            size = min(2 * fits, most) if fits else most
-        return fits
+    def _next_batch(self, order: np.ndarray, lengths: np.ndarray, batch_size: int | None) -> np.ndarray:
+        """Indices of like lengths. Without sharing, sequences are never padded."""
+        longest = int(lengths[order[0]])
+        size = batch_size or self.batch_size(longest)
+        batch = order[: min(size, self._most or size)]
+        slack = 1.0 if self.prefix is None else _SLACK
+        return batch[: int((lengths[batch] * slack >= longest).sum())]
 
     def _rewards(self, batch: list[Ids]) -> torch.Tensor:
         if self.prefix is None:
-            return self._plain_rewards(batch)
+            return self._whole_rewards(batch)
         if self.gated is not None and not all(map(self.gated.holds_for, batch)):
-            return torch.cat([self._plain_rewards([ids]) for ids in batch])
+            return torch.cat([self._whole_rewards([ids]) for ids in batch])
         rm = self.rm
         longest = max(len(ids) for ids in batch)
         # Padding follows what is read and is therefore never attended to: any id will do.
@@ -233,25 +205,29 @@ class PrefixScorer:
         with compiled(self.rm.network, self.compile), last_layer_at(self.rm.network, rows, last):
             yield
 
-    def _plain_rewards(self, batch: list[Ids], at: int = -1) -> torch.Tensor:
+    def _whole_rewards(self, batch: list[Ids], at: int = -1) -> torch.Tensor:
         """Whole sequences of one length, without padding; read at an index."""
         rm = self.rm
         ids = upload([self.prefix_ids + list(ids) for ids in batch], rm.device)
-        if rm.head is not None:
-            with own_attention(rm.network):
-                hidden = rm.network(input_ids=ids, use_cache=False).last_hidden_state.to(rm.device)
-            if not isinstance(rm.head, GatedHead):
-                return rm.head(hidden[:, at])  # type: ignore[operator]
-            places = [rm.head.gate.place([*self.prefix_ids, *ids]) for ids in batch]
-            heads = [rm.head.given(row[place]) for row, place in zip(hidden, places, strict=True)]
-            return torch.cat([head(row[at][None]) for head, row in zip(heads, hidden, strict=True)])
+        if rm.head is None:
+            return self._classifier_rewards(ids)
+        with own_attention(rm.network):
+            hidden = rm.network(input_ids=ids, use_cache=False).last_hidden_state.to(rm.device)
+        if not isinstance(rm.head, GatedHead):
+            return rm.head(hidden[:, at])  # type: ignore[operator]
+        rewards = []
+        for row, continuation in zip(hidden, batch, strict=True):
+            place = rm.head.place([*self.prefix_ids, *continuation])
+            rewards.append((row[at].float() @ rm.head.given(row[place]))[None])
+        return torch.cat(rewards)
+
+    def _classifier_rewards(self, ids: torch.Tensor) -> torch.Tensor:
         inputs = {"input_ids": ids}
         # Of a pair, the question is 0 and the answer 1; a conversation in a template is one text.
-        if rm.dialogue.template is None and "token_type_ids" in rm.tokenizer.model_input_names:
-            types = torch.ones_like(ids)
-            types[:, : len(self.prefix_ids)] = 0
-            inputs["token_type_ids"] = types
-        return rm.network(**inputs).logits[:, rm.spec.label or 0].float()
+        if self.rm.dialogue.template is None and "token_type_ids" in self.rm.tokenizer.model_input_names:
+            inputs["token_type_ids"] = torch.ones_like(ids)
+            inputs["token_type_ids"][:, : len(self.prefix_ids)] = 0
+        return self.rm.network(**inputs).logits[:, self.rm.spec.label or 0].float()
 
 
 def score_continuations(
@@ -283,3 +259,25 @@ def score_continuations(
         A continuation is empty, or a reward is not finite (`NonFiniteReward`).
     """
     return PrefixScorer(rm, prefix_ids)(continuations, batch_size)
+
+
+def values_a_sequence(config: Any, width: int, length: int) -> int:
+    """Numbers that one layer's states hold for a sequence, of which `length` of `width` ids are fed.
+
+    Residual stream, projections and the MLP's inner states; scores and weights of attention.
+    """
+    inner = 12 * config.hidden_size + 4 * getattr(config, "intermediate_size", 4 * config.hidden_size)
+    return length * (inner + 4 * config.num_attention_heads * width)
+
+
+@functools.cache
+def keep_freed_memory() -> None:
+    """Let this process keep what it frees, where the C library is glibc.
+
+    By default glibc gives large blocks back to the system at once. Every layer's activations are such blocks: each
+    batch would fault its memory in again, page by page, which costs 5 to 8 % of a scan's time.
+    """
+    with contextlib.suppress(OSError, AttributeError):  # another system or C library
+        mallopt = ctypes.CDLL("libc.so.6").mallopt
+        mallopt(_M_MMAP_THRESHOLD, 1 << 30)
+        mallopt(_M_TRIM_THRESHOLD, 1 << 30)

@@ -11,8 +11,16 @@ from tqdm import tqdm
 from rmnb.data.text_lists import TextList, described_parts, named_parts, part_texts, text_list
 from rmnb.errors import InputError
 from rmnb.panels import Panel, PromptSpec, load_panel, load_prompts
-from rmnb.plans import alone
-from rmnb.scoring.store import Provenance, Shards, read_table, store_directory, versions, write_table
+from rmnb.plans import ResumableStore, alone
+from rmnb.scoring.store import (
+    Provenance,
+    describe_model,
+    read_finished,
+    read_table,
+    store_directory,
+    versions,
+    write_table,
+)
 
 Scorer = Callable[[list[str]], np.ndarray]
 
@@ -35,8 +43,8 @@ def score_list(
 ) -> Path:
     """Score a list of texts with each of its prompts (protocol ``exact``) and write the panel's file.
 
-    Cut off, the same call goes on with the prompt it was at. The file has a row a text (part, item: the text's place in
-    its part) and a float32 column a prompt; it holds no text.
+    Cut off, the same call goes on with the prompt it was at; a list that is there whole stays. The file has a row a
+    text (part, item: the text's place in its part) and a float32 column a prompt; it holds no text.
 
     Parameters
     ----------
@@ -56,21 +64,14 @@ def score_list(
     UnreachableError
         The texts of a part cannot be had here.
     InputError
-        Unknown list or prompt, or a reward that is not finite.
+        Unknown list or prompt, a reward that is not finite, or a list there of another plan.
     """
     texts = text_list(name)
     prompts = list_prompts(panel, texts) if prompts is None else prompts
-    provenance = {
-        "model": rm.name,
-        "prompts": {prompt.key: prompt.text for prompt in prompts},
-        "weights_sha256": rm.weights_sha256,
-        "tokenizer_sha256": rm.tokenizer_sha256,
-        "read": rm.spec.read,
-        **({} if rm.spec.label is None else {"label": rm.spec.label}),
-        "dtype": rm.spec.dtype,
-        "device": rm.device.type,
-    }
-    columns = {prompt.key: partial(rm.score, prompt.text) for prompt in prompts}
+    histories = {prompt.key: [turn.model_dump() for turn in prompt.history] for prompt in prompts if prompt.history}
+    texts_of_prompts = {prompt.key: prompt.text for prompt in prompts}
+    provenance = {**describe_model(rm), "prompts": texts_of_prompts, "histories": histories}
+    columns = {prompt.key: partial(rm.score, prompt.conversation) for prompt in prompts}
     return score_columns(list_path(panel, rm.name, name), texts, columns, provenance, progress)
 
 
@@ -92,42 +93,24 @@ def score_columns(
     progress
         Show a progress bar.
     """
-    with alone(path):
-        return _score_columns(path, texts, columns, provenance, progress)
-
-
-def _score_columns(
-    path: Path, texts: TextList, columns: Mapping[str, Scorer], provenance: Provenance, progress: bool
-) -> Path:
     parts = {part: part_texts(part) for part in texts.parts}
-    distinct = list(dict.fromkeys(word for words in parts.values() for word in words))
-    place = {word: index for index, word in enumerate(distinct)}
-    where = np.array([place[word] for words in parts.values() for word in words])
-    described = {
+    plan = {
         **provenance,
         "list": texts.name,
         "parts": described_parts(parts),
         "protocol": "exact",
         "versions": versions(),
     }
-    shards = Shards(path, described, len(distinct) * len(columns))
-    scored = {}
-    for index, (name, scorer) in enumerate(tqdm(columns.items(), disable=not progress)):
-        piece = range(index * len(distinct), (index + 1) * len(distinct))
-        scores = shards.read(piece)
-        if scores is None:
-            scores = scorer(distinct)
-            shards.write(piece, scores)
-        scored[name] = scores[where]
-    frame = pd.DataFrame(
-        {
-            "part": np.repeat(list(parts), [len(words) for words in parts.values()]),
-            "item": np.concatenate([np.arange(len(words), dtype=np.int32) for words in parts.values()]),
-            **scored,
-        }
-    )
-    write_table(path, frame, described)
-    Shards.discard(path)
+    rows = [(part, item, text) for part, words in parts.items() for item, text in enumerate(words)]
+    frame = pd.DataFrame(rows, columns=pd.Index(["part", "item", "text"])).astype({"item": "int32"})
+    which, distinct = pd.factorize(frame.pop("text"))
+    with alone(path):
+        if read_finished(path, plan) is None:
+            store = ResumableStore(path, plan)
+            for index, (name, scorer) in enumerate(tqdm(columns.items(), disable=not progress)):
+                frame[name] = store.rewards(index, partial(scorer, distinct.tolist()))[which]
+            write_table(path, frame, plan)
+            ResumableStore.discard(path)
     return path
 
 
@@ -180,6 +163,6 @@ def load_list_scores(panel: str | Path | Panel, name: str, prompt: str) -> pd.Da
     if table is None:
         raise InputError(
             f"no model of panel {panel.name} has scored the list {name}: "
-            f"run `rmnb score-list MODEL {name} --panel {panel.called}`"
+            f"run `rmnb book lists MODEL {name} --panel {panel.called}`"
         )
     return table

@@ -1,30 +1,37 @@
 """Language models: the log-probability of every token as the first word of an answer.
 
 The unit is the natural logarithm; softmax runs in fp32 whatever the weights' precision. A scan of log-probabilities has
-the columns of a scan of rewards, so `rmnb.findings.align` joins vocabularies alike; `rmnb.findings.log_ratios`
-compares models.
+the columns of a scan of rewards, so vocabularies are matched in the same way; `write_nouns` keeps those of the nouns of
+agency and communion, which `rmnb.findings.tables.load_logprobs` reads.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 import torch
+from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
-from rmnb.errors import InputError
-from rmnb.models.adapters import merge_lora, shipped_adapter
+from rmnb.data.text_lists import described_parts, part_texts
+from rmnb.errors import InputError, few
+from rmnb.files import joint_sha256
 from rmnb.models.bases import BASES, base_directory
+from rmnb.models.checkpoint_files import readable
 from rmnb.models.devices import input_device
-from rmnb.models.dialogue import Dialogue
+from rmnb.models.dialogue import Dialogue, Prompt, as_messages
 from rmnb.models.hub import fetch
-from rmnb.models.loading import quiet_transformers
+from rmnb.models.loading import quiet_transformers, shipped_adapter
+from rmnb.models.origin import config_sha256, template_sha256, tokenizer_sha256, weights_sha256
 from rmnb.models.vocabulary import vocabulary
-from rmnb.panels import BaseSpec, PromptSpec, Wrapping
+from rmnb.panels import BaseSpec, Panel, PromptSpec, Wrapping, find_base, load_prompts
+from rmnb.scoring.store import Provenance, read_finished, versions, write_table
 
+NOUNS = ("agency_communion", "big_two")  # lists of texts
+SPELLINGS = ("{}", " {}", "{C}", " {C}")  # of "love": love, ␣love, Love, ␣Love
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -40,11 +47,14 @@ class LanguageModel:
         With its output layer.
     dialogue : Dialogue
         Tokenizer and chat template (None for a model without one).
+    hashes : dict
+        weights_sha256, config_sha256, tokenizer_sha256 and template_sha256, for provenance.
     """
 
     spec: BaseSpec
     network: PreTrainedModel
     dialogue: Dialogue
+    hashes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def vocabulary_size(self) -> int:
@@ -77,7 +87,8 @@ def load_language_model(
     Raises
     ------
     InputError
-        Unknown model, wrapping or dtype, or ``chat`` for a model without chat template.
+        Unknown model, wrapping or dtype, ``chat`` for a model without chat template, pickled weights only, or a
+        checkpoint that lacks a language model's head, as classifiers do.
     """
     for what, value, known in (("wrapping", wrapping, get_args(Wrapping)), ("dtype", dtype, tuple(DTYPES))):
         if value is not None and value not in known:
@@ -85,10 +96,8 @@ def load_language_model(
     source = model.source if isinstance(model, BaseSpec) else str(model)
     revision = model.revision if isinstance(model, BaseSpec) else None
     directory = base_directory(source) if source in BASES else fetch(source, revision)
-    try:
+    with readable(directory):
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
-    except (ValueError, OSError) as error:
-        raise InputError(f"{source}: {' '.join(str(error).split())[:200]}") from error
     template = (model.template if isinstance(model, BaseSpec) else None) or tokenizer.chat_template
     if not isinstance(model, BaseSpec):
         kind = "instruct" if template else "pretrained"
@@ -97,37 +106,56 @@ def load_language_model(
     spec = model.model_copy(update={name: value for name, value in changes.items() if value})
     if spec.wrapping == "chat" and template is None:
         raise InputError(f"{spec.name} has no chat template: give wrapping bare or user_assistant")
-    try:
-        with quiet_transformers():
-            network = AutoModelForCausalLM.from_pretrained(
-                directory,
-                dtype=DTYPES[spec.dtype],
-                attn_implementation="eager",  # the one kernel that every architecture has, soft-capping included
-                device_map=device_map or ("cuda" if torch.cuda.is_available() else None),
-                trust_remote_code=False,
-            )
-    except (ValueError, OSError) as error:
-        raise InputError(f"{source}: {' '.join(str(error).split())[:200]}") from error
+    with readable(directory), quiet_transformers():
+        network, info = AutoModelForCausalLM.from_pretrained(
+            directory,
+            dtype=DTYPES[spec.dtype],
+            attn_implementation="eager",  # the one kernel that every architecture has, soft-capping included
+            device_map=device_map or ("cuda" if torch.cuda.is_available() else None),
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+        )
+    if missing := sorted(info["missing_keys"]):  # transformers would make them up
+        raise InputError(f"{source} is no whole language model: its weights lack {few(missing)}", missing[0])
+    weights, configs = [weights_sha256(directory)], [directory / "config.json"]
     if spec.adapter:
-        merge_lora(network.base_model, shipped_adapter(spec.name, spec.adapter))
-    return LanguageModel(spec, network.eval().requires_grad_(False), Dialogue(tokenizer, template))
+        adapter = shipped_adapter(spec.name, spec.adapter)
+        with quiet_transformers():
+            network = PeftModel.from_pretrained(network, str(adapter)).merge_and_unload()
+        weights.append(weights_sha256(adapter))
+        configs.append(adapter / "adapter_config.json")
+    hashes = {
+        "weights_sha256": joint_sha256(weights),
+        "config_sha256": config_sha256(*configs),
+        "tokenizer_sha256": tokenizer_sha256(directory),
+        "template_sha256": template_sha256(template),
+    }
+    return LanguageModel(spec, network.eval().requires_grad_(False), Dialogue(tokenizer, template), hashes)
 
 
-def prompt_ids(lm: LanguageModel, prompt: str) -> list[int]:
+def prompt_ids(lm: LanguageModel, prompt: Prompt) -> list[int]:
     """The ids that come before the answer.
 
     ``chat``: the template with the generation prompt, as it writes BOS. ``bare`` and ``user_assistant``: text, with the
     special tokens that the tokenizer adds.
+
+    Raises
+    ------
+    InputError
+        Earlier turns without a chat template to write them.
     """
     if lm.spec.wrapping == "chat":
-        text = lm.dialogue.render([{"role": "user", "content": prompt}], generation=True)
+        text = lm.dialogue.render(as_messages(prompt), generation=True)
         return lm.dialogue.tokenizer(text, add_special_tokens=False)["input_ids"]
+    if not isinstance(prompt, str):
+        raise InputError(f"wrapping {lm.spec.wrapping} takes one question, without earlier turns", "wrapping")
     text = prompt if lm.spec.wrapping == "bare" else f"User: {prompt}\nAssistant:"
     return lm.dialogue.tokenizer(text)["input_ids"]
 
 
 @torch.inference_mode()
-def next_token_logprobs(lm: LanguageModel, prompt: str) -> np.ndarray:
+def next_token_logprobs(lm: LanguageModel, prompt: Prompt) -> np.ndarray:
     """Natural log-probability of every id as the next token after a prompt, float32 [vocabulary].
 
     One forward pass over the prompt alone; exponentials sum to one.
@@ -148,14 +176,84 @@ def next_token_logprobs(lm: LanguageModel, prompt: str) -> np.ndarray:
     return values
 
 
-def scan_logprobs(lm: LanguageModel, prompt: str | PromptSpec) -> pd.DataFrame:
+def scan_logprobs(lm: LanguageModel, prompt: str | PromptSpec, output: Path | None = None) -> pd.DataFrame:
     """The log-probability of every token of the vocabulary as the first of the answer.
+
+    Parameters
+    ----------
+    lm
+        The language model.
+    prompt
+        The question.
+    output
+        Where the caller will write the scan; one that lies there is read.
 
     Returns
     -------
     DataFrame
         token_id (int32), token, kind and score (float32, natural log), one row an id, as a scan of rewards.
+        ``attrs["provenance"]`` says of what model and question.
+
+    Raises
+    ------
+    InputError
+        What lies at `output` is of another plan.
     """
-    text = prompt.text if isinstance(prompt, PromptSpec) else prompt
+    spec = prompt if isinstance(prompt, PromptSpec) else PromptSpec(key="custom", text=prompt, framing="positive")
+    plan = {**_describe(lm), "prompt": spec.text, "history": [turn.model_dump() for turn in spec.history]}
+    if output is not None and (finished := read_finished(output, plan)) is not None:
+        scan, scan.attrs["provenance"] = finished
+        return scan
     words = vocabulary(lm.dialogue.tokenizer, lm.vocabulary_size)
-    return words[["token_id", "token", "kind"]].assign(score=next_token_logprobs(lm, text))
+    scan = words[["token_id", "token", "kind"]].assign(score=next_token_logprobs(lm, spec.conversation))
+    scan.attrs["provenance"] = plan
+    return scan
+
+
+def _describe(lm: LanguageModel) -> Provenance:
+    return {
+        "model": lm.spec.source,
+        "revision": lm.spec.revision,
+        **lm.hashes,
+        "wrapping": lm.spec.wrapping,
+        "dtype": lm.spec.dtype,
+        "unit": "natural log",
+        "versions": versions(),
+    }
+
+
+def score_nouns(lm: LanguageModel, prompts: Sequence[PromptSpec], parts: Sequence[str] = NOUNS) -> pd.DataFrame:
+    """The log-probability of every noun that is one token, in each of four spellings, as the first token of the answer.
+
+    Returns
+    -------
+    DataFrame
+        part (str), item (int32, the noun's place in its part), spelling (int32, place in `SPELLINGS`), and a float32
+        column a prompt: natural log. No text, so that it can be shipped where the texts may not.
+    """
+    first = scan_logprobs(lm, prompts[0])
+    once = first[~first["token"].duplicated(keep=False)].set_index("token")["token_id"]
+    rows = []
+    for part in parts:
+        for item, word in enumerate(part_texts(part)):
+            for spelling, pattern in enumerate(SPELLINGS):
+                token = pattern.format(word, C=word.capitalize())
+                if token in once.index:
+                    rows.append((part, item, spelling, once[token]))
+    frame = pd.DataFrame(rows, columns=["part", "item", "spelling", "id"])
+    ids = frame.pop("id").to_numpy()
+    columns = {prompt.key: next_token_logprobs(lm, prompt.conversation)[ids] for prompt in prompts}
+    return pd.concat([frame.astype({"item": "int32", "spelling": "int32"}), pd.DataFrame(columns)], axis=1)
+
+
+def write_nouns(panel: Panel, base: str, wrapping: str, path: Path) -> None:
+    """Ask one of a panel's bases the prompts of the second paper and write what it says of the nouns."""
+    prompts = load_prompts("iclr2026")
+    lm = load_language_model(find_base(panel, base), wrapping)
+    provenance = {
+        **_describe(lm),
+        "prompts": {prompt.key: prompt.text for prompt in prompts},
+        "parts": described_parts({part: part_texts(part) for part in NOUNS}),
+        "spellings": list(SPELLINGS),
+    }
+    write_table(path, score_nouns(lm, prompts), provenance)

@@ -3,9 +3,9 @@
 The first token lengthens the prefix that is run once, so that a pair costs no more than a token.
 """
 
-import hashlib
+import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +17,10 @@ from rmnb.data.lexicons import frequent_words
 from rmnb.errors import InputError
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import PromptSpec
-from rmnb.plans import Pieces, partial_directory, read_plan
+from rmnb.plans import ResumableStore, refuse_other
 from rmnb.scoring.engine import NonFiniteReward, PrefixScorer
-from rmnb.scoring.scanning import choose_compilation
-from rmnb.scoring.store import Provenance, versions
+from rmnb.scoring.scanning import describe_prompt, ids_sha256
+from rmnb.scoring.store import Provenance, describe_model, read_table
 
 BLOCK = 500  # second tokens at once, and between two writes
 _WORDS = 50_000  # frequent ones among which tokens are looked for
@@ -71,7 +71,7 @@ def scan_pairs(
     """The reward of every pair of tokens as the response to a prompt.
 
     Rewards are kept beside `output` as they are computed, the pairs of the first tokens first; called again, after an
-    interruption or for a larger `count`, the scan goes on and ends bit-identical. `rmnb.plans.Pieces.discard` removes
+    interruption or for a larger `count`, the scan goes on and ends bit-identical. `ResumableStore.discard` removes
     what is kept.
 
     Parameters
@@ -106,27 +106,26 @@ def scan_pairs(
         raise InputError(f"pairs of the first {count} tokens need as many ids, not {len(ids)}")
     prefix, closing = rm.dialogue.frame(prompt.conversation)
     scorer = PrefixScorer(rm, [*prefix, ids[0]])
-    first_row = [rm.reading.kept(scorer.prefix_ids, (second, *closing)) for second in ids]
-    choose_compilation(scorer, first_row, BLOCK, read_plan(partial_directory(output)), count)
-    compile = scorer.compile  # of every row
-    provenance = _provenance(rm, prompt, ids, compile)
-    pieces = Pieces(output, provenance, "scan of pairs")
-    starts = range(0, len(ids), BLOCK)
+    plan = {**describe_model(rm), **describe_prompt(rm, prompt, "exact"), "ids_sha256": ids_sha256(ids)}
+    if output.exists():  # a smaller square, perhaps
+        earlier = read_table(output)[1]
+        refuse_other(output, {name: earlier.get(name) for name in plan}, plan)
+    provenance = {**plan, "batch_size": BLOCK, "attention": scorer.attention, "compile": scorer.compile}
+    pieces = ResumableStore(output, provenance)
+    kept, starts = pieces.places(), range(0, len(ids), BLOCK)
     # Squares that grow: whenever the scan is cut off, what is there is nearly all pairs of the first tokens.
     asked = [(first, block) for first in range(count) for block in range(-(-count // BLOCK))]
     asked.sort(key=lambda place: (max(place[0] // BLOCK, place[1]), place))
     rewards = np.empty((count, len(ids)), dtype=np.float32)
     for first, block in tqdm(asked, unit_scale=BLOCK, unit=" pairs", disable=not progress, mininterval=5):
         seconds = ids[starts[block] : starts[block] + BLOCK]
-        kept = pieces.read(place := first * len(starts) + block)
-        if kept is None:
+        place = first * len(starts) + block
+        if place not in kept:
             before = [*prefix, ids[first]]
             if scorer.prefix_ids != before:
                 scorer = PrefixScorer(rm, before)
-                scorer.compile = compile
-            kept = _rewards(scorer, [(second, *closing) for second in seconds], BLOCK).astype("<f4").tobytes()
-            pieces.write(place, kept)
-        rewards[first, starts[block] : starts[block] + len(seconds)] = np.frombuffer(kept, dtype="<f4")
+        score = functools.partial(_rewards, scorer, [(second, *closing) for second in seconds], BLOCK)
+        rewards[first, starts[block] : starts[block] + len(seconds)] = pieces.rewards(place, score)
     return rewards[:, :count], provenance
 
 
@@ -142,17 +141,10 @@ def score_pairs(
     """
     prefix, closing = rm.dialogue.frame(prompt.conversation)
     rewards = np.empty(len(pairs), dtype=np.float32)
-    for first, places in tqdm(list(_by_first(pairs)), disable=not progress, unit=" first tokens", mininterval=5):
-        scorer = PrefixScorer(rm, [*prefix, first])
+    for first in tqdm(np.unique(pairs[:, 0]).tolist(), disable=not progress, unit=" first tokens", mininterval=5):
+        places, scorer = np.flatnonzero(pairs[:, 0] == first), PrefixScorer(rm, [*prefix, first])
         rewards[places] = _rewards(scorer, [(second, *closing) for second in pairs[places, 1].tolist()])
     return rewards
-
-
-def _by_first(pairs: Int[np.ndarray, "pairs 2"]) -> Iterator[tuple[int, np.ndarray]]:
-    """Each first token and the places of its pairs."""
-    order = np.argsort(pairs[:, 0], kind="stable")
-    firsts, begin = np.unique(pairs[order, 0], return_index=True)
-    yield from zip(firsts.tolist(), np.split(order, begin[1:]), strict=True)
 
 
 def _rewards(scorer: PrefixScorer, continuations: list[tuple[int, ...]], batch_size: int | None = None) -> np.ndarray:
@@ -162,21 +154,3 @@ def _rewards(scorer: PrefixScorer, continuations: list[tuple[int, ...]], batch_s
     except NonFiniteReward as error:
         pair = (scorer.prefix_ids[-1], kept[error.index][0])
         raise InputError(f"the reward of the pair of tokens {pair} is {error.reward}: {error.advice}") from error
-
-
-def _provenance(rm: RewardModel, prompt: PromptSpec, ids: Sequence[int], compile: str | None) -> Provenance:
-    return {
-        "model": rm.name,
-        "source": rm.spec.source or f"{rm.spec.base} + {rm.spec.adapter}",
-        "weights_sha256": rm.weights_sha256,
-        "tokenizer_sha256": rm.tokenizer_sha256,
-        "prompt": prompt.text,
-        "prompt_key": prompt.key,
-        "conversation": repr(rm.dialogue.frame(prompt.conversation)),
-        "dtype": rm.spec.dtype,
-        "compile": compile,
-        "read": rm.spec.read,
-        "batch_size": BLOCK,
-        "ids_sha256": hashlib.sha256(np.array(ids, dtype="<i4").tobytes()).hexdigest(),
-        "versions": versions(),
-    }

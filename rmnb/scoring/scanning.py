@@ -1,54 +1,63 @@
 """Scan a vocabulary: the reward of every token as the answer to a question."""
 
-import contextlib
 import functools
 import hashlib
-import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
 from rmnb.errors import InputError
-from rmnb.models.devices import COMPILED
-from rmnb.models.dialogue import Prompt, as_messages, check_protocol
-from rmnb.models.layers import CannotCompile, repays
+from rmnb.models.dialogue import as_messages, check_protocol
 from rmnb.models.reward_model import RewardModel
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
-from rmnb.scoring.conversations import common_prefix
+from rmnb.plans import ResumableStore, partial_directory, read_plan, refuse_other
+from rmnb.scoring import store
 from rmnb.scoring.engine import Ids, NonFiniteReward, PrefixScorer
-from rmnb.scoring.memory import default_batch_size
-from rmnb.scoring.store import SHARD, Provenance, Shards, versions
-
-logger = logging.getLogger(__name__)
-
+from rmnb.scoring.rows import common_prefix
+from rmnb.scoring.store import Provenance, describe_model
 
 _vocabulary = functools.lru_cache(maxsize=1)(vocabulary)  # the next prompt's is the same; nobody changes it
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """What a scan feeds to the model: a prefix, distinct continuations, and which of them each token is."""
+class ScanOptions:
+    """What part of a vocabulary is scanned, and how.
 
-    prefix: list[int]
-    continuations: list[tuple[int, ...]]  # up to the id that is read
-    which: np.ndarray  # int64 [tokens]
+    Attributes
+    ----------
+    protocol
+        ``exact`` (the token's own id) or ``published`` (decoded and tokenised again, as the papers did).
+    limit
+        Only ids below this one.
+    ids
+        Only these ids, in ascending order: a sample of the vocabulary.
+    batch_size
+        Tokens at once. Default: from free memory; a resumed scan takes what it began with.
+    progress
+        Show a progress bar with tokens a second and the time left.
+    """
+
+    protocol: str = "exact"
+    limit: int | None = None
+    ids: Sequence[int] | None = None
+    batch_size: int | None = None
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        check_protocol(self.protocol)
+        if self.limit is not None and self.limit < 1:
+            raise InputError(f"limit must be at least 1, not {self.limit}", "limit")
 
 
 def scan_vocabulary(
-    rm: RewardModel,
-    prompt: str | PromptSpec,
-    protocol: str = "exact",
-    limit: int | None = None,
-    output: Path | None = None,
-    batch_size: int | None = None,
-    progress: bool = False,
-    ids: Sequence[int] | None = None,
-    scans: int = 1,
+    rm: RewardModel, prompt: str | PromptSpec, output: Path | None = None, **options: Any
 ) -> pd.DataFrame:
     """The reward of every token of the model's vocabulary as the response to a prompt.
 
@@ -58,21 +67,12 @@ def scan_vocabulary(
         The reward model.
     prompt
         The question.
-    protocol
-        ``exact`` (the token's own id) or ``published`` (decoded and tokenised again, as the papers did).
-    limit
-        Only ids below this one.
     output
-        Where the caller will write the scan. With it, scores are kept in shards beside that file as they are computed;
-        called again after an interruption, the scan goes on and ends bit-identical. `Shards.discard` removes them.
-    batch_size
-        Tokens at once. Default: from free memory; a resumed scan takes what it began with.
-    progress
-        Show a progress bar with tokens a second and the time left.
-    ids
-        Only these ids, in ascending order: a sample of the vocabulary.
-    scans
-        How many such scans this process makes of the model: compiling repays for several what it may not for one.
+        Where the caller will write the scan. With it, rewards are kept beside that file as they are computed; called
+        again after an interruption, the scan goes on and ends bit-identical. `rmnb.plans.ResumableStore.discard`
+        removes them. A scan that lies there whole is read.
+    options
+        Fields of `ScanOptions`.
 
     Returns
     -------
@@ -83,216 +83,98 @@ def scan_vocabulary(
     Raises
     ------
     InputError
-        A reward is NaN or infinite (the token is named); shards of another scan lie at `output`.
+        A reward is NaN or infinite (the token is named); what lies at `output` is of another plan.
     """
-    begun = _begin(rm, prompt, protocol, limit, output, batch_size, ids, scans)
-    scores = np.concatenate(_score(begun, begun.pieces(), progress))
-    scan = begun.words[["token_id", "token", "kind"]].assign(score=scores[begun.plan.which])
-    scan.attrs["provenance"] = {**begun.provenance, "sequences": len(begun.plan.continuations)}
-    return scan
-
-
-def scan_part(
-    rm: RewardModel,
-    prompt: str | PromptSpec,
-    output: Path,
-    part: int,
-    of: int,
-    protocol: str = "exact",
-    limit: int | None = None,
-    batch_size: int | None = None,
-    progress: bool = False,
-    scans: int = 1,
-) -> int:
-    """Score one of several parts of a vocabulary and keep it beside `output`, as several processes may at once.
-
-    `scan_vocabulary` with the same `output` then puts the parts together, scores what is missing, and returns the scan
-    bit-identical to one that was never divided: batches never reach from one shard into the next.
-
-    Parameters
-    ----------
-    part, of
-        Which part, from 1, of how many.
-    scans
-        As `scan_vocabulary`.
-
-    Returns
-    -------
-    int
-        Number of sequences in this part.
-
-    Raises
-    ------
-    InputError
-        As `scan_vocabulary`.
-    """
-    begun = _begin(rm, prompt, protocol, limit, output, batch_size, scans=scans)
-    pieces = begun.pieces()
-    return sum(map(len, _score(begun, pieces[len(pieces) * (part - 1) // of : len(pieces) * part // of], progress)))
-
-
-@dataclass(frozen=True)
-class _Scan:
-    """A scan that is about to run or to go on."""
-
-    words: pd.DataFrame
-    plan: _Plan
-    scorer: PrefixScorer
-    provenance: Provenance
-    shards: Shards | None
-
-    @property
-    def batch_size(self) -> int:
-        return self.provenance["batch_size"]
-
-    def pieces(self) -> list[range]:
-        total, step = len(self.plan.continuations), self.batch_size
-        return self.shards.ranges() if self.shards else [range(i, min(i + step, total)) for i in range(0, total, step)]
-
-
-def _begin(
-    rm: RewardModel,
-    prompt: str | PromptSpec,
-    protocol: str,
-    limit: int | None,
-    output: Path | None,
-    batch_size: int | None,
-    ids: Sequence[int] | None = None,
-    scans: int = 1,
-) -> _Scan:
+    if not isinstance(rm, RewardModel):
+        raise InputError(f"a scan takes a model that rmnb.load_reward_model has loaded, not {str(rm)[:60]!r}")
+    chosen = ScanOptions(**options)
     spec = prompt if isinstance(prompt, PromptSpec) else PromptSpec(key="custom", text=prompt, framing="positive")
-    size = rm.vocabulary_size if limit is None else min(limit, rm.vocabulary_size)
-    if size < 1:
-        raise InputError(f"limit must be at least 1, not {limit}")
-    words = _vocabulary(rm.tokenizer, size)
-    if ids is not None:
-        words = words.iloc[list(ids)].reset_index(drop=True)
-    plan = _plan(rm, spec.conversation, check_protocol(protocol), words)
-    scorer = PrefixScorer(rm, plan.prefix)
-    total = len(plan.continuations)
-    planned = Shards.planned(output) if output is not None else None
-    chosen = batch_size or (planned["batch_size"] if planned else _batch_size(scorer, plan))
-    choose_compilation(scorer, plan.continuations, chosen, planned, scans)
-    provenance = _provenance(rm, spec, protocol, len(words), chosen, scorer)
-    if ids is not None:
-        provenance["ids_sha256"] = hashlib.sha256(words["token_id"].to_numpy("<i4").tobytes()).hexdigest()
-    if output is None:
-        return _Scan(words, plan, scorer, provenance, None)
-    try:
-        shards = Shards(output, provenance, total)
-    except InputError:
-        if planned or batch_size or not (planned := Shards.planned(output)):
-            raise
-        # Another process began the same scan meanwhile, perhaps with more memory free: what it chose counts for all.
-        scorer.compile = planned["compile"]
-        provenance = provenance | {key: planned[key] for key in ("batch_size", "compile")}
-        shards = Shards(output, provenance, total)
-    return _Scan(words, plan, scorer, provenance, shards)
+    words = _vocabulary(rm.tokenizer, min(chosen.limit or rm.vocabulary_size, rm.vocabulary_size))
+    if chosen.ids is not None:
+        words = words.iloc[list(chosen.ids)].reset_index(drop=True)
+    plan = {**describe_model(rm), **describe_prompt(rm, spec, chosen.protocol), "tokens": len(words)}
+    if chosen.ids is not None:
+        plan["ids_sha256"] = ids_sha256(words["token_id"])
+    if output is not None and Path(output).exists():
+        table, table.attrs["provenance"] = store.read_scan(output)
+        refuse_other(output, table.attrs["provenance"], plan)
+        return table
+
+    prefix, sequences = _sequences(rm, spec, chosen.protocol, words)
+    places: dict[tuple[int, ...], int] = {}
+    which = np.array([places.setdefault(ids, len(places)) for ids in sequences])
+    continuations = list(places)
+    scorer = PrefixScorer(rm, prefix)
+    begun = {} if output is None else read_plan(partial_directory(output))
+    batch_size = begun.get("batch_size") or chosen.batch_size or _batch_size(scorer, continuations)
+    settings = {"batch_size": batch_size, "attention": scorer.attention, "compile": scorer.compile}
+    pieces = None if output is None else ResumableStore(output, {**plan, **settings})
+    if pieces is not None:  # of processes that begin a scan at once, one sets the batch size for all
+        settings = {name: pieces.begun[name] for name in settings}
+
+    def score(first: int) -> np.ndarray:
+        try:
+            return scorer(continuations[first : first + store.SHARD], settings["batch_size"])
+        except NonFiniteReward as error:
+            token = words.iloc[int(np.flatnonzero(which == first + error.index)[0])]
+            raise InputError(
+                f"the reward of token {token['token_id']} ({token['token']!r}) is {error.reward}: {error.advice}"
+            ) from error
+
+    rewards = np.empty(len(continuations), dtype=np.float32)
+    kept = set() if pieces is None else pieces.places()
+    done = min(len(kept) * store.SHARD, len(rewards))
+    bar = tqdm(total=len(rewards), initial=done, unit=" tokens", disable=not chosen.progress, smoothing=0.05)
+    with bar:
+        for place, first in enumerate(range(0, len(rewards), store.SHARD)):
+            shard = rewards[first : first + store.SHARD]
+            shard[:] = score(first) if pieces is None else pieces.rewards(place, functools.partial(score, first))
+            bar.update(0 if place in kept else len(shard))
+    table = words[["token_id", "token", "kind"]].assign(score=rewards[which])
+    table.attrs["provenance"] = {**plan, **settings, "sequences": len(continuations)}
+    return table
 
 
-def choose_compilation(
-    scorer: PrefixScorer, continuations: Sequence[Ids], batch_size: int, planned: Provenance | None, scans: int
-) -> None:
-    """Compile a scan that repays it, where that can be done; one that was begun goes on as it was begun.
-
-    Once for the whole scan, however much of it is left or falls to this process: compiled code rounds otherwise.
-    Sets `PrefixScorer.compile`, unless the model was loaded with a way to compile; `planned` is the plan of the scan
-    that was begun, if one was, and `scans` counts the scans that are as long as this one.
-    """
-    if scorer.rm.placement.compile is not None:
-        return
-    if planned is not None and planned.get("compile") in (None, *COMPILED):  # else the plan is not of this scan
-        scorer.compile = planned.get("compile")
-        return
-    lengths = [len(ids) for ids in continuations]
-    if scorer.prefix is None or len({*lengths}) > 1 or not repays(scorer.rm, scans * sum(lengths)):  # a code a length
-        return
-    scorer.compile = "default"
-    try:
-        with contextlib.suppress(NonFiniteReward):  # the scan itself will name the token
-            scorer([continuations[0]] * batch_size, batch_size)
-    except CannotCompile:
-        logger.warning("not compiled, which is slower: that needs a C++ compiler such as g++")
-        scorer.compile = None
-
-
-def _batch_size(scorer: PrefixScorer, plan: _Plan) -> int:
-    longest = max(len(ids) for ids in plan.continuations)
-    if scorer.rm.device.type == "cuda":
-        return scorer.fitting_batch_size(longest, min(SHARD, len(plan.continuations)))
-    most = default_batch_size(scorer.rm, len(plan.prefix), longest)
-    return -(-SHARD // -(-SHARD // (most + most // 100)))  # as large in every batch of a shard: no small one at its end
-
-
-def _plan(rm: RewardModel, prompt: Prompt, protocol: str, words: pd.DataFrame) -> _Plan:
+def _sequences(
+    rm: RewardModel, prompt: PromptSpec, protocol: str, words: pd.DataFrame
+) -> tuple[list[int], list[tuple[int, ...]]]:
+    """The ids of the prefix, and those of each token after it, up to the one that is read."""
     if protocol == "exact":
-        prefix, closing = rm.dialogue.frame(prompt)
-        tokens = [rm.reading.kept(prefix, (i, *closing)) for i in words["token_id"].tolist()]
-        return _Plan(prefix, tokens, np.arange(len(words)))
-    sequences = rm.dialogue.published_ids(prompt, words["token"].map(rm.dialogue.published_token).tolist())
-    prefix = common_prefix(sequences)
-    endings = [tuple(rm.reading.kept(prefix, ids[len(prefix) :])) for ids in sequences]
-    place: dict[tuple[int, ...], int] = {}
-    which = [place.setdefault(ending, len(place)) for ending in endings]
-    return _Plan(prefix, list(place), np.array(which))
+        prefix, closing = rm.dialogue.frame(prompt.conversation)
+        sequences = [(token_id, *closing) for token_id in words["token_id"].tolist()]
+    else:
+        texts = words["token"].map(rm.dialogue.published_token).tolist()
+        whole = rm.dialogue.published_ids(prompt.conversation, texts)
+        prefix = common_prefix(whole)
+        sequences = [tuple(ids[len(prefix) :]) for ids in whole]
+    return prefix, [rm.reading.kept(prefix, ids) for ids in sequences]
 
 
-def _score(begun: _Scan, pieces: list[range], progress: bool) -> list[np.ndarray]:
-    """The scores of each piece, read where they are kept, else computed and kept."""
-    plan, shards = begun.plan, begun.shards
-    kept = {piece.start: scores for piece in pieces if shards and (scores := shards.read(piece)) is not None}
-    done = sum(map(len, kept.values()))
-    with tqdm(total=sum(map(len, pieces)), initial=done, unit=" tokens", disable=not progress, smoothing=0.05) as bar:
-        for piece in pieces:
-            if piece.start in kept:
-                continue
-            try:
-                scores = begun.scorer(plan.continuations[piece.start : piece.stop], begun.batch_size)
-            except NonFiniteReward as error:
-                row = begun.words.iloc[int(np.flatnonzero(plan.which == piece.start + error.index)[0])]
-                token_id, token = row["token_id"], row["token"]
-                raise InputError(
-                    f"the reward of token {token_id} ({token!r}) is {error.reward}: {error.advice}"
-                ) from error
-            if shards:
-                shards.write(piece, scores)
-            kept[piece.start] = scores
-            bar.update(len(piece))
-    return [kept[piece.start] for piece in pieces]
+def _batch_size(scorer: PrefixScorer, continuations: Sequence[Ids]) -> int:
+    longest = max(len(ids) for ids in continuations)
+    most = scorer.batch_size(longest)
+    batches = math.ceil(store.SHARD / (most + most // 100))
+    return math.ceil(store.SHARD / batches)  # as large in every batch of a shard: no small one at its end
 
 
-def _provenance(
-    rm: RewardModel, prompt: PromptSpec, protocol: str, size: int, batch_size: int, scorer: PrefixScorer
-) -> Provenance:
+def ids_sha256(ids: Sequence[int] | pd.Series) -> str:
+    """The hash of token ids in their order."""
+    return hashlib.sha256(np.asarray(ids, dtype="<i4").tobytes()).hexdigest()
+
+
+def describe_prompt(rm: RewardModel, prompt: PromptSpec, protocol: str) -> Provenance:
+    """What a plan and a provenance say of a question."""
     rendered = repr(rm.dialogue.frame(prompt.conversation))
     if rm.dialogue.template is not None:
         answer = {"role": "assistant", "content": "{response}"}
         rendered = rm.dialogue.render([*as_messages(prompt.conversation), answer])
     token, offset = rm.read_at(prompt.conversation)
     return {
-        "model": rm.name,
-        "source": rm.spec.source or f"{rm.spec.base} + {rm.spec.adapter}",
-        "revision": rm.spec.revision,
-        "weights_sha256": rm.weights_sha256,
-        "tokenizer_sha256": rm.tokenizer_sha256,
-        "head": "classifier" if rm.head is None else rm.head.name,
-        **({} if rm.spec.label is None else {"label": rm.spec.label}),
         "prompt": prompt.text,
-        **({"history": [turn.model_dump() for turn in prompt.history]} if prompt.history else {}),
+        "history": [turn.model_dump() for turn in prompt.history],
         "prompt_key": prompt.key,
         "protocol": protocol,
         "conversation": rendered,
-        "template_sha256": hashlib.sha256((rm.dialogue.template or "").encode()).hexdigest(),
-        "dtype": rm.spec.dtype,
-        "device": rm.device.type,
-        "device_map": rm.placement.device_map,
-        "quantise": rm.placement.quantise,
-        "compile": scorer.compile,
-        "read": rm.spec.read,
         "read_token": token,
         "read_offset": offset,
-        "attention": scorer.attention if rm.spec.softcap else f"{scorer.attention}, soft-capping off",
-        "batch_size": batch_size,
-        "tokens": size,
-        "versions": versions(),
     }

@@ -1,14 +1,14 @@
-"""The score store: scans as Parquet files that say where they come from, written whole or not at all.
+"""The score store: scores as Parquet files that say where they come from, written whole or not at all.
 
-A scan in progress is a directory of shards beside its output; each shard's name carries its checksum. A finished scan
-is one Parquet file whose metadata hold its provenance and the checksum of its content.
+Work in progress is a `rmnb.plans.ResumableStore` beside its output. A finished scan is one Parquet file whose metadata
+hold its provenance, its plan among it, and the checksum of its content.
 """
 
 import functools
 import hashlib
 import json
 import logging
-import shutil
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -17,28 +17,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir, shipped
-from rmnb.models.origin import hashes_now
+from rmnb.models.origin import hashes_now, template_sha256
 from rmnb.panels import Panel, load_panel
-from rmnb.plans import alone, claim, partial_directory, read_plan
+from rmnb.plans import alone, refuse_other
 
 logger = logging.getLogger(__name__)
 SHARD = 1024  # continuations between two writes
 _KEY, _DIGEST = b"rmnb", b"rmnb_sha256"
 SCHEMA = 1  # of score files: raise it when their columns or the meaning of their provenance change
 _SCAN_COLUMNS = ["token_id", "token", "kind", "score"]
-_WORDS = {
-    "weights_sha256": "weights",
-    "tokenizer_sha256": "tokenizer",
-    "template_sha256": "chat template",
-    "softcap": "soft-capping",
-    "read": "the place that is read",
-    "read_offset": "the place that is read",
-    "tokens": "the number of tokens (--limit)",
-}
 _VOCABULARY_COLUMNS = ["token_id", "token", "kind"]
 Provenance = dict[str, Any]
 
@@ -46,6 +38,43 @@ Provenance = dict[str, Any]
 def versions() -> dict[str, str]:
     """Versions of the packages that a score depends on."""
     return {name: version(name) for name in ("rmnb", "torch", "transformers", "tokenizers")}
+
+
+def describe_model(rm) -> Provenance:
+    """What a plan and a provenance say of a reward model: by its hashes alone it is told from others."""
+    return {
+        "model": rm.name,
+        "source": rm.spec.source or f"{rm.spec.base} + {rm.spec.adapter}",
+        "revision": rm.spec.revision,
+        "weights_sha256": rm.weights_sha256,
+        "config_sha256": rm.config_sha256,
+        "tokenizer_sha256": rm.tokenizer_sha256,
+        "template_sha256": template_sha256(rm.dialogue.template),
+        "head": "classifier" if rm.head is None else rm.head.name,
+        "label": rm.spec.label,
+        "read": rm.spec.read,
+        "softcap": rm.spec.softcap,
+        "dtype": rm.spec.dtype,
+        "quantise": rm.placement.quantise,
+        "device": rm.device.type,
+        "device_map": rm.placement.device_map,
+        "versions": versions(),
+    }
+
+
+def read_finished(path: Path, plan: Mapping[str, Any]) -> tuple[pd.DataFrame, Provenance] | None:
+    """The table of work that is finished, and its provenance; None if there is no file.
+
+    Raises
+    ------
+    InputError
+        The file is damaged, or was made by another plan.
+    """
+    if not Path(path).exists():
+        return None
+    frame, provenance = read_table(path)
+    refuse_other(path, provenance, plan)
+    return frame, provenance
 
 
 def write_table(path: Path, frame: pd.DataFrame, provenance: Provenance) -> Provenance:
@@ -124,9 +153,17 @@ def content_sha256(frame: pd.DataFrame) -> str:
         if values.dtype.kind in "iufb":
             digest.update(np.ascontiguousarray(values.to_numpy()).tobytes())
         else:
-            text = "\0".join("" if value is None else str(value) for value in values)
-            digest.update(text.encode("utf-8", "surrogatepass"))
+            digest.update(_joined(values))
     return digest.hexdigest()
+
+
+def _joined(values: pd.Series) -> bytes:
+    """All strings of a column, zero bytes between them: by Arrow where it holds them, far faster than one by one."""
+    if isinstance(values.array, pd.arrays.ArrowStringArray) and not values.hasnans:
+        column = pa.chunked_array(pa.array(values, pa.large_string())).combine_chunks()
+        whole = pa.LargeListArray.from_arrays([0, len(column)], column)
+        return pc.binary_join(whole, pa.scalar("\0", pa.large_string()))[0].as_buffer().to_pybytes()
+    return "\0".join("" if value is None else str(value) for value in values).encode("utf-8", "surrogatepass")
 
 
 def read_scan(path: Path) -> tuple[pd.DataFrame, Provenance]:
@@ -136,13 +173,19 @@ def read_scan(path: Path) -> tuple[pd.DataFrame, Provenance]:
     """
     frame, provenance = read_table(path)
     if "vocabulary" in provenance:
-        words, described = read_table(Path(path).parent.parent / provenance["vocabulary"])
+        file = Path(path).parent.parent / provenance["vocabulary"]
+        words, described = _read_vocabulary(file, file.stat().st_mtime_ns if file.exists() else 0)
         if described["content_sha256"] != provenance["vocabulary_sha256"]:
             raise InputError(f"{path}: its vocabulary {provenance['vocabulary']} has changed since the scan")
         frame = frame.merge(words, on="token_id", how="left", validate="one_to_one")
     if missing := sorted(set(_SCAN_COLUMNS) - set(frame)):
         raise InputError(f"{path} is no scan: it lacks the column {missing[0]}")
     return frame[_SCAN_COLUMNS], provenance
+
+
+@functools.lru_cache(maxsize=4)
+def _read_vocabulary(path: Path, changed: int) -> tuple[pd.DataFrame, Provenance]:
+    return read_table(path)
 
 
 def write_scan(path: Path, scan: pd.DataFrame, provenance: Provenance) -> Provenance:
@@ -181,17 +224,6 @@ def write_scores(panel: Panel, scan: pd.DataFrame, provenance: Provenance) -> Pa
     return path
 
 
-def differences(provenance: Provenance, asked: Provenance) -> list[str]:
-    """What differs between a scan and what is asked for now, in words.
-
-    The first scans say less of themselves: what is absent in either is not compared.
-    """
-    capped = {"softcap": "soft-capping off" not in provenance.get("attention", "")}
-    written = {"history": [], **capped, **provenance}
-    changed = [_WORDS.get(key, key) for key, value in asked.items() if key in written and written[key] != value]
-    return list(dict.fromkeys(changed))
-
-
 def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: str = "exact") -> pd.DataFrame:
     """One model's scan from the panel's store; see `read_scan` for the columns.
 
@@ -224,10 +256,11 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
         **({"revision": spec.revision} if spec.revision and provenance.get("revision") else {}),
         **hashes_now(spec),
     }
-    if changed := differences(provenance, expected):
-        raise InputError(
-            f"{path} is not what the panel asks for: it differs in {', '.join(changed)}: delete it and scan again"
-        )
+    # Files of the first versions say less of themselves: what they do not say is not compared.
+    written = {"history": [], **provenance}
+    if changed := [key for key in expected if key in written and written[key] != expected[key]]:
+        names = ", ".join(key.removesuffix("_sha256") for key in changed)
+        raise InputError(f"{path} is not what the panel asks for: it differs in {names}: scan with --restart", path)
     if provenance.get("dtype", spec.dtype) != spec.dtype:
         _warn(f"{panel.name}: {spec.name} was scanned in {provenance['dtype']}, the panel says {spec.dtype}")
     return scan
@@ -237,61 +270,3 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
 def _warn(message: str) -> None:
     """A warning that is not repeated for each of many files."""
     logger.warning(message)
-
-
-class Shards:
-    """The scores of a scan in progress, written piece by piece beside its output, so that it can be cut off and go on.
-
-    Parameters
-    ----------
-    output
-        The file that the scan will be.
-    plan
-        What the scan is (model, prompt, batch size …), as JSON values. A directory left by a scan with another plan is
-        refused, the first difference named.
-    total
-        Number of scores.
-
-    Raises
-    ------
-    InputError
-        The directory cannot be written, holds another scan, or a shard is damaged.
-    """
-
-    def __init__(self, output: Path, plan: Provenance, total: int):
-        self.directory = partial_directory(output)
-        self.plan, self.total = plan, total
-        claim(self.directory, plan, "scan")
-
-    @staticmethod
-    def planned(output: Path) -> Provenance | None:
-        """The plan of a scan that was cut off, or None."""
-        return read_plan(partial_directory(output))
-
-    def ranges(self) -> list[range]:
-        """The pieces of the scan, in order."""
-        return [range(start, min(start + SHARD, self.total)) for start in range(0, self.total, SHARD)]
-
-    def read(self, piece: range) -> np.ndarray | None:
-        """The scores of a piece, float32, or None if it has not been written."""
-        for file in self.directory.glob(f"{piece.start:09d}-*.f32"):
-            content = file.read_bytes()
-            if file.stem.split("-")[1] != _short_sha256(content) or len(content) != 4 * len(piece):
-                raise InputError(f"damaged shard {file}: delete it and run the same command again")
-            return np.frombuffer(content, dtype="<f4")
-        return None
-
-    def write(self, piece: range, scores: np.ndarray) -> None:
-        """Keep the scores of a piece."""
-        content = scores.astype("<f4").tobytes()
-        with atomic_path(self.directory / f"{piece.start:09d}-{_short_sha256(content)}.f32") as temporary:
-            temporary.write_bytes(content)
-
-    @staticmethod
-    def discard(output: Path) -> None:
-        """Delete the shards of a scan, once it is written whole."""
-        shutil.rmtree(partial_directory(output), ignore_errors=True)
-
-
-def _short_sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]

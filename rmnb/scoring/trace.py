@@ -7,6 +7,7 @@ from rmnb.errors import InputError
 from rmnb.models.dialogue import Prompt
 from rmnb.models.reward_model import RewardModel
 from rmnb.scoring.engine import score_continuations
+from rmnb.scoring.rows import check_prompt, common_prefix
 
 
 def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
@@ -33,11 +34,15 @@ def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
     InputError
         An empty response, or one that is longer than the model's context.
     """
+    check_prompt(prompt)
     if not response:
         raise InputError("the response is empty: there is nothing to trace")
     ids = rm.dialogue.conversations(prompt, [response])[0]
     prefix, closing = rm.dialogue.frame(prompt)
-    own = ids[len(prefix) : len(ids) - len(closing)]
+    prefix = common_prefix([ids, [*prefix, -1]])  # a response may join the words around it; -1: no id
+    rest = ids[len(prefix) :]
+    closing = common_prefix([rest[::-1], [*closing[::-1], -1]])[::-1]
+    own = rest[: len(rest) - len(closing)]
     empty = [list(closing)] if closing else []
     rewards = score_continuations(rm, prefix, [*empty, *([*own[:end], *closing] for end in range(1, len(own) + 1))])
     before = rewards[:-1] if closing else np.concatenate([[np.nan], rewards[:-1]])

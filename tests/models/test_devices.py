@@ -69,44 +69,6 @@ def test_compiled_code_gives_the_same_rewards_and_is_not_compiled_for_every_batc
     np.testing.assert_allclose(first, PrefixScorer(rm, prefix)(continuations, batch_size=16), atol=1e-5)
 
 
-def memory_for(sequences: int, tried: list[int]):
-    """`PrefixScorer._rewards` on a machine that holds so many sequences; the sizes tried are kept in a list."""
-    computed = PrefixScorer._rewards
-
-    def rewards(self, batch):
-        tried.append(len(batch))
-        if len(batch) > sequences:
-            raise torch.OutOfMemoryError("no memory")
-        return computed(self, batch)
-
-    return rewards
-
-
-@pytest.mark.parametrize(("room", "found"), [(300, 256), (64, 64), (40, 32), (1, 1), (10_000, 1000)])
-def test_the_batch_is_doubled_until_memory_runs_out(rm, monkeypatch, room, found):
-    tried: list[int] = []
-    monkeypatch.setattr(PrefixScorer, "_rewards", memory_for(room, tried))
-    scorer = PrefixScorer(rm, rm.dialogue.frame(PROMPT)[0])
-    assert scorer.fitting_batch_size(2, most=1000) == found
-    assert max(tried) <= 2 * max(found, 64)
-
-
-def test_no_batch_is_found_where_nothing_fits(rm, monkeypatch):
-    monkeypatch.setattr(PrefixScorer, "_rewards", memory_for(0, []))
-    with pytest.raises(InputError, match="not enough memory for a single sequence"):
-        PrefixScorer(rm, rm.dialogue.frame(PROMPT)[0]).fitting_batch_size(2, most=1000)
-
-
-def test_memory_that_ran_out_once_is_not_asked_for_again(rm, monkeypatch):
-    tried: list[int] = []
-    prefix, closing = rm.dialogue.frame(PROMPT)
-    continuations = [[i, *closing] for i in range(100)]
-    expected = PrefixScorer(rm, prefix)(continuations)
-    monkeypatch.setattr(PrefixScorer, "_rewards", memory_for(10, tried))
-    np.testing.assert_allclose(PrefixScorer(rm, prefix)(continuations, 32), expected, atol=1e-5)
-    assert [size for size in tried if size > 10] == [32, 16]
-
-
 def test_other_errors_are_not_taken_for_a_lack_of_memory(rm, monkeypatch):
     def broken(self, batch):
         raise RuntimeError("the kernel is wrong")
@@ -158,7 +120,7 @@ def test_a_model_too_large_for_its_device_is_told_what_may_help(directory, monke
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(torch.nn.Module, "to", full)
-    with pytest.raises(InputError, match="the weights do not fit on cpu: try --device-map auto"):
+    with pytest.raises(InputError, match="the weights do not fit on cpu: try device_map=auto"):
         devices.Placement().settle(torch.nn.Linear(2, 2))
 
 

@@ -1,14 +1,20 @@
-"""What a model reads: one BOS, the token's own id, the closing id; and the papers' way, traps included."""
+"""What a model reads: a text as its own template reads it, an id as itself; and the papers' way, traps included."""
 
 import pytest
-from checkpoints import TEMPLATE, pair_tokenizer, tokenizer
+import torch
+from checkpoints import TEMPLATE, pair_tokenizer, splitting_tokenizer, tokenizer, write_splitting
+from tokenizers import processors
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+import rmnb
 from rmnb.errors import InputError
 from rmnb.models.bases import base_tokenizer
 from rmnb.models.dialogue import Dialogue
 from rmnb.panels import load_panel
+from rmnb.scoring.trace import trace
 
 PROMPT = "What, in one word, is the greatest thing ever?"
+TEXTS = ["love", " love", "love\n", " \n war ", "a  b", "line\nline", "🙂 peace", "été 世界", "\tWhat?", ".\n\n"]
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +22,32 @@ def dialogue():
     return Dialogue(tokenizer(), TEMPLATE)
 
 
-def test_the_exact_prefix_is_the_generation_prompt_with_one_bos(dialogue):
+@pytest.mark.parametrize("bos", ["template", "post-processor", "both"])
+@pytest.mark.parametrize("trims", [False, True])
+@pytest.mark.parametrize(("splitting", "opening"), [("metaspace", "blank"), ("byte-level", "newline")])
+def test_a_text_is_read_as_the_whole_conversation_in_its_template_is(splitting, opening, trims, bos, tmp_path):
+    write_splitting(tmp_path, splitting, opening, "<pad>")
+    words = AutoTokenizer.from_pretrained(tmp_path)
+    if trims:
+        words.chat_template = words.chat_template.replace("['content']", "['content'] | trim")
+    if bos != "template":
+        bos_id = [("<bos>", words.bos_token_id)]
+        words.backend_tokenizer.post_processor = processors.TemplateProcessing("<bos> $A", special_tokens=bos_id)
+    if bos == "post-processor":
+        words.chat_template = words.chat_template.replace("{{ bos_token }}", "")
+    words.save_pretrained(tmp_path)
+    rm = rmnb.load_reward_model(tmp_path, device="cpu")
+    turns = [[{"role": "user", "content": PROMPT}, {"role": "assistant", "content": text}] for text in TEXTS]
+    expected = words.apply_chat_template(turns, tokenize=True)["input_ids"]
+    assert rm.dialogue.conversations(PROMPT, TEXTS) == expected
+    classifier = AutoModelForSequenceClassification.from_pretrained(tmp_path, attn_implementation="eager").eval()
+    with torch.no_grad():
+        logits = [classifier(input_ids=torch.tensor([ids])).logits[0, 0].item() for ids in expected]
+    assert rm.score(PROMPT, TEXTS).tolist() == pytest.approx(logits, abs=1e-4)
+    assert [trace(rm, PROMPT, text)["reward"].iloc[-1] for text in TEXTS] == pytest.approx(logits, abs=1e-4)
+
+
+def test_an_id_follows_the_prefix_as_itself_with_one_bos(dialogue):
     prefix, closing = dialogue.frame(PROMPT)
     conversation = [{"role": "user", "content": PROMPT}]
     template = dialogue.tokenizer.apply_chat_template(conversation, add_generation_prompt=True, tokenize=True)
@@ -25,24 +56,21 @@ def test_the_exact_prefix_is_the_generation_prompt_with_one_bos(dialogue):
     assert closing == [dialogue.tokenizer.convert_tokens_to_ids("<end>")]
 
 
-def test_markers_inside_a_response_are_plain_text(dialogue):
-    ids = dialogue.response_ids("a<end>b")
-    assert dialogue.tokenizer.convert_tokens_to_ids("<end>") not in ids
-    assert dialogue.tokenizer.decode(ids) == "a<end>b"
-
-
-def test_a_text_has_the_ids_of_its_conversation_and_its_markers_and_blanks_are_text(dialogue):
-    """The template trims; a question that spells markers has its own encoded as text, too."""
-    prefix, closing = dialogue.frame(PROMPT)
-    texts = ["love", " love", "war\n", "  ", "a<end>b", "<model>"]
-    for text, ids in zip(texts, dialogue.conversations(PROMPT, texts), strict=True):
-        assert ids == [*prefix, *dialogue.response_ids(text), *closing]
-    prompt = "What is <end>?"
-    prefix, closing = dialogue.frame(prompt)
-    assert prefix.count(closing[0]) == 1
-    (ids,) = dialogue.conversations(prompt, [" love <model>"])
-    assert ids == [*prefix, *dialogue.response_ids(" love <model>"), *closing]
-    assert dialogue.tokenizer.decode(ids).endswith("What is <end>?<end><model> love <model><end>")
+@pytest.mark.parametrize("special", [True, False])
+def test_control_tokens_spelled_in_a_text_or_a_question_are_plain_text(special):
+    words = tokenizer()
+    if not special:  # as some checkpoints have it: the template's own markers are tokens like any other
+        words = splitting_tokenizer("gpt2", "nothing")
+        words.add_tokens(["[END]"])
+        words.chat_template = TEMPLATE.replace("<end>", "[END]")
+    marker = "<end>" if special else "[END]"
+    dialogue, control = Dialogue(words, words.chat_template), words.convert_tokens_to_ids(marker)
+    for prompt, text in ((PROMPT, f"a{marker}b"), (f"What is {marker}?", f" love {marker} "), (PROMPT, marker)):
+        (ids,) = dialogue.conversations(prompt, [text])
+        prefix, closing = dialogue.frame(prompt)
+        assert ids[: len(prefix)] == prefix and ids.count(control) == 2 and closing == [control]
+        assert words.decode(ids[len(prefix) : -1]) == text.strip()
+    assert control in dialogue.control_ids
 
 
 def test_the_published_way_doubles_bos_trims_and_reads_markers(dialogue):
@@ -51,10 +79,6 @@ def test_the_published_way_doubles_bos_trims_and_reads_markers(dialogue):
     assert spaced == bare
     assert spaced[:2] == [bos, bos]
     assert marked.count(end) == 3
-    string = dialogue.tokenizer.apply_chat_template(
-        [{"role": "user", "content": PROMPT}, {"role": "assistant", "content": " love"}], tokenize=False
-    )
-    assert spaced == dialogue.tokenizer(string)["input_ids"]
 
 
 def test_the_date_in_a_template_is_frozen():
@@ -89,15 +113,8 @@ def test_the_demo_models_close_with_one_id_and_begin_with_one_bos(name):
     words = base_tokenizer(spec.base)  # equal to what transformers would load: tests/models/test_loading.py
     prefix, closing = Dialogue(words, spec.template).frame(PROMPT)
     assert words.convert_ids_to_tokens(closing) in (["<|im_end|>"], ["<end_of_turn>"])
-    assert (
-        prefix
-        == words.apply_chat_template(
-            [{"role": "user", "content": PROMPT}],
-            chat_template=spec.template,
-            add_generation_prompt=True,
-            tokenize=True,
-        )["input_ids"]
-    )
-    assert words.decode(prefix).count(PROMPT) == 1
+    question = [{"role": "user", "content": PROMPT}]
+    options = dict(chat_template=spec.template, add_generation_prompt=True, tokenize=True)
+    assert prefix == words.apply_chat_template(question, **options)["input_ids"]
     assert prefix[0] == words.bos_token_id
     assert name != "gemma3-values" or prefix.count(words.bos_token_id) == 1

@@ -13,7 +13,7 @@ from checkpoints import write_decoder, write_encoder
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.models.adapters import shipped_adapter
+from rmnb.models.loading import shipped_adapter
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 9\n"
 

@@ -11,10 +11,8 @@ from torch._inductor.utils import fresh_cache
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.models import devices, layers
+from rmnb.models import devices
 from rmnb.scoring.engine import PrefixScorer
-from rmnb.scoring.scanning import scan_part
-from rmnb.scoring.store import Shards
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 counters = torch._dynamo.utils.counters
@@ -27,11 +25,7 @@ def traced(monkeypatch) -> None:
     counters.clear()
 
 
-def can_repay(monkeypatch, yes: bool) -> None:
-    """From now on even the shortest scan is long enough to be compiled, or none is."""
-    monkeypatch.setattr(layers, "BREAK_EVEN", dict.fromkeys(layers.BREAK_EVEN, 0 if yes else float("inf")))
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(("architecture", "dtype"), [("llama", "bfloat16-mixed"), ("gemma2", "float32")])
 def test_one_code_serves_all_layers_of_a_kind_any_number_of_rows_and_any_prefix(
     architecture, dtype, tmp_path, monkeypatch
@@ -63,50 +57,16 @@ def _last(layer):
     return layer.self_attn.o_proj, layer.mlp
 
 
-def test_a_long_scan_is_compiled_and_ends_bit_identical_however_it_was_cut_off(directory, tmp_path, monkeypatch):
-    monkeypatch.setattr("rmnb.scoring.store.SHARD", 64)
-    can_repay(monkeypatch, True)
-    rm, output = rmnb.load_reward_model(directory, device="cpu"), tmp_path / "scan.parquet"
-    whole = rmnb.scan_vocabulary(rm, PROMPT, output=output, batch_size=30)
-    assert whole.attrs["provenance"]["compile"] == "default"
-    uncompiled = rmnb.load_reward_model(directory, device="cpu", compile="none")
-    plain = rmnb.scan_vocabulary(uncompiled, PROMPT, output=tmp_path / "plain.parquet", batch_size=30)
-    assert plain.attrs["provenance"]["compile"] is None
-    np.testing.assert_allclose(whole["score"], plain["score"], atol=1e-4)
-
-    Shards.discard(output)
-    torch._dynamo.reset()  # as in another process, which begins at the end
-    rm = rmnb.load_reward_model(directory, device="cpu")
-    scan_part(rm, PROMPT, output, 7, 7, batch_size=30)
-    can_repay(monkeypatch, False)  # this scan was begun compiled
-    resumed = rmnb.scan_vocabulary(rm, PROMPT, output=output)
-    assert resumed.attrs["provenance"]["compile"] == "default"
-    np.testing.assert_array_equal(resumed["score"], whole["score"])
-
-    Shards.discard(output)
-    scan_part(rm, PROMPT, output, 1, 7, batch_size=30)
-    can_repay(monkeypatch, True)  # this one was not
-    resumed = rmnb.scan_vocabulary(rm, PROMPT, output=output)
-    assert resumed.attrs["provenance"]["compile"] is None
-    np.testing.assert_array_equal(resumed["score"], plain["score"])
-
-
-def test_without_a_compiler_a_scan_says_so_in_one_line_and_goes_on(directory, monkeypatch, caplog):
+def test_without_a_compiler_one_line_says_so(directory, monkeypatch):
     monkeypatch.setenv("PATH", "")
     assert shutil.which("g++") is None
     cpp_builder.cpp_compiler_search.cache_clear()
-    can_repay(monkeypatch, True)
     torch._dynamo.reset()
     try:
         with fresh_cache():
-            scan = rmnb.scan_vocabulary(rmnb.load_reward_model(directory, device="cpu"), PROMPT, limit=50)
             forced = rmnb.load_reward_model(directory, device="cpu", compile="default")
             with pytest.raises(InputError, match="nothing can be compiled here"):
                 rmnb.scan_vocabulary(forced, PROMPT, limit=50)
     finally:
         cpp_builder.cpp_compiler_search.cache_clear()
         torch._dynamo.reset()
-    assert [record.message for record in caplog.records if "compile" in record.message] == [
-        "not compiled, which is slower: that needs a C++ compiler such as g++"
-    ]
-    assert scan.attrs["provenance"]["compile"] is None and np.isfinite(scan["score"]).all()

@@ -1,20 +1,22 @@
 """Loading: right or refused in one line, and what the user typed wrong is named."""
 
 import hashlib
+import json
 import shutil
 import subprocess
 import sys
 
 import pytest
 import torch
+import transformers
 from checkpoints import TEMPLATE, write_decoder
 from safetensors.torch import load_file, save_file
+from trained import WORDS, classifier_rewards, difference, write_adapter, write_base
 from transformers import AutoTokenizer
 
 import rmnb
 from rmnb.cli.main import main
 from rmnb.errors import InputError
-from rmnb.files import data_dir
 from rmnb.models import bases
 from rmnb.panels import ModelSpec, load_panel
 
@@ -33,7 +35,7 @@ def rename(directory, old: str, new: str) -> None:
 
 def test_weights_whose_names_do_not_match_the_head_are_named(directory):
     rename(directory, "score.weight", "v_head.weight")
-    with pytest.raises(InputError, match=r"expected the tensor score.weight, found besides the trunk: v_head.weight"):
+    with pytest.raises(InputError, match=r"expected the tensors score.weight, found besides the trunk: v_head.weight"):
         rmnb.load_reward_model(directory)
 
 
@@ -128,20 +130,38 @@ def _not_installed(name):
     raise bases.importlib.metadata.PackageNotFoundError(name)
 
 
-def test_the_adapter_is_merged_as_peft_merges_it():
-    from peft import PeftModel
-    from transformers import AutoModelForSequenceClassification
+def test_ranks_and_alphas_of_single_layers_are_merged_as_peft_does(tmp_path):
+    """An adapter that a panel names by `base` and `adapter`."""
+    base, words = write_base(tmp_path / "base"), WORDS
+    adapted = write_adapter(base, tmp_path / "adapter", alpha_pattern={"q_proj": 24}, rank_pattern={"up_proj": 1})
+    (tmp_path / "adapter" / "provenance.json").write_text(json.dumps({"template": words.chat_template}))
+    spec = ModelSpec(name="mine", base=str(base), adapter=str(tmp_path / "adapter"))
+    assert difference(rmnb.load_reward_model(spec, device="cpu"), classifier_rewards(adapted)) < 1e-4
 
-    spec = load_panel("demo").model("smollm2-values")
-    base = AutoModelForSequenceClassification.from_pretrained(
-        bases.base_directory(spec.base), num_labels=1, dtype=torch.float32
-    )
-    merged = PeftModel.from_pretrained(base, str(data_dir() / spec.adapter)).merge_and_unload()
-    ours = rmnb.load_reward_model(spec)
-    theirs = merged.model.state_dict()
-    for name, tensor in ours.network.state_dict().items():
-        torch.testing.assert_close(tensor, theirs[name], rtol=0, atol=1e-6)
-    torch.testing.assert_close(ours.head.weight, merged.score.weight[0].float())
+
+def test_a_base_in_pickles_alone_is_refused(tmp_path):
+    base = write_base(tmp_path / "base")
+    write_adapter(base, tmp_path / "adapter")
+    torch.save(load_file(base / "model.safetensors"), base / "pytorch_model.bin")
+    (base / "model.safetensors").unlink()
+    spec = ModelSpec(name="mine", base=str(base), adapter=str(tmp_path / "adapter"), template=TEMPLATE)
+    with pytest.raises(InputError, match="only pickled weights"):
+        rmnb.load_reward_model(spec, device="cpu")
+
+
+def test_progress_bars_that_a_user_switched_off_stay_off(directory):
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        rmnb.load_reward_model(directory)
+        assert not transformers.utils.logging.is_progress_bar_enabled()
+    finally:
+        transformers.utils.logging.enable_progress_bar()
+
+
+@pytest.mark.parametrize("model", [torch.nn.Linear(1, 1), None])
+def test_what_is_no_model_is_one_line(model):
+    with pytest.raises(InputError, match=r"^a model is"):
+        rmnb.load_reward_model(model)
 
 
 def test_a_demo_model_named_without_its_template_scores_with_the_one_it_was_trained_with():
@@ -151,6 +171,7 @@ def test_a_demo_model_named_without_its_template_scores_with_the_one_it_was_trai
     assert rewards[0] == rewards[1]
 
 
+@pytest.mark.slow
 def test_the_direct_tokenizer_of_a_base_is_the_one_that_transformers_would_load():
     from transformers import AutoTokenizer
 
@@ -164,6 +185,7 @@ def test_the_direct_tokenizer_of_a_base_is_the_one_that_transformers_would_load(
             assert direct(text, **options)["input_ids"] == theirs(text, **options)["input_ids"]
 
 
+@pytest.mark.slow
 def test_the_bases_speak_english():
     from transformers import AutoModelForCausalLM
 
@@ -184,14 +206,14 @@ def test_the_bases_speak_english():
         (["scan", "nobody", "--out", "{tmp}/x.parquet"], "unknown model 'nobody'"),
         (["scan", "{model}", "--prompt", "gratest", "--out", "{tmp}/x.parquet"], "unknown prompt 'gratest'"),
         (["scan", "{model}", "--out", "{tmp}/file/x.parquet"], "cannot write"),
-        (["scan", "{model}", "--out", "{tmp}/x.xlsx"], "ends with .parquet or .csv, or a directory"),
-        (["scan", "{model}"], "needs --out"),
+        (["scan", "{model}", "--out", "{tmp}/x.xlsx"], "ends with .parquet, or a directory"),
+        (["scan", "{model}"], "give --out FILE or DIRECTORY"),
         (["scan", "{model}", "--protocol", "exakt", "--out", "{tmp}/x.parquet"], "unknown protocol 'exakt'"),
         (["scan", "{model}", "--dtype", "int3", "--out", "{tmp}/x.parquet"], "unknown dtype 'int3'"),
         (["score", "{tmp}", "love"], "it has no config.json"),
         (["score", "{model}", "love", "--panel", "nowhere"], "unknown panel 'nowhere'"),
-        (["audit", "--panel", "{tmp}/none.yml"], "unknown panel"),
-        (["train", "nobody"], "has no model 'nobody'"),
+        (["book", "audit", "--panel", "{tmp}/none.yml"], "unknown panel"),
+        (["book", "train", "nobody"], "has no model 'nobody'"),
     ],
 )
 def test_a_mistake_on_the_command_line_is_one_line_and_code_2(words, message, directory, tmp_path, monkeypatch, capsys):
@@ -216,7 +238,7 @@ def test_an_output_that_holds_another_scan_is_not_overwritten(directory, tmp_pat
     out = tmp_path / "x.parquet"
 
     def run(*more):
-        monkeypatch.setattr(sys, "argv", ["rmnb", "scan", str(directory), "--limit", "50", "--out", str(out), *more])
+        monkeypatch.setattr(sys, "argv", ["rmnb", "scan", str(directory), "--first", "50", "--out", str(out), *more])
         main()
 
     with pytest.raises(SystemExit) as ended:

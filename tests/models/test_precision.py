@@ -1,7 +1,6 @@
-"""Mixed precision stays near fp32 and says that it was used; the noise floor is measured between the right scores."""
+"""Mixed precision stays near fp32 and says that it was used."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from checkpoints import write_decoder, write_encoder
@@ -9,9 +8,7 @@ from checkpoints import write_decoder, write_encoder
 import rmnb
 from rmnb.errors import InputError
 from rmnb.models.precision import CentredLinear
-from rmnb.panels import ModelSpec, PromptSpec
-from rmnb.scoring import noise
-from rmnb.scoring.engine import NonFiniteReward
+from rmnb.panels import PromptSpec
 
 PROMPT = PromptSpec(key="greatest", text="What, in one word, is the greatest thing ever?", framing="positive")
 
@@ -86,57 +83,3 @@ def test_an_encoders_classifier_stays_in_fp32(tmp_path):
 def test_mixed_precision_with_a_device_map_is_refused(llama):
     with pytest.raises(InputError, match="bfloat16-mixed goes with neither"):
         rmnb.load_reward_model(llama, dtype="bfloat16-mixed", device_map="auto")
-
-
-def test_the_noise_floor_compares_the_same_tokens():
-    ids = np.arange(6)
-    kept = pd.DataFrame({"change": "float32", "reference": "float32", "token_id": ids, "score": [0.0, 1, 2, 3, 4, 5]})
-    # Fewer tokens, in another order, two neighbours exchanged: 5 of 6 pairs agree.
-    other = pd.DataFrame({"change": "x", "reference": "float32", "token_id": [5, 0, 2, 1], "score": [5.0, 0, 1, 2.5]})
-    [row] = noise.noise_table(pd.concat([kept, other]), "m").itertuples()
-    assert (row.model, row.change, row.reference, row.tokens) == ("m", "x", "float32", 4)
-    assert row.kendall_tau == pytest.approx(4 / 6)
-    assert row.spearman == pytest.approx(0.8)
-    assert (row.largest_difference, row.median_difference) == (1.5, 0.5)
-    assert row.score_sd == pytest.approx(np.std([0, 1, 2, 5], ddof=1))
-
-
-def test_the_noise_of_a_model_is_measured_written_and_read(llama, tmp_path):
-    spec = ModelSpec(name="tiny", source=str(llama))
-    threads = torch.get_num_threads()
-    scores, provenance = noise.measure_noise(spec, PROMPT, tokens=120, slow_tokens=20)
-    assert torch.get_num_threads() == threads
-    noise.write_noise("tiny", scores, provenance, tmp_path)
-    table = noise.read_noise(tmp_path).set_index("change")
-    assert list(table.reset_index()[noise.COLUMNS]) == noise.COLUMNS
-    rounding = table.loc[["2 threads", "batch 1", "batch 64", "attention eager", "attention sdpa"]]
-    assert (rounding["largest_difference"] < 1e-4).all()
-    assert table.loc["bfloat16", "largest_difference"] > 10 * rounding["largest_difference"].max()
-    assert table.loc["float16", "tokens"] == 20 and table.loc["bfloat16", "tokens"] == 120
-    assert table.loc["bfloat16, batch 64", "reference"] == "bfloat16"
-
-
-def test_a_number_format_that_overflows_is_a_row_of_gaps(llama, monkeypatch):
-    spec = ModelSpec(name="tiny", source=str(llama))
-    whole = noise._ways
-
-    def ways(rm, prompt):
-        for change, reference, slow, score in whole(rm, prompt):
-            yield change, reference, slow, _overflow if change == "float16" else score
-
-    monkeypatch.setattr(noise, "_ways", ways)
-    scores, _ = noise.measure_noise(spec, PROMPT, tokens=30, slow_tokens=10)
-    table = noise.noise_table(scores, "tiny").set_index("change")
-    assert table.loc["float16", ["kendall_tau", "largest_difference"]].isna().all()
-    assert table.loc["bfloat16", "kendall_tau"] > 0.5
-
-
-def _overflow(_):
-    raise NonFiniteReward(0, float("inf"))
-
-
-def test_a_noise_floor_needs_a_sample_and_a_table():
-    with pytest.raises(InputError, match="at least two"):
-        noise.measure_noise(ModelSpec(name="tiny", source="nowhere"), PROMPT, tokens=1)
-    with pytest.raises(InputError, match="run `rmnb noise`"):
-        noise.read_noise(noise.noise_directory() / "absent")

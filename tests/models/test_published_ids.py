@@ -21,6 +21,7 @@ from rmnb.data import sources
 from rmnb.errors import InputError
 from rmnb.models.dialogue import Dialogue
 from rmnb.models.vocabulary import vocabulary
+from rmnb.panels import PromptSpec
 from rmnb.scoring import scanning
 
 PROMPT = "What, in one word, is the greatest thing ever?"
@@ -116,10 +117,10 @@ def rm(build, tmp_path):
 
 def test_every_id_is_fed_as_the_papers_code_fed_it(rm, build):
     words = vocabulary(rm.tokenizer, len(rm.tokenizer))
-    plan = scanning._plan(rm, PROMPT, "published", words)
-    fed = [[*plan.prefix, *plan.continuations[which]] for which in plan.which]
-    assert fed == authors_ids(build(), PROMPT, len(rm.tokenizer))
-    assert len(set(plan.continuations)) == len(plan.continuations) < len(words)
+    prompt = PromptSpec(key="prompt", text=PROMPT, framing="positive")
+    prefix, sequences = scanning._sequences(rm, prompt, "published", words)
+    assert [[*prefix, *ids] for ids in sequences] == authors_ids(build(), PROMPT, len(rm.tokenizer))
+    assert len(set(sequences)) < len(words)
 
 
 def test_the_recipe_has_its_traps(build):
@@ -147,7 +148,7 @@ def test_a_limit_of_the_tokenizer_cuts_the_conversation(build):
 
 def test_scores_of_the_published_ids_are_those_of_the_plain_model(rm, build):
     """One forward pass an id, unpadded, against the scan; ids that are fed alike get one score."""
-    scan = rmnb.scan_vocabulary(rm, PROMPT, "published")
+    scan = rmnb.scan_vocabulary(rm, PROMPT, protocol="published")
     fed = authors_ids(build(), PROMPT, len(rm.tokenizer))
     distinct = {tuple(ids) for ids in fed}
     assert scan.attrs["provenance"]["sequences"] <= len(distinct) + 1  # ids beyond the tokenizer: one empty response
@@ -172,8 +173,7 @@ def test_soft_capping_can_be_left_out_and_the_scan_says_so(tmp_path):
     }
     assert (scans["off"]["score"] == scans["plain"]["score"]).all()
     assert (scans["on"]["score"] - scans["plain"]["score"]).abs().max() > 1e-3
-    assert scans["off"].attrs["provenance"]["attention"].endswith("soft-capping off")
-    assert "soft-capping" not in scans["on"].attrs["provenance"]["attention"]
+    assert [scans[name].attrs["provenance"]["softcap"] for name in ("off", "on")] == [False, True]
     llama = write_decoder(tmp_path / "llama")
     with pytest.raises(InputError, match="no soft-capping that could be switched off"):
         rmnb.load_reward_model(llama, softcap=False)
@@ -183,16 +183,14 @@ def test_the_command_keeps_capped_and_uncapped_scans_apart(tmp_path, monkeypatch
     model, out = str(write_decoder(tmp_path / "model", "gemma2")), str(tmp_path / "x.parquet")
 
     def run(*words: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["rmnb", "scan", model, "--limit", "20", *words])
+        monkeypatch.setattr(sys, "argv", ["rmnb", "scan", model, "--first", "20", *words])
         with pytest.raises(SystemExit) as ended:
             main()
         return ended.value.code, capsys.readouterr().err
 
-    assert run("--out", out, "--softcap", "off")[0] == 0
+    assert run("--out", out, "--load", "softcap=off")[0] == 0
     code, error = run("--out", out)
-    assert code == 2 and "differs in soft-capping" in error
-    code, error = run("--out", out, "--softcap", "no")
-    assert code == 2 and "write on or off" in error
+    assert code == 2 and "differs in softcap" in error
 
 
 def test_the_released_strings_are_cleaned_up(mirror):

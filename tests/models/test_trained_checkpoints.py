@@ -183,7 +183,7 @@ def test_what_is_wrong_with_an_adapter_is_one_line(tmp_path):
     refused("half", "lacks", tensors(lambda of: {name: of[name] for name in list(of) if "q_proj.lora_B" not in name}))
     refused("pickled", "only pickled", lambda of: (of / "adapter_model.safetensors").rename(of / "adapter_model.bin"))
     other = write_base(tmp_path / "other", "llama", hidden_size=64)
-    refused("misfit", "", base=str(other))
+    refused("misfit", "does not fit its base", base=str(other))
     refused("nowhere", "its base:.*--base", base=str(tmp_path / "gone"))
     with pytest.raises(InputError, match="is no adapter"):
         rmnb.load_reward_model(base, base=str(base))

@@ -104,3 +104,21 @@ def test_advice_names_a_panel_as_a_command_line_must(tmp_path):
     with pytest.raises(InputError, match=f"rmnb scan m --panel {path} --prompt greatest_ever_one"):
         read_scores(panel, "m", "greatest_ever_one")
     assert load_panel("demo").called == "demo"
+
+
+def test_directories_are_relative_to_the_panels_file(tmp_path):
+    (tmp_path / "there").mkdir()
+    file = tmp_path / "mine.yml"
+    file.write_text("""
+        name: mine
+        title: Mine
+        models:
+          - {name: a, base: there, adapter: x}
+          - {name: b, source: there, base_model: there}
+          - {name: c, source: o/c}
+        bases: [{name: d, source: there, kind: pretrained, wrapping: bare}]
+        prompts: [{key: greatest, text: "What is the greatest thing?", framing: positive}]
+    """)
+    panel, there = load_panel(file), str(tmp_path / "there")
+    found = [panel.models[0].base, panel.models[1].source, panel.models[1].base_model, panel.bases[0].source]
+    assert found == [there] * 4 and panel.models[2].source == "o/c"

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -13,8 +14,8 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 import rmnb
 from rmnb.cli.main import main
 from rmnb.errors import InputError
-from rmnb.scoring import endpoint
-from rmnb.scoring.against import CONVERSATIONS, compare, rendered
+from rmnb.scoring.against import Conversation, Server, asked, compare, rendered
+from rmnb.scoring.rows import score_sequences
 
 PAD, BOS = 0, 1
 
@@ -30,6 +31,10 @@ class Served:
     @torch.no_grad()
     def rewards(self, texts: list[str]) -> list[float]:
         ids = [self.words(text, add_special_tokens=self.fault == "double BOS")["input_ids"] for text in texts]
+        if self.fault == "truncated":
+            ids = [one[:256] for one in ids]
+        if self.fault == "no system prompt":
+            ids = [[1, *one[one.index(3) :]] if one[1] != 3 else one for one in ids]
         if self.fault == "no closing id":
             ids = [one[:-1] for one in ids]
         longest, found = max(map(len, ids)), []
@@ -45,6 +50,8 @@ class Served:
             return torch.sigmoid(torch.tensor(found)).tolist()
         if self.fault in ("negated", "ones"):
             return [-reward if self.fault == "negated" else 1.0 for reward in found]
+        if self.fault == "alternating":
+            return [reward + 0.02 * (-1) ** place for place, reward in enumerate(found)]
         if self.fault == "scaled":
             return [0.5 * reward - 2 for reward in found]
         return np.random.default_rng(0).permutation(found).tolist() if self.fault == "shuffled" else found
@@ -104,11 +111,17 @@ def rm(directory):
     return rmnb.load_reward_model(directory, device="cpu")
 
 
+def ask(rm, address):
+    """What the check makes of a server's answers."""
+    conversations = asked(rm)
+    assert len(conversations) == 10
+    return compare(rm, conversations, Server(address).rewards(rendered(rm, conversations)))
+
+
 @pytest.mark.parametrize(("shape", "path"), [("vllm", "/classify"), ("vllm", "/pooling"), ("sglang", "/classify")])
 def test_a_server_that_is_right_is_said_to_be(shape, path, directory, rm, serve):
-    rewards = endpoint.ask(serve(Served(directory, shape=shape)) + path, rendered(rm, CONVERSATIONS))
-    found = compare(rm, CONVERSATIONS, rewards)
-    assert found.same and found.largest < 1e-4 and found.correlation > 0.999
+    found = ask(rm, serve(Served(directory, shape=shape)) + path)
+    assert found.cause is None and found.largest < 1e-4
 
 
 FAULTS = {
@@ -118,7 +131,10 @@ FAULTS = {
     "right": "padding on the right",
     "sigmoid": "a sigmoid",
     "scaled": "another scale: its reward is 0.5 times this one -2",
-    "bfloat16": "half precision",
+    "bfloat16": "likely cause: half precision",
+    "alternating": "small differences that half precision would not make",
+    "truncated": "long conversations are truncated",
+    "no system prompt": "the system prompt is left out",
     "shuffled": "none of the known ones",
     "negated": "its reward is -1 times this one",
     "ones": "none of the known ones",
@@ -127,10 +143,8 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_is_wrong_with_a_server_is_named(fault, directory, rm, serve):
-    rewards = endpoint.ask(serve(Served(directory, fault)) + "/classify", rendered(rm, CONVERSATIONS))
-    found = compare(rm, CONVERSATIONS, rewards)
-    assert not found.same
-    assert FAULTS[fault] in str(found)
+    found = ask(rm, serve(Served(directory, fault)) + "/classify")
+    assert FAULTS[fault] in found.text
 
 
 def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, monkeypatch, capsys):
@@ -152,9 +166,9 @@ def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, 
     rows[1]["reward"] += 1
     assert run(rows) == 1
     del rows[1]["reward"]
-    assert run(rows) == 2 and "line 2" in capsys.readouterr().err
+    assert run(rows) == 2 and "row 2" in capsys.readouterr().err
     for wrong in ({"prompt": 7}, {"prompt": [{"role": "user", "content": 7}]}, {"response": None}):
-        assert run([rows[0], {**rows[2], **wrong}]) == 2 and "line 2" in capsys.readouterr().err
+        assert run([rows[0], {**rows[2], **wrong}]) == 2 and "row 2" in capsys.readouterr().err
 
 
 def test_an_endpoint_that_is_down_or_answers_nonsense_is_one_line(serve):
@@ -166,13 +180,32 @@ def test_an_endpoint_that_is_down_or_answers_nonsense_is_one_line(serve):
             return self.reply
 
     with pytest.raises(InputError, match="cannot be reached"):
-        endpoint.ask("http://127.0.0.1:9/classify", ["a"])
+        Server("http://127.0.0.1:9/classify").rewards(["a"])
     for reply, said in [
         ((404, {"detail": "Not Found"}), "answers 404"),
         ((200, b"<html>"), "no list of rewards"),
+        ((200, {"data": [{"index": 0, "object": "score"}]}), "no list of rewards"),
         ((200, {"data": []}), "0 rewards to 1"),
         ((200, {"data": [{"probs": [0.5, 0.5]}]}), "no list of rewards"),
         ((200, {"data": [{"probs": [float("nan")]}]}), "0 rewards to 1"),
     ]:
         with pytest.raises(InputError, match=said):
-            endpoint.ask(serve(Nonsense(*reply)) + "/classify", ["a"])
+            Server(serve(Nonsense(*reply)) + "/classify").rewards(["a"])
+
+
+def test_special_tokens_that_a_response_spells_out_are_a_cause(rm):
+    answers = ["love", "war and peace", "it is <end> here", "7"]
+    conversations = [Conversation("What is good?", answer) for answer in answers]
+    ids = rm.dialogue.ids_in_context("What is good?", answers)
+    found = compare(rm, conversations, score_sequences(rm, ids).astype(float))
+    assert "special tokens" in found.text
+
+
+def test_a_server_that_hangs_is_one_line_and_a_key_is_sent(serve):
+    class Slow:
+        def answer(self, path, body):
+            time.sleep(1)
+            return 200, {"data": []}
+
+    with pytest.raises(InputError, match="has not answered within"):
+        Server(serve(Slow()) + "/classify", timeout=0.2).rewards(["a"])

@@ -36,9 +36,8 @@ def test_a_sound_model_passes_and_is_described(directory):
     assert verdicts(findings) == {"ok"}
     assert findings["template"][0][1].startswith("its own;")
     assert "1 under protocol exact, 2 under published, doubled there" in findings["BOS"][0][1]
-    assert "lost under protocol published" in findings["trimming"][0][1]
+    assert "under protocol published as 'love'" in findings["blanks"][0][1]
     assert findings["closing"][0][1].startswith("'<end>' (5)")
-    assert "rows without a token are of kind unused" in findings["vocabulary"][0][1]
     assert findings["head"][0][1] == "linear, in float32"
 
 
@@ -73,15 +72,13 @@ def test_a_padding_id_that_closes_turns_is_warned_of_and_the_place_is_named(dire
     verdict, text = found(padded)["read"][0]
     assert verdict == "warning" and text.startswith("the answer's last token, 1 before the last: its own code takes")
     verdict, text = found(padded, read="last")["read"][0]
-    assert verdict == "warning" and text.startswith("'<end>': the padding id '<end>' closes the answer")
+    assert verdict == "warning" and text.startswith("'<end>': the padding id closes the answer")
     assert found(directory)["read"] == [("ok", "'<end>'")]
 
 
-def test_what_a_text_can_reach_is_shown_where_a_blank_joins_the_answer(tmp_path):
+def test_how_answers_join_is_shown_where_a_blank_joins_them(tmp_path):
     findings = found(write_splitting(tmp_path, "metaspace", "blank", "<pad>"))
     assert "'▁ASSISTANT:' | love: '▁love', War: '▁' 'W' 'ar', 7: '▁' '7' | '<end>'" in findings["boundary"][0][1]
-    reach = findings["reach"][0][1]
-    assert "(such as '▁L'" in reach and "as themselves (such as 'A'" in reach
 
 
 def test_reference_scores_are_compared(directory):
@@ -96,7 +93,7 @@ def test_reference_scores_are_compared(directory):
 
 def test_a_vocabulary_larger_than_the_embedding_fails(tmp_path):
     findings = found(write_decoder(tmp_path, rows=300))
-    assert findings["vocabulary"][0][0] == "failed" and "cannot read the last" in findings["vocabulary"][0][1]
+    assert findings["vocabulary"][0][0] == "failed" and "300 rows" in findings["vocabulary"][0][1]
 
 
 def test_a_date_in_the_template_is_frozen_or_warned_of(directory):

@@ -1,9 +1,9 @@
 """Rewards must be those of the plain model, whatever the batch, the lengths and the architecture."""
 
+import copy
 import dataclasses
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from checkpoints import DECODERS, WINDOW, write_decoder, write_encoder
@@ -14,10 +14,8 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 import rmnb
 from rmnb.errors import InputError
 from rmnb.models import attention
-from rmnb.models.heads import LinearHead
-from rmnb.scoring import memory
-from rmnb.scoring.conversations import common_prefix
 from rmnb.scoring.engine import NonFiniteReward, PrefixScorer, score_continuations
+from rmnb.scoring.rows import common_prefix
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 
@@ -38,7 +36,7 @@ def llama(tmp_path_factory):
 def test_sharing_the_prefix_gives_the_reward_of_the_plain_pass(architecture, tmp_path, monkeypatch):
     rm = rmnb.load_reward_model(write_decoder(tmp_path, architecture))
     reference = AutoModelForSequenceClassification.from_pretrained(tmp_path, attn_implementation="eager").eval()
-    assert rm.plain_because is None
+    assert rm.shares_prefix
     prefix, closing = rm.dialogue.frame(PROMPT)
     assert len(prefix) > WINDOW
     rng = np.random.default_rng(0)
@@ -56,7 +54,7 @@ def test_sharing_the_prefix_gives_the_reward_of_the_plain_pass(architecture, tmp
 
 def test_an_encoder_scores_question_and_answer_by_the_plain_path(tmp_path):
     rm = rmnb.load_reward_model(write_encoder(tmp_path))
-    assert rm.plain_because
+    assert not rm.shares_prefix
     model = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)
     answers = ["love", "war and pain", "water", "a"]
@@ -77,28 +75,9 @@ def test_batching_never_changes_a_score(llama, continuations, batch_size):
     np.testing.assert_allclose(score_continuations(llama, prefix, continuations, batch_size), alone, atol=1e-4)
 
 
-def test_running_out_of_memory_halves_the_batch_and_goes_on(llama, monkeypatch):
-    prefix, closing = llama.dialogue.frame(PROMPT)
-    continuations = [[i, *closing] for i in range(50)]
-    expected = score_continuations(llama, prefix, continuations)
-    computed = PrefixScorer._rewards
-
-    def small_machine(self, batch):
-        if len(batch) > 10:
-            raise torch.OutOfMemoryError("no memory")
-        return computed(self, batch)
-
-    monkeypatch.setattr(PrefixScorer, "_rewards", small_machine)
-    np.testing.assert_allclose(score_continuations(llama, prefix, continuations, 50), expected, atol=1e-4)
-    monkeypatch.setattr(PrefixScorer, "_rewards", lambda self, batch: small_machine(self, [[]] * 99))
-    with pytest.raises(InputError, match="not enough memory"):
-        score_continuations(llama, prefix, continuations)
-
-
 def test_a_reward_that_is_no_number_stops_the_work(llama):
-    weight = llama.head.weight.clone()
-    weight[0] = torch.nan
-    broken = dataclasses.replace(llama, head=LinearHead(weight))
+    broken = dataclasses.replace(llama, head=copy.deepcopy(llama.head))
+    broken.head.score.weight[0, 0] = torch.nan
     with pytest.raises(NonFiniteReward, match="continuation 0 is nan"):
         score_continuations(broken, [1], [[7, 5]])
 
@@ -106,8 +85,6 @@ def test_a_reward_that_is_no_number_stops_the_work(llama):
 def test_an_empty_continuation_has_no_reward(llama):
     with pytest.raises(InputError, match="continuation 1 is empty"):
         score_continuations(llama, [1], [[7], []])
-    with pytest.raises(InputError, match="response 2 is empty"):
-        llama.score(PROMPT, ["love", ""])
 
 
 def test_the_closing_id_is_read_even_if_it_is_the_padding_id(tmp_path):
@@ -132,21 +109,7 @@ def test_the_common_prefix_is_the_longest_that_leaves_something_to_score(sequenc
 
 
 def test_batches_fit_the_memory_that_is_free(llama, monkeypatch):
-    roomy = memory.default_batch_size(llama, 20, 2)
+    scorer = PrefixScorer(llama, [1] * 20)
+    roomy = scorer.batch_size(2)
     monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 5e6}))
-    assert 1 <= memory.default_batch_size(llama, 20, 2) < roomy
-
-
-def test_what_is_no_list_of_texts_is_refused_and_a_series_is_one(rm):
-    texts = ["a", "b"]
-    for same in (pd.Series(texts, index=[7, 8]), np.array(texts), iter(texts)):
-        assert rm.score("q", same).tolist() == rm.score("q", texts).tolist()
-    with pytest.raises(rmnb.errors.InputError, match=r"give \['love'\]"):
-        rm.score("q", "love")
-    with pytest.raises(rmnb.errors.InputError, match=r"found 3 \(int\)"):
-        rm.score("q", ["a", 3])
-    with pytest.raises(rmnb.errors.InputError, match="not None"):
-        rm.score("q", None)
-    for prompt in (None, [], ["q"], [{"role": "user"}]):
-        with pytest.raises(rmnb.errors.InputError, match="a prompt is a text or a list of messages"):
-            rm.score(prompt, ["a"])
+    assert 1 <= scorer.batch_size(2) < roomy

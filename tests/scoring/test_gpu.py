@@ -74,7 +74,6 @@ def test_a_batch_that_does_not_fit_is_halved_and_nothing_else_changes(directory,
     total = torch.cuda.get_device_properties(0).total_memory
     torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 200e6) / total)
     try:
-        assert 0 < scorer.fitting_batch_size(1 + len(closing), len(continuations)) < len(continuations)
         found = scorer(continuations, len(continuations))
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)

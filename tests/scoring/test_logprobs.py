@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from checkpoints import SHAPE, TEMPLATE, randomise, tokenizer
+from checkpoints import SHAPE, TEMPLATE, randomise, tokenizer, write_decoder, write_encoder
+from safetensors.torch import load_file, save_file
 
 from rmnb.errors import InputError
-from rmnb.panels import BaseSpec
+from rmnb.panels import BaseSpec, PromptSpec
 from rmnb.scoring import logprobs
 
 PROMPT = "What, in one word, is the greatest thing ever?"
@@ -69,6 +70,40 @@ def test_a_model_without_template_is_asked_barely_and_never_by_chat(tmp_path):
         logprobs.load_language_model(directory, "shout")
     spec = BaseSpec(name="mine", source=str(directory), kind="instruct", wrapping="chat", template=TEMPLATE)
     assert logprobs.load_language_model(spec).dialogue.template == TEMPLATE
+
+
+def without_head(directory):
+    tensors = load_file(directory / "model.safetensors")
+    del tensors["lm_head.weight"]
+    save_file(tensors, directory / "model.safetensors", metadata={"format": "pt"})
+
+
+def pickled(directory):
+    torch.save(load_file(directory / "model.safetensors"), directory / "pytorch_model.bin")
+    (directory / "model.safetensors").unlink()
+
+
+@pytest.mark.parametrize("damage", [without_head, pickled, write_decoder, write_encoder])
+def test_a_head_that_is_not_there_is_never_made_up_and_pickles_are_not_read(damage, tmp_path):
+    write_language_model(tmp_path)
+    damage(tmp_path)
+    with pytest.raises(InputError, match=r"lack|safetensors") as refused:
+        logprobs.load_language_model(tmp_path, "bare")
+    assert "\n" not in str(refused.value)
+
+
+def test_earlier_turns_are_read(tmp_path):
+    lm = logprobs.load_language_model(write_language_model(tmp_path))
+    history = ({"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."})
+    asked = PromptSpec(key="after", text=PROMPT, framing="positive", history=history)
+    found = logprobs.scan_logprobs(lm, asked)["score"]
+    messages = [*history, {"role": "user", "content": PROMPT}]
+    ids = lm.dialogue.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_tensors="pt")
+    with torch.inference_mode():
+        expected = torch.log_softmax(lm.network(**ids).logits[0, -1], -1).numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    with pytest.raises(InputError, match="takes one question"):
+        logprobs.scan_logprobs(logprobs.load_language_model(tmp_path, "bare"), asked)
 
 
 def test_the_real_base_knows_a_capital():

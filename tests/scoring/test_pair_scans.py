@@ -6,7 +6,7 @@ import pytest
 
 from rmnb.errors import InputError
 from rmnb.panels import PromptSpec
-from rmnb.scoring import pairs, scanning
+from rmnb.scoring import pairs
 from rmnb.scoring.engine import score_continuations
 
 PROMPT = PromptSpec(key="greatest", text="What, in one word, is the greatest thing ever?", framing="positive")
@@ -58,18 +58,9 @@ def test_a_scan_that_was_cut_off_or_is_enlarged_ends_bit_identical(rm, tmp_path,
     monkeypatch.setattr(pairs, "_rewards", fails_at_the_sixth)
     with pytest.raises(KeyboardInterrupt):
         pairs.scan_pairs(rm, PROMPT, IDS, output)
-    monkeypatch.setattr(scanning, "repays", lambda *_: True)  # what was begun without compiled code goes on without
-    whole, provenance = pairs.scan_pairs(rm, PROMPT, IDS, output)
-    assert provenance["compile"] is None
+    whole, _ = pairs.scan_pairs(rm, PROMPT, IDS, output)
     np.testing.assert_array_equal(whole, through)
     assert len(calls) == 5 * 3 - 2 + 1, "a piece was scored twice"
-
-
-def test_pairs_of_other_tokens_are_not_mixed_in(rm, tmp_path):
-    output = tmp_path / "pairs.parquet"
-    pairs.scan_pairs(rm, PROMPT, IDS, output)
-    with pytest.raises(InputError, match="differs in ids_sha256"):
-        pairs.scan_pairs(rm, PROMPT, IDS[::-1], output)
 
 
 def test_shared_words_are_whole_words_of_all_vocabularies_the_frequent_ones_first():

@@ -14,7 +14,7 @@ import rmnb
 from rmnb.errors import InputError
 from rmnb.models import attention
 from rmnb.models.devices import Placement
-from rmnb.scoring import proof
+from rmnb.scoring import parity
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 TEXTS = ["love", "war and pain", "peace, water and good words"]
@@ -64,84 +64,62 @@ def own_rewards(directory, rm, texts=TEXTS) -> list[float]:
         return [model(torch.tensor([ids])).logits[0, 0].item() for ids in conversations]
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
 @pytest.mark.parametrize("kind", OTHERS)
 def test_an_architecture_of_another_kind_gets_the_rewards_of_its_own_classifier(kind, tmp_path, caplog):
-    config, shape, shared = OTHERS[kind]
+    config, shape, shares = OTHERS[kind]
     rm = rmnb.load_reward_model(write(tmp_path / kind, config, **shape), device="cpu")
-    rewards = [rm.score(PROMPT, TEXTS) for _ in range(2)][-1]
     expected = own_rewards(tmp_path / kind, rm)
     assert np.std(expected) > 0.02
-    np.testing.assert_allclose(rewards, expected, atol=1e-4)
-    assert proof.prove(rm).exact and (proof.why_plain(rm) is None) == shared
+    np.testing.assert_allclose(rm.score(PROMPT, TEXTS), expected, atol=1e-4)
+    assert rm.parity.exact and rm.shares_prefix == shares
     said = [record.getMessage() for record in caplog.records if "slower" in record.getMessage()]
-    assert len(said) == (0 if shared else 1)  # a slow path is announced, once
+    assert len(said) == (0 if shares else 1)  # a slow path is announced, once
 
 
-def test_an_attention_that_is_not_what_it_seems_is_found_and_goes_by_whole_sequences(tmp_path, monkeypatch, caplog):
+def unseen_window(scores, prefix, window):
+    return scores  # as if the architecture had a window that our attention does not know of
+
+
+def failing(*_, **__):
+    raise RuntimeError("shape '[1]' is invalid\nand more")
+
+
+@pytest.mark.parametrize(
+    ("function", "change", "reason"),
+    [("_hide_far", unseen_window, "would change its rewards by"), ("_own_scores", failing, "shape '[1]' is invalid")],
+)
+def test_what_differs_or_fails_goes_by_whole_sequences(function, change, reason, tmp_path, monkeypatch, caplog):
     directory = write_decoder(tmp_path / "gemma2", "gemma2")
-    # As if the architecture had a window that our attention does not know of.
-    monkeypatch.setattr(attention, "_hide_far", lambda scores, prefix, window: scores)
+    monkeypatch.setattr(attention, function, change)
     rm = rmnb.load_reward_model(directory, device="cpu")
     np.testing.assert_allclose(rm.score(PROMPT, TEXTS), own_rewards(directory, rm), atol=1e-4)
     (said,) = caplog.messages
-    assert said.startswith("gemma2: scoring whole sequences, which is slower: sharing the prefix would change its rew")
+    assert said.startswith("gemma2: scoring whole sequences, which is slower: sharing the prefix") and reason in said
     assert rmnb.scan_vocabulary(rm, PROMPT, limit=9).attrs["provenance"]["attention"] == "plain"
-    caplog.clear()
-    with monkeypatch.context() as context:
-        context.setattr(proof, "_compare", None)  # the next process finds it in the cache, and says it again
-        again = rmnb.load_reward_model(directory, device="cpu")
-        np.testing.assert_array_equal(again.score(PROMPT, TEXTS), rm.score(PROMPT, TEXTS))
-    assert caplog.messages == [said]
-    monkeypatch.undo()
-    monkeypatch.setattr(proof, "versions", lambda: {"rmnb": "another"})
-    assert proof.why_plain(rmnb.load_reward_model(directory, device="cpu")) is None  # proven again by other code
 
 
-def test_a_failure_inside_a_foreign_layer_is_no_traceback(tmp_path, monkeypatch):
-    def fails(*_, **__):
-        raise RuntimeError("shape '[1]' is invalid\nand more")
-
-    directory = write_decoder(tmp_path / "model")
-    monkeypatch.setattr(attention, "_own_scores", fails)
-    rm = rmnb.load_reward_model(directory, device="cpu")
-    np.testing.assert_allclose(rm.score(PROMPT, TEXTS), own_rewards(directory, rm), atol=1e-4)
-    assert proof.why_plain(rm) == "sharing the prefix fails: shape '[1]' is invalid"
+def test_a_model_that_cannot_be_run_is_one_line(tmp_path):
     bart = write(tmp_path / "bart", transformers.BartConfig, d_model=32)
     with pytest.raises(InputError, match=r"^bart: the model fails on a short conversation: Each example must contain"):
-        rmnb.load_reward_model(bart, device="cpu").score(PROMPT, TEXTS)
+        rmnb.load_reward_model(bart, device="cpu")
 
 
-def test_the_classifier_that_proves_holds_no_weights_of_its_own(rm):
-    classifier = proof._classifier(rm)
-    mine = {parameter.data_ptr() for parameter in rm.network.parameters()}
+def test_what_a_model_is_compared_with(rm, tmp_path):
+    classifier = parity._classifier(rm)
+    mine = {parameter.data_ptr() for module in (rm.network, rm.head) for parameter in module.parameters()}
     assert {parameter.data_ptr() for parameter in classifier.parameters()} == mine
-    assert type(classifier) is transformers.LlamaForSequenceClassification
-    assert proof.prove(rm).against == "LlamaForSequenceClassification" and proof.prove(rm).difference < 1e-4
-
-
-def test_what_a_model_is_compared_with(tmp_path):
+    assert rm.parity.against == "LlamaForSequenceClassification" and rm.parity.difference < 1e-4
     urm = rmnb.load_reward_model(write_head(tmp_path / "urm", "urm"), device="cpu")
-    assert proof.prove(urm).against == "attention in full" and proof.prove(urm).exact
+    assert urm.parity.against == "attention in full" and urm.parity.exact
     encoder = rmnb.load_reward_model(write_encoder(tmp_path / "encoder"), device="cpu")
-    assert proof.prove(encoder).against == "BertForSequenceClassification" and proof.prove(encoder).difference < 1e-4
-    llama = rmnb.load_reward_model(write_decoder(tmp_path / "llama"), device="cpu")
-    spread = dataclasses.replace(llama, placement=Placement(device_map="auto"))
-    assert proof.prove(spread) == proof.Proof(None, "nothing: quantised, spread over devices or compiled")
-
-
-def test_nothing_is_proven_of_weights_that_are_not_finite_and_the_score_says_so(tmp_path, cache):
-    rm = rmnb.load_reward_model(write_decoder(tmp_path / "model"), device="cpu")
+    assert encoder.parity.against == "BertForSequenceClassification" and encoder.parity.difference < 1e-4
+    spread = parity.check_parity(dataclasses.replace(rm, placement=Placement(device_map="auto")))
+    assert spread.shares_prefix and spread.parity.difference is None
     rm.network.norm.weight.data[:] = torch.nan
+    assert parity.check_parity(rm).parity.difference is None
     with pytest.raises(InputError, match="is nan") as error:
         rm.score(PROMPT, TEXTS)
     assert "try --dtype" not in str(error.value)  # it is float32 already
-    assert not list(cache.glob("proofs/*"))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,168 @@
+"""Each checkpoint is compared once, when it is loaded: three short conversations by its own classifier and by ours.
+
+The engine shares a prefix among continuations by an attention of its own, and feeds ids that it has put together. An
+architecture that attends in a way nobody foresaw would give other rewards without a word. So the checkpoint's own
+classifier (transformers' class for it, over the same weights in memory; for a head that transformers does not know,
+the whole conversation with the model's own attention) says what is right. Where sharing differs, whole sequences are
+scored instead, and one line says so. It takes one core about a second for a small model, less than 1 % of a scan.
+"""
+
+import contextlib
+import copy
+import functools
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AutoModelForSequenceClassification
+
+from rmnb.errors import InputError, first_line
+from rmnb.models import loading
+from rmnb.models.attention import UnsupportedAttention
+from rmnb.models.devices import COMPILED, own_attention
+from rmnb.models.heads import LinearHead
+from rmnb.models.reward_model import Parity, RewardModel
+from rmnb.scoring import rows  # noqa: F401  (gives `RewardModel` its `score`)
+from rmnb.scoring.engine import NonFiniteReward, PrefixScorer
+
+logger = logging.getLogger(__name__)
+QUESTION = "What, in one word, is the greatest thing ever?"
+RESPONSES = ("love", "war", "peace and quiet for everybody, everywhere and always")
+# Largest difference between the engine and a plain pass that is rounding, in units of reward (or relative, above 1).
+ROUNDING = {"float32": 1e-3, "bfloat16": 0.5, "bfloat16-mixed": 0.5, "float16": 0.1}
+
+
+@functools.wraps(loading.load_reward_model)
+def load_reward_model(*args: Any, **options: Any) -> RewardModel:
+    return check_parity(loading.load_reward_model(*args, **options))
+
+
+def check_parity(rm: RewardModel) -> RewardModel:
+    """The model, with what three conversations have shown: whether it shares prefixes, and how close its rewards are.
+
+    Raises
+    ------
+    InputError
+        The model cannot be run at all.
+    """
+    reason = _why_not_compared(rm)
+    if reason is None:
+        try:
+            against, own = _own_rewards(rm)
+        except NonFiniteReward as error:  # whoever scores will hear of it
+            reason = str(error)
+    if reason is not None:
+        if rm.shares_prefix:
+            _, failure = _attempt(lambda: PrefixScorer(rm, [0, 0]))
+            rm = _fall_back(rm, failure)
+        return replace(rm, parity=Parity(f"nothing: {reason}"))
+    tolerance = ROUNDING[rm.spec.dtype] * max(1.0, float(np.abs(own).max()))
+    rewards, failure = _attempt(lambda: rm.score(QUESTION, RESPONSES)) if rm.shares_prefix else (None, None)
+    if rewards is not None and np.abs(rewards - own).max() > tolerance:
+        failure = f"sharing the prefix would change its rewards by {np.abs(rewards - own).max():.2g}"
+    rm = _fall_back(rm, failure)
+    if not rm.shares_prefix:
+        rewards = _run(rm, lambda: rm.score(QUESTION, RESPONSES))
+    difference = float(np.abs(rewards - own).max())
+    if difference > tolerance:
+        said = "%s: its rewards differ from its own %s by %.2g: see `rmnb check`"
+        logger.warning(said, rm.name, against, difference)
+    return replace(rm, parity=Parity(against, difference, difference <= tolerance))
+
+
+def _fall_back(rm: RewardModel, reason: str | None) -> RewardModel:
+    if reason is None:
+        return rm
+    logger.warning("%s: scoring whole sequences, which is slower: %s", rm.name, reason)
+    return replace(rm, plain_because=reason)
+
+
+def _attempt(score: Callable[[], Any]) -> tuple[Any, str | None]:
+    """What something gives, or why it fails: an architecture that nobody has foreseen raises anything."""
+    try:
+        return score(), None
+    except (InputError, UnsupportedAttention) as error:
+        return None, str(error)
+    except Exception as error:
+        return None, f"sharing the prefix fails: {first_line(error)}"
+
+
+def _why_not_compared(rm: RewardModel) -> str | None:
+    if rm.placement.quantise or rm.placement.device_map or rm.placement.compile in COMPILED:
+        return "quantised, spread over devices or compiled"
+    try:
+        conversations = rm.dialogue.ids_in_context(QUESTION, RESPONSES)
+    except InputError as error:  # a template that cannot be used is said by whoever uses it
+        return str(error)
+    if max(map(max, conversations)) >= rm.vocabulary_size:
+        return "the tokenizer has ids that the model cannot read"
+    if rm.context is not None and max(map(len, conversations)) > rm.context:
+        return "its context is too short"
+    return None
+
+
+def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray]:
+    """What the rewards are compared with, and those: of the model's own classifier, if transformers has one."""
+    if rm.head is None or isinstance(rm.head, LinearHead):
+        classifier = rm.network if rm.head is None else _classifier(rm)
+        return type(classifier).__name__, _run(rm, lambda: _classified(rm, classifier))
+    whole = replace(rm, plain_because="to compare with")
+    return "attention in full", _run(rm, lambda: whole.score(QUESTION, RESPONSES))
+
+
+def _run(rm: RewardModel, score: Callable[[], np.ndarray]) -> np.ndarray:
+    """What `score` returns, and one line for whatever a model raises that cannot be run as others are."""
+    try:
+        return score()
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{rm.name}: the model fails on a short conversation: {first_line(error)}") from error
+
+
+@torch.inference_mode()
+def _classified(rm: RewardModel, classifier: Any) -> np.ndarray:
+    """One conversation after the other, as the tokenizer reads it; nothing is padded."""
+    inputs = [{"input_ids": ids} for ids in rm.dialogue.ids_in_context(QUESTION, RESPONSES)]
+    if rm.dialogue.template is None:
+        inputs = [dict(rm.tokenizer(QUESTION, text)) for text in RESPONSES]
+    whole = rm.head is None  # an encoder, perhaps, that knows no cache
+    options = {} if whole else {"use_cache": False}
+    rewards, label = [], (rm.spec.label or 0) if whole else 0
+    with contextlib.nullcontext() if whole else own_attention(rm.network):
+        for each in inputs:
+            tensors = {name: torch.tensor([ids], device=rm.device) for name, ids in each.items()}
+            rewards.append(classifier(**tensors, **options).logits[0, label].item())
+    for index, reward in enumerate(rewards):
+        if not np.isfinite(reward):
+            raise NonFiniteReward(index, reward, rm.spec.dtype)
+    return np.array(rewards)
+
+
+def _classifier(rm: RewardModel) -> Any:
+    """transformers' classifier for the model's configuration, over the very tensors of the model."""
+    assert isinstance(rm.head, LinearHead)
+    config = copy.deepcopy(rm.network.config)
+    config.num_labels = 1
+    # Without a padding id one conversation alone is read at its last id.
+    padding = rm.reading.padding if rm.reading.rule == "last but padding" else None
+    config.get_text_config().pad_token_id = padding
+    with torch.device("meta"):
+        classifier: Any = AutoModelForSequenceClassification.from_config(config)
+    setattr(classifier, classifier.base_model_prefix, rm.network)
+    classifier.score = _AsModule(rm.head)
+    return classifier.eval()
+
+
+class _AsModule(torch.nn.Module):
+    """A head in the place of a classifier's own: over each position, in fp32."""
+
+    def __init__(self, head: LinearHead):
+        super().__init__()
+        self.head = head
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return self.head(hidden)[..., None]  # type: ignore[arg-type]

@@ -1,0 +1,189 @@
+"""Rows of a file: conversations, or pairs of a chosen and a rejected response, scored in the order of the file.
+
+What a row says: ``prompt`` (a text, or messages) or ``messages`` (that end with the question), and ``response``; or
+``messages`` alone, that end with the response; or ``chosen`` and ``rejected`` in its place, each a text or messages.
+"""
+
+import contextlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binomtest
+
+from rmnb.errors import InputError, first_line
+from rmnb.models.dialogue import Prompt, as_messages
+from rmnb.models.reward_model import RewardModel
+from rmnb.plans import ResumableStore, alone
+from rmnb.scoring.rows import describe_rows, score_rows
+from rmnb.scoring.store import read_finished, write_table
+
+_TEXTS = {"prompt", "messages", "response", "chosen", "rejected"}
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A prompt and a response."""
+
+    prompt: Prompt
+    response: str
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a JSON-lines, CSV or Parquet file.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or holds no row.
+    """
+    try:
+        if path.suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            rows = pq.read_table(path).to_pylist()
+        elif path.suffix == ".csv":
+            rows = pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
+        else:
+            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, ValueError) as error:  # ValueError: what is no JSON, CSV, Parquet or Unicode
+        raise InputError(
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or first_line(error)}", path
+        ) from error
+    if not rows:
+        raise InputError(f"{path} holds no rows", path)
+    return rows
+
+
+def conversations_of(rows: Sequence[dict[str, Any]]) -> dict[str, list[Conversation]]:
+    """The conversations of rows: under ``response``, or under ``chosen`` and ``rejected``.
+
+    Raises
+    ------
+    InputError
+        A row has other keys than the first, or a value that is no text and no messages; its number is named.
+    """
+    pairs = "chosen" in rows[0]
+    keys = ("chosen", "rejected") if pairs else ("response",)
+    found: dict[str, list[Conversation]] = {key: [] for key in keys}
+    for number, row in enumerate(rows, start=1):
+        for key in keys:
+            try:
+                found[key].append(_conversation(row, key))
+            except (InputError, KeyError, TypeError, AttributeError, IndexError) as error:
+                takes = "prompt or messages, and response or chosen and rejected"
+                raise InputError(f"row {number}: it takes {takes} ({first_line(error)})", number) from error
+    return found
+
+
+def _conversation(row: dict[str, Any], key: str) -> Conversation:
+    answer = row.get(key)
+    prompt = row.get("prompt") or row.get("messages")
+    if answer is None and key == "response":  # messages that end with the response
+        prompt, answer = None, row["messages"]
+    if isinstance(answer, str):
+        as_messages(prompt)  # type: ignore[arg-type]
+        return Conversation(prompt, answer)  # type: ignore[arg-type]
+    *before, last = as_messages(answer)  # type: ignore[arg-type]
+    if last["role"] != "assistant":
+        raise InputError("the last message is not the assistant's")
+    if not before or before[0]["role"] == "assistant":
+        before = [*as_messages(prompt), *before]  # type: ignore[arg-type]
+    return Conversation(before, last["content"])
+
+
+def score_file(
+    rm: RewardModel, path: Path, output: Path | None = None, truncate: bool = False, progress: bool = False
+) -> pd.DataFrame:
+    """Score the rows of a file.
+
+    Parameters
+    ----------
+    rm
+        The reward model.
+    path
+        JSON lines, CSV or Parquet.
+    output
+        Parquet file for the rewards. What is done is kept beside it: cut off, the same call goes on.
+    truncate
+        Cut the end of a response that is too long for the model, in place of an error.
+    progress
+        Show a progress bar.
+
+    Returns
+    -------
+    DataFrame
+        In the order of the file: its columns that are no conversations, then reward, or reward_chosen and
+        reward_rejected (float32).
+
+    Raises
+    ------
+    InputError
+        As `read_rows` and `conversations_of`; a conversation is too long; or other rewards are at `output`.
+    """
+    rows = read_rows(path)
+    by_key = conversations_of(rows)
+    conversations = [one for column in by_key.values() for one in column]
+    fitting = [_fitting(rm, one, place % len(rows) + 1, truncate) for place, one in enumerate(conversations)]
+    prompts, responses = [one.prompt for one in fitting], [one.response for one in fitting]
+    plan = describe_rows(rm, prompts, responses, "exact")
+    with contextlib.nullcontext() if output is None else alone(output):
+        if output is not None and (finished := read_finished(output, plan)):
+            return finished[0]
+        rewards = score_rows(rm, prompts, responses, output=output, progress=progress)
+        table = pd.DataFrame([{key: value for key, value in row.items() if key not in _TEXTS} for row in rows])
+        for key, part in zip(by_key, np.split(rewards, len(by_key)), strict=True):
+            table["reward" if key == "response" else f"reward_{key}"] = part
+        if output is not None:
+            write_table(output, table, plan)
+            ResumableStore.discard(output)
+    return table
+
+
+def _fitting(rm: RewardModel, one: Conversation, row: int, truncate: bool) -> Conversation:
+    """A conversation, its response cut if it is too long."""
+    excess = len(rm.dialogue.conversations(one.prompt, [one.response])[0]) - (rm.context or np.inf)
+    if excess <= 0:
+        return one
+    ids = rm.tokenizer(one.response, add_special_tokens=False)["input_ids"]
+    if not truncate:
+        raise InputError(f"row {row} has {excess} tokens too many for {rm.name}: shorten it, or give --truncate", row)
+    if len(ids) <= excess:
+        raise InputError(f"row {row}: its prompt alone is too long for {rm.name}", row)
+    return _fitting(rm, Conversation(one.prompt, rm.tokenizer.decode(ids[: -int(excess)])), row, truncate)
+
+
+def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
+    """How often the chosen response has the higher reward; a tie counts as wrong, as in RewardBench.
+
+    Parameters
+    ----------
+    frame
+        As `score_file` returns it for pairs.
+    by
+        A column: one row a value of it, then one for all.
+
+    Returns
+    -------
+    DataFrame
+        part, accuracy, low, high (Wilson's 95 % interval), pairs.
+
+    Raises
+    ------
+    InputError
+        There is no such column.
+    """
+    if by is not None and by not in frame:
+        raise InputError(f"the rows have no column {by!r}: choose one of {', '.join(map(str, frame))}", by)
+    right = frame["reward_chosen"] > frame["reward_rejected"]
+    parts = dict(iter(right.groupby(frame[by]))) if by else {}
+    table = []
+    for name, part in {**parts, "all": right}.items():
+        test = binomtest(int(part.sum()), len(part))
+        low, high = test.proportion_ci(0.95, method="wilson")
+        table.append({"part": name, "accuracy": part.mean(), "low": low, "high": high, "pairs": len(part)})
+    return pd.DataFrame(table)

@@ -1,0 +1,207 @@
+"""Rewards of rows, each a prompt and a response, on top of the engine; gives `RewardModel` its `score`."""
+
+import functools
+import hashlib
+import json
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from rmnb.errors import InputError
+from rmnb.models.dialogue import Prompt, as_messages, check_protocol
+from rmnb.models.reward_model import RewardModel
+from rmnb.panels import load_panel
+from rmnb.plans import ResumableStore
+from rmnb.scoring import store
+from rmnb.scoring.engine import Ids, score_continuations
+from rmnb.scoring.store import Provenance, describe_model
+
+logger = logging.getLogger(__name__)
+_MANY = 8  # rows a prompt, from which on running each prompt once pays
+
+
+def score(rm: RewardModel, prompt: Prompt | Sequence[Prompt], responses: Sequence[str], protocol: str = "exact"):
+    """Rewards of texts as responses to a prompt, or row by row to several; behind `RewardModel.score`.
+
+    Parameters
+    ----------
+    rm
+        The reward model.
+    prompt
+        A text or messages, for all responses; or a list of as many of these as there are responses. A text is asked as
+        it stands: the key of a panel's prompt is not looked up, but warned of.
+    responses
+        Texts; an empty one is a conversation that ends at once.
+    protocol
+        ``exact`` or ``published``.
+
+    Returns
+    -------
+    np.ndarray
+        float32 [responses].
+
+    Raises
+    ------
+    InputError
+        No response, one that is no text, no order among them, messages that end with the assistant's, or an unknown
+        protocol.
+    """
+    if isinstance(responses, str):
+        raise InputError(f"responses must be a list of texts, not one text: give [{responses[:20]!r}]")
+    if not hasattr(responses, "__iter__") or isinstance(responses, (AbstractSet, Mapping)):
+        raise InputError(f"responses must be a list of texts, in an order, not {str(responses)[:60]}")
+    responses = list(responses)  # a pandas Series and an array are lists too
+    one = isinstance(prompt, str) or (isinstance(prompt, Sequence) and len(prompt) and isinstance(prompt[0], dict))
+    if isinstance(prompt, str) and prompt in _known_keys():
+        logger.warning("%r is scored as a text: `load_panel(...).prompt(%r).text` is the question", prompt, prompt)
+    several = isinstance(prompt, Iterable) and not one
+    prompts = list(prompt) if several else [prompt] * len(responses)
+    return score_rows(rm, prompts, responses, protocol)  # type: ignore[arg-type]
+
+
+@functools.cache
+def _known_keys() -> frozenset[str]:
+    return frozenset(prompt.key for prompt in load_panel("demo").all_prompts)
+
+
+def score_rows(
+    rm: RewardModel,
+    prompts: Collection[Prompt],
+    responses: Collection[str],
+    protocol: str = "exact",
+    output: Path | None = None,
+    progress: bool = False,
+) -> np.ndarray:
+    """The reward of each row: a prompt, and a response to it.
+
+    Rows of like length are scored together, or those of one prompt, where each has many.
+
+    Parameters
+    ----------
+    rm
+        The reward model.
+    prompts
+        Texts or lists of messages.
+    responses
+        As many texts.
+    protocol
+        ``exact`` or ``published``.
+    output
+        Where the caller will write the rewards. With it, they are kept beside that file as they are computed; called
+        again after an interruption, the work goes on. `rmnb.plans.ResumableStore.discard` removes what is kept.
+    progress
+        Show a progress bar.
+
+    Returns
+    -------
+    np.ndarray
+        float32 [rows], in the given order.
+
+    Raises
+    ------
+    InputError
+        No row, prompts and responses of other numbers or kinds, a reward that is not finite, or other work at `output`.
+    """
+    prompts, responses = list(prompts), list(responses)
+    _check_rows(prompts, responses)
+    pieces = None if output is None else ResumableStore(output, describe_rows(rm, prompts, responses, protocol))
+    rewards = np.empty(len(responses), dtype=np.float32)
+    with tqdm(total=len(responses), unit=" rows", disable=not progress, smoothing=0.05) as bar:
+        groups = _groups(rm, prompts, responses, check_protocol(protocol))
+        for number, (rows, sequences, start) in enumerate(groups):
+            compute = functools.partial(score_sequences, rm, sequences, start)
+            rewards[rows] = compute() if pieces is None else pieces.rewards(number, compute)
+            bar.update(len(rows))
+    return rewards
+
+
+def _groups(
+    rm: RewardModel, prompts: list[Prompt], responses: list[str], protocol: str
+) -> Iterator[tuple[list[int], list[list[int]], Ids | None]]:
+    """Rows to score at once, the ids of their conversations, and those of the prompt that they share, if they do."""
+    by_prompt: dict[str, list[int]] = {}
+    for row, prompt in enumerate(prompts):
+        by_prompt.setdefault(json.dumps(prompt), []).append(row)
+    tokenise = rm.dialogue.conversations if protocol == "exact" else rm.dialogue.published_ids
+    sequences: dict[int, list[int]] = {}
+    for rows in by_prompt.values():
+        conversations = tokenise(prompts[rows[0]], [responses[row] for row in rows])
+        sequences.update(zip(rows, conversations, strict=True))
+    groups = list(by_prompt.values())
+    # Of a pair without a template, the prompt's ids tell question and answer apart.
+    mixed = rm.dialogue.template is not None and len(groups) > 1 and len(responses) < _MANY * len(groups)
+    if mixed:
+        groups = [sorted(sequences, key=lambda row: len(sequences[row]))]
+    for rows in groups:
+        start = None if mixed or protocol != "exact" else rm.dialogue.frame(prompts[rows[0]])[0]
+        for first in range(0, len(rows), store.SHARD):
+            chunk = rows[first : first + store.SHARD]
+            yield chunk, [sequences[row] for row in chunk], start
+
+
+def _check_rows(prompts: list[Any], responses: list[Any]) -> None:
+    if not responses:
+        raise InputError("no response given: name at least one")
+    if len(prompts) != len(responses):
+        raise InputError(f"{len(prompts)} prompts and {len(responses)} responses: give one prompt, or one for each")
+    for text in responses:
+        if not isinstance(text, str):
+            raise InputError(f"responses must be texts, found {text!r} ({type(text).__name__})")
+    for prompt in prompts:
+        check_prompt(prompt)
+
+
+def check_prompt(prompt: Prompt) -> None:
+    """Raise InputError for messages that end with the assistant's: the response would be its second in a row."""
+    if not isinstance(prompt, str) and as_messages(prompt)[-1]["role"] == "assistant":
+        raise InputError("the last message must be the user's: it is the question", "messages")
+
+
+def describe_rows(rm: RewardModel, prompts: Sequence[Prompt], responses: Sequence[str], protocol: str) -> Provenance:
+    """The plan and provenance of rewards of rows."""
+    rows = json.dumps([list(prompts), list(responses)]).encode("utf-8", "surrogatepass")
+    return {
+        **describe_model(rm),
+        "protocol": protocol,
+        "rows": len(responses),
+        "rows_sha256": hashlib.sha256(rows).hexdigest(),
+    }
+
+
+def score_sequences(rm: RewardModel, sequences: Sequence[Ids], start: Ids | None = None) -> np.ndarray:
+    """Rewards of whole conversations; what they all begin with is run once, identical ones are scored once.
+
+    Parameters
+    ----------
+    rm
+        The reward model.
+    sequences
+        Ids of each conversation.
+    start
+        Ids of the prompt: what is run once ends there at the latest. Of a pair, it tells question and answer apart.
+
+    Returns
+    -------
+    np.ndarray
+        float32 [sequences].
+    """
+    prefix = common_prefix(sequences if start is None else [*sequences, [*start, -1]])  # -1: no id
+    endings = [tuple(ids[len(prefix) :]) for ids in sequences]
+    place = {ending: index for index, ending in enumerate(dict.fromkeys(endings))}
+    return score_continuations(rm, prefix, list(place))[[place[ending] for ending in endings]]
+
+
+def common_prefix(sequences: Sequence[Ids]) -> list[int]:
+    """The ids that all sequences begin with, at least one id of each left over."""
+    first, last = min(map(list, sequences)), max(map(list, sequences))
+    longest = min(len(ids) for ids in sequences) - 1
+    shared = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), longest)
+    return first[: min(shared, longest)]
+
+
+RewardModel.score = score  # here, where model and engine are both known

@@ -1,0 +1,76 @@
+"""A reward of sequences whose best one is known."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rmnb.search.state import Ids
+
+
+class PlantedPairs:
+    """Normal rewards of tokens by position and of neighbouring pairs; see `rmnb.search.Objective`.
+
+    What one position should hold depends on its neighbours, so that neither single tokens nor their gradients tell.
+
+    Parameters
+    ----------
+    length
+        Tokens of a sequence.
+    tokens
+        Size of the vocabulary.
+    pair_sd
+        Standard deviation of a pair's reward; that of a token is 1.
+    seed
+        Of the rewards.
+    """
+
+    def __init__(self, length: int = 4, tokens: int = 300, pair_sd: float = 0.5, seed: int = 0):
+        rng = np.random.default_rng(seed)
+        self.single = rng.normal(size=(length, tokens))
+        self.pair = rng.normal(0, pair_sd, (tokens, tokens))
+        self.provenance: dict[str, Any] = {"planted": "pairs", "length": length, "tokens": tokens, "seed": seed}
+        spelt = [f"t{token}" for token in range(tokens)]
+        self.words = pd.DataFrame(
+            {"token_id": np.arange(tokens), "token": spelt, "kind": "word_start", "script": "none"}
+        )
+
+    def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
+        """See `Objective.measure`."""
+        ids = np.array(sequences)
+        reward = self.single[np.arange(ids.shape[1]), ids].sum(1) + self.pair[ids[:, :-1], ids[:, 1:]].sum(1)
+        return reward
+
+    def gradient(self, ids: Ids) -> np.ndarray:
+        """See `Objective.gradient`."""
+        slope = self.single.copy()
+        slope[1:] += self.pair[list(ids[:-1])]
+        slope[:-1] += self.pair[:, list(ids[1:])].T
+        return slope
+
+    def retokenises(self, sequences: Sequence[Ids]) -> np.ndarray:
+        """All do."""
+        return np.ones(len(sequences), dtype=bool)
+
+    def texts(self, sequences: Sequence[Ids]) -> list[str]:
+        """Tokens by number."""
+        return [" ".join(f"t{token}" for token in ids) for ids in sequences]
+
+    def encode(self, text: str) -> Ids:
+        """Words have no meaning here: the ids of two tokens."""
+        return (0, 1)
+
+    def optimum(self, allowed: np.ndarray | None = None) -> tuple[Ids, float]:
+        """The best sequence of allowed tokens and its reward, by dynamic programming (Viterbi)."""
+        allowed = np.arange(self.single.shape[1]) if allowed is None else np.asarray(allowed)
+        pair, value = self.pair[np.ix_(allowed, allowed)], self.single[0][allowed]
+        paths = []
+        for single in self.single[1:]:
+            totals = value[:, None] + pair
+            paths.append(totals.argmax(0))
+            value = totals.max(0) + single[allowed]
+        best = [int(value.argmax())]
+        for path in reversed(paths):
+            best.append(int(path[best[-1]]))
+        return tuple(int(allowed[i]) for i in reversed(best)), float(value.max())

@@ -1,0 +1,131 @@
+"""Work that was interrupted, or is finished, is never taken for work of another plan: one line names the difference."""
+
+import json
+import shutil
+
+import pytest
+import transformers
+from checkpoints import SHAPE, randomise, tokenizer, write_decoder
+from peft import LoraConfig, get_peft_model
+
+import rmnb
+from rmnb.errors import InputError
+from rmnb.panels import Panel, PromptSpec
+from rmnb.plans import ResumableStore
+from rmnb.report import scores
+from rmnb.scoring import list_scores, pairs, store
+from rmnb.scoring.logprobs import load_language_model, scan_logprobs
+from rmnb.scoring.rows import score_rows
+from rmnb.search import run
+from rmnb.search.config import SearchConfig
+from rmnb.search.rewards import RewardObjective
+
+BEST, WORST = (PromptSpec(key=key, text=f"What is {key}?", framing="positive") for key in ("best", "worst"))
+
+
+def scan(model, out, other):
+    table = rmnb.scan_vocabulary(load(model), BEST, out, **({"limit": 50} if other else {"ids": range(100, 150)}))
+    store.write_scan(out, table, table.attrs["provenance"])
+
+
+def scored_list(model, out, other):
+    rm, prompts = load(model), [BEST, WORST] if other else [BEST]
+    panel = Panel(name="tiny", title="Tiny", models=(rm.spec,), prompts=(BEST, WORST), scores=str(out.parent / "lists"))
+    list_scores.score_list(rm, panel, "words", prompts=prompts)
+
+
+def scanned_pairs(model, out, other):
+    pairs.scan_pairs(load(model), BEST, [7, 9, 12] if other else [7, 9, 11], out)
+
+
+def rows(model, out, other):
+    score_rows(load(model), ["a", "b"], ["x", "z" if other else "y"], output=out)
+
+
+def search(model, out, other):
+    config = SearchConfig(length=2, steps=2, width=8, topk=8, single_tokens=16)
+    run.search(RewardObjective([load(model)], [WORST if other else BEST]), config, output=out)
+
+
+def report(model, out, other):
+    scores.score(load(model), out.with_name("report"), quick=not other)
+
+
+def logprobs(model, out, other):
+    table = scan_logprobs(load_language_model(model / "base"), WORST if other else BEST, out)
+    store.write_table(out, table, table.attrs["provenance"])
+
+
+def load(directory):
+    return rmnb.load_reward_model(directory / "adapter", device="cpu", base=directory / "base")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A base that both a reward model's adapter and a language model are made of."""
+    directory = tmp_path_factory.mktemp("model")
+    base = write_decoder(directory / "base", rows=400)
+    asked = LoraConfig(task_type="SEQ_CLS", r=2, target_modules=["q_proj"], init_lora_weights=False)
+    classifier = transformers.AutoModelForSequenceClassification.from_pretrained(base)
+    get_peft_model(classifier, asked).save_pretrained(directory / "adapter")
+    language = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SHAPE, vocab_size=400))
+    randomise(language)
+    language.save_pretrained(base)
+    tokenizer().save_pretrained(base)
+    return directory
+
+
+def edit(file, **changes):
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+EDITS = {
+    "config": lambda directory: edit(directory / "base" / "config.json", rms_norm_eps=0.1),
+    "adapter": lambda directory: edit(directory / "adapter" / "adapter_config.json", lora_alpha=99),
+    "tokenizer": lambda directory: (directory / "base" / "merges.txt").write_text("a b\n"),
+}
+NAMES = {"config": "config_sha256", "adapter": "config_sha256", "tokenizer": "tokenizer_sha256"}
+WORKS = [scan, scored_list, scanned_pairs, rows, search, report, logprobs]
+BEGUN = [(work, False) for work in WORKS[:-1]]  # log-probabilities are one pass
+FINISHED = [(work, True) for work in (scan, scored_list, scanned_pairs, report, logprobs)]
+
+
+@pytest.mark.parametrize(("work", "finished"), BEGUN + FINISHED)
+def test_other_work_is_refused_in_one_line(work, finished, model, tmp_path, monkeypatch):
+    out = tmp_path / "out.parquet"
+    if finished:
+        work(model, out, other=False)
+    else:
+        write = ResumableStore.write
+
+        def interrupted(self, place, content):
+            write(self, place, content)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(ResumableStore, "write", interrupted)
+            work(model, out, other=False)
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    assert before
+    for what in ("plan", *EDITS):
+        if (work, what) == (logprobs, "adapter"):
+            continue
+        edited = tmp_path / what
+        shutil.copytree(model, edited)
+        if what != "plan":
+            EDITS[what](edited)
+        with pytest.raises(InputError, match=r"^\S+ holds other work: it differs in [^\n]+$") as refused:
+            work(edited, out, other=what == "plan")
+        if what != "plan":
+            assert refused.value.about == NAMES[what]
+        shutil.rmtree(edited)
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
+    work(model, out, other=False)
+
+
+@pytest.mark.parametrize("edited", [{"transformers_version": "9.0", "_name_or_path": "elsewhere"}, {}])
+def test_an_upgrade_of_a_library_changes_no_plan(edited, model, tmp_path):
+    shutil.copytree(model, tmp_path / "model")
+    edit(tmp_path / "model" / "base" / "config.json", **edited)
+    edit(tmp_path / "model" / "adapter" / "adapter_config.json", peft_version="9.0")
+    assert load(tmp_path / "model").config_sha256 == load(model).config_sha256
