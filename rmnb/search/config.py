@@ -2,16 +2,15 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from rmnb.errors import InputError
 from rmnb.models.vocabulary import SCRIPT_NAMES
 
 Direction = Literal["max", "min"]
-Combine = Literal["mean", "difference"]
-Method = Literal["gcg", "random", "exhaustive", "beam"]
-Start = Literal["blank", "best_repeated", "best_mixed", "sentence", "random"]
-Allowed = Literal["every", "all", "printable", "words", "ascii", "language"]
+Method = Literal["gcg", "random", "coordinate", "beam"]
+SENTENCE = "I think that love and peace are good for all the people in the world"
+ALLOWED = ("every", "all", "printable", "words", "ascii", *SCRIPT_NAMES)
 
 
 class SearchConfig(BaseModel):
@@ -23,13 +22,11 @@ class SearchConfig(BaseModel):
         Tokens of a response, closing ids not counted.
     direction
         ``max`` seeks the optimal, ``min`` the pessimal sequence.
-    combine
-        With several models: their ``mean``, or the ``difference`` first minus second. Several prompts are averaged.
     method
-        ``gcg`` (greedy coordinate gradient), or a baseline: ``random``; ``exhaustive``, every allowed token at one
+        ``gcg`` (greedy coordinate gradient), or a baseline: ``random``; ``coordinate``, every allowed token at one
         position after the other until nothing improves; ``beam``, growing from the best single tokens.
     steps
-        Steps at most: for ``gcg`` and ``random`` batches of `width` candidates, for ``exhaustive`` sweeps over one
+        Steps at most: for ``gcg`` and ``random`` batches of `width` candidates, for ``coordinate`` sweeps over one
         position; ``beam`` takes one a position.
     budget
         Sequences to score at most; None for no limit. What methods are to be compared at.
@@ -45,24 +42,22 @@ class SearchConfig(BaseModel):
     buffer
         Best sequences that stay in play: of each start for ``gcg``, the beam's width for ``beam``.
     starts
-        Initial strings; ``gcg`` advances all of them in turn and drops the worse half after each quarter of the search.
-    sentence
-        The fluent initial string, cut to `length` tokens, repeated where it is too short.
-    allowed, script
+        Initial strings: ``random``; ``best_repeated`` and ``best_mixed``, from the best single tokens; or a text, which
+        is cut to `length` tokens and repeated where it is too short. ``gcg`` advances all of them in turn and drops the
+        worse half after each quarter of the search.
+    allowed
         Tokens to choose from: ``every`` id, special ones too; ``all`` but special and reserved ones; ``printable``;
-        ``words``; ``ascii``; ``language``, printable tokens of `script` (`rmnb.models.vocabulary.SCRIPT_NAMES`) or of
-        none.
+        ``words``; ``ascii``; or the name of a script (`rmnb.models.vocabulary.SCRIPT_NAMES`), printable tokens of that
+        script or of none.
     banned
         Ids never used.
-    survive
+    filter_ids
         Whether a sequence must come back as the same ids when it is written as text and tokenised again, alone and
         within its conversation. If not, the result says which do.
     single_tokens
         Tokens scored singly to find the best ones, for a search that is not given a scan.
     keep
         Best sequences to report.
-    batch_size
-        Sequences at once; default from length and free memory.
     seed
         The same seed gives the same result.
 
@@ -76,7 +71,6 @@ class SearchConfig(BaseModel):
 
     length: int = Field(8, ge=1)
     direction: Direction = "max"
-    combine: Combine = "mean"
     method: Method = "gcg"
     steps: int = Field(200, ge=1)
     budget: int | None = Field(None, ge=1)
@@ -85,15 +79,12 @@ class SearchConfig(BaseModel):
     swaps: int | None = Field(None, ge=1)
     explore: float = Field(0.1, ge=0, le=1)
     buffer: int = Field(8, ge=1)
-    starts: tuple[Start, ...] = Field(("blank", "best_repeated", "best_mixed", "sentence", "random"), min_length=1)
-    sentence: str = Field("I think that love and peace are good for all the people in the world", min_length=1)
-    allowed: Allowed = "all"
-    script: str | None = None
+    starts: tuple[str, ...] = Field((" .", "best_repeated", "best_mixed", SENTENCE, "random"), min_length=1)
+    allowed: str = "all"
     banned: tuple[int, ...] = ()
-    survive: bool = True
+    filter_ids: bool = True
     single_tokens: int = Field(1024, ge=1)
     keep: int = Field(10, ge=1)
-    batch_size: int | None = Field(None, ge=1)
     seed: int = 0
 
     def __init__(self, **values):
@@ -104,13 +95,12 @@ class SearchConfig(BaseModel):
             key = ".".join(str(part) for part in first["loc"])
             raise InputError(f"search: {key + ': ' if key else ''}{first['msg']}") from error
 
-    @model_validator(mode="after")
-    def _script_goes_with_language(self) -> "SearchConfig":
-        if (self.allowed == "language") != (self.script is not None):
-            raise ValueError("allowed 'language' and a script go together")
-        if self.script is not None and self.script not in SCRIPT_NAMES:
-            raise ValueError(f"unknown script {self.script!r}: choose one of {', '.join(SCRIPT_NAMES)}")
-        return self
+    @field_validator("allowed")
+    @classmethod
+    def _known(cls, allowed: str) -> str:
+        if allowed not in ALLOWED:
+            raise ValueError(f"unknown tokens {allowed!r}: choose one of {', '.join(ALLOWED)}")
+        return allowed
 
     @property
     def sign(self) -> float:

@@ -1,18 +1,24 @@
 """The objective that models give: rewards of one or several models to one or several prompts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from rmnb.errors import InputError
-from rmnb.models.dialogue import Dialogue, Prompt
+from rmnb.models.attention import SharedPrefix
+from rmnb.models.devices import own_attention
+from rmnb.models.dialogue import Prompt
+from rmnb.models.heads import GatedHead
 from rmnb.models.reward_model import RewardModel
 from rmnb.models.vocabulary import vocabulary
-from rmnb.scoring.engine import NonFiniteReward, PrefixScorer
-from rmnb.scoring.store import versions
-from rmnb.search.gradient import RewardGradient
-from rmnb.search.problem import Ids
+from rmnb.panels import PromptSpec
+from rmnb.scoring.engine import PrefixScorer
+from rmnb.scoring.store import describe_model
+from rmnb.search.state import Ids
 
 _WORTH_IT = 4  # from so many sequences on, running what they begin with once pays
 # What a pass costs before its first position, in positions: the weights must be read once (measured on a CPU with both
@@ -20,187 +26,193 @@ _WORTH_IT = 4  # from so many sequences on, running what they begin with once pa
 _PASS, _PASS_ELSEWHERE = 20, 4096
 
 
-@dataclass(frozen=True)
-class _Term:
-    """One model's reward of responses to one prompt."""
+class ModelPromptReward:
+    """One model's reward of responses to one prompt.
 
-    prompt: Prompt
-    weight: float
-    closing: list[int]
-    scorer: PrefixScorer
-    gradient: RewardGradient
-    batch_size: int | None
+    Parameters
+    ----------
+    rm, prompt, weight
+        The model, the question, and what its rewards are multiplied with.
+    batch_size
+        Sequences at once; None: from free memory.
+    """
+
+    def __init__(self, rm: RewardModel, prompt: Prompt, weight: float, batch_size: int | None = None):
+        self.rm, self.prompt, self.weight, self.batch_size = rm, prompt, weight, batch_size
+        self.prefix, self.closing = rm.dialogue.frame(prompt)
+        self.scorer = PrefixScorer(rm, self.prefix)
+        self.shared = None if self.scorer.prefix is None else outside_inference(self.scorer.prefix)
 
     def rewards(self, sequences: Sequence[Ids], parent: Ids | None) -> np.ndarray:
-        """float32 [sequences]; what each shares with the parent is run once for all."""
-        whole = [[*ids, *self.closing] for ids in sequences]
-        if parent is None or self.scorer.prefix is None or len(sequences) < _WORTH_IT:
-            return self.scorer(whole, self.batch_size)
-        start = len(self.scorer.prefix_ids)
-        along_parent = PrefixScorer(self.scorer.rm, [*self.scorer.prefix_ids, *parent])
-        shared = np.array([_agreement(ids, parent) for ids in sequences])
+        """float32 [sequences]; what they share with the parent is run once."""
+        rows = [[*ids, *self.closing] for ids in sequences]
+        if parent is None or self.shared is None or len(sequences) < _WORTH_IT:
+            return self.scorer(rows, self.batch_size)
+        along_parent = PrefixScorer(self.rm, [*self.prefix, *parent])
+        shared = np.array([_shared_length(ids, parent) for ids in sequences])
         rewards = np.empty(len(sequences), dtype=np.float32)
-        pass_costs = _PASS if self.scorer.rm.device.type == "cpu" else _PASS_ELSEWHERE
-        for group in _groups(shared, pass_costs):
+        for group in groups_by_length(shared, _PASS if self.rm.device.type == "cpu" else _PASS_ELSEWHERE):
             length = int(shared[group].min())
-            try:
-                rewards[group] = along_parent.beginning(start + length)(
-                    [whole[i][length:] for i in group], self.batch_size
-                )
-            except NonFiniteReward as error:
-                raise NonFiniteReward(int(group[error.index]), error.reward, error.dtype) from error
+            scorer = along_parent.beginning(len(self.prefix) + length)
+            rewards[group] = scorer([rows[i][length:] for i in group], self.batch_size)
         return rewards
+
+    def gradient(self, ids: Ids) -> Float[np.ndarray, "length vocabulary"]:
+        """How fast the reward rises as each token is blended into each position: d reward / d one-hot.
+
+        Only the response and the closing ids are run where the prefix is shared. A vector is the one-hot times the
+        embedding table, times a factor for models that scale their embeddings (Gemma: the root of the hidden size).
+        """
+        embedding: Any = self.rm.network.get_input_embeddings()
+        before = self.prefix if self.shared is None else []
+        read = self.rm.reading.kept(self.prefix, [*ids, *self.closing])
+        with torch.enable_grad():
+            vectors = embedding(torch.tensor([[*before, *read]], device=self.rm.device)).detach().clone()
+            (slope,) = torch.autograd.grad(self._reward(vectors.requires_grad_()), vectors)
+        slope = slope[0, len(before) : len(before) + len(ids)] @ embedding.weight.T
+        slope = slope.to(torch.promote_types(slope.dtype, torch.float32)) * float(getattr(embedding, "embed_scale", 1))
+        return np.pad(slope.cpu().numpy(), ((0, len(ids) - len(slope)), (0, 0)))  # nothing depends on what is not read
+
+    def _reward(self, vectors: Float[Tensor, "1 length hidden"]) -> Tensor:
+        rm, inputs = self.rm, {"inputs_embeds": vectors, "use_cache": False}
+        head: Any = rm.head if self.scorer.gated is None else self.scorer.gated.linear
+        if isinstance(head, GatedHead):
+            raise InputError(f"{rm.name}: its gated head has no gradient while whole sequences are scored")
+        if head is None:
+            types = torch.ones(vectors.shape[:2], dtype=torch.long, device=vectors.device)
+            types[:, : len(self.prefix)] = 0
+            if rm.dialogue.template is None and "token_type_ids" in rm.tokenizer.model_input_names:
+                inputs["token_type_ids"] = types
+            return rm.network(**inputs).logits[0, rm.spec.label or 0]
+        if self.shared is None:
+            with own_attention(rm.network):
+                hidden = rm.network(**inputs).last_hidden_state
+        else:
+            position = self.shared.length + torch.arange(vectors.shape[1], device=rm.device)[None]
+            hidden = rm.network(**inputs, position_ids=position, shared_prefix=self.shared).last_hidden_state
+        return head(hidden[:, -1].to(rm.device))[0]
+
+    def texts(self, sequences: Sequence[Ids]) -> list[str]:
+        """Special tokens by their name; without a blank that the template writes before the answer."""
+        rows = [list(ids) for ids in sequences]
+        decode, blank = self.rm.tokenizer.batch_decode, self.rm.dialogue.joined_blank(self.prompt)
+        texts = decode(rows, clean_up_tokenization_spaces=False, skip_special_tokens=False)
+        return [text.removeprefix(blank) for text in texts]
+
+    def retokenises(self, sequences: Sequence[Ids]) -> np.ndarray:
+        """Whether the text of each sequence is tokenised into the same ids, bool [sequences].
+
+        A reward that only exists for ids that no text gives is an artefact. So a sequence must be what the tokenizer
+        makes of its own text as the answer, between the words of its conversation, where a token could merge with its
+        neighbours; and it holds no control token, which as a text would be spelled out.
+        """
+        dialogue, kept = self.rm.dialogue, []
+        read = dialogue.ids_in_context(self.prompt, self.texts(sequences)) if len(sequences) else []
+        for ids, whole in zip(sequences, read, strict=True):
+            kept.append([*self.prefix, *ids, *self.closing] == whole and dialogue.control_ids.isdisjoint(ids))
+        return np.array(kept, dtype=bool)
 
 
 class RewardObjective:
-    """Rewards of models to prompts; see `Objective`.
+    """Rewards of models to prompts; see `rmnb.search.Objective`.
 
     Parameters
     ----------
     models
-        Reward models that share a tokenizer, each with a weight.
+        Reward models that share a tokenizer.
     prompts
-        Questions, averaged.
+        Questions (text, messages, or of a panel), over which rewards are averaged.
+    weights
+        Of the models: 1 and -1 for the difference of two. Default: their mean.
     batch_size
         Sequences at once. Default: from free memory.
 
     Raises
     ------
     InputError
-        The models' vocabularies differ.
+        There is no prompt, or the models' vocabularies differ.
     """
 
     def __init__(
         self,
-        models: Sequence[tuple[RewardModel, float]],
-        prompts: Sequence[Prompt],
+        models: Sequence[RewardModel],
+        prompts: Sequence[Prompt | PromptSpec],
+        weights: Sequence[float] | None = None,
         batch_size: int | None = None,
     ):
-        first = models[0][0]
-        for rm, _ in models[1:]:
-            if (
-                rm.tokenizer_sha256 != first.tokenizer_sha256
-                and rm.tokenizer.get_vocab() != first.tokenizer.get_vocab()
-            ):
+        if not prompts:
+            raise InputError("no prompt given: name at least one")
+        first = models[0]
+        for rm in models:
+            if rm.tokenizer.get_vocab() != first.tokenizer.get_vocab():
                 raise InputError(f"{first.name} and {rm.name} have different tokenizers: search with each alone")
-        self._terms = []
-        self._dialogues = []
+        weights = weights or [1 / len(models)] * len(models)
+        self.terms = []
         for prompt in prompts:
-            for rm, weight in models:
-                prefix, closing = rm.dialogue.frame(prompt)
-                scorer = PrefixScorer(rm, prefix)
-                gradient = RewardGradient(scorer, closing)
-                self._terms.append(_Term(prompt, weight / len(prompts), closing, scorer, gradient, batch_size))
-                if (rm.dialogue.template, prompt) not in [(d.template, p) for d, p in self._dialogues]:
-                    self._dialogues.append((rm.dialogue, prompt))
-        self.words = vocabulary(first.tokenizer, min(rm.vocabulary_size for rm, _ in models))
+            conversation = prompt.conversation if isinstance(prompt, PromptSpec) else prompt
+            for rm, weight in zip(models, weights, strict=True):
+                self.terms.append(ModelPromptReward(rm, conversation, weight / len(prompts), batch_size))
+        self.words = vocabulary(first.tokenizer, min(rm.vocabulary_size for rm in models))
         self.provenance = {
-            "models": [
-                {
-                    "name": rm.name,
-                    "weight": weight,
-                    "weights_sha256": rm.weights_sha256,
-                    "tokenizer_sha256": rm.tokenizer_sha256,
-                    "dtype": rm.spec.dtype,
-                    "read": rm.spec.read,
-                    "label": rm.spec.label,
-                    "softcap": rm.spec.softcap,
-                    "quantise": rm.placement.quantise,
-                    "device": rm.device.type,
-                }
-                for rm, weight in models
-            ],
-            "prompts": list(prompts),
-            "conversation": [repr(rm.dialogue.frame(prompt)) for rm, _ in models for prompt in prompts],
-            "attention": self._terms[0].scorer.attention,
-            "versions": versions(),
+            "models": [describe_model(rm) for rm in models],
+            "weights": weights,
+            "prompts": [term.prompt for term in self.terms],
+            "conversation": [repr((term.prefix, term.closing)) for term in self.terms],
+            "attention": self.terms[0].scorer.attention,
         }
 
     def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
         """See `Objective.measure`."""
-        measured = np.zeros(len(sequences))
-        try:
-            for term in self._terms:
-                measured += term.weight * term.rewards(sequences, parent)
-        except NonFiniteReward as error:
-            ids = sequences[error.index]
-            raise InputError(f"the reward of the ids {list(ids)} is {error.reward}: {error.advice}") from error
-        return measured
+        return sum((term.weight * term.rewards(sequences, parent) for term in self.terms), np.zeros(len(sequences)))
 
     def gradient(self, ids: Ids) -> np.ndarray:
         """See `Objective.gradient`."""
-        slopes = sum(term.weight * term.gradient(ids)[:, : len(self.words)] for term in self._terms)
+        slopes = sum(term.weight * term.gradient(ids)[:, : len(self.words)] for term in self.terms)
         return np.asarray(slopes, dtype=np.float64)
 
-    def survives(self, sequences: Sequence[Ids]) -> np.ndarray:
-        """See `Objective.survives`: in every conversation."""
-        kept = np.ones(len(sequences), dtype=bool)
-        for dialogue, prompt in self._dialogues:
-            kept[kept] = survives(dialogue, prompt, [ids for ids, keep in zip(sequences, kept, strict=True) if keep])
-        return kept
+    def retokenises(self, sequences: Sequence[Ids]) -> np.ndarray:
+        """See `Objective.retokenises`: in every conversation."""
+        return np.all([term.retokenises(sequences) for term in self.terms], axis=0)
 
     def texts(self, sequences: Sequence[Ids]) -> list[str]:
         """See `Objective.texts`."""
-        dialogue, prompt = self._dialogues[0]
-        return texts_of(dialogue, prompt, sequences)
+        return self.terms[0].texts(sequences)
 
     def encode(self, text: str) -> Ids:
         """See `Objective.encode`: as the answer to the first prompt, or alone if it would join the words around it."""
-        (dialogue, prompt), term = self._dialogues[0], self._terms[0]
-        (whole,) = dialogue.conversations(prompt, [text])
-        ids = whole[len(term.scorer.prefix_ids) : len(whole) - len(term.closing)]
-        joined = [*term.scorer.prefix_ids, *ids, *term.closing] != whole
-        return tuple(dialogue.response_ids(text) if joined else ids)
+        term = self.terms[0]
+        (whole,) = term.rm.dialogue.conversations(term.prompt, [text])
+        ids = whole[len(term.prefix) : len(whole) - len(term.closing)]
+        if [*term.prefix, *ids, *term.closing] != whole:
+            ids = term.rm.dialogue.response_ids(text)
+        return tuple(ids)
 
 
-def survives(dialogue: Dialogue, prompt: Prompt, sequences: Sequence[Sequence[int]]) -> np.ndarray:
-    """Whether each sequence comes back as the same ids when it is written as text, bool [sequences].
-
-    A reward that only exists for ids that no text gives is an artefact. So a sequence must be what the tokenizer makes
-    of its own text as the answer, between the words of its conversation, where a token could merge with its neighbours;
-    whether markers in it are text, as `rmnb score` reads them, or count.
-    """
-    if not len(sequences):
-        return np.zeros(0, dtype=bool)
-    prefix, closing = dialogue.frame(prompt)
-    texts = texts_of(dialogue, prompt, sequences)
-    as_text, as_it_stands = dialogue.conversations(prompt, texts), dialogue.ids_in_context(prompt, texts)
-    return np.array(
-        [
-            [*prefix, *ids, *closing] == whole == marked
-            for ids, whole, marked in zip(sequences, as_text, as_it_stands, strict=True)
-        ]
-    )
+def outside_inference(prefix: SharedPrefix) -> SharedPrefix:
+    """A copy that autograd may keep: what inference mode computes cannot be saved for a backward pass."""
+    copy = SharedPrefix(prefix.length)
+    copy.layers = {layer: (keys.clone(), values.clone()) for layer, (keys, values) in prefix.layers.items()}
+    copy.filling = False
+    return copy
 
 
-def texts_of(dialogue: Dialogue, prompt: Prompt, sequences: Sequence[Sequence[int]]) -> list[str]:
-    """The text of each sequence, special tokens by their name; without a blank that the template writes before it."""
-    rows = [list(ids) for ids in sequences]
-    texts = dialogue.tokenizer.batch_decode(rows, clean_up_tokenization_spaces=False, skip_special_tokens=False)
-    blank = dialogue.joined_blank(prompt)
-    return [text.removeprefix(blank) for text in texts]
-
-
-def _agreement(ids: Ids, parent: Ids) -> int:
+def _shared_length(ids: Ids, parent: Ids) -> int:
     """How many ids two sequences have in common from the start."""
-    return next((i for i, (a, b) in enumerate(zip(ids, parent, strict=False)) if a != b), min(len(ids), len(parent)))
+    agree = [a == b for a, b in zip(ids, parent, strict=False)]
+    return agree.index(False) if False in agree else len(agree)
 
 
-def _groups(shared: np.ndarray, pass_costs: int) -> list[np.ndarray]:
-    """Sequences that are scored together, as indices: the cheapest division by how much they share with their parent.
+def groups_by_length(shared: np.ndarray, pass_costs: int) -> list[np.ndarray]:
+    """Sequences to score together, as indices, by how much they share with their parent; longest first.
 
-    A group shares what its least alike member shares; one group for all wastes positions, one a length wastes passes.
+    A group shares what its least alike member shares. It takes in those that share less as long as the positions that
+    are run again for it are fewer than a pass of its own costs.
     """
-    lengths, counts = np.unique(shared, return_counts=True)
-    cost, starts = [0.0], [0]  # of the first so many lengths; where their last group starts
-    for stop in range(1, len(lengths) + 1):
-        wasted = [counts[i:stop] @ (lengths[i:stop] - lengths[i]) for i in range(stop)]
-        ways = [cost[i] + pass_costs + wasted[i] for i in range(stop)]
-        starts.append(int(np.argmin(ways)))
-        cost.append(min(ways))
-    groups, stop = [], len(lengths)
-    while stop:
-        first = starts[stop]
-        groups.append(np.flatnonzero((shared >= lengths[first]) & (shared <= lengths[stop - 1])))
-        stop = first
+    lengths = np.unique(shared)[::-1]
+    groups, group = [], np.array([], dtype=int)
+    for length, shorter in zip(lengths, [*lengths[1:], -np.inf], strict=True):
+        group = np.concatenate([group, np.flatnonzero(shared == length)])
+        if len(group) * (length - shorter) > pass_costs:
+            groups.append(group)
+            group = group[:0]
     return groups

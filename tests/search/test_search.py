@@ -11,19 +11,19 @@ import pytest
 from checkpoints import write_decoder, write_splitting
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planted_pairs import PlantedPairs
 
 import rmnb
 from rmnb.errors import InputError
 from rmnb.models.vocabulary import vocabulary
-from rmnb.panels import load_panel
-from rmnb.scoring.store import read_scores
-from rmnb.search import SearchConfig, optimise, read_result, search
-from rmnb.search.problem import allowed_ids
-from rmnb.search.rewards import RewardObjective, survives
-from rmnb.truth.sequences import PlantedPairs
+from rmnb.panels import PromptSpec
+from rmnb.search import RewardObjective, SearchConfig, read_result, search
+from rmnb.search.rewards import groups_by_length
+from rmnb.search.state import allowed_ids
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 ROWS = 4000
+METHODS = ["gcg", "random", "coordinate", "beam"]
 
 
 @pytest.fixture(scope="module", params=["llama", "gemma3"])
@@ -39,11 +39,17 @@ def directory(tmp_path_factory):
     return write_decoder(tmp_path_factory.mktemp("small"), "qwen3")
 
 
+@pytest.fixture(scope="module")
+def rm(directory):
+    return rmnb.load_reward_model(directory)
+
+
 @pytest.mark.parametrize("direction", ["max", "min"])
-def test_one_token_tried_exhaustively_is_the_scans_own(big, direction):
+def test_one_token_sought_by_coordinates_is_the_scans_own(big, direction):
     rm, scan = big
-    config = SearchConfig(length=1, method="exhaustive", direction=direction, allowed="every", survive=False)
-    result = optimise(rm, PROMPT, config.model_copy(update={"starts": ("random",)}))
+    options = {"allowed": "every", "filter_ids": False, "starts": ("random",)}
+    config = SearchConfig(length=1, method="coordinate", direction=direction, **options)
+    result = search(RewardObjective([rm], [PROMPT]), config)
     place = scan["score"].idxmax() if direction == "max" else scan["score"].idxmin()
     assert result.best["ids"] == (scan["token_id"][place],)
     assert result.best["reward"] == pytest.approx(scan["score"][place], abs=1e-4)
@@ -55,43 +61,33 @@ def test_what_candidates_share_with_their_parent_changes_no_reward(big):
     rng = np.random.default_rng(0)
     parent = tuple(rng.integers(6, ROWS, 9).tolist())
     sequences = [(*parent[:i], *rng.integers(6, ROWS, 9 - i).tolist()) for i in range(10)] * 2 + [parent[:4]]
-    objective = RewardObjective([(rm, 1.0)], [PROMPT])
+    objective = RewardObjective([rm], [PROMPT])
     alone = np.concatenate([objective.measure([ids]) for ids in sequences])
     assert alone.std() > 0.1
     np.testing.assert_allclose(objective.measure(sequences, parent), alone, atol=1e-4)
 
 
-@pytest.mark.parametrize("direction", ["max", "min"])
-def test_one_token_of_a_shipped_model_tried_exhaustively_is_that_of_its_shipped_scan(direction):
-    scan = read_scores("demo", "smollm2-values", "greatest")
-    rm = rmnb.load_reward_model("smollm2-values")
-    ids = scan["token_id"][scan["token"].str.fullmatch(r" ?[bB][a-i]\w*")]
-    others = tuple(scan["token_id"][~scan["token_id"].isin(ids)])
-    config = SearchConfig(
-        length=1, method="exhaustive", direction=direction, allowed="every", banned=others, survive=False,
-        starts=("random",),
-    )  # fmt: skip
-    result = optimise(rm, load_panel("demo").prompt("greatest"), config)
-    scores = scan.set_index("token_id")["score"].loc[ids]
-    assert result.scored == len(ids) > 100
-    assert result.best["ids"] == (scores.idxmax() if direction == "max" else scores.idxmin(),)
-    assert result.best["reward"] == pytest.approx(scores.max() if direction == "max" else scores.min(), abs=1e-4)
+@given(st.lists(st.integers(0, 16), min_size=1, max_size=300), st.integers(1, 200))
+def test_every_sequence_is_in_one_group_and_joining_costs_less_than_a_pass(shared, pass_costs):
+    groups = groups_by_length(np.array(shared), pass_costs)
+    assert sorted(np.concatenate(groups).tolist()) == list(range(len(shared)))
+    for group in groups:
+        lengths = np.array(shared)[group]
+        assert (lengths - lengths.min()).sum() <= pass_costs * (len(np.unique(lengths)) - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["max", "min"])
 def test_the_gradient_leads_into_the_top_thousandth_from_nine_of_ten_seeds(big, direction):
     """In 50 steps of 16 candidates; random search of the same size gets there from six."""
     rm, scan = big
+    objective = RewardObjective([rm], [PROMPT])
     ranks = scan["score"].rank(ascending=direction == "min")
     found = 0
     for seed in range(10):
-        config = SearchConfig(
-            length=1, direction=direction, steps=50, width=16, topk=32, seed=seed, starts=("random",),
-            allowed="every", survive=False,
-        )  # fmt: skip
-        result = optimise(rm, PROMPT, config)
-        assert result.scored <= 1 + 50 * 16
-        found += ranks[result.best["ids"][0]] <= ROWS / 1000
+        options = {"allowed": "every", "filter_ids": False, "starts": ("random",)}
+        config = SearchConfig(length=1, direction=direction, steps=50, width=16, topk=32, seed=seed, **options)
+        found += ranks[search(objective, config).best["ids"][0]] <= ROWS / 1000
     assert found >= 9
 
 
@@ -103,30 +99,28 @@ def test_a_planted_sequence_of_four_tokens_is_found(planting):
     result = search(objective, config)
     assert result.best["ids"] == best
     assert result.best["reward"] == pytest.approx(reward)
-    chance = search(objective, config.model_copy(update={"method": "random", "budget": result.scored}))
+    chance = search(objective, config.model_copy(update={"method": "random", "steps": 10**6, "budget": result.scored}))
     assert chance.scored == result.scored
     assert chance.best["reward"] < reward - 1
 
 
-@pytest.mark.parametrize("method", ["gcg", "exhaustive", "beam"])
+@pytest.mark.parametrize("method", ["gcg", "coordinate", "beam"])
 def test_the_best_pair_of_a_model_is_found(rm, method):
     """All pairs of some tokens are scored: every method must find the best, which is not made of the best tokens."""
     scan = rmnb.scan_vocabulary(rm, PROMPT)
     some = set(range(40, 75))
     pairs = list(itertools.product(sorted(some), repeat=2))
-    prefix, closing = rm.dialogue.frame(PROMPT)
-    rewards = rmnb.score_continuations(rm, prefix, [[*pair, *closing] for pair in pairs])
-    config = SearchConfig(
-        length=2, direction="min", method=method, steps=120, width=32, topk=35, survive=False,
-        buffer=35 if method == "beam" else 8,
-        banned=tuple(set(range(len(scan))) - some),
-    )  # fmt: skip
-    result = optimise(rm, PROMPT, config, scan=scan)
+    objective = RewardObjective([rm], [PROMPT])
+    rewards = objective.measure(pairs)
+    options = {"topk": 35, "filter_ids": False, "banned": tuple(set(range(len(scan))) - some)}
+    buffer = 35 if method == "beam" else 8
+    config = SearchConfig(length=2, direction="min", method=method, steps=120, width=32, buffer=buffer, **options)
+    result = search(objective, config, scan=scan)
     assert result.best["ids"] == pairs[int(rewards.argmin())]
     assert result.scored <= len(pairs) + len(some)
 
 
-@pytest.mark.parametrize("method", ["gcg", "random", "exhaustive", "beam"])
+@pytest.mark.parametrize("method", METHODS)
 def test_every_reported_reward_is_that_of_its_text_and_nothing_is_scored_twice(rm, method, monkeypatch):
     seen = []
     measure = RewardObjective.measure
@@ -136,36 +130,44 @@ def test_every_reported_reward_is_that_of_its_text_and_nothing_is_scored_twice(r
         return measure(self, sequences, parent)
 
     monkeypatch.setattr(RewardObjective, "measure", watched)
-    config = SearchConfig(
-        length=5, method=method, direction="min", steps=12, width=40, topk=8, budget=400, single_tokens=50
-    )
-    result = optimise(rm, PROMPT, config)
+    options = {"steps": 12, "width": 40, "topk": 8, "budget": 400, "single_tokens": 50}
+    result = search(RewardObjective([rm], [PROMPT]), SearchConfig(length=5, method=method, direction="min", **options))
     searched = seen[: -len(result.sequences)]  # the reported ones are scored again at the end
     assert len(searched) == len(set(searched)) == result.scored <= 400
-    assert result.sequences["survives"].all()
-    assert result.sequences["reward"].is_monotonic_increasing
-    np.testing.assert_allclose(
-        result.sequences["reward"], rm.score(PROMPT, result.sequences["text"].tolist()), atol=1e-4
-    )
-    prefix, closing = rm.dialogue.frame(PROMPT)
-    again = rmnb.score_continuations(rm, prefix, [[*ids, *closing] for ids in result.sequences["ids"]])
-    np.testing.assert_allclose(result.sequences["reward"], again, atol=1e-4)
-    assert result.history["best_reward"].dropna().is_monotonic_decreasing
-    assert result.history["scored"].iloc[-1] == result.scored
-    assert result.history["best_reward"].iloc[-1] == pytest.approx(result.best["reward"], abs=1e-4)
+    sequences, history = result.sequences, result.history
+    assert sequences["retokenises"].all() and sequences["reward"].is_monotonic_increasing
+    whole = sequences[sequences["text"] == sequences["text"].str.strip()]  # the template trims
+    rewards = rm.score(PROMPT, ["love", *whole["text"]])[1:]
+    np.testing.assert_allclose(whole["reward"], rewards, atol=1e-4)
+    assert history["best_reward"].is_monotonic_decreasing
+    assert history["best_reward"].iloc[-1] == pytest.approx(result.best["reward"], abs=1e-4)
     special = set(allowed_ids(vocabulary(rm.tokenizer, rm.vocabulary_size), SearchConfig(allowed="every"))[:6])
-    assert not special.intersection(itertools.chain(*result.sequences["ids"]))
+    assert not special.intersection(itertools.chain(*sequences["ids"]))
+
+
+def test_a_search_honours_the_turns_that_came_before_the_question(rm):
+    turns = [{"role": "user", "content": "war and pain"}, {"role": "assistant", "content": "are bad"}]
+    prompt = PromptSpec(key="again", text=PROMPT, framing="positive", history=turns)
+    config = SearchConfig(length=3, steps=2, width=10, starts=("random",), keep=3)
+    result = search(RewardObjective([rm], [prompt]), config)
+    rewards = []
+    for question in (prompt.conversation, PROMPT):
+        prefix, closing = rm.dialogue.frame(question)
+        continuations = [[*ids, *closing] for ids in result.sequences["ids"]]
+        rewards.append(rmnb.score_continuations(rm, prefix, continuations))
+    np.testing.assert_allclose(result.sequences["reward"], rewards[0], atol=1e-4)
+    assert np.abs(rewards[0] - rewards[1]).min() > 0.01
 
 
 class CutOff(Exception):
     pass
 
 
-@pytest.mark.parametrize("method", ["gcg", "random", "exhaustive", "beam"])
+@pytest.mark.parametrize("method", METHODS)
 def test_interrupted_and_resumed_equals_uninterrupted(rm, method, monkeypatch, tmp_path):
     config = SearchConfig(length=4, method=method, steps=10, width=30, topk=8, budget=300, single_tokens=40, seed=3)
-    whole = optimise(rm, PROMPT, config)
-    out = tmp_path / "result.json"
+    objective, out = RewardObjective([rm], [PROMPT]), tmp_path / "result.json"
+    whole = search(objective, config)
     measure = RewardObjective.measure
     calls, lost = [], []
 
@@ -179,37 +181,26 @@ def test_interrupted_and_resumed_equals_uninterrupted(rm, method, monkeypatch, t
     monkeypatch.setattr(RewardObjective, "measure", fragile)
     for _ in range(30):
         try:
-            resumed = optimise(rm, PROMPT, config, output=out)
+            resumed = search(objective, config, output=out)
             break
         except CutOff:
-            with pytest.raises(InputError, match="differs in config"):
-                optimise(rm, PROMPT, config.model_copy(update={"seed": 4}), output=out)
+            with pytest.raises(InputError) as refused:
+                search(objective, config.model_copy(update={"seed": 4}), output=out)
+            assert refused.value.about == "config"
     assert len(calls) > 4
     assert sum(calls) - sum(lost) == whole.scored + len(whole.sequences)  # what was kept is not scored again
-    pd.testing.assert_frame_equal(resumed.sequences, whole.sequences)
-    pd.testing.assert_frame_equal(resumed.history, whole.history)
     back = read_result(out)
-    pd.testing.assert_frame_equal(back.sequences, resumed.sequences)
+    for result in (resumed, back):
+        pd.testing.assert_frame_equal(result.sequences, whole.sequences)
+        pd.testing.assert_frame_equal(result.history, whole.history)
     assert back.config == config
     assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
 
 
-def test_a_kept_piece_that_is_damaged_is_named(rm, monkeypatch, tmp_path):
-    config = SearchConfig(length=3, steps=4, width=8, single_tokens=20)
-    with monkeypatch.context() as context:
-        context.setattr(RewardObjective, "gradient", None)  # the first step fails, with some sequences scored
-        with pytest.raises(TypeError):
-            optimise(rm, PROMPT, config, output=tmp_path / "result.json")
-    (piece,) = (tmp_path / "result.json.partial").glob("0*")
-    piece.write_bytes(piece.read_bytes()[:-2] + b"9]")
-    with pytest.raises(InputError, match="damaged piece"):
-        optimise(rm, PROMPT, config, output=tmp_path / "result.json")
-
-
 @settings(max_examples=30)
 @given(st.lists(st.integers(0, 319), min_size=1, max_size=6))
-def test_what_survives_is_what_its_conversation_is_read_as(rm, ids):
-    kept = survives(rm.dialogue, PROMPT, [ids])[0]
+def test_what_retokenises_is_what_its_conversation_is_read_as(rm, ids):
+    kept = RewardObjective([rm], [PROMPT]).retokenises([tuple(ids)])[0]
     prefix, closing = rm.dialogue.frame(PROMPT)
     text = rm.tokenizer.decode(ids, clean_up_tokenization_spaces=False)
     rendered = rm.dialogue.render([{"role": "user", "content": PROMPT}], generation=True) + text + "<end>"
@@ -217,70 +208,71 @@ def test_what_survives_is_what_its_conversation_is_read_as(rm, ids):
     assert kept == (whole == [*prefix, *ids, *closing] and rm.dialogue.response_ids(text) == list(ids))
 
 
-def test_a_control_token_survives_neither_as_an_id_nor_spelled(rm):
+def test_a_control_token_is_filtered_as_an_id_and_spelled(rm):
     words = rm.tokenizer.get_vocab()
     spelled = rm.dialogue.response_ids("<end>")
     assert words["<end>"] not in spelled
-    ordinary = rm.dialogue.response_ids("love and peace")
-    assert survives(rm.dialogue, PROMPT, [[words["<end>"]], spelled, ordinary]).tolist() == [False, False, True]
+    sequences = [(words["<end>"],), tuple(spelled), tuple(rm.dialogue.response_ids("love and peace"))]
+    assert RewardObjective([rm], [PROMPT]).retokenises(sequences).tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize(
-    ("options", "inside", "outside"),
+    ("allowed", "inside", "outside"),
     [
-        ({"allowed": "every"}, ["<end>", " ", "a"], []),
-        ({"allowed": "all"}, [" ", "a", "\n"], ["<end>", "<pad>"]),
-        ({"allowed": "printable"}, ["a", ".", "é"], ["<end>", "\n", " ", "\x00"]),
-        ({"allowed": "words"}, ["a", "é"], [".", "1", " "]),
-        ({"allowed": "ascii"}, ["a", "."], ["é", "д"]),
-        ({"allowed": "language", "script": "latin"}, ["a", "é", "."], ["д", "<end>"]),
+        ("every", ["<end>", " ", "a"], []),
+        ("all", [" ", "a", "\n"], ["<end>", "<pad>"]),
+        ("printable", ["a", ".", "é"], ["<end>", "\n", " ", "\x00"]),
+        ("words", ["a", "é"], [".", "1", " "]),
+        ("ascii", ["a", "."], ["é", "д"]),
+        ("latin", ["a", "é", "."], ["д", "<end>"]),
     ],
 )
-def test_allowed_sets(options, inside, outside):
+def test_allowed_sets(allowed, inside, outside):
     texts = ["<pad>", "<end>", "a", "é", "д", ".", "1", " ", "\n", "\x00"]
     kinds = ["special"] * 2 + ["word_continuation"] * 3 + ["punctuation", "number", "whitespace", "whitespace", "byte"]
     scripts = ["latin", "latin", "latin", "latin", "cyrillic", *["none"] * 5]
     words = pd.DataFrame({"token_id": range(10), "token": texts, "kind": kinds, "script": scripts})
-    chosen = {texts[i] for i in allowed_ids(words, SearchConfig(**options))}
+    chosen = {texts[i] for i in allowed_ids(words, SearchConfig(allowed=allowed))}
     assert chosen >= set(inside) and not chosen & set(outside)
     with pytest.raises(InputError, match="no token is left"):
-        allowed_ids(words, SearchConfig(**options, banned=tuple(range(10))))
+        allowed_ids(words, SearchConfig(allowed=allowed, banned=tuple(range(10))))
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"direction": "up"}, "search: direction: Input should be 'max' or 'min'"),
-        ({"lenght": 3}, "search: lenght: Extra inputs"),
-        ({"allowed": "language"}, "'language' and a script go together"),
-        ({"allowed": "language", "script": "klingon"}, "unknown script 'klingon'"),
-    ],
+    "wrong", [{"direction": "up"}, {"lenght": 3}, {"allowed": "klingon"}, {"method": "exhaustive"}]
 )
-def test_a_wrong_option_is_named_in_one_line(options, message):
-    with pytest.raises(InputError, match=message) as caught:
-        SearchConfig(**options)
+def test_a_wrong_option_is_named_in_one_line(wrong):
+    with pytest.raises(InputError, match=next(iter(wrong))) as caught:
+        SearchConfig(**wrong)
     assert "\n" not in str(caught.value)
 
 
 def test_models_with_other_tokenizers_are_refused(rm, tmp_path):
     other = rmnb.load_reward_model(write_decoder(tmp_path))
-    object.__setattr__(other, "tokenizer_sha256", "0")
     other.tokenizer.add_tokens(["novel"])
     with pytest.raises(InputError, match="different tokenizers"):
-        optimise([rm, other], PROMPT)
-    with pytest.raises(InputError, match="a difference takes two models, not 1"):
-        optimise(rm, PROMPT, SearchConfig(combine="difference"))
+        RewardObjective([rm, other], [PROMPT])
+
+
+def test_what_is_found_scores_the_same_as_text_where_a_blank_joins_the_answer_and_padding_closes_it(tmp_path):
+    rm = rmnb.load_reward_model(write_splitting(tmp_path, "metaspace", "blank", "<end>"))
+    objective = RewardObjective([rm], [PROMPT])
+    ids = objective.encode("love and peace")
+    assert rm.tokenizer.convert_ids_to_tokens(ids[:1]) == ["▁love"]
+    assert objective.texts([ids]) == ["love and peace"] and objective.retokenises([ids, ids[:1], ids[1:]]).all()
+    np.testing.assert_allclose(objective.measure([ids])[0], rm.score(PROMPT, ["love and peace"])[0], atol=1e-5)
+    assert np.abs(objective.gradient(ids)[-1]).max() > 0  # the answer's last token is the one that is read
 
 
 def test_the_command_searches_and_score_gives_the_same_reward(directory, tmp_path):
     out = tmp_path / "found.json"
     run = [sys.executable, "-c", "from rmnb.cli.main import main; main()"]
-    options = ["--prompt", PROMPT, "--length", "3", "--direction", "min", "--steps", "3", "--width", "20"]
-    options += ["--start", "random", "--allowed", "printable"]
+    options = ["--prompt", PROMPT, "--length", "3", "--lowest", "--steps", "3", "--allowed", "printable"]
     command = [*run, "search", str(directory), *options, "--out", str(out)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    first = json.loads(out.read_text())["sequences"][0]
+    found = json.loads(out.read_text())["sequences"]
+    first = next(one for one in found if one["text"] == one["text"].strip())  # the template trims
     scored = subprocess.run(
         [*run, "score", str(directory), "--prompt", PROMPT, "--", first["text"]], capture_output=True, text=True
     )
@@ -288,13 +280,3 @@ def test_the_command_searches_and_score_gives_the_same_reward(directory, tmp_pat
     assert [file.name for file in tmp_path.iterdir()] == ["found.json"]
     again = subprocess.run(command, capture_output=True, text=True)
     assert again.returncode == 2 and "exists" in again.stderr
-
-
-def test_what_is_found_scores_the_same_as_text_where_a_blank_joins_the_answer_and_padding_closes_it(tmp_path):
-    rm = rmnb.load_reward_model(write_splitting(tmp_path, "metaspace", "blank", "<end>"))
-    objective = RewardObjective([(rm, 1.0)], [PROMPT])
-    ids = objective.encode("love and peace")
-    assert rm.tokenizer.convert_ids_to_tokens(ids[:1]) == ["▁love"]
-    assert objective.texts([ids]) == ["love and peace"] and objective.survives([ids, ids[:1], ids[1:]]).all()
-    np.testing.assert_allclose(objective.measure([ids])[0], rm.score(PROMPT, ["love and peace"])[0], atol=1e-5)
-    assert np.abs(objective.gradient(ids)[-1]).max() > 0  # the answer's last token is the one that is read

@@ -1,0 +1,237 @@
+"""What every method works with: the tokens to choose from, and what has been scored so far."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from rmnb.errors import InputError
+from rmnb.models.vocabulary import SCRIPT_NAMES
+from rmnb.plans import ResumableStore
+from rmnb.search.config import SearchConfig
+from rmnb.visible import visible
+
+Ids = tuple[int, ...]
+
+_ATTEMPTS = 50
+
+
+class Objective(Protocol):
+    """What a search needs to know; `rmnb.search.rewards` has the one that models give.
+
+    Attributes
+    ----------
+    words
+        The vocabulary, as `rmnb.models.vocabulary.vocabulary` gives it.
+    provenance
+        JSON values that say what is measured.
+    """
+
+    words: pd.DataFrame
+    provenance: dict[str, Any]
+
+    def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
+        """Reward of each sequence, float64 [sequences].
+
+        `parent` is a sequence that the others mostly begin like: a hint that saves work and changes no result beyond
+        rounding.
+        """
+        ...
+
+    def gradient(self, ids: Ids) -> np.ndarray:
+        """Gradient of the reward with respect to the one-hot of each token, float64 [length, vocabulary]."""
+        ...
+
+    def retokenises(self, sequences: Sequence[Ids]) -> np.ndarray:
+        """Whether the text of each sequence is tokenised into the same ids, bool [sequences]."""
+        ...
+
+    def texts(self, sequences: Sequence[Ids]) -> list[str]:
+        """The text of each sequence."""
+        ...
+
+    def encode(self, text: str) -> Ids:
+        """The ids of a text."""
+        ...
+
+
+class Finished(Exception):
+    """Steps or budget are spent."""
+
+
+class SearchState:
+    """Draws and scores sequences, none twice, and remembers the best.
+
+    Parameters
+    ----------
+    objective, config
+        What scores, and what is sought.
+    scan
+        Best single tokens: a scan with columns token_id and score, or None.
+    pieces
+        Where rewards are kept on disk. What an earlier run kept there is looked up, not scored again: the same seed
+        makes the same proposals, so a search that was cut off ends as if it had not been.
+    progress
+        Show a line with the best reward and its text.
+
+    Attributes
+    ----------
+    rewards : dict
+        The reward of each sequence scored.
+    best : list of sequences
+        The `keep` best ones of the length sought, best first; of equal ones the first scored.
+    history : list of dict
+        After each call of `score`: how many sequences are scored, and the best reward.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        config: SearchConfig,
+        scan: pd.DataFrame | None = None,
+        pieces: ResumableStore | None = None,
+        progress: bool = False,
+    ):
+        self.objective, self.config = objective, config
+        self.rng = np.random.default_rng(config.seed)
+        self.allowed = allowed_ids(objective.words, config)
+        self.scanned: list[int] | None = None
+        if scan is not None:
+            ranked = scan[scan["token_id"].isin(self.allowed)]
+            ranked = ranked.sort_values("score", ascending=config.sign < 0, kind="stable")
+            self.scanned = ranked["token_id"].astype(int).tolist()
+        self.rewards: dict[Ids, float] = {}
+        self.best: list[Ids] = []
+        self.history: list[dict[str, float]] = []
+        self.steps = 0
+        self._pieces = pieces
+        kept = [json.loads(piece) for piece in pieces or ()]
+        self._written = len(kept)
+        self._known = {tuple(ids): reward for piece in kept for ids, reward in piece}
+        self.bar = tqdm(total=config.budget, unit=" scored", disable=not progress)
+
+    @property
+    def fraction(self) -> float:
+        """How much of the steps or of the budget is spent, 0 to 1."""
+        spent = len(self.rewards) / self.config.budget if self.config.budget else 0.0
+        return max(self.steps / self.config.steps, spent)
+
+    def score(self, sequences: Sequence[Ids], parent: Ids | None = None, ends_step: bool = True) -> np.ndarray:
+        """What is to be maximised, float64 [sequences].
+
+        Parameters
+        ----------
+        sequences
+            They may hold some that were scored before.
+        parent
+            As `Objective.measure` takes it.
+        ends_step
+            False where more must be scored before the method has made one step.
+
+        Raises
+        ------
+        Finished
+            Steps or budget are spent; as much as the budget allows has been scored.
+        """
+        config, rewards = self.config, self.rewards
+        fresh = [ids for ids in dict.fromkeys(sequences) if ids not in rewards]
+        left = np.inf if config.budget is None else config.budget - len(rewards)
+        spent = len(fresh) >= left
+        if spent:
+            fresh = fresh[: int(left)]
+        rewards.update(zip(fresh, self._measure(fresh, parent), strict=True))
+        candidates = [*self.best, *(ids for ids in fresh if len(ids) == config.length)]
+        self.best = sorted(candidates, key=lambda ids: -config.sign * rewards[ids])[: config.keep]
+        if self.best:
+            best = self.best[0]
+            self.history.append({"scored": len(rewards), "best_reward": rewards[best]})
+            self.bar.set_postfix_str(f"{rewards[best]:+.3f} {visible(self.objective.texts([best])[0])}", refresh=False)
+        self.bar.update(len(fresh))
+        self.steps += ends_step
+        if spent or self.steps >= config.steps:
+            raise Finished
+        return config.sign * np.array([rewards[ids] for ids in sequences], dtype=np.float64)
+
+    def _measure(self, sequences: list[Ids], parent: Ids | None) -> list[float]:
+        """Rewards as far as they are kept on disk, else from the models."""
+        if missing := [ids for ids in sequences if ids not in self._known]:
+            measured = list(zip(missing, self.objective.measure(missing, parent).tolist(), strict=True))
+            self._known.update(measured)
+            if self._pieces is not None:
+                self._pieces.write(self._written, json.dumps(measured).encode())  # floats come back bit for bit
+                self._written += 1
+        return [self._known[ids] for ids in sequences]
+
+    def filter(self, sequences: Sequence[Ids]) -> list[Ids]:
+        """Those whose text is tokenised into the same ids; all of them if that is waived."""
+        if not sequences or not self.config.filter_ids:
+            return list(sequences)
+        kept = self.objective.retokenises(sequences)
+        return [ids for ids, keep in zip(sequences, kept, strict=True) if keep]
+
+    def random(self, count: int, length: int | None = None) -> list[Ids]:
+        """Random sequences of allowed tokens that pass the filter: as many as asked for, or fewer if they are rare.
+
+        Uniformly drawn; where few of those pass, longer ones are written as text, tokenised again and cut.
+
+        Raises
+        ------
+        InputError
+            None was found.
+        """
+        length = length or self.config.length
+        found: dict[Ids, None] = {}
+        for attempt in range(_ATTEMPTS):
+            rare = attempt >= _ATTEMPTS // 2
+            draws = self.rng.choice(self.allowed, (2 * count, (2 if rare else 1) * length))
+            sequences = list(map(tuple, draws.tolist()))
+            if rare:
+                allowed = set(self.allowed.tolist())
+                again = [self.objective.encode(text)[:length] for text in self.objective.texts(sequences)]
+                sequences = [ids for ids in again if len(ids) == length and allowed.issuperset(ids)]
+            found.update(dict.fromkeys(self.filter(sequences)))
+            if len(found) >= count:
+                break
+        if not found:
+            raise InputError("no sequence of allowed tokens keeps its ids as text: waive that, or allow more tokens")
+        return list(found)[:count]
+
+    def gradient(self, ids: Ids) -> np.ndarray:
+        """Gradient of what is maximised with respect to one-hot tokens, [length, vocabulary]."""
+        return self.config.sign * self.objective.gradient(ids)
+
+
+def allowed_ids(words: pd.DataFrame, config: SearchConfig) -> np.ndarray:
+    """Ids that a search may choose from, ascending, int64.
+
+    Parameters
+    ----------
+    words
+        The vocabulary as `rmnb.models.vocabulary.vocabulary` gives it.
+    config
+        `allowed` and `banned` decide.
+
+    Raises
+    ------
+    InputError
+        Nothing is left.
+    """
+    allowed, kind, token = config.allowed, words["kind"], words["token"]
+    chosen = ~words["token_id"].isin(config.banned)
+    if allowed != "every":
+        chosen &= ~kind.isin(["special", "unused"])
+    if allowed == "words":
+        chosen &= kind.isin(["word_start", "word_continuation"])
+    if allowed not in ("every", "all", "words"):
+        chosen &= token.map(str.isprintable) & (token.str.strip() != "") & ~token.str.contains("\ufffd")
+        chosen &= kind != "byte"
+    if allowed == "ascii":
+        chosen &= token.map(str.isascii)
+    if allowed in SCRIPT_NAMES:
+        chosen &= words["script"].isin([allowed, "none"])
+    if not chosen.any():
+        raise InputError(f"no token is left to search with (allowed: {allowed})")
+    return words.loc[chosen, "token_id"].to_numpy(np.int64)
