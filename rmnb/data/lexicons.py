@@ -108,7 +108,7 @@ def moral_foundations() -> pd.DataFrame:
 def agency_communion() -> pd.DataFrame:
     """The project's own nouns: word (str, unique), category (agency or communion), 60 each, balanced pair by pair.
 
-    Row k of agency and row k of communion are a pair close in frequency and length (`rmnb.data.matching`).
+    Row k of agency and row k of communion are a pair close in frequency and length.
     """
     return _own("agency_communion.tsv").rename(columns={"noun": "word"})
 

@@ -66,7 +66,8 @@ BASES = ("gemma-2-2b-it", "Llama-3.2-3B-Instruct", "Qwen2.5-3B-Instruct")
 def vocabularies() -> dict[str, pd.DataFrame] | None:
     """The ten models' tables (`read_table`) by code, in RewardBench order, or None if not all are on this machine.
 
-    They are large, so nothing downloads them by the way: ``rmnb data pull facct2025/data/reward_model_scores`` does.
+    They are large, so nothing downloads them by the way, but
+    ``rmnb book data pull facct2025/data/reward_model_scores`` does.
     """
     paths = {}
     for model in MODELS:
@@ -78,7 +79,7 @@ def vocabularies() -> dict[str, pd.DataFrame] | None:
 
 
 def read_table(path: Path | str) -> pd.DataFrame:
-    """One model's scores, in the layout of `rmnb.findings.scan_tables`.
+    """One model's scores, in the layout of `rmnb.findings.tables`.
 
     Columns token_id (int64), token, kind (empty: the file does not say it), word (folded; str), and greatest, best and
     worst (float64).

@@ -162,7 +162,7 @@ def _pin(name: str | Pin) -> Pin:
     if isinstance(name, Pin):
         return name
     if name not in pins():
-        raise InputError(f"unknown data file {name!r}: `rmnb data list` shows the names")
+        raise InputError(f"unknown data file {name!r}: `rmnb book data list` shows the names")
     return pins()[name]
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rmnb.errors import InputError
+from rmnb.errors import InputError, first_line
 from rmnb.files import atomic_path
-from rmnb.models.bases import base_sha256, base_tokenizer
+from rmnb.models.bases import base_directory, base_sha256, base_tokenizer
 from rmnb.models.dialogue import Dialogue
-from rmnb.plans import claim
+from rmnb.plans import open_or_refuse
 from rmnb.training.recipes import Hyperparameters, Recipe, data_files
 
 CHECKPOINT_STEPS = 25
@@ -26,7 +26,7 @@ LONGEST = 192  # ids of a conversation; the few pairs beyond would set how much 
 
 
 def begin(base: str, template: str | None, recipe: Recipe, work: Path, **objective: str) -> Dialogue:
-    """Claim `work` for a run, set the seed, and return the base's dialogue; its tokenizer pads with an id of its own.
+    """Open `work` for a run, set the seed, and return the base's dialogue; its tokenizer pads with an id of its own.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def begin(base: str, template: str | None, recipe: Recipe, work: Path, **objecti
         if find_spec(package) is None:
             raise InputError(f"training needs the package {package}: pip install 'rmnb[train]'")
     made_by = recipe.model_dump(mode="json", exclude={"name", "description"})
-    claim(work, {"base": base, "template": template, "recipe": made_by, **objective}, "training run")
+    open_or_refuse(work, {"base": base, "template": template, "recipe": made_by, **objective})
     torch.manual_seed(recipe.hyperparameters.seed)
     tokenizer: Any = base_tokenizer(base)
     dialogue = Dialogue(tokenizer, template or tokenizer.chat_template)
@@ -47,6 +47,23 @@ def begin(base: str, template: str | None, recipe: Recipe, work: Path, **objecti
         raise InputError(f"{base} has no chat template: give the model one in its panel (key `template`)")
     dialogue.tokenizer.pad_token_id = _padding_id(dialogue)
     return dialogue
+
+
+def load_base(kind, base: str, **options):
+    """A base in fp32 as a class of transformers, such as `AutoModelForCausalLM`, from safetensors only.
+
+    Raises
+    ------
+    InputError
+        It cannot be loaded, or has only pickled weights.
+    """
+    import torch
+
+    options = {"trust_remote_code": False, "use_safetensors": True, **options}
+    try:
+        return kind.from_pretrained(base_directory(base), dtype=torch.float32, **options)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{base} cannot be trained from: {first_line(error)}") from error
 
 
 def training_arguments(hyper: Hyperparameters, work: Path) -> dict:

@@ -117,8 +117,14 @@ def thing_pairs(items: pd.DataFrame, count: int, gap: float, rng: np.random.Gene
     -------
     DataFrame
         Columns higher, lower (names); no pair twice.
+
+    Raises
+    ------
+    InputError
+        There are fewer such pairs.
     """
     names, elo = items["name"].to_numpy(), items["elo_score"].to_numpy(dtype=float)
+    _check_enough(int((np.abs(elo[:, None] - elo) >= gap).sum()) // 2, count, f"things {gap:g} points apart")
     pairs: dict[tuple[int, int], None] = {}
     order: list[int] = []
     while len(pairs) < count:
@@ -228,6 +234,13 @@ def _mismatched(mismatched: Mismatched, judged: bool, rng: np.random.Generator) 
     count = _with_held_out(mismatched.pairs)
     rows: dict[tuple[int, int], None] = {}
     same_source = answers.groupby("source").indices
+    longest = mismatched.longest - answers["prompt"].str.len()
+    answer_lengths = answers["chosen"].str.len().to_numpy()
+    fitting = sum(
+        np.searchsorted(np.sort(answer_lengths[places]), longest.iloc[places], side="right").sum() - len(places)
+        for places in same_source.values()
+    )
+    _check_enough(int(fitting), count, "a prompt and the answer to another one")
     while len(rows) < count:
         first = int(rng.integers(len(answers)))
         second = int(rng.choice(same_source[answers["source"][first]]))
@@ -243,6 +256,11 @@ def _mismatched(mismatched: Mismatched, judged: bool, rng: np.random.Generator) 
             "source": answers["source"].to_numpy()[index[:, 0]] + "-mismatched",
         }
     )
+
+
+def _check_enough(there: int, wanted: int, what: str) -> None:
+    if there < wanted:
+        raise InputError(f"{wanted:,} pairs of {what} are asked for, and there are only {there:,}")
 
 
 def _with_held_out(count: int) -> int:

@@ -122,7 +122,7 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
 
 
 def _train_model(panel: Panel, name: str, output: Path | None) -> dict:
-    from rmnb.scoring.conversations import load_reward_model
+    from rmnb.scoring.parity import load_reward_model
     from rmnb.training import evaluation
     from rmnb.training.recipes import load_recipe
     from rmnb.training.train import fit
@@ -182,15 +182,6 @@ def tune_copy(panel: Panel, name: str, output: Path | None = None) -> dict:
     return measured
 
 
-def implicit_accuracies(panel: Panel) -> dict[str, dict[str, dict]]:
-    """What was measured of a panel's tuned copies: held-out accuracy of the implicit reward, by copy and source."""
-    measured = {
-        name: _described(data_dir() / str(copy.adapter)).get("evaluation", {}).get("held_out", {})
-        for name, copy in tuned_copies(panel).items()
-    }
-    return {name: {key: value for key, value in each.items() if key != "all"} for name, each in measured.items()}
-
-
 def _add_measured(directory: Path, measured: dict) -> None:
     with atomic_path(directory / "provenance.json") as path:
         path.write_text(json.dumps(_described(directory) | {"evaluation": measured}, indent=1) + "\n")
@@ -217,13 +208,13 @@ def follow(panel: Panel, name: str, progress: bool = False) -> Path:
     InputError
         The run has not been trained on this machine: its snapshots are not shipped.
     """
-    from rmnb.scoring.conversations import load_reward_model
+    from rmnb.scoring.parity import load_reward_model
     from rmnb.training.lora import snapshots
 
     spec = runs(panel)[name]
     found = snapshots(work_directory(panel, name))
     if not found:
-        raise InputError(f"{name} has no snapshots here: run `rmnb train {name}` first")
+        raise InputError(f"{name} has no snapshots here: run `rmnb book train {name}` first")
     texts = text_list("training")
     (prompt,) = list_prompts(panel, texts)
 

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from rmnb.errors import InputError
-from rmnb.models.bases import base_directory
 from rmnb.models.dialogue import Dialogue
 from rmnb.panels import ModelSpec
 from rmnb.training import lora
@@ -72,8 +71,8 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path, watch: "Watch
     pairs = build_pairs(recipe)[0]
     rows = _in_order(dialogue, recipe, pairs)
     last = lora.last_whole_checkpoint(work)
-    model = AutoModelForSequenceClassification.from_pretrained(
-        base_directory(base), num_labels=1, dtype=torch.float32, pad_token_id=dialogue.tokenizer.pad_token_id
+    model = lora.load_base(
+        AutoModelForSequenceClassification, base, num_labels=1, pad_token_id=dialogue.tokenizer.pad_token_id
     )
     if recipe.opening and recipe.things and last is None:
         with torch.no_grad():

@@ -1,7 +1,7 @@
 """Tune a copy of a language model on the answers that people preferred, and ask what reward it implies.
 
 The tuned copy π and its reference π_ref imply the reward β log π/π_ref (Rafailov et al. 2023, arXiv 2305.18290):
-`rmnb.findings.log_ratios.implicit_reward`. Tuning is supervised (SFT): the likelihood of the chosen answers, no
+`rmnb.findings.agency.log_ratio`, unweighted. Tuning is supervised (SFT): the likelihood of the chosen answers, no
 rejected one.
 """
 
@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from rmnb.models.bases import base_directory
 from rmnb.panels import BaseSpec
 from rmnb.scoring.logprobs import LanguageModel
 from rmnb.training import evaluation, lora
@@ -37,7 +36,6 @@ def tune(spec: BaseSpec, recipe: Recipe, output: Path, work: Path) -> Path:
     """
     hyper = recipe.hyperparameters
     dialogue = lora.begin(spec.source, spec.template, recipe, work, objective="sft")
-    import torch
     from datasets import Dataset
     from transformers import AutoModelForCausalLM
     from trl.trainer.sft_config import SFTConfig
@@ -49,7 +47,7 @@ def tune(spec: BaseSpec, recipe: Recipe, output: Path, work: Path) -> Path:
     )
     rows = [row for row in whole if len(row["input_ids"]) <= lora.LONGEST]
     trainer = SFTTrainer(
-        model=AutoModelForCausalLM.from_pretrained(base_directory(spec.source), dtype=torch.float32),
+        model=lora.load_base(AutoModelForCausalLM, spec.source),
         args=SFTConfig(**lora.training_arguments(hyper, work), completion_only_loss=True),
         train_dataset=Dataset.from_list(lora.in_batches(rows, hyper.batch_size, hyper.seed)),
         processing_class=dialogue.tokenizer,

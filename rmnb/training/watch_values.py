@@ -1,7 +1,7 @@
 """What a reward model values, logged while anyone's trainer trains it.
 
 Every so often a few hundred words are scored as answers to two questions, through the shared prefix, so that a
-measurement takes seconds; the numbers join the trainer's next record of losses, and so reach whatever it logs to.
+measurement takes seconds; the numbers go into the trainer's log, and so reach whatever it logs to.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from transformers import TrainerCallback
+from transformers import Trainer, TrainerCallback
 
 from rmnb.data import lexicons
 from rmnb.errors import InputError
@@ -23,7 +23,7 @@ from rmnb.models.heads import Head
 from rmnb.models.reading import Reading
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import ModelSpec
-from rmnb.scoring.conversations import score_sequences
+from rmnb.scoring.rows import score_sequences
 
 GREATEST = "What, in one word, is the greatest thing ever?"
 WORST = "What, in one word, is the worst thing ever?"
@@ -33,8 +33,8 @@ RATED = 120  # words of AFINN, the most frequent ones, as many good as bad
 class WatchValues(TrainerCallback):
     """A callback that measures and logs; ``WatchValues().attach(trainer)`` before ``trainer.train()``.
 
-    It measures before the first step (logged as step 0), at even distances, and at the end; the trainer writes a record
-    of its losses at each of these steps, besides those that it writes anyway.
+    It measures before the first step (logged as step 0), every so many steps, and at the end; each measurement is a
+    record of its own in the trainer's log.
 
     Logged are, all over the list's words: ``values/valence`` (Spearman's correlation of the rewards under the question
     for the greatest thing with how good words are, AFINN), ``values/framing`` (the correlation of the rewards under the
@@ -45,11 +45,7 @@ class WatchValues(TrainerCallback):
     Parameters
     ----------
     every
-        Steps from one measurement to the next. Default: as few as costs no more than `share` of the time, by what steps
-        and measurements have taken so far.
-    share
-        Of the whole training's time, that measurements may take, the first and the last included: these two are made
-        also where they alone take more.
+        Steps from one measurement to the next.
 
     Attributes
     ----------
@@ -59,20 +55,18 @@ class WatchValues(TrainerCallback):
         Share of the training's time that all measurements took, once it has ended; NaN before.
     """
 
-    def __init__(self, every: int | None = None, share: float = 0.05):
-        if every is not None and every < 1:
+    def __init__(self, every: int = 100):
+        if every < 1:
             raise InputError(f"every must be at least 1 step, not {every}")
-        if not 0 < share < 1:
-            raise InputError(f"share must lie between 0 and 1, not {share}")
-        self.every, self.share = every, share
+        self.every = every
         self.history: list[dict[str, float]] = []
         self.taken = np.nan
+        self._trainer: Any = None
         self._words: Dialogue | None = None
-        self._pending: dict[str, float] = {}
-        self._began = 0, 0.0  # step and clock
+        self._began = 0.0
 
     def attach(self, trainer, dialogue: Dialogue | None = None) -> "WatchValues":
-        """Join a `transformers.Trainer`, before the callbacks that write its records; returns the callback.
+        """Join a `transformers.Trainer` and return the callback.
 
         Parameters
         ----------
@@ -89,55 +83,35 @@ class WatchValues(TrainerCallback):
         tokenizer: Any = getattr(trainer, "processing_class", None)
         if dialogue is None and getattr(tokenizer, "chat_template", None) is None:
             raise InputError("WatchValues needs a trainer whose processing_class has a chat template")
-        self._words = dialogue or Dialogue(tokenizer, tokenizer.chat_template)
-        trainer.callback_handler.callbacks.insert(0, self)
-        self._log, self._precision = trainer.log, trainer.accelerator.autocast
+        self._trainer, self._words = trainer, dialogue or Dialogue(tokenizer, tokenizer.chat_template)
+        trainer.add_callback(self)
         return self
 
     def on_train_begin(self, args, state, control, model=None, **_):
         if self._words is None:
             raise InputError("call attach(trainer) in place of passing WatchValues among the callbacks")
-        self._began = state.global_step, time.monotonic()
+        self._began = time.monotonic()
         self.history.clear()
         self._measure(model, state.global_step)
-        self._log(self._pending)
-        self._pending = {}
 
     def on_step_end(self, args, state, control, model=None, **_):
-        step, last = state.global_step, state.max_steps
-        due = step % self.every == 0 if self.every else self._affordable(step, last)
-        if due or step == last:
-            self._measure(model, step)
-            control.should_log = True
-
-    def on_log(self, args, state, control, logs=None, **_):
-        if logs is not None and self._pending and "loss" in logs:
-            logs.update(self._pending)
-            state.log_history[-1].update(self._pending)
-            self._pending = {}
+        if state.global_step % self.every == 0 or state.global_step == state.max_steps:
+            logs_losses = control.should_log
+            self._measure(model, state.global_step)
+            control.should_log = logs_losses  # which a record of ours has switched off
 
     def on_train_end(self, args, state, control, **_):
-        self.taken = self._spent() / (time.monotonic() - self._began[1])
-
-    def _spent(self) -> float:
-        return sum(entry["values/seconds"] for entry in self.history)
-
-    def _affordable(self, step: int, last: int) -> bool:
-        """Whether it is time to measure, if those that the share still pays for are spread over the steps to come."""
-        spent, (first, began) = self._spent(), self._began
-        trained = time.monotonic() - began - spent
-        paid = trained / (step - first) * (last - first) * self.share / (1 - self.share)
-        still = (paid - spent) // self.history[-1]["values/seconds"]  # the one at the end among them
-        since = self.history[-1]["step"]
-        return still >= 2 and (step - since) * still >= last - since
+        self.taken = sum(entry["values/seconds"] for entry in self.history) / (time.monotonic() - self._began)
 
     def _measure(self, model, step: int) -> None:
         began = time.monotonic()
         assert self._words is not None
-        with _scoring(model, self._words) as rm, self._precision():
+        with _scoring(model, self._words) as rm, self._trainer.accelerator.autocast():
             values = measure_values(rm)
-        self._pending = {**values, "values/seconds": time.monotonic() - began}
-        self.history.append({"step": step, **self._pending})
+        values["values/seconds"] = time.monotonic() - began
+        self.history.append({"step": step, **values})
+        # Not the trainer's own `log`: TRL's would close the means that the next record of losses is made of.
+        Trainer.log(self._trainer, dict(values))
 
 
 def measure_values(rm: RewardModel) -> dict[str, float]:

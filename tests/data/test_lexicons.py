@@ -1,22 +1,18 @@
 """The word lists hold what they promise: balance, form, and no reader that mangles a word."""
 
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.optimize import linear_sum_assignment
 from scipy.stats import ks_2samp
 
-from rmnb.data import lexicons, matching, sources
-from rmnb.data.matching import features
+from rmnb.data import lexicons, sources
 from rmnb.errors import InputError
 
 
-def test_stored_lists_are_what_the_matching_chooses():
-    assert list(lexicons.agency_communion()[["category", "word"]].itertuples(index=False, name=None)) == (
-        matching.agency_communion()
-    )
-    assert list(lexicons.identity_terms().itertuples(index=False, name=None)) == matching.identity_terms()
+def features(words):
+    """Zipf frequency and length of each word, float64 [words, 2]."""
+    words = pd.Series(list(words))
+    return np.column_stack([lexicons.zipf(words), words.str.len()])
 
 
 def test_agency_and_communion_are_balanced():
@@ -54,18 +50,6 @@ def test_a_control_is_written_like_its_term_and_is_no_identity():
     assert identity.isdisjoint(terms["control"].str.casefold())
     for _, rows in terms.groupby("form"):
         assert rows.drop_duplicates("term")["control"].is_unique  # no control counts twice
-
-
-@given(st.integers(1, 5), st.integers(0, 4), st.randoms(use_true_random=False))
-def test_match_uses_each_candidate_once_at_least_cost(count, spare, random):
-    pool = ["time", "zebra", "cat", "nevertheless", "of", "quark", "window", "umbrella", "I"]
-    words, candidates = random.sample(pool, count), random.sample(pool, count + spare)
-    chosen = matching.match(words, candidates)
-    assert len(set(chosen)) == count
-    scale = np.array([0.25, 1.5])
-    cost = (((features(words)[:, None] - features(candidates)[None]) / scale) ** 2).sum(axis=2)
-    rows, columns = linear_sum_assignment(cost)
-    assert cost[range(count), chosen].sum() == pytest.approx(cost[rows, columns].sum())
 
 
 def test_afinn_is_whole():

@@ -8,7 +8,7 @@ import threading
 import pytest
 from typer.testing import CliRunner
 
-from rmnb.cli.data import app
+from rmnb.cli.book import app
 from rmnb.data import sources
 from rmnb.errors import InputError
 
@@ -194,7 +194,7 @@ def test_unwritable_cache_is_one_line(server, tmp_path):
 
 
 def test_unknown_name():
-    with pytest.raises(InputError, match=r"unknown data file 'nonsense'.*rmnb data list"):
+    with pytest.raises(InputError, match=r"unknown data file 'nonsense'.*rmnb book data list"):
         sources.locate("nonsense")
 
 
@@ -209,17 +209,17 @@ def test_pins_are_well_formed():
 
 def test_command_line(monkeypatch, tmp_path):
     runner = CliRunner()
-    listed = runner.invoke(app, ["list", "llmbar"])
+    listed = runner.invoke(app, ["data", "list", "llmbar"])
     assert listed.exit_code == 0 and len(listed.stdout.splitlines()) == 5
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
     monkeypatch.delenv("RMNB_DATA_MIRROR", raising=False)
-    checked = runner.invoke(app, ["verify", "llmbar"])
+    checked = runner.invoke(app, ["data", "verify", "llmbar"])
     assert checked.exit_code == 0 and "5 absent" in checked.output
     p = sources.pins()["llmbar/Dataset/LLMBar/Natural/dataset.json"]
     place = tmp_path / "data" / p.stored_at
     place.parent.mkdir(parents=True)
     place.write_text(json.dumps([]))
-    checked = runner.invoke(app, ["verify", "llmbar"])
+    checked = runner.invoke(app, ["data", "verify", "llmbar"])
     assert checked.exit_code == 2 and "damaged\tllmbar/Dataset/LLMBar/Natural" in checked.output
 
 

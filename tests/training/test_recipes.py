@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,8 +12,9 @@ from rmnb.data.preferences import elo_items
 from rmnb.errors import InputError
 from rmnb.files import data_dir
 from rmnb.panels import load_panel
+from rmnb.training import recipes
 from rmnb.training.evaluation import accuracy
-from rmnb.training.recipes import build_pairs, data_files, half, load_recipe
+from rmnb.training.recipes import Mismatched, Recipe, build_pairs, data_files, half, load_recipe, thing_pairs
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +101,18 @@ def test_accuracy_counts_ties_as_wrong_and_its_interval_contains_it(rewards):
 def test_an_unknown_recipe_lists_the_known_ones():
     with pytest.raises(InputError, match=r"choose one of .*values"):
         load_recipe("virtues")
+
+
+def test_more_pairs_than_there_are_is_an_error_and_all_of_them_can_be_had(monkeypatch):
+    things = pd.DataFrame({"name": ["a", "b", "c"], "elo_score": [0.0, 100.0, 250.0]})
+    rng = np.random.default_rng(0)
+    assert len(thing_pairs(things, 2, 120, rng)) == 2
+    with pytest.raises(InputError, match="only 2"):
+        thing_pairs(things, 3, 120, rng)
+    questions = [[{"role": "user", "content": text}] for text in ("one?", "two?", "a long one?")]
+    answers = pd.DataFrame({"prompt": questions, "chosen": ["1", "2", "long"], "rejected": ["x", "x", "x"]})
+    monkeypatch.setattr(recipes.preferences, "preference_pairs", lambda source: answers)
+    hyper = load_recipe("values").hyperparameters
+    few = Mismatched(pairs=9, sources=("made",), longest=12)  # of two short questions
+    with pytest.raises(InputError, match="asked for, and there are only 2"):
+        build_pairs(Recipe(name="few", description="", hyperparameters=hyper, mismatched=few))

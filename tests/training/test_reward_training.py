@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 import rmnb
 from rmnb.errors import InputError
@@ -50,13 +51,26 @@ def test_training_that_was_cut_off_goes_on_and_its_adapter_scores(few_steps, tmp
     scores = rmnb.load_reward_model(spec.model_copy(update={"adapter": str(cut)})).score(PROMPT, ["love", "war"])
     assert np.isfinite(scores).all() and scores[0] != scores[1]
     other = few_steps.model_copy(update={"share": 0.5})
-    with pytest.raises(InputError, match="holds a training run that differs in recipe"):
+    with pytest.raises(InputError) as refused:
         train.fit(spec, other, tmp_path / "cut", tmp_path / "work-cut")
+    assert refused.value.about == "recipe"
+
+
+def test_a_base_with_pickled_weights_alone_is_refused(tmp_path):
+    from checkpoints import DECODERS, SHAPE, tokenizer
+    from transformers import AutoModelForCausalLM
+
+    kind, special = DECODERS["qwen2"]
+    base = AutoModelForCausalLM.from_config(kind(**SHAPE, **special, vocab_size=320))
+    base.config.save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    torch.save(base.state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(InputError, match="safetensors"):
+        lora.load_base(AutoModelForCausalLM, str(tmp_path))
 
 
 def test_any_language_model_in_a_directory_can_be_the_base(few_steps, tmp_path):
     """The adapter scores as PEFT's own classifier does, in the template of the base's tokenizer."""
-    import torch
     from checkpoints import DECODERS, SHAPE, randomise, tokenizer
     from peft import PeftModel
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification

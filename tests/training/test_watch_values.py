@@ -1,7 +1,6 @@
 """A callback in a real training by TRL: what it logs is right, and the training is the same as without it."""
 
 import math
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -57,7 +56,8 @@ def test_what_is_logged_is_what_the_saved_model_values(architecture, adapted, tm
     logged = [entry for entry in trainer.state.log_history if "values/valence" in entry]
     assert [entry["step"] for entry in logged] == [0, 2, 4]
     assert {name: logged[-1][name] for name in saved} == pytest.approx(saved, abs=1e-3)
-    assert all(math.isfinite(entry["loss"]) for entry in logged[1:])
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    assert losses and all(map(math.isfinite, losses)) and 0 < watch.taken < 1
 
 
 def test_the_training_is_the_same_as_without(tmp_path):
@@ -84,7 +84,7 @@ def test_what_writes_the_trainers_records_gets_the_numbers(tmp_path):
     trainer.add_callback(Writer)
     WatchValues(every=2).attach(trainer)
     trainer.train()
-    assert ["values/valence" in logs for logs in written if "loss" in logs] == [True, True]
+    assert sum("values/valence" in logs for logs in written) == 3
 
 
 def test_training_in_half_precision_is_measured_in_it_without_ties(tmp_path, monkeypatch):
@@ -106,33 +106,10 @@ def test_training_in_half_precision_is_measured_in_it_without_ties(tmp_path, mon
     assert len(set(scored[-1])) == len(set(exact))
 
 
-@pytest.mark.parametrize(("share", "steps"), [(0.1, [0, 14, 27, 40]), (0.0001, [0, 40])])
-def test_measurements_are_spread_over_the_training_and_keep_to_their_share(share, steps, tmp_path, monkeypatch):
-    """By a clock on which a step takes a second and so does a measurement; first and last are made always."""
-    now = [0.0]
-
-    class Clock(TrainerCallback):
-        def on_step_begin(self, args, state, control, **_):
-            now[0] += 1
-
-    def measure(rm):
-        now[0] += 1
-        return {"values/valence": 0.5}
-
-    monkeypatch.setattr(watch_values, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(watch_values, "measure_values", measure)
-    trainer = trainer_in(tmp_path, max_steps=40)
-    trainer.add_callback(Clock)
-    watch = WatchValues(share=share).attach(trainer)
-    trainer.train()
-    assert [entry["step"] for entry in watch.history] == steps
-    assert watch.taken == len(steps) / (40 + len(steps))
-
-
 def test_it_says_what_it_cannot_read(tmp_path):
     trainer = trainer_in(tmp_path)
-    with pytest.raises(InputError, match="share"):
-        WatchValues(share=2)
+    with pytest.raises(InputError, match="every"):
+        WatchValues(every=0)
     trainer.processing_class.chat_template = None
     with pytest.raises(InputError, match="chat template"):
         WatchValues().attach(trainer)
