@@ -10,12 +10,17 @@ as nlme does (`ols`, `mixed`). Importing this loads neither torch nor pandas.
 
 from rmnb.stats.concordance import kendall_interval, spearman_interval
 from rmnb.stats.estimate import Estimate
-from rmnb.stats.formulas import Fit, mixed, ols
 from rmnb.stats.gaps import Gap, identity_gaps
-from rmnb.stats.geometry import Alignment, Embedding, align, embed
-from rmnb.stats.moments import Moments, moments, standardise
-from rmnb.stats.over_models import difference_between_groups, jackknife_over_models, mean_over_models, over_models
-from rmnb.stats.permutation import PermutationTest, sign_flip_test, two_group_test
+from rmnb.stats.moments import Moments, moments, standardise, tail_ratio
+from rmnb.stats.over_models import (
+    PermutationTest,
+    difference_between_groups,
+    jackknife_over_models,
+    mean_over_models,
+    over_models,
+    sign_flip_test,
+    two_group_test,
+)
 from rmnb.stats.ranks import (
     dense_ranks,
     kendall_matrix,
@@ -26,22 +31,22 @@ from rmnb.stats.ranks import (
     spearman,
     spearman_matrix,
 )
-from rmnb.stats.resampling import Bootstrap, bootstrap, bootstrap_tau
+from rmnb.stats.regression import Curvature, Fit, curvature, fit_clustered, mixed, ols
+from rmnb.stats.resampling import Bootstrap, bootstrap
 from rmnb.stats.rsa import (
+    Embedding,
     MantelTest,
     MatrixRegression,
     closeness,
+    embed,
     mantel,
     matrix_regression,
-    partial_mantel,
     same,
     upper,
 )
-from rmnb.stats.splines import Curvature, curvature
-from rmnb.stats.spread import mean_difference, place_entropy, tail_ratio
+from rmnb.stats.spread import mean_difference, place_entropy
 
 __all__ = [
-    "Alignment",
     "Bootstrap",
     "Curvature",
     "Embedding",
@@ -52,14 +57,13 @@ __all__ = [
     "MatrixRegression",
     "Moments",
     "PermutationTest",
-    "align",
     "bootstrap",
-    "bootstrap_tau",
     "closeness",
     "curvature",
     "dense_ranks",
     "difference_between_groups",
     "embed",
+    "fit_clustered",
     "identity_gaps",
     "jackknife_over_models",
     "kendall_interval",
@@ -75,7 +79,6 @@ __all__ = [
     "ols",
     "over_models",
     "overlap_matrix",
-    "partial_mantel",
     "place_entropy",
     "rank_biased_overlap",
     "same",

@@ -10,7 +10,7 @@ from rmnb.errors import InputError
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimate with a confidence interval.
+    """An estimate with a 95 % confidence interval.
 
     Attributes
     ----------
@@ -21,7 +21,7 @@ class Estimate:
     n : int
         Observations.
     n_clusters : int
-        Independent units: the number of clusters, or `n` where every observation stands for itself.
+        Independent units: the number of clusters, or `n` where every observation is independent.
     """
 
     value: float
@@ -33,30 +33,22 @@ class Estimate:
     n_clusters: int
 
 
-def estimate_from_error(
-    value: float, standard_error: float, n: int, n_clusters: int, *, df: float, confidence: float = 0.95
-) -> Estimate:
+def estimate_from_error(value: float, standard_error: float, n: int, n_clusters: int, *, df: float) -> Estimate:
     """Student-t interval and two-sided test from a value and its standard error; `df` degrees of freedom."""
     from scipy.special import stdtr, stdtrit  # not scipy.stats, which takes most of a second to import
 
-    check_confidence(confidence)
-    reach = stdtrit(df, 0.5 + confidence / 2) * standard_error
+    reach = stdtrit(df, 0.975) * standard_error
     p_value = 2 * stdtr(df, -abs(value) / standard_error) if standard_error > 0 else float("nan")
-    return Estimate(
-        float(value),
-        float(value - reach),
-        float(value + reach),
-        float(standard_error),
-        float(p_value),
-        int(n),
-        int(n_clusters),
-    )
+    numbers = (float(number) for number in (value, value - reach, value + reach, standard_error, p_value))
+    return Estimate(*numbers, n=int(n), n_clusters=int(n_clusters))
 
 
-def check_confidence(confidence: float) -> None:
-    """Raise unless ``0 < confidence < 1``."""
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence must lie between 0 and 1, got {confidence}: for 95 % give 0.95")
+def influence_interval(value: float, influence: np.ndarray, codes: np.ndarray, n_clusters: int) -> Estimate:
+    """Interval of an estimator that is, to first order, `value` + the mean of its `influence` over the rows."""
+    n = len(influence)
+    sums = np.bincount(codes, weights=influence, minlength=n_clusters)
+    error = np.sqrt(n_clusters / (n_clusters - 1) * np.sum(sums**2)) / n
+    return estimate_from_error(value, error, n, n_clusters, df=n_clusters - 1)
 
 
 def as_vector(values: ArrayLike, name: str, *, minimum: int = 1) -> NDArray[np.float64]:
@@ -88,16 +80,24 @@ def check_same_length(**arrays: np.ndarray) -> None:
         raise InputError("arrays differ in length: " + ", ".join(f"{name} {size}" for name, size in lengths.items()))
 
 
-def cluster_codes(clusters: ArrayLike | None, n: int) -> tuple[NDArray[np.intp], int]:
-    """Labels as codes 0..k-1 and their number k; without labels every row is its own cluster."""
+def cluster_codes(clusters: ArrayLike | None, n: int, minimum: int = 2) -> tuple[NDArray[np.intp], int]:
+    """Labels as codes 0..k-1 and their number k; without labels every row is its own cluster.
+
+    Raises
+    ------
+    InputError
+        Not one label a row, or fewer than `minimum` clusters.
+    """
+    import pandas as pd  # its factorize is several times as fast on strings as numpy's unique
+
     if clusters is None:
-        return np.arange(n), n
-    labels = np.asarray(clusters)
-    if labels.shape != (n,):
-        raise InputError(f"clusters must be one label a row: expected shape ({n},), got {labels.shape}")
-    if labels.dtype == object:  # a Python dictionary is ten times faster here than sorting strings
-        seen: dict = {}
-        codes = np.fromiter((seen.setdefault(label, len(seen)) for label in labels), dtype=np.intp, count=n)
-        return codes, len(seen)
-    values, codes = np.unique(labels, return_inverse=True)
-    return codes, len(values)
+        codes, count = np.arange(n), n
+    else:
+        labels = np.asarray(clusters)
+        if labels.shape != (n,):
+            raise InputError(f"clusters must be one label a row: expected shape ({n},), got {labels.shape}")
+        codes, levels = pd.factorize(labels)
+        count = len(levels)
+    if count < minimum:
+        raise InputError(f"an interval needs {minimum} clusters or more, got {count}")
+    return codes, count

@@ -1,4 +1,4 @@
-"""Mean, variance and skewness of a score distribution, with intervals that respect repeated words."""
+"""The shape of a distribution of scores: moments with intervals that respect repeated words, and its tails."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rmnb.errors import InputError
-from rmnb.stats.estimate import Estimate, as_vector, cluster_codes, estimate_from_error
+from rmnb.stats.estimate import Estimate, as_vector, cluster_codes, influence_interval
 
 
 def standardise(scores: ArrayLike) -> NDArray[np.float64]:
@@ -29,7 +29,7 @@ class Moments:
     skewness: Estimate
 
 
-def moments(scores: ArrayLike, clusters: ArrayLike | None = None, confidence: float = 0.95) -> Moments:
+def moments(scores: ArrayLike, clusters: ArrayLike | None = None) -> Moments:
     """Mean, variance (ddof 0) and skewness of `scores`, with intervals.
 
     Each standard error is the root mean square of the estimator's influence function (the delta method), summed
@@ -52,32 +52,38 @@ def moments(scores: ArrayLike, clusters: ArrayLike | None = None, confidence: fl
     """
     x = as_vector(scores, "scores", minimum=3)
     codes, n_clusters = cluster_codes(clusters, len(x))
-    if n_clusters < 2:
-        raise InputError("scores all belong to one cluster: an interval needs two clusters or more")
     mean, variance = x.mean(), x.var()
     if variance <= 1e-24 * max(1.0, mean**2):
         raise InputError("scores are all equal: their skewness is not defined")
     z = (x - mean) / np.sqrt(variance)
     skewness = np.mean(z**3)
-    influences = {
-        "mean": x - mean,
-        "variance": variance * (z**2 - 1),
-        "skewness": z**3 - skewness - 3 * z - 1.5 * skewness * (z**2 - 1),
-    }
-    values = {"mean": mean, "variance": variance, "skewness": skewness}
+    bend = z**3 - skewness - 3 * z - 1.5 * skewness * (z**2 - 1)
     return Moments(
-        **{
-            name: influence_interval(values[name], influence, codes, n_clusters, confidence)
-            for name, influence in influences.items()
-        }
+        mean=influence_interval(mean, x - mean, codes, n_clusters),
+        variance=influence_interval(variance, variance * (z**2 - 1), codes, n_clusters),
+        skewness=influence_interval(skewness, bend, codes, n_clusters),
     )
 
 
-def influence_interval(
-    value: float, influence: np.ndarray, codes: np.ndarray, n_clusters: int, confidence: float = 0.95
-) -> Estimate:
-    """Interval of an estimator that is, to first order, `value` + the mean of its `influence` over the rows."""
-    n = len(influence)
-    sums = np.bincount(codes, weights=influence, minlength=n_clusters)
-    error = np.sqrt(n_clusters / (n_clusters - 1) * np.sum(sums**2)) / n
-    return estimate_from_error(value, error, n, n_clusters, df=n_clusters - 1, confidence=confidence)
+def tail_ratio(values: ArrayLike, share: float = 0.01) -> float:
+    """Natural logarithm of the upper tail's reach over the lower one's: 0 for a symmetric distribution.
+
+    The reach of a tail is the distance from the median to the quantile that cuts off `share` of the values; the ratio
+    looks at the tails alone, while a few far values can carry a skewness.
+
+    Raises
+    ------
+    InputError
+        A share outside 0 to 0.5, too few values, or a tail that does not reach beyond the median.
+
+    References
+    ----------
+    Hinkley (1975), On power transformations to symmetry (the same quantiles, as a difference over a sum).
+    """
+    x = as_vector(values, "values", minimum=3)
+    if not 0 < share < 0.5:
+        raise InputError(f"share must lie between 0 and 0.5, got {share}: for 1 % give 0.01")
+    low, median, high = np.quantile(x, [share, 0.5, 1 - share])
+    if low == median or high == median:
+        raise InputError(f"more than {0.5 - share:.0%} of the values equal the median: the tails have no reach")
+    return float(np.log((high - median) / (median - low)))

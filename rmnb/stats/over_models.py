@@ -1,22 +1,39 @@
-"""Claims about many models: the mean over models, and one group of them against another."""
+"""Claims about many models, whose unit is the model: means, groups of models, and tests over their arrangements.
 
+Ten models are ten observations, whatever the number of prompts and tokens.
+"""
+
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rmnb.errors import InputError
 from rmnb.stats.estimate import Estimate, as_vector, check_same_length, estimate_from_error
 
+EXACT_LIMIT = 200_000  # arrangements; at most about a second
 
-def mean_over_models(values: ArrayLike, confidence: float = 0.95) -> Estimate:
+
+@dataclass(frozen=True)
+class PermutationTest:
+    """The observed statistic, its two-sided p-value, the arrangements compared, and whether these were all."""
+
+    statistic: float
+    p_value: float
+    n_arrangements: int
+    exact: bool
+
+
+def mean_over_models(values: ArrayLike) -> Estimate:
     """Mean of one number a model (a slope, a gap, a correlation) with its t interval over models.
 
     The interval speaks of models like these, not of these models' words: models differ by far more than words scatter.
     """
     x = as_vector(values, "values", minimum=2)
     error = x.std(ddof=1) / np.sqrt(len(x))
-    return estimate_from_error(x.mean(), error, len(x), len(x), df=len(x) - 1, confidence=confidence)
+    return estimate_from_error(x.mean(), error, len(x), len(x), df=len(x) - 1)
 
 
 def over_models(estimates: Sequence[Estimate]) -> Estimate:
@@ -26,7 +43,7 @@ def over_models(estimates: Sequence[Estimate]) -> Estimate:
     return mean_over_models([one.value for one in estimates]) if len(estimates) > 1 else estimates[0]
 
 
-def jackknife_over_models(statistic: Callable[[np.ndarray], float], n: int, confidence: float = 0.95) -> Estimate:
+def jackknife_over_models(statistic: Callable[[np.ndarray], float], n: int) -> Estimate:
     """A number of all models together, such as a mean over their pairs, with the interval of leaving out one at a time.
 
     Parameters
@@ -43,10 +60,10 @@ def jackknife_over_models(statistic: Callable[[np.ndarray], float], n: int, conf
     everyone = np.arange(n)
     without = as_vector([statistic(np.delete(everyone, place)) for place in everyone], "values", minimum=3)
     error = float(np.sqrt((n - 1) * without.var()))
-    return estimate_from_error(statistic(everyone), error, n, n, df=n - 1, confidence=confidence)
+    return estimate_from_error(statistic(everyone), error, n, n, df=n - 1)
 
 
-def difference_between_groups(values: ArrayLike, in_first: ArrayLike, confidence: float = 0.95) -> Estimate:
+def difference_between_groups(values: ArrayLike, in_first: ArrayLike) -> Estimate:
     """Mean of the first group of models less mean of the second, one number a model, with Welch's t interval.
 
     Raises
@@ -58,15 +75,93 @@ def difference_between_groups(values: ArrayLike, in_first: ArrayLike, confidence
     ----------
     Welch (1947), The generalization of Student's problem when several different population variances are involved.
     """
-    x = as_vector(values, "values", minimum=4)
-    first = np.asarray(in_first, dtype=bool)
+    first, second = _two_groups(values, in_first, smallest=2)
+    n = len(first) + len(second)
+    variances = np.array([group.var(ddof=1) / len(group) for group in (first, second)])
+    total = variances.sum()
+    df = total**2 / np.sum(variances**2 / [len(first) - 1, len(second) - 1]) if total > 0 else n - 2
+    return estimate_from_error(first.mean() - second.mean(), float(np.sqrt(total)), n, n, df=float(df))
+
+
+def two_group_test(
+    values: ArrayLike, in_first: ArrayLike, n_permutations: int = 10_000, seed: int | np.random.Generator = 0
+) -> PermutationTest:
+    """Test whether two groups of models differ in mean, by the ways in which the models could have been grouped.
+
+    Parameters
+    ----------
+    values : (models,) one number a model, for instance the median over its prompts.
+    in_first : (models,) bool
+    n_permutations
+        Random arrangements, used only if there are more than 200,000 distinct ones (4 against 6 models: 210).
+
+    Raises
+    ------
+    InputError
+        An empty group, different lengths, values that are not finite.
+
+    References
+    ----------
+    Fisher (1935), The Design of Experiments, section 21. Phipson, Smyth (2010) for Monte-Carlo p-values.
+    """
+    first, second = _two_groups(values, in_first, smallest=1)
+
+    def distance(one: np.ndarray, other: np.ndarray, axis: int) -> np.ndarray:
+        return np.abs(one.mean(axis=axis) - other.mean(axis=axis))
+
+    exact = math.comb(len(first) + len(second), len(first)) <= EXACT_LIMIT
+    test = _permuted((first, second), distance, "independent", n_permutations if not exact else EXACT_LIMIT, seed)
+    return PermutationTest(float(first.mean() - second.mean()), *test, exact)
+
+
+def sign_flip_test(
+    values: ArrayLike, n_permutations: int = 10_000, seed: int | np.random.Generator = 0
+) -> PermutationTest:
+    """Test whether models' values (differences, slopes) are centred on zero, by flipping their signs.
+
+    Exact for up to 17 models (2^17 patterns), Monte Carlo beyond. Assumes a symmetric distribution under the null.
+
+    References
+    ----------
+    Fisher (1935), The Design of Experiments, section 21.
+    """
+    x = as_vector(values, "values", minimum=2)
+
+    def distance(sample: np.ndarray, axis: int) -> np.ndarray:
+        return np.abs(sample.mean(axis=axis))
+
+    exact = 2 ** len(x) <= EXACT_LIMIT
+    test = _permuted((x,), distance, "samples", n_permutations if not exact else EXACT_LIMIT, seed)
+    return PermutationTest(float(x.mean()), *test, exact)
+
+
+def _permuted(
+    data: tuple[np.ndarray, ...],
+    statistic: Callable[..., np.ndarray],
+    kind: str,
+    n_permutations: int,
+    seed: int | np.random.Generator,
+) -> tuple[float, int]:
+    from scipy.stats import permutation_test
+
+    result = permutation_test(
+        data,
+        statistic,
+        permutation_type=kind,
+        vectorized=True,
+        n_resamples=n_permutations,
+        alternative="greater",
+        rng=np.random.default_rng(seed),
+    )
+    return float(result.pvalue), len(result.null_distribution)
+
+
+def _two_groups(
+    values: ArrayLike, in_first: ArrayLike, smallest: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    x, first = as_vector(values, "values", minimum=2), np.asarray(in_first, dtype=bool)
     check_same_length(values=x, in_first=first)
-    groups = x[first], x[~first]
-    if min(map(len, groups)) < 2:
-        raise InputError(f"an interval needs two models in each group, got {len(groups[0])} and {len(groups[1])}")
-    parts = np.array([group.var(ddof=1) / len(group) for group in groups])
-    variance = parts.sum()
-    sizes = np.array([len(group) for group in groups])
-    df = variance**2 / np.sum(parts**2 / (sizes - 1)) if variance > 0 else len(x) - 2
-    value = groups[0].mean() - groups[1].mean()
-    return estimate_from_error(value, float(np.sqrt(variance)), len(x), len(x), df=float(df), confidence=confidence)
+    sizes = int(first.sum()), int((~first).sum())
+    if min(sizes) < smallest:
+        raise InputError(f"each group needs {smallest} models or more, got {sizes[0]} and {sizes[1]}")
+    return x[first], x[~first]

@@ -1,4 +1,4 @@
-"""Representational similarity analysis: does one matrix over models follow another? Tested by permuting models.
+"""Matrices over models: maps of them, and whether one matrix follows another, tested by permuting models.
 
 The n(n − 1)/2 pairs of n models are not independent, so every test here permutes the models, never the pairs.
 """
@@ -11,34 +11,65 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rmnb.errors import InputError
-from rmnb.stats.estimate import cluster_codes
-from rmnb.stats.permutation import Alternative, tail_probability
 from rmnb.stats.ranks import mid_ranks
 
 Method = Literal["spearman", "pearson"]
-Seed = int | np.random.Generator
 
 
 @dataclass(frozen=True)
 class MantelTest:
-    """Correlation of two matrices' upper triangles and its permutation p-value; `n` models."""
+    """Correlation of two matrices' upper triangles and its one-sided permutation p-value; `n` models."""
 
     correlation: float
     p_value: float
-    n_permutations: int
     n: int
 
 
 @dataclass(frozen=True)
 class MatrixRegression:
-    """Multiple regression on matrices: one standardised coefficient and p-value a predictor, R², `n` models."""
+    """Multiple regression on matrices: one standardised coefficient and two-sided p-value a predictor; `n` models."""
 
     names: tuple[str, ...]
     coefficients: NDArray[np.float64]
     p_values: NDArray[np.float64]
     r_squared: float
-    n_permutations: int
     n: int
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Points (models, 2) of a map, centred, and Kruskal's stress-1: 0 is perfect, 0.1 fair, 0.2 poor."""
+
+    points: NDArray[np.float64]
+    stress_1: float
+
+
+def embed(dissimilarities: ArrayLike, seed: int = 42) -> Embedding:
+    """Metric multidimensional scaling (SMACOF) in two dimensions of a matrix such as 1 − Kendall's tau.
+
+    As the paper ran it: ``random_state=42``, the best of four random starts. The stopping tolerance is today's 1e-6:
+    since scikit-learn 1.7 the criterion is another one. Points agree with the paper's up to rotation and reflection.
+
+    Raises
+    ------
+    InputError
+        Not a square, symmetric, finite, non-negative matrix with a zero diagonal.
+
+    References
+    ----------
+    FAccT25 figure 2B. Borg, Groenen (2005), Modern Multidimensional Scaling, chapters 3 and 8.
+    """
+    from sklearn.manifold import MDS  # here, because scikit-learn imports pandas
+
+    d = _square(dissimilarities, minimum=2)
+    if np.abs(np.diag(d)).max() > 1e-8 or d.min() < -1e-8:
+        raise InputError("dissimilarities must be zero on the diagonal and not negative: give 1 - tau, not tau")
+    d = np.clip(d, 0, None)
+    scaling = MDS(metric="precomputed", n_init=4, init="random", normalized_stress="auto", random_state=seed)
+    points = np.asarray(scaling.fit_transform(d))
+    total = np.sum(d**2) / 2
+    stress_1 = float(np.sqrt(float(scaling.stress_) / total)) if total > 0 else 0.0
+    return Embedding(points - points.mean(axis=0), stress_1)
 
 
 def same(labels: ArrayLike) -> NDArray[np.float64]:
@@ -62,21 +93,14 @@ def mantel(
     a: ArrayLike,
     b: ArrayLike,
     method: Method = "spearman",
-    alternative: Alternative = "greater",
     n_permutations: int = 10_000,
-    seed: Seed = 0,
-    strata: ArrayLike | None = None,
+    seed: int | np.random.Generator = 0,
 ) -> MantelTest:
-    """Mantel's test of two symmetric matrices over the same models, both similarities or both dissimilarities.
+    """Mantel's test that two symmetric matrices over the same models go together, both similarities or both distances.
 
     Parameters
     ----------
     a, b : (models, models) symmetric; diagonals are not read.
-    method : {"spearman", "pearson"}
-    alternative : {"greater", "less", "two-sided"}
-    strata : (models,) labels, optional
-        Permute only among models with one label. Then the test asks what `b` adds to the label (the base family): it
-        holds its level whatever shape the label's effect has, which `partial_mantel` does not.
 
     Raises
     ------
@@ -87,39 +111,12 @@ def mantel(
     ----------
     Mantel (1967), The detection of disease clustering. FAccT25 section on representational similarity.
     """
-    first, second = _pair_of_matrices(a, b, method)
-    return _permute(first, second, alternative, n_permutations, seed, strata)
-
-
-def partial_mantel(
-    a: ArrayLike,
-    b: ArrayLike,
-    control: ArrayLike,
-    method: Method = "spearman",
-    alternative: Alternative = "greater",
-    n_permutations: int = 10_000,
-    seed: Seed = 0,
-) -> MantelTest:
-    """Mantel's test of `a` and `b` with a third matrix held constant.
-
-    Both are replaced by their residuals on `control` (of ranks, for Spearman) and the residuals of `a` are permuted
-    (method 3 of Legendre 2000, which holds its level where permuting `a` itself does not). It supposes that the control
-    adds to `a` and `b` linearly and leaves the scatter alike everywhere. Where it does not, as when models of one base
-    stand together on a map, too many true nulls are rejected (Guillot, Rousset 2013): use `mantel` with strata.
-
-    References
-    ----------
-    Smouse, Long, Sokal (1986). Legendre (2000), Comparison of permutation methods for the partial correlation and
-    partial Mantel tests. Guillot, Rousset (2013), Dismantling the Mantel tests.
-    """
-    first, second = _pair_of_matrices(a, b, method)
-    third, _ = _pair_of_matrices(control, b, method)
-    upper = np.triu_indices(len(first), 1)
-    design = np.column_stack([np.ones(len(upper[0])), third[upper]])
-    residuals = [_to_matrix(_residual(matrix[upper], design), len(first)) for matrix in (first, second)]
-    if any(np.ptp(matrix[upper]) < 1e-12 for matrix in residuals):
-        raise InputError("the control matrix explains one of the others entirely: nothing is left to correlate")
-    return _permute(residuals[0], residuals[1], alternative, n_permutations, seed)
+    x, y = _standard_pairs({"a": a, "b": b}, method)
+    n = len(np.asarray(a))
+    observed = float(x @ y / len(x))
+    # A permutation only reorders the pairs, so means, variances and ranks need computing once.
+    null = _shuffled(x, n, n_permutations, np.random.default_rng(seed)) @ y / len(x)
+    return MantelTest(observed, _tail(observed, null), n)
 
 
 def matrix_regression(
@@ -127,13 +124,14 @@ def matrix_regression(
     predictors: Mapping[str, ArrayLike],
     method: Method = "spearman",
     n_permutations: int = 10_000,
-    seed: Seed = 0,
+    seed: int | np.random.Generator = 0,
 ) -> MatrixRegression:
     """Multiple regression on matrices, with double semi-partialling (Dekker, Krackhardt, Snijders 2007).
 
     All matrices are standardised (their ranks, for Spearman), so coefficients compare. For each predictor the part not
     explained by the others is permuted over models and the response refitted; t statistics are compared, two-sided.
-    Supposes what `partial_mantel` supposes.
+    It supposes that the predictors add to the response: where models of one base stand together on a map, too many
+    true null hypotheses are rejected (Guillot, Rousset 2013).
 
     Raises
     ------
@@ -143,26 +141,23 @@ def matrix_regression(
     names = tuple(predictors)
     if not names:
         raise InputError("matrix_regression needs at least one predictor")
-    n = len(np.asarray(response))
-    upper = np.triu_indices(n, 1)
-    matrices = [_pair_of_matrices(predictors[name], response, method) for name in names]
-    y = _standard(matrices[0][1][upper])
-    columns = np.column_stack([_standard(first[upper]) for first, _ in matrices])
+    y, *pairs = _standard_pairs({"the response": response, **predictors}, method)
+    columns, n = np.column_stack(pairs), len(np.asarray(response))
     rows, width = columns.shape
     if rows <= width + 1 or np.linalg.matrix_rank(columns) < width:
-        raise InputError(f"predictors {', '.join(names)} cannot be told apart over {n} models: drop one")
-    coefficients = np.asarray(np.linalg.lstsq(columns, y, rcond=None)[0], dtype=np.float64)
+        raise InputError(f"predictors {', '.join(names)} determine one another over {n} models: drop one")
+    coefficients = np.linalg.lstsq(columns, y, rcond=None)[0]
     r_squared = 1 - np.sum((y - columns @ coefficients) ** 2) / np.sum(y**2)
     rng = np.random.default_rng(seed)
     p_values = np.empty(width)
     for k in range(width):
         others = np.column_stack([np.ones(rows), np.delete(columns, k, axis=1)])
-        unique = _residual(columns[:, k], others)
+        unique = columns[:, k] - others @ np.linalg.lstsq(others, columns[:, k], rcond=None)[0]
         basis = np.linalg.qr(others)[0]
-        shuffled = _shuffles(_to_matrix(unique, n), n_permutations, rng)
-        observed = _t_statistics(unique[None, :], y, basis)[0]
-        p_values[k] = tail_probability(observed, _t_statistics(shuffled, y, basis), "two-sided", exact=False)
-    return MatrixRegression(names, coefficients, p_values, float(r_squared), n_permutations, n)
+        observed = abs(_t_statistics(unique[None, :], y, basis)[0])
+        null = np.abs(_t_statistics(_shuffled(unique, n, n_permutations, rng), y, basis))
+        p_values[k] = _tail(observed, null)
+    return MatrixRegression(names, coefficients, p_values, float(r_squared), n)
 
 
 def _t_statistics(predictors: np.ndarray, y: np.ndarray, basis: np.ndarray) -> NDArray[np.float64]:
@@ -173,70 +168,48 @@ def _t_statistics(predictors: np.ndarray, y: np.ndarray, basis: np.ndarray) -> N
     return r * np.sqrt((len(y) - basis.shape[1] - 1) / np.maximum(1 - r**2, 1e-300))
 
 
-def _permute(
-    a: np.ndarray,
-    b: np.ndarray,
-    alternative: Alternative,
-    n_permutations: int,
-    seed: Seed,
-    strata: ArrayLike | None = None,
-) -> MantelTest:
-    n = len(a)
-    upper = np.triu_indices(n, 1)
-    x, y = _standard(a[upper]), _standard(b[upper])
-    observed = float(x @ y / len(x))
-    # A permutation only reorders the pairs, so means, variances and ranks need computing once.
-    null = _shuffles(_to_matrix(x, n), n_permutations, np.random.default_rng(seed), strata) @ y / len(x)
-    p_value = tail_probability(observed, null, alternative, exact=False)
-    return MantelTest(observed, p_value, n_permutations, n)
+def _tail(observed: float, null: NDArray[np.float64]) -> float:
+    """Share of arrangements at least as extreme as the observed one, which itself counts as one."""
+    slack = 1e-10 * max(abs(observed), float(np.abs(null).max()))  # sums in another order differ in their last bits
+    return (1 + np.count_nonzero(null >= observed - slack)) / (1 + len(null))
 
 
-def _shuffles(
-    matrix: np.ndarray, n_permutations: int, rng: np.random.Generator, strata: ArrayLike | None = None
-) -> NDArray[np.float64]:
-    """Upper triangles (permutations, pairs) of `matrix` with its models permuted, within strata if given."""
+def _shuffled(pairs: np.ndarray, n: int, n_permutations: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """The values of the pairs (permutations, pairs) with the models permuted."""
     if n_permutations < 1:
         raise InputError(f"n_permutations must be 1 or more, got {n_permutations}")
-    n = len(matrix)
-    codes, n_strata = cluster_codes(np.zeros(n) if strata is None else strata, n)
-    if n_strata == n:
-        raise InputError("every model is a stratum of its own: nothing can be permuted")
-    # Random keys sort models within their stratum; the strata's places are then given back to their members.
-    order = np.empty((n_permutations, n), dtype=np.intp)
-    order[:, np.argsort(codes, kind="stable")] = np.argsort(codes + rng.random((n_permutations, n)), axis=1)
+    matrix = np.zeros((n, n))
     rows, columns = np.triu_indices(n, 1)
+    matrix[rows, columns] = matrix[columns, rows] = pairs
+    order = np.argsort(rng.random((n_permutations, n)), axis=1)
     return matrix[order[:, rows], order[:, columns]]
 
 
-def _pair_of_matrices(a: ArrayLike, b: ArrayLike, method: str) -> tuple[np.ndarray, np.ndarray]:
+def _standard_pairs(matrices: Mapping[str, ArrayLike], method: str) -> list[NDArray[np.float64]]:
+    """The upper triangles, checked, as ranks for Spearman, standardised."""
     if method not in ("spearman", "pearson"):
         raise InputError(f"method must be 'spearman' or 'pearson', got {method!r}")
-    pair = []
-    for matrix in (np.asarray(a, dtype=float), np.asarray(b, dtype=float)):
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 4:
-            raise InputError(f"a matrix over models must be square with four models or more, got shape {matrix.shape}")
-        above = upper(matrix)
-        if not np.isfinite(above).all():
-            raise InputError("a matrix over models holds NaN or infinity: leave that model out")
-        if not np.allclose(matrix, matrix.T, equal_nan=True):
-            raise InputError("a matrix over models must be symmetric")
+    standard = []
+    for name, matrix in matrices.items():
+        above = upper(_square(matrix, minimum=4, name=name, diagonal=False))
         if np.ptp(above) < 1e-12:
-            raise InputError("a matrix over models is constant off its diagonal: there is nothing to correlate")
-        pair.append(_to_matrix(mid_ranks(above) if method == "spearman" else above, len(matrix)))
-    if pair[0].shape != pair[1].shape:
-        raise InputError(f"matrices are over different models: {len(pair[0])} and {len(pair[1])}")
-    return pair[0], pair[1]
+            raise InputError(f"{name} is constant off its diagonal: there is nothing to correlate")
+        values = mid_ranks(above) if method == "spearman" else above
+        standard.append((values - values.mean()) / values.std())
+    if len({len(values) for values in standard}) > 1:
+        raise InputError(f"{', '.join(matrices)} are over different numbers of models")
+    return standard
 
 
-def _to_matrix(above: np.ndarray, n: int) -> NDArray[np.float64]:
-    matrix = np.zeros((n, n))
-    matrix[np.triu_indices(n, 1)] = above
-    return matrix + matrix.T
-
-
-def _standard(values: np.ndarray) -> NDArray[np.float64]:
-    return (values - values.mean()) / values.std()
-
-
-def _residual(values: np.ndarray, design: np.ndarray) -> NDArray[np.float64]:
-    return values - design @ np.linalg.lstsq(design, values, rcond=None)[0]
+def _square(matrix: ArrayLike, minimum: int, name: str = "the matrix", diagonal: bool = True) -> NDArray[np.float64]:
+    square = np.array(matrix, dtype=float)
+    if square.ndim != 2 or square.shape[0] != square.shape[1] or len(square) < minimum:
+        raise InputError(f"{name} must be square with {minimum} models or more, got shape {square.shape}")
+    if not diagonal:
+        np.fill_diagonal(square, 0)
+    if not np.isfinite(square).all():
+        i, j = np.argwhere(~np.isfinite(square))[0]
+        raise InputError(f"{name}[{i}, {j}] is {square[i, j]}: leave that model out or repair its scores")
+    if not np.allclose(square, square.T):
+        raise InputError(f"{name} must be symmetric")
+    return square

@@ -1,14 +1,13 @@
-"""How far apart values lie: one tail against the other, the distance of two values, the entropy of places."""
+"""How far apart values lie: the distance of two values, and the entropy of places in a ranking."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rmnb.errors import InputError
-from rmnb.stats.estimate import Estimate, as_vector, cluster_codes
-from rmnb.stats.moments import influence_interval
+from rmnb.stats.estimate import Estimate, as_vector, cluster_codes, influence_interval
 
 
-def mean_difference(values: ArrayLike, clusters: ArrayLike | None = None, confidence: float = 0.95) -> Estimate:
+def mean_difference(values: ArrayLike, clusters: ArrayLike | None = None) -> Estimate:
     """Gini's mean difference: the mean distance of two values drawn without replacement, with an interval.
 
     The interval is that of a U-statistic: each row's mean distance to all others is its influence, summed by cluster.
@@ -29,8 +28,6 @@ def mean_difference(values: ArrayLike, clusters: ArrayLike | None = None, confid
     """
     x = as_vector(values, "values", minimum=3)
     codes, n_clusters = cluster_codes(clusters, len(x))
-    if n_clusters < 2:
-        raise InputError("values all belong to one cluster: an interval needs two clusters or more")
     n = len(x)
     order = np.argsort(x, kind="stable")
     ascending = x[order]
@@ -41,34 +38,10 @@ def mean_difference(values: ArrayLike, clusters: ArrayLike | None = None, confid
     distance = np.empty(n)
     distance[order] = total / (n - 1)
     value = float(distance.mean())
-    return influence_interval(value, 2 * (distance - value), codes, n_clusters, confidence)
+    return influence_interval(value, 2 * (distance - value), codes, n_clusters)
 
 
-def tail_ratio(values: ArrayLike, share: float = 0.01) -> float:
-    """Natural logarithm of the upper tail's reach over the lower one's: 0 for a symmetric distribution.
-
-    The reach of a tail is the distance from the median to the quantile that cuts off `share` of the values; the ratio
-    looks at the tails alone, while a few far values can carry a skewness.
-
-    Raises
-    ------
-    InputError
-        A share outside 0 to 0.5, too few values, or a tail that does not reach beyond the median.
-
-    References
-    ----------
-    Hinkley (1975), On power transformations to symmetry (the same quantiles, as a difference over a sum).
-    """
-    x = as_vector(values, "values", minimum=3)
-    if not 0 < share < 0.5:
-        raise InputError(f"share must lie between 0 and 0.5, got {share}: for 1 % give 0.01")
-    low, median, high = np.quantile(x, [share, 0.5, 1 - share])
-    if low == median or high == median:
-        raise InputError(f"more than {0.5 - share:.0%} of the values equal the median: the tails have no reach")
-    return float(np.log((high - median) / (median - low)))
-
-
-def place_entropy(places: ArrayLike, n_bins: int = 10, confidence: float = 0.95) -> Estimate:
+def place_entropy(places: ArrayLike, n_bins: int = 10) -> Estimate:
     """Entropy of places in a ranking, as a share of the largest possible: 1 where every part of it is equally likely.
 
     Parameters
@@ -96,4 +69,4 @@ def place_entropy(places: ArrayLike, n_bins: int = 10, confidence: float = 0.95)
     corrected = min(plain + (np.count_nonzero(counts) - 1) / (2 * len(x)), np.log(n_bins))
     influence = (surprise - plain) / np.log(n_bins)
     rows = np.arange(len(x))
-    return influence_interval(float(corrected / np.log(n_bins)), influence, rows, len(x), confidence)
+    return influence_interval(float(corrected / np.log(n_bins)), influence, rows, len(x))

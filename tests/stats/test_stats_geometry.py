@@ -22,28 +22,8 @@ def test_a_map_of_plane_distances_is_the_plane_again():
     points = np.random.default_rng(0).normal(size=(10, 2))
     embedding = stats.embed(distances(points))
     assert embedding.stress_1 < 0.01
-    aligned = stats.align(embedding.points, points)
-    assert aligned.disparity < 0.01
-    assert np.allclose(aligned.points, points, atol=0.02)
+    assert np.allclose(distances(embedding.points), distances(points), atol=0.02)
     assert np.array_equal(embedding.points, stats.embed(distances(points)).points)
-
-
-def test_stress_is_measured_on_the_points():
-    rng = np.random.default_rng(1)
-    d = distances(rng.normal(size=(8, 5)))
-    embedding = stats.embed(d)
-    upper = np.triu_indices(8, 1)
-    stress = np.sum((d - distances(embedding.points))[upper] ** 2)
-    assert embedding.stress == pytest.approx(stress, rel=1e-2)
-    assert embedding.stress_1 == pytest.approx(np.sqrt(stress / np.sum(d[upper] ** 2)), rel=1e-2)
-
-
-def test_alignment_undoes_turning_mirroring_and_moving_but_not_scaling():
-    rng = np.random.default_rng(2)
-    reference = rng.normal(size=(6, 2))
-    turn = np.array([[np.cos(1), -np.sin(1)], [np.sin(1), np.cos(1)]]) @ np.diag([1, -1])
-    assert stats.align(reference @ turn + 5, reference).disparity < 1e-12
-    assert stats.align(2 * reference, reference).disparity > 0.5
 
 
 @pytest.mark.parametrize(("method", "correlation"), [("spearman", spearmanr), ("pearson", pearsonr)])
@@ -69,24 +49,17 @@ def test_mantel_needs_only_the_upper_triangle_and_knows_its_direction():
     itself = stats.mantel(tau, 1 - tau)
     assert itself.correlation == pytest.approx(-1)
     assert itself.p_value == 1
-    assert stats.mantel(tau, 1 - tau, alternative="less").p_value == pytest.approx(1 / 10_001)
+    assert stats.mantel(tau, tau).p_value == pytest.approx(1 / 10_001)
 
 
-def test_partial_correlation_and_regression_see_through_a_shared_cause():
+def test_regression_sees_through_a_shared_cause():
     rng = np.random.default_rng(5)
     base = stats.same(["G", "G", "G", "G", "L", "L", "L", "L", "L", "L", "Q", "Q"])
     size = noisy_matrix(rng, 12, base, 2.0)  # goes along with base, does nothing by itself
     tau = noisy_matrix(rng, 12, base, 2.0)
     assert stats.mantel(tau, size).p_value < 0.05
-    assert stats.partial_mantel(tau, size, base).p_value > 0.1
-    assert stats.partial_mantel(tau, base, size).p_value < 0.01
     fit = stats.matrix_regression(tau, {"base": base, "size": size})
     assert dict(zip(fit.names, fit.p_values < 0.05, strict=True)) == {"base": True, "size": False}
-    # The partial correlation is the correlation of residuals, as the textbook formula has it.
-    upper = np.triu_indices(12, 1)
-    r = np.corrcoef([matrix[upper] for matrix in (tau, base, size)])
-    formula = (r[0, 1] - r[0, 2] * r[1, 2]) / np.sqrt((1 - r[0, 2] ** 2) * (1 - r[1, 2] ** 2))
-    assert stats.partial_mantel(tau, base, size, "pearson").correlation == pytest.approx(formula)
 
 
 def test_matrix_regression_coefficients_are_least_squares_on_pairs():
@@ -111,10 +84,9 @@ def test_theoretical_matrices():
     [
         (lambda: stats.embed(np.eye(3)), "1 - tau"),
         (lambda: stats.embed([[0, np.nan], [np.nan, 0]]), r"\[0, 1\] is nan"),
-        (lambda: stats.mantel(np.eye(3), np.eye(3)), "four models"),
+        (lambda: stats.mantel(np.eye(3), np.eye(3)), "4 models"),
         (lambda: stats.mantel(np.eye(5), np.eye(5)), "constant"),
         (lambda: stats.mantel(np.arange(16).reshape(4, 4), np.eye(4)), "symmetric"),
-        (lambda: stats.align(np.zeros((3, 2)), np.zeros((4, 2))), "alike"),
     ],
 )
 def test_bad_input_is_named_in_one_line(call, message):

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
-from scipy.stats import false_discovery_control
 
 from rmnb import stats
 from rmnb.errors import InputError
@@ -72,15 +71,14 @@ def test_standardised_scores_do_not_know_their_unit(words):
     assert one.value == pytest.approx(other.value)
 
 
-def medians(rng, effect=0.0, slope_sd=0.0, n_prompts=6):
+def medians(rng, effect=0.0, n_prompts=6):
     """One number for each of ten models × two categories × two framings × prompts."""
     model, category, framing, _ = (
         axis.ravel() for axis in np.meshgrid(range(10), range(2), range(2), range(n_prompts), indexing="ij")
     )
     base = np.where(model < 4, "Gemma", "Llama")
     three_way = (base == "Llama") * category * framing
-    y = 100 + 8 * rng.normal(size=10)[model] + slope_sd * rng.normal(size=10)[model] * category * framing
-    y = y + effect * three_way + 5 * rng.normal(size=len(model))
+    y = 100 + 8 * rng.normal(size=10)[model] + effect * three_way + 5 * rng.normal(size=len(model))
     labels = {"base": base, "category": np.array(["agency", "communion"])[category], "framing": framing}
     return pd.DataFrame({"y": y, "model": model, **labels})
 
@@ -96,15 +94,12 @@ def test_mixed_model_equals_its_closed_form_on_balanced_data():
     design = smf.ols(FACTORIAL, rows).exog
     # A balanced design: generalised least squares is least squares, and its within part is that of fixed intercepts.
     assert fit.coefficients == pytest.approx(np.linalg.lstsq(design, y, rcond=None)[0], abs=1e-6)
+    # The error of a contrast within models is that of a regression with an intercept for every model.
     dummies = np.column_stack([design[:, 2:], np.eye(10)[model]])
     coefficients, _, rank, _ = np.linalg.lstsq(dummies, y, rcond=None)
     residual_variance = np.sum((y - dummies @ coefficients) ** 2) / (len(y) - rank)
-    assert fit.residual_variance == pytest.approx(residual_variance, rel=1e-3)
-    cells = [y[model == m].mean() for m in range(10)]
-    base_means = np.where(np.arange(10) < 4, np.mean(cells[:4]), np.mean(cells[4:]))
-    between = np.sum((cells - base_means) ** 2) / 8
-    assert fit.group_covariance[0, 0] == pytest.approx(between - residual_variance / 24, rel=1e-2)
-    assert fit.converged
+    within = np.linalg.pinv(dummies.T @ dummies)[5, 5] * residual_variance
+    assert fit[HIGHEST].standard_error == pytest.approx(np.sqrt(within), rel=1e-3)
     assert fit.names[-1] == HIGHEST
     # nlme's degrees of freedom: 240 rows, 10 models, 6 columns that vary within a model.
     assert fit.df.tolist() == [224, 8, 224, 224, 224, 224, 224, 224]
@@ -117,15 +112,6 @@ def test_mixed_model_does_not_depend_on_the_unit():
     )
     assert large.value == pytest.approx(1e6 * small.value, rel=1e-4)
     assert large.standard_error == pytest.approx(1e6 * small.standard_error, rel=1e-3)
-
-
-def test_random_slopes_widen_what_prompts_make_too_narrow():
-    rows = medians(np.random.default_rng(5), slope_sd=10, n_prompts=27)
-    rows["asked"] = (rows["category"] == "communion") * rows["framing"]
-    formula = "y ~ base * category + base * C(framing) + asked + asked:base"
-    naive = stats.mixed(formula, rows, groups="model")["asked:base[T.Llama]"]
-    honest = stats.mixed(formula, rows, groups="model", random="~ asked")["asked:base[T.Llama]"]
-    assert honest.standard_error > 2 * naive.standard_error
 
 
 def test_the_jackknife_of_a_mean_is_students_interval():
@@ -168,16 +154,6 @@ def test_sampled_permutations_agree_with_exact_ones(monkeypatch):
     assert sampled.p_value == pytest.approx(exact.p_value, abs=0.015)
 
 
-def test_axes_are_adjusted_together():
-    rng = np.random.default_rng(8)
-    sets, term = np.repeat(np.arange(60), 2), np.tile([True, False], 60)
-    axis = np.repeat(["religion", "gender", "age"], 40)
-    gaps = stats.identity_gaps(rng.normal(size=120) - 2 * term * (axis == "gender"), term, sets, axis)
-    assert [gap.axis for gap in gaps] == ["religion", "gender", "age"]
-    assert [gap.p_adjusted for gap in gaps] == pytest.approx(false_discovery_control([gap.p_value for gap in gaps]))
-    assert gaps[1].p_adjusted < 0.001 < min(gaps[0].p_adjusted, gaps[2].p_adjusted)
-
-
 FOUR = pd.DataFrame({"y": [1, 2, 3, 4], "a": [1, 2, 3, 5], "b": [2, 4, 6, 10], "w": list("xxyy")})
 FOUR["gap"] = [1, 2, np.nan, 4]
 
@@ -190,7 +166,7 @@ FOUR["gap"] = [1, 2, np.nan, 4]
         (lambda: stats.ols("y ~ a", FOUR)["slope"], "no coefficient slope"),
         (lambda: stats.ols("y ~ gap", FOUR), r"gap in row 2 is nan \(1 such values\)"),
         (lambda: stats.ols("y ~ q", FOUR), "name 'q' is not defined"),
-        (lambda: stats.mixed("y ~ a", FOUR.assign(w="m"), groups="w"), "two groups"),
+        (lambda: stats.mixed("y ~ a", FOUR.assign(w="m"), groups="w"), "2 clusters"),
         (lambda: stats.identity_gaps([1, 2, 3, 4], [1, 1, 0, 1], ["s", "s", "t", "t"], ["a"] * 4), "'s' needs both"),
         (lambda: stats.identity_gaps([1, 2, 3, 4], [1, 0, 0, 1], ["s", "s", "t", "t"], list("aabc")), "two axes"),
         (lambda: stats.standardise([2.0, 2.0]), "all equal"),

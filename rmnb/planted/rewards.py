@@ -1,0 +1,228 @@
+"""Planted rewards: scans whose truth is known, because the reward is a stated function of the word.
+
+    reward = intercept + f * (valence slope * valence + communion of the base) + frequency slope * log frequency
+             + length slope * length + gap of the identity axis + word effect + noise
+
+where f is 1 for a question that asks for something good and `negative_framing` for one that asks for something bad.
+The spellings of a word ("love", " Love") share its word effect, as they share most of a real model's reward.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rmnb.data import lexicons
+from rmnb.errors import InputError
+
+Framing = Literal["positive", "negative"]
+RAREST = 1.0  # the lowest Zipf frequency that wordfreq distinguishes from zero
+_SPELLINGS = ((" {}", "word_start"), ("{}", "word_continuation"), (" {}", "word_start"), ("{}", "word_continuation"))
+
+
+@dataclass(frozen=True)
+class PlantedEffects:
+    """What a planted reward depends on; everything is off but the scatter.
+
+    Attributes
+    ----------
+    intercept : float
+    valence_positive, valence_negative : float
+        Reward per point of AFINN valence, above and below zero.
+    log_frequency, length : float
+        Reward per unit of natural log frequency per million, and per character.
+    identity : mapping
+        Identity axis to the reward added to its terms.
+    communion : mapping
+        Base to the reward of communion words minus that of agency words, in models of that base.
+    negative_framing : float
+        Factor on valence and communion under a negative question; -1 reverses them.
+    shared_word_sd, word_sd, noise_sd : float
+        Standard deviation of word effects common to all models, of a model's own, and of every single reward.
+    skewness : float
+        Of word effects and noise (gamma distributed); 0 is normal.
+    """
+
+    intercept: float = 0.0
+    valence_positive: float = 0.0
+    valence_negative: float = 0.0
+    log_frequency: float = 0.0
+    length: float = 0.0
+    identity: Mapping[str, float] = field(default_factory=dict)
+    communion: Mapping[str, float] = field(default_factory=dict)
+    negative_framing: float = -1.0
+    shared_word_sd: float = 0.0
+    word_sd: float = 1.0
+    noise_sd: float = 0.5
+    skewness: float = 0.0
+
+
+def spell(words: Iterable[str], variants: int | Iterable[int] = 4) -> pd.DataFrame:
+    """A vocabulary that spells each word in up to four ways: " love", "love", " Love", "Love".
+
+    Parameters
+    ----------
+    words
+        Distinct lower-case words.
+    variants
+        1 to 4; one number for all words or one for each.
+
+    Returns
+    -------
+    DataFrame
+        token_id (int32), token (str), kind (category), as a real vocabulary has them.
+    """
+    words = list(words)
+    numbers = [variants] * len(words) if isinstance(variants, int) else list(variants)
+    if len(numbers) != len(words) or not all(1 <= number <= 4 for number in numbers):
+        raise InputError("variants must be a number from 1 to 4, or one such number a word")
+    rows = []
+    for word, number in zip(words, numbers, strict=True):
+        for place, (pattern, kind) in enumerate(_SPELLINGS[:number]):
+            rows.append((pattern.format(word if place < 2 else word.capitalize()), kind))
+    table = pd.DataFrame(rows, columns=["token", "kind"]).astype({"kind": "category"})
+    table.insert(0, "token_id", np.arange(len(table), dtype=np.int32))
+    return table
+
+
+def word_features(
+    vocabulary: pd.DataFrame, identity: Mapping[str, str] | None = None, categories: Mapping[str, str] | None = None
+) -> pd.DataFrame:
+    """What a planted reward can depend on, one row a token.
+
+    Parameters
+    ----------
+    vocabulary
+        Columns token_id, token, kind.
+    identity
+        Word to identity axis; by default the project's own list.
+    categories
+        Word to "agency" or "communion"; by default the project's own list.
+
+    Returns
+    -------
+    DataFrame
+        token_id, token, kind, word (stripped, case folded), valence (float64, 0 for words absent from AFINN),
+        log_frequency (natural log of occurrences per million), length (characters), axis and category ("" for none).
+    """
+    if identity is None:
+        terms = lexicons.identity_terms()
+        identity = dict(zip(terms["term"].str.casefold(), terms["axis"], strict=True))
+    if categories is None:
+        categories = lexicons.agency_communion().set_index("word")["category"].to_dict()
+    word = vocabulary["token"].str.strip().str.casefold()
+    distinct = word.unique()
+    zipf = word.map(dict(zip(distinct, lexicons.zipf(distinct), strict=True))).astype(float)
+    return vocabulary[["token_id", "token", "kind"]].assign(
+        word=word,
+        valence=word.map(lexicons.afinn().set_index("word")["valence"]).fillna(0.0).astype(float),
+        log_frequency=(zipf.clip(lower=RAREST) - 3) * np.log(10),
+        length=word.str.len().astype(float),
+        axis=[identity.get(text, "") for text in word],
+        category=[categories.get(text, "") for text in word],
+    )
+
+
+def planted_scores(
+    features: pd.DataFrame,
+    effects: PlantedEffects,
+    rng: np.random.Generator,
+    framing: Framing = "positive",
+    base: str = "",
+    word_effects: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Rewards (tokens,) of one model under one question.
+
+    The `word_effects` (words,) of a model are the same under all its questions: draw them once with
+    `draw_word_effects`, in the order in which words first appear in `features`.
+    """
+    if framing not in ("positive", "negative"):
+        raise InputError(f"framing must be 'positive' or 'negative', got {framing!r}")
+    codes, words = pd.factorize(features["word"])
+    if word_effects is None:
+        word_effects = draw_word_effects(len(words), effects, rng)
+    valence = features["valence"].to_numpy()
+    slope = np.where(valence > 0, effects.valence_positive, effects.valence_negative)
+    category = features["category"].map({"communion": 0.5, "agency": -0.5}).fillna(0.0).to_numpy(float)
+    factor = 1.0 if framing == "positive" else effects.negative_framing
+    scores = effects.intercept + factor * (slope * valence + effects.communion.get(base, 0.0) * category)
+    scores += effects.log_frequency * features["log_frequency"].to_numpy()
+    scores += effects.length * features["length"].to_numpy()
+    scores += features["axis"].map(dict(effects.identity)).fillna(0.0).to_numpy(float)
+    return scores + word_effects[codes] + _scatter(len(scores), effects.noise_sd, effects.skewness, rng)
+
+
+def planted_table(
+    features: pd.DataFrame, effects: PlantedEffects, questions: Mapping[str, Framing], seed: int = 0, base: str = ""
+) -> pd.DataFrame:
+    """One model's table of rewards as `rmnb.load_tables` gives it: the features, and a column of rewards a question."""
+    rng = np.random.default_rng(seed)
+    word_effects = draw_word_effects(features["word"].nunique(), effects, rng)
+    rewards = {
+        question: planted_scores(features, effects, rng, framing, base, word_effects)
+        for question, framing in questions.items()
+    }
+    return features.assign(**rewards)
+
+
+def planted_panel(
+    features: pd.DataFrame,
+    effects: PlantedEffects,
+    models: Mapping[str, str],
+    questions: Mapping[str, Framing],
+    seed: int | np.random.Generator = 0,
+) -> dict[str, pd.DataFrame]:
+    """The tables of several models that share word effects, by model.
+
+    Parameters
+    ----------
+    models
+        Name to base.
+    questions
+        Column to framing.
+    """
+    rng = np.random.default_rng(seed)
+    tables = {}
+    for model, base, own, word_effects in planted_models(features, effects, models, rng):
+        rewards = {
+            question: planted_scores(features, own, rng, framing, base, word_effects)
+            for question, framing in questions.items()
+        }
+        tables[model] = features.assign(**rewards)
+    return tables
+
+
+def planted_models(
+    features: pd.DataFrame,
+    effects: PlantedEffects,
+    models: Mapping[str, str],
+    rng: np.random.Generator,
+    communion_sd: float = 0.0,
+) -> list[tuple[str, str, PlantedEffects, NDArray[np.float64]]]:
+    """Name, base, own effects and word effects of each model; `communion_sd` is how much models of a base differ."""
+    n_words = features["word"].nunique()
+    shared = _scatter(n_words, effects.shared_word_sd, effects.skewness, rng)
+    drawn = []
+    for model, base in models.items():
+        communion = effects.communion.get(base, 0.0) + communion_sd * rng.normal()
+        own = replace(effects, communion={base: communion})
+        drawn.append((model, base, own, shared + _scatter(n_words, effects.word_sd, effects.skewness, rng)))
+    return drawn
+
+
+def draw_word_effects(n_words: int, effects: PlantedEffects, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Shared and own word effects of one model (words,)."""
+    shared = _scatter(n_words, effects.shared_word_sd, effects.skewness, rng)
+    return shared + _scatter(n_words, effects.word_sd, effects.skewness, rng)
+
+
+def _scatter(n: int, sd: float, skewness: float, rng: np.random.Generator) -> NDArray[np.float64]:
+    if sd == 0:
+        return np.zeros(n)
+    if skewness == 0:
+        return sd * rng.standard_normal(n)
+    shape = 4 / skewness**2
+    return np.sign(skewness) * sd * (rng.gamma(shape, size=n) - shape) / np.sqrt(shape)

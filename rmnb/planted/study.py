@@ -1,0 +1,166 @@
+"""How often each estimator is right on planted rewards: ``python -m rmnb.planted.study`` makes the table."""
+
+import datetime
+import json
+import platform
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pandas as pd
+import typer
+from scipy.stats import binomtest
+from tqdm import tqdm
+
+import rmnb
+from rmnb.errors import InputError
+from rmnb.files import CLONE, atomic_path, data_dir, sha256
+from rmnb.stats import Estimate
+
+Measure = Literal["coverage", "rejection"]
+#: Where the share should lie: of 95 % intervals that hold the truth, of true null hypotheses rejected at 5 %.
+BAND: dict[Measure, tuple[float, float]] = {"coverage": (0.92, 0.98), "rejection": (0.03, 0.07)}
+LEVEL = 0.05
+STUDY = data_dir() / "simulations" / "coverage.csv"
+PACKAGES = ("numpy", "scipy", "statsmodels", "scikit-learn", "pandas", "wordfreq", "afinn")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The truth and what one data set gave; interval or p-value are NaN where the estimator has none."""
+
+    truth: float
+    estimate: float
+    ci_low: float = float("nan")
+    ci_high: float = float("nan")
+    p_value: float = float("nan")
+
+    @classmethod
+    def of(cls, truth: float, estimate: Estimate) -> "Outcome":
+        return cls(truth, estimate.value, estimate.ci_low, estimate.ci_high, estimate.p_value)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An estimator and the planted data that it is tried on.
+
+    Attributes
+    ----------
+    name : str
+        What is estimated, and how.
+    function : str
+        Of `rmnb.stats`, or what was used instead.
+    group : str
+        The section of the page.
+    unit : str
+        Of the estimate.
+    measure : "coverage" of the 95 % interval, or "rejection" at 5 % of a true null hypothesis
+    simulate : callable
+        Generator to `Outcome`.
+    holds : bool
+        Whether the book relies on it; the others show what goes wrong.
+    origin : str
+        The paper that used it, if one did.
+    slow : bool
+        Tried on two fifths of the data sets.
+    """
+
+    name: str
+    function: str
+    group: str
+    unit: str
+    measure: Measure
+    simulate: Callable[[np.random.Generator], Outcome]
+    holds: bool = True
+    origin: str = ""
+    slow: bool = False
+
+
+def all_cases() -> tuple[Case, ...]:
+    """The cases about words, then those about models."""
+    from rmnb.planted import models, words
+
+    return (*words.CASES, *models.CASES)
+
+
+def run(case: Case, n_simulations: int, seed: int = 0) -> dict[str, Any]:
+    """Try a case; data set i of a case is the same whatever else is run.
+
+    Returns
+    -------
+    dict
+        name, function, group, unit, measure, holds, origin of the `Case`; truth, mean_estimate and spread (standard
+        deviation of the estimates) in that unit; value, the share that is right, with its 95 % Wilson interval
+        ci_low, ci_high; n_simulations; within_band.
+    """
+    if n_simulations < 1:
+        raise InputError(f"n_simulations must be 1 or more, got {n_simulations}")
+    key = zlib.crc32(case.name.encode())
+    drawn = pd.DataFrame([case.simulate(np.random.default_rng([seed, key, i])) for i in range(n_simulations)])
+    if case.measure == "coverage":
+        right = (drawn["ci_low"] <= drawn["truth"]) & (drawn["truth"] <= drawn["ci_high"])
+    else:
+        right = drawn["p_value"] <= LEVEL
+    interval = binomtest(int(right.sum()), n_simulations).proportion_ci(0.95, method="wilson")
+    low, high = BAND[case.measure]
+    return {
+        **{name: getattr(case, name) for name in ("name", "function", "group", "unit", "measure", "holds", "origin")},
+        "truth": drawn["truth"].mean(),
+        "mean_estimate": drawn["estimate"].mean(),
+        "spread": drawn["estimate"].std(),
+        "value": right.mean(),
+        "ci_low": interval.low,
+        "ci_high": interval.high,
+        "n_simulations": n_simulations,
+        "within_band": low <= right.mean() <= high,
+    }
+
+
+def study(n_simulations: int, seed: int = 0, cases: Iterable[Case] | None = None) -> pd.DataFrame:
+    """A table of what `run` says of each case."""
+    cases = list(all_cases() if cases is None else cases)
+    sizes = [max(1, n_simulations * 2 // 5) if case.slow else n_simulations for case in cases]
+    shown = tqdm(zip(cases, sizes, strict=True), total=len(cases), desc="cases", disable=None)
+    return pd.DataFrame([run(case, size, seed) for case, size in shown])
+
+
+def read_study(path: Path = STUDY) -> pd.DataFrame:
+    """The shipped study; origin is "" where no paper used the estimator. InputError where it is not here."""
+    if not path.exists():
+        raise InputError(f"no study at {path}: {CLONE}")
+    return pd.read_csv(path, keep_default_na=False, na_values=["nan", ""], dtype={"origin": str}).fillna({"origin": ""})
+
+
+def main(
+    n_simulations: Annotated[
+        int, typer.Option(min=1, help="Data sets a case; two fifths of them where one takes long.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of all of them.")] = 0,
+    out: Annotated[Path, typer.Option(help="The table; its provenance is written beside it as JSON.")] = STUDY,
+) -> None:
+    """Try every estimator on planted rewards and write how often it is right."""
+    table = study(n_simulations, seed)
+    with atomic_path(out) as path:
+        table.to_csv(path, index=False, float_format="%.6g")
+    provenance = {
+        "command": f"python -m rmnb.planted.study --n-simulations {n_simulations} --seed {seed}",
+        "seed": seed,
+        "n_simulations": n_simulations,
+        "level": LEVEL,
+        "bands": BAND,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "rmnb": rmnb.__version__,
+        "python": platform.python_version(),
+        "versions": {package: version(package) for package in PACKAGES},
+        "sha256": sha256(out),
+    }
+    with atomic_path(out.with_suffix(".json")) as path:
+        path.write_text(json.dumps(provenance, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,207 @@
+"""Cases about words: one model's moments, agreement of rankings, slopes and identity gaps."""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+from rmnb import stats
+from rmnb.data import lexicons
+from rmnb.planted.rewards import PlantedEffects, planted_scores, spell, word_features
+from rmnb.planted.study import Case, Outcome
+
+Simulation = Callable[[np.random.Generator], Outcome]
+
+SLOPES = PlantedEffects(valence_positive=0.4, valence_negative=0.25)
+VALENCE = PlantedEffects(valence_positive=0.4, valence_negative=0.25, log_frequency=0.1, length=-0.1)
+IDENTITY = PlantedEffects(identity={"planted": -0.6}, log_frequency=0.1)
+SKEWED = PlantedEffects(intercept=1.0, word_sd=1.0, noise_sd=0.5, skewness=1.0)
+AGREEING = PlantedEffects(shared_word_sd=1.0, word_sd=0.8, noise_sd=0.3)
+
+
+@cache
+def valence_words() -> pd.DataFrame:
+    """600 words of AFINN, frequent ones in up to four spellings, as vocabularies have them."""
+    words = [word for word in lexicons.afinn()["word"] if word.isalpha()]
+    chosen = np.random.default_rng(0).permutation(words)[:600].tolist()
+    return word_features(spell(chosen, _spellings(chosen)))
+
+
+@cache
+def common_words() -> pd.DataFrame:
+    """4,000 frequent English words, spelled likewise."""
+    from wordfreq import top_n_list
+
+    words = [word for word in top_n_list("en", 6000) if word.isalpha() and word.isascii()][:4000]
+    return word_features(spell(words, _spellings(words)))
+
+
+def _spellings(words: list[str]) -> list[int]:
+    order = np.argsort(np.argsort(lexicons.zipf(words), kind="stable"), kind="stable")
+    return (1 + order * 4 // len(words)).tolist()
+
+
+@cache
+def matched_words() -> pd.DataFrame:
+    """The project's identity terms that are one word, their controls, and 1,000 other words.
+
+    Columns beside the features: matched_set ("" for other words), is_term. All axes are planted alike.
+    """
+    table = lexicons.identity_terms().drop_duplicates(["axis", "group", "term"])
+    table = table.loc[table["term"].str.isalpha() & table["control"].str.isalpha()]
+    table = table.loc[~table["term"].str.casefold().duplicated() & ~table["control"].str.casefold().duplicated()]
+    sets = (table["axis"] + " " + table["group"]).tolist()
+    named = set(table["term"].str.casefold()) | set(table["control"].str.casefold())
+    others = common_words().drop_duplicates("word")["word"].head(1000)
+    others = [word for word in others if word not in named]
+    tokens = [*table["term"], *table["control"], *others]
+    vocabulary = pd.DataFrame({"token_id": np.arange(len(tokens)), "token": tokens, "kind": "word_start"})
+    features = word_features(vocabulary, identity=dict.fromkeys(table["term"].str.casefold(), "planted"))
+    return features.assign(matched_set=[*sets, *sets, *[""] * len(others)], is_term=np.arange(len(tokens)) < len(table))
+
+
+def moment(name: str, truth: float, clustered: bool = True) -> Simulation:
+    def simulate(rng: np.random.Generator) -> Outcome:
+        features = common_words()
+        scores = planted_scores(features, SKEWED, rng)
+        found = stats.moments(scores, pd.factorize(features["word"])[0] if clustered else None)
+        return Outcome.of(truth, getattr(found, name))
+
+    return simulate
+
+
+def two_models(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rewards of two models that agree on the words' shared effects, and each token's word."""
+    features = valence_words()
+    codes, words = pd.factorize(features["word"])
+    shared = AGREEING.shared_word_sd * rng.normal(size=len(words))
+    scores = []
+    for _ in range(2):
+        own = AGREEING.word_sd * rng.normal(size=len(words))
+        scores.append(planted_scores(features, AGREEING, rng, word_effects=shared + own))
+    return scores[0], scores[1], codes
+
+
+# Two normal models correlate as their shared variance: Greiner's and Pearson's formulas give tau and rho.
+_CORRELATION = AGREEING.shared_word_sd**2 / (AGREEING.shared_word_sd**2 + AGREEING.word_sd**2 + AGREEING.noise_sd**2)
+_TAU = 2 / np.pi * np.arcsin(_CORRELATION)
+_RHO = 6 / np.pi * np.arcsin(_CORRELATION / 2)
+
+
+def tau(rng: np.random.Generator) -> Outcome:
+    return Outcome.of(_TAU, stats.kendall_interval(*two_models(rng)))
+
+
+def tau_by_token(rng: np.random.Generator) -> Outcome:
+    one, other, _ = two_models(rng)
+    return Outcome.of(_TAU, stats.kendall_interval(one, other))
+
+
+def rho_bootstrap(rng: np.random.Generator) -> Outcome:
+    one, other, codes = two_models(rng)
+    found = stats.bootstrap(stats.spearman, one, other, clusters=codes, n_draws=300, seed=rng)
+    return Outcome(_RHO, float(found.value), float(found.ci_low), float(found.ci_high))
+
+
+def scored(features: pd.DataFrame, effects: PlantedEffects, rng: np.random.Generator) -> pd.DataFrame:
+    return features.assign(score=planted_scores(features, effects, rng))
+
+
+def slope(positive: float, negative: float, clusters: str | None = "word") -> Simulation:
+    """A weighted sum of the slope among good words and the slope among bad ones."""
+
+    def simulate(rng: np.random.Generator) -> Outcome:
+        words = scored(valence_words(), SLOPES, rng)
+        words["side"] = np.where(words["valence"] > 0, "positive", "negative")
+        fit = stats.ols("score ~ 0 + side + side:valence", words, clusters)
+        found = fit.estimate({"side[positive]:valence": positive, "side[negative]:valence": negative})
+        return Outcome.of(positive * SLOPES.valence_positive + negative * SLOPES.valence_negative, found)
+
+    return simulate
+
+
+def frequency(controls: str, clusters: str | None = "word") -> Simulation:
+    def simulate(rng: np.random.Generator) -> Outcome:
+        words = scored(valence_words(), VALENCE, rng)
+        words = words.assign(positive=words["valence"].clip(lower=0), negative=words["valence"].clip(upper=0))
+        fit = stats.ols(f"score ~ log_frequency + positive + negative + {controls}", words, clusters)
+        return Outcome.of(VALENCE.log_frequency, fit["log_frequency"])
+
+    return simulate
+
+
+def curvature(rng: np.random.Generator) -> Outcome:
+    words = scored(valence_words(), PlantedEffects(log_frequency=0.1), rng)
+    found = stats.curvature("score ~ log_frequency", words, "log_frequency", clusters="word")
+    return Outcome(float("nan"), found.statistic, p_value=found.p_value)
+
+
+def framing(rng: np.random.Generator) -> Outcome:
+    """Slope under the negative question minus slope under the positive one; a word keeps its own effect."""
+    features = valence_words()
+    own = rng.normal(size=features["word"].nunique())
+    effects = PlantedEffects(valence_positive=0.4, valence_negative=0.4, negative_framing=-0.6)
+    good = features.assign(score=planted_scores(features, effects, rng, "positive", word_effects=own), negative=0.0)
+    bad = features.assign(score=planted_scores(features, effects, rng, "negative", word_effects=own), negative=1.0)
+    fit = stats.ols("score ~ valence * negative", pd.concat([good, bad]), "word")
+    return Outcome.of(0.4 * (-0.6 - 1), fit["valence:negative"])
+
+
+def matched_gap(rng: np.random.Generator, effects: PlantedEffects = IDENTITY) -> stats.Gap:
+    words = scored(matched_words(), effects, rng).query("matched_set != ''")
+    labels = words["is_term"], words["matched_set"], np.full(len(words), "all")
+    return stats.identity_gaps(words["score"], *labels, n_permutations=999, seed=rng)[0]
+
+
+def gap_interval(rng: np.random.Generator) -> Outcome:
+    return Outcome.of(IDENTITY.identity["planted"], matched_gap(rng).gap)
+
+
+def gap_null(rng: np.random.Generator) -> Outcome:
+    found = matched_gap(rng, PlantedEffects(log_frequency=0.1))
+    return Outcome(0.0, found.gap.value, p_value=found.p_value)
+
+
+def gap_unmatched(rng: np.random.Generator) -> Outcome:
+    """Identity terms against all other words, which are more frequent."""
+    words = scored(matched_words(), IDENTITY, rng)
+    words = words[words["is_term"] | (words["matched_set"] == "")]
+    return Outcome.of(IDENTITY.identity["planted"], stats.ols("score ~ is_term", words)["is_term[T.True]"])
+
+
+_VARIANCE = SKEWED.word_sd**2 + SKEWED.noise_sd**2
+_SKEWNESS = SKEWED.skewness * (SKEWED.word_sd**3 + SKEWED.noise_sd**3) / _VARIANCE**1.5
+_SLOPE = "reward a point of valence"
+_FREQUENCY = "reward a unit of log frequency"
+_COMMON = "common practice"
+
+CASES = (
+    Case("Mean, by word", "moments", "moments", "reward", "coverage", moment("mean", SKEWED.intercept)),
+    Case("Variance, by word", "moments", "moments", "reward squared", "coverage", moment("variance", _VARIANCE)),
+    Case("Skewness, by word", "moments", "moments", "skewness", "coverage", moment("skewness", _SKEWNESS)),
+    Case("Mean, by token", "standard error of the mean", "moments", "reward", "coverage",
+         moment("mean", SKEWED.intercept, clustered=False), holds=False, origin=_COMMON),
+    Case("Kendall's tau, closed form, by word", "kendall_interval", "ranks", "correlation", "coverage", tau),
+    Case("Spearman's rho, bootstrap by word", "bootstrap", "ranks", "correlation", "coverage", rho_bootstrap,
+         slow=True),
+    Case("Kendall's tau, by token", "kendall_interval without clusters", "ranks", "correlation", "coverage",
+         tau_by_token, holds=False, origin=_COMMON),
+    Case("Slope, positive words, by word", "ols", "slopes", _SLOPE, "coverage", slope(1, 0)),
+    Case("Slope, negative words, by word", "ols", "slopes", _SLOPE, "coverage", slope(0, 1)),
+    Case("Difference of slopes, by word", "ols", "slopes", _SLOPE, "coverage", slope(1, -1)),
+    Case("Framing by valence, by word", "ols", "slopes", _SLOPE, "coverage", framing),
+    Case("Slope, positive words, by token", "least squares on tokens", "slopes", _SLOPE, "coverage",
+         slope(1, 0, clusters=None), holds=False, origin="FAccT25"),
+    Case("Frequency slope with length and kind, by word", "ols", "frequency", _FREQUENCY, "coverage",
+         frequency("length + kind")),
+    Case("Curvature of frequency, by word", "curvature", "frequency", "Wald's F", "rejection", curvature),
+    Case("Frequency slope with length and kind, by token", "least squares on tokens", "frequency", _FREQUENCY,
+         "coverage", frequency("length + kind", clusters=None), holds=False, origin="FAccT25"),
+    Case("Frequency slope without length", "score ~ log(freq) + value", "frequency", _FREQUENCY, "coverage",
+         frequency("kind"), holds=False, origin="FAccT25"),
+    Case("Identity gap, matched sets", "identity_gaps", "identity", "reward", "coverage", gap_interval),
+    Case("Identity gap, permutation in sets", "identity_gaps", "identity", "reward", "rejection", gap_null),
+    Case("Identity gap, all other words", "difference of means", "identity", "reward", "coverage", gap_unmatched,
+         holds=False, origin=_COMMON),
+)  # fmt: skip
