@@ -34,8 +34,8 @@ from rmnb.models.devices import own_attention, upload
 from rmnb.models.heads import LinearHead
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import ModelSpec, load_panel
-from rmnb.scoring.conversations import load_reward_model
 from rmnb.scoring.engine import PrefixScorer
+from rmnb.scoring.parity import load_reward_model
 from rmnb.scoring.scanning import scan_vocabulary
 from rmnb.scoring.store import SHARD, read_scan, scores_path
 from rmnb.stats import kendall_tau
@@ -126,7 +126,7 @@ def random_model(name: str, config) -> RewardModel:
     torch.manual_seed(0)
     with torch.device("cuda"):
         trunk = AutoModel.from_config(config, dtype=torch.bfloat16).eval().requires_grad_(False)
-        head = LinearHead(torch.randn(config.hidden_size) / config.hidden_size**0.5)
+        head = LinearHead({"hidden_size": config.hidden_size}, "score", 1, False).requires_grad_(False)
     trunk.set_attn_implementation(NAME)
     spec = ModelSpec(name=name.replace(" ", "-"), source="random weights", dtype="bfloat16")
     return RewardModel(spec, trunk, head, None, None, "", "")  # pyright: ignore[reportArgumentType]
@@ -157,7 +157,7 @@ def papers(name: str, config, ids: int, papers_batch: int, peak: float) -> dict:
     continuations = [[token, *closing] for token in range(config.vocab_size)]
     torch.cuda.reset_peak_memory_stats()
     scorer = PrefixScorer(rm, prefix)
-    batch = scorer.fitting_batch_size(ids, SHARD)
+    batch = min(scorer.batch_size(ids), SHARD)
     scorer(continuations[:SHARD], batch)
 
     def scan() -> None:

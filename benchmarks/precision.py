@@ -29,7 +29,6 @@ import rmnb
 from rmnb.models.precision import use_mixed_precision
 from rmnb.models.reward_model import RewardModel
 from rmnb.scoring.engine import PrefixScorer
-from rmnb.scoring.memory import default_batch_size
 from rmnb.scoring.store import read_scores
 from rmnb.stats import kendall_tau
 
@@ -78,7 +77,7 @@ def load(model: str, way: str, exact_weights: bool) -> RewardModel:
 def scorer(rm: RewardModel, prompt: str, compile: bool = False) -> Callable[[np.ndarray], np.ndarray]:
     """From ids to rewards, with the batch size of a scan."""
     prefix, closing = rm.dialogue.frame(prompt)
-    batch, score = default_batch_size(rm, len(prefix), 1 + len(closing)), PrefixScorer(rm, prefix)
+    batch, score = PrefixScorer(rm, prefix).batch_size(1 + len(closing)), PrefixScorer(rm, prefix)
     score.compile = "default" if compile else None
     return lambda ids: score([[int(i), *closing] for i in ids], batch)
 

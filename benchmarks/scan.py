@@ -33,7 +33,6 @@ import rmnb
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import load_prompts
 from rmnb.scoring.engine import PrefixScorer
-from rmnb.scoring.memory import default_batch_size
 
 # The papers' configuration: 128 for its 3B Llama, 256 for its 2B Gemma; 32 and 64 only for models of 8B and more.
 PAPERS_BATCH = {"llama": 128, "gemma3_text": 256}
@@ -45,7 +44,7 @@ WHOLE = WAYS[:2]  # the ways that run whole conversations
 def prepare(rm: RewardModel, way: str, prompt: str) -> Callable[[list[int]], np.ndarray]:
     """One of the ways as a function from token ids to rewards, float32 [tokens]."""
     prefix, closing = rm.dialogue.frame(prompt)
-    batch = default_batch_size(rm, len(prefix), 1 + len(closing))
+    batch = PrefixScorer(rm, prefix).batch_size(1 + len(closing))
     if way in ("shared", "compiled"):
         scorer = PrefixScorer(rm, prefix)
         scorer.compile = "default" if way == "compiled" else None
@@ -65,7 +64,7 @@ def as_classifier(rm: RewardModel) -> torch.nn.Module:
     with torch.device("meta"):
         classifier = AutoModelForSequenceClassification.from_config(config)
     classifier.load_state_dict({f"model.{k}": v for k, v in rm.network.state_dict().items()}, strict=False, assign=True)
-    classifier.score.weight = torch.nn.Parameter(rm.head.weight[None], requires_grad=False)
+    classifier.score.weight = rm.head.score.weight
     # Tables that are not weights (rotary frequencies, embedding scales) have no place in a state dict.
     ours = dict(rm.network.named_buffers())
     for name, _ in list(classifier.model.named_buffers()):
@@ -154,11 +153,11 @@ def measure(model: str, way: str, tokens: int) -> dict[str, float]:
     sample = ids[:: max(1, tokens // 32)]
     rewards = score(sample)  # the first batch also warms up
     positions = 1 + len(closing)
-    before = matrix_peak(rm, default_batch_size(rm, len(prefix), positions) * positions)
+    before = matrix_peak(rm, PrefixScorer(rm, prefix).batch_size(positions) * positions)
     start = time.perf_counter()
     score(ids)
     rate = tokens / (time.perf_counter() - start)
-    peak = (before + matrix_peak(rm, default_batch_size(rm, len(prefix), positions) * positions)) / 2
+    peak = (before + matrix_peak(rm, PrefixScorer(rm, prefix).batch_size(positions) * positions)) / 2
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     classifier = as_classifier(rm)
     # (a) tokenises the decoded text again and so scores other ids: it is compared with itself, one at a time.
@@ -222,7 +221,7 @@ def compare_prompts(model: str, prompts: int, tokens: int, rounds: int) -> None:
                 start = time.perf_counter()
                 for group in commands:
                     asked = [word for key in group for word in ("--prompt", key)]
-                    scan = ["scan", model, *asked, "--limit", str(tokens), "--out", directory, "--device", "cpu"]
+                    scan = ["scan", model, *asked, "--first", str(tokens), "--out", directory, "--device", "cpu"]
                     command = [sys.executable, "-c", "from rmnb.cli.main import main; main()", *scan]
                     subprocess.run(command, check=True, capture_output=True)
                 seconds[way].append(time.perf_counter() - start)

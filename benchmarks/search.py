@@ -27,11 +27,11 @@ from transformers import DynamicCache
 
 import rmnb
 from rmnb.models.reward_model import RewardModel
-from rmnb.scoring.memory import default_batch_size
+from rmnb.scoring.engine import PrefixScorer
 from rmnb.search.config import SearchConfig
 from rmnb.search.methods import neighbours
-from rmnb.search.problem import Ids, Problem, allowed_ids
 from rmnb.search.rewards import RewardObjective
+from rmnb.search.state import Ids, SearchState
 
 WHOLE_BATCH = 64  # whole conversations at once; larger batches were slower
 WAYS = ("rebuilt", "expanded", "shared")
@@ -41,7 +41,7 @@ class Rebuilt(RewardObjective):
     """(a): nothing is kept from one candidate to the next."""
 
     def __init__(self, rm: RewardModel, prompt: str):
-        super().__init__([(rm, 1.0)], [prompt])
+        super().__init__([rm], [prompt])
         self.rm, self.trunk = rm, as_classifier(rm).model.requires_grad_(False)
         self.prefix, self.closing = rm.dialogue.frame(prompt)
         self.batch = WHOLE_BATCH
@@ -78,7 +78,7 @@ class Expanded(Rebuilt):
         self.cache = DynamicCache(config=self.trunk.config)
         with torch.no_grad():
             self.trunk(input_ids=torch.tensor([self.prefix]), past_key_values=self.cache, use_cache=True)
-        self.batch = default_batch_size(rm, len(self.prefix), 8 + len(self.closing))
+        self.batch = PrefixScorer(rm, self.prefix).batch_size(8 + len(self.closing))
         self.length, self.prefix = len(self.prefix), []
 
     def hidden(self, **inputs: torch.Tensor) -> torch.Tensor:
@@ -95,7 +95,7 @@ class Expanded(Rebuilt):
 def objective(way: str, rm: RewardModel, prompt: str) -> RewardObjective:
     """What a way measures with."""
     if way == "shared":
-        return RewardObjective([(rm, 1.0)], [prompt])
+        return RewardObjective([rm], [prompt])
     return (Rebuilt if way == "rebuilt" else Expanded)(rm, prompt)
 
 
@@ -104,15 +104,15 @@ def measure(model: str, way: str, width: int, length: int, steps: int) -> dict:
     rm = rmnb.load_reward_model(model, device="cpu")
     config = SearchConfig(length=length, width=width)
     target = objective(way, rm, rmnb.load_panel("demo").prompt("greatest").text)
-    problem = Problem(target, config, allowed_ids(target.words, config))
-    parent = problem.random(1, np.random.default_rng(0))[0]
-    sequences = neighbours(problem, parent, 1, config.topk, set(), np.random.default_rng(1))
+    state = SearchState(target, config)
+    parent = state.random(1)[0]
+    sequences = neighbours(state, parent, 1, config.topk)
     target.measure(sequences[:64], parent)  # warms up
-    fixed = [(*parent[:i], int(problem.allowed[31 * i]), *parent[i + 1 :]) for i in range(length)]
+    fixed = [(*parent[:i], int(state.allowed[31 * i]), *parent[i + 1 :]) for i in range(length)]
     seconds = []
     for _ in range(steps):
         start = time.perf_counter()
-        sequences = neighbours(problem, parent, 1, config.topk, set(), np.random.default_rng(1))
+        sequences = neighbours(state, parent, 1, config.topk)
         target.measure(sequences, parent)
         seconds.append(time.perf_counter() - start)
     return {
