@@ -1,209 +1,165 @@
-"""Do reward models prefer frequent words, and what else could look like that? Regressions on tokens that are words.
+"""Effects of chapter 4: how a word's reward depends on how frequent the word is.
 
-Tables are those of `rmnb.findings.scan_tables`, regressions those of `rmnb.findings.frequency_slopes`.
+Source of the question: Christian et al. (2025), section 4 and figure 3D.
 """
 
-import contextlib
 import functools
-import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.data.sources import UnreachableError
-from rmnb.findings import reading_question, word_tokens
-from rmnb.findings.counts import sign_counts
-from rmnb.findings.frequency_slopes import (
-    ENOUGH,
-    STEPS,
-    framed,
-    lost,
-    partial_residuals,
-    slope,
-    within_word,
-)
-from rmnb.findings.results import Results
-from rmnb.findings.word_tokens import choose
+from rmnb.errors import InputError
+from rmnb.findings.tables import WORD_KINDS, afinn
+from rmnb.planted.rewards import RAREST
 from rmnb.stats.estimate import Estimate
-from rmnb.truth.planted import PlantedEffects, planted_scan
-from rmnb.truth.simulation_words import common_words
 
-_VALENCE: dict = {"valence_positive": 0.4, "valence_negative": 0.25, "word_sd": 0.3, "noise_sd": 0.2}
-SCENES = {
-    "frequency counts": PlantedEffects(log_frequency=0.1, length=-0.1, **_VALENCE),
-    "only length counts": PlantedEffects(length=-0.1, **_VALENCE),
-    "only valence counts": PlantedEffects(**_VALENCE),
+#: The steps of the ladder, and what each adds to a regression of the reward on log frequency.
+LADDER = {
+    "frequency alone": (),
+    "valence": ("good_valence", "bad_valence"),
+    "length": ("length",),
+    "spelling": ("spelling",),
+    "token id": ("log_id",),
 }
 
 
-def measure(
-    tables: Mapping[str, pd.DataFrame],
-    framings: Mapping[str, str],
-    *,
-    n_boot: int = 100,
-    seed: int = 0,
-    panel: str = "",
-    source: str = "panel",
-    protocol: str = "exact",
-) -> pd.DataFrame:
-    """Slopes over log frequency: as published, with more held constant, split by framing, and within words.
+@functools.cache
+def log_frequencies() -> pd.Series:
+    """English word (a to z, folded) to the natural log of its frequency per million: wordfreq's list (Speer, 2022)."""
+    from wordfreq import get_frequency_dict
 
-    Parameters
-    ----------
-    tables
-        Model → its scans; a table may lack prompts that others have.
-    framings
-        Prompt → ``positive`` or ``negative``. What needs both framings uses the first of each.
-    n_boot, seed
-        Of the bootstrap of slope_log_frequency_lost.
-    panel, source, protocol
-        Where the scores are from, as `rmnb.findings.results` names it.
+    rarest = 10 ** (RAREST - 9)
+    per_million = {word: share * 1e6 for word, share in get_frequency_dict("en").items() if share >= rarest}
+    frequencies = pd.Series(per_million, dtype=float)
+    return np.log(frequencies[frequencies.index.str.fullmatch("[a-z]+")])
+
+
+def word_tokens(table: pd.DataFrame) -> pd.DataFrame:
+    """The tokens of a table that spell an English word, with what their reward may depend on.
+
+    A string of letters counts as a word if `log_frequencies` has it and a token of the vocabulary begins a word with
+    it; most fragments of words fail the second.
 
     Returns
     -------
     DataFrame
-        Rows of the results table: those of `measure_published`, where its list of words can be had;
-        slope_log_frequency with _step (`other` names the step of `STEPS`), _controlled, _others, _lost, and _common and
-        _turned (`other` is the negative prompt) with _others; their means over models where a model is ``""``;
-        curvature_p; slope_log_id_within_word. A model with too few words for one of them has no such row.
+        The rows and columns of `table`, and log_frequency (natural log per million), length (letters), spelling (kind
+        of token and case), log_id (natural log of 1 + id), rated (bool: AFINN has the word), good_valence and
+        bad_valence (the valence above and below zero, 0 where there is none).
     """
-    results = Results("frequency", panel)
-    add = functools.partial(results.add, source, protocol=protocol)
-    tokens = word_tokens.of_tables(tables, framings)
-    words = {(prompt, model): found for prompt, by_model in tokens.items() for model, found in by_model.items()}
-    rows = {key: choose(found) for key, found in words.items()}
-    with contextlib.suppress(UnreachableError):  # the paper's own list of words
-        results.extend(measure_published(tables, list(tokens), panel=panel, source=source, protocol=protocol))
-    for step in STEPS:
-        for (prompt, model), of in rows.items():
-            if found := slope(of, step):
-                add("slope_log_frequency_step", found, prompt=prompt, model=model, other=step)
-    _add_each(add, "slope_log_frequency_controlled", {key: slope(of) for key, of in rows.items()})
-    _add_each(add, "slope_log_frequency_others", {key: slope(choose(of, "others")) for key, of in words.items()})
-    for (prompt, model), found in words.items():
-        if estimate := within_word(found):
-            add("slope_log_id_within_word", estimate, prompt=prompt, model=model)
-    pair = pair_of({prompt: framings[prompt] for prompt in tokens})
-    for (prompt, model), of in rows.items():
-        if prompt in pair and (drawn := lost(of, n_boot=n_boot, seed=seed)):
-            add("slope_log_frequency_lost", drawn, prompt=prompt, model=model)
-        if prompt == pair[0] and of["word"].nunique() >= ENOUGH:
-            bend = partial_residuals(of)[1]
-            add("curvature_p", bend.p_value, prompt=prompt, model=model, other="log_frequency", n=len(of))
-    for model in tokens[pair[0]] if len(pair) == 2 else ():
-        halves = [tokens[prompt][model] for prompt in pair if model in tokens[prompt]]
-        for chosen, suffix in (("AFINN", ""), ("others", "_others")) if len(halves) == 2 else ():
-            for part, estimate in framed(*halves, words=chosen).items():
-                add(f"slope_log_frequency_{part}{suffix}", estimate, model=model, prompt=pair[0], other=pair[1])
-    return results.frame()
+    words = table[table["kind"].isin(WORD_KINDS)]
+    words = words.assign(log_frequency=words["word"].map(log_frequencies())).dropna(subset="log_frequency")
+    words = words[words["kind"].eq("word_start").groupby(words["word"]).transform("any")]
+    text = words["token"].str.removeprefix("##").str.strip()
+    words, text = words[text.str.isascii()], text[text.str.isascii()]  # ſ folds to s
+    case = np.select([text.str.islower(), text.str.isupper()], ["lower", "upper"], "capital")
+    valence = words["word"].map(afinn())
+    return words.assign(
+        length=text.str.len().astype(float),
+        spelling=words["kind"].astype(str) + " " + case,
+        log_id=np.log1p(words["token_id"].astype(float)),
+        rated=valence.notna(),
+        good_valence=valence.clip(lower=0).fillna(0.0),
+        bad_valence=valence.clip(upper=0).fillna(0.0),
+    )
 
 
-def measure_published(
-    tables: Mapping[str, pd.DataFrame],
-    prompts: Sequence[str],
-    *,
-    panel: str = "",
-    source: str = "panel",
-    protocol: str = "exact",
-) -> pd.DataFrame:
-    """Rows slope_log_frequency, raw and standardised, and positive_frequency_slopes as in FAccT25 figure 3D.
+def slope(words: pd.DataFrame, question: str, step: str = "token id", which: str = "rated") -> dict[str, Estimate]:
+    """Slope of the reward over log frequency at one step of the ladder, with an interval by word.
 
-    Tokens that are AFINN words as they stand, ``score ~ log(frequency) + valence``. Intervals are by word, the paper's
-    are not. Frequencies are those of the paper's own list, of dictionary forms
-    (`rmnb.data.lexicons.bnc_lemmas`); all else here is about wordfreq's, of words as they are spelled. `tables` need
-    token and the columns of `prompts`, as the authors' own tables have them
-    (`rmnb.data.released_files.vocabularies`).
+    Parameters
+    ----------
+    words
+        Of `word_tokens`.
+    step
+        Of `LADDER`: what it adds is held constant, and all that the steps before it add.
+    which : {"rated", "unrated"}
+        Words that AFINN rates, or the others.
+    """
+    if step not in LADDER:
+        raise InputError(f"no step {step!r}: choose one of {', '.join(LADDER)}")
+    if which not in ("rated", "unrated"):
+        raise InputError(f"no words called {which!r}: choose rated or unrated")
+    words = words[words["rated"] == (which == "rated")]
+    if words.empty:
+        raise InputError(f"the vocabulary spells no {which} word")
+    steps = list(LADDER)[: list(LADDER).index(step) + 1]
+    held = [column for name in steps for column in LADDER[name]]
+    fit = stats.fit_clustered(words[question], _predictors(words, ["log_frequency", *held]), words["word"])
+    return {"slope over log frequency": fit.estimate({"log_frequency": 1})}
+
+
+def ladder(words: pd.DataFrame, question: str, which: str = "rated") -> dict[str, Estimate]:
+    """Slope of the reward over log frequency at every step: a quantity is the name of its step in `LADDER`."""
+    return {step: slope(words, question, step, which)["slope over log frequency"] for step in LADDER}
+
+
+def published_slope(table: pd.DataFrame, question: str) -> dict[str, Estimate]:
+    """Slope of the reward over log frequency with valence held constant, as the paper has it, intervals by word.
+
+    References
+    ----------
+    Christian et al. (2025), figure 3D; their intervals take every token for an observation of its own.
+    """
+    words = published_words(table)
+    fit = stats.fit_clustered(words[question], _predictors(words, ["log_frequency", "valence"]), words["word"])
+    return {"slope as published": fit.estimate({"log_frequency": 1})}
+
+
+def published_words(table: pd.DataFrame) -> pd.DataFrame:
+    """The tokens that are words of AFINN as they stand, joined with the paper's own list of frequencies.
+
+    A token with a space in front is no word here. The list (`rmnb.data.lexicons.bnc_lemmas`) is of dictionary forms; a
+    word that is noun and verb there has two rows.
+
+    Returns
+    -------
+    DataFrame
+        The columns of `table`, and word (folded), valence, log_frequency (natural log per million).
     """
     listed = lexicons.bnc_lemmas().query("per_million > 0")
-    listed = listed.assign(log_frequency=np.log(listed["per_million"].to_numpy(float)))
-    words = lexicons.afinn().merge(listed, on="word")
-    raw, standardised = {}, {}
-    for prompt, model in itertools.product(prompts, tables):
-        if prompt not in tables[model]:
-            continue
-        score = tables[model][prompt].to_numpy(float)
-        word = tables[model]["token"].str.lower()
-        rows = pd.DataFrame({"word": word, "score": score, "z": stats.standardise(score)}).merge(words, on="word")
-        if rows["word"].nunique() >= 10:
-            for unit, found in (("score", raw), ("z", standardised)):
-                fit = stats.ols(f"{unit} ~ log_frequency + valence", rows, clusters="word")
-                found[prompt, model] = fit["log_frequency"]
-    results = Results("frequency", panel)
-    add = functools.partial(results.add, source, protocol=protocol)
-    _add_each(add, "slope_log_frequency", raw)
-    _add_each(add, "slope_log_frequency_standardised", standardised)
-    if raw:
-        add("positive_frequency_slopes", sum(found.value > 0 for found in raw.values()), n=len(raw))
-    return results.frame()
+    rated = lexicons.afinn().merge(listed, on="word")
+    rated = rated.assign(log_frequency=np.log(rated["per_million"].astype(float)))
+    return table.assign(word=table["token"].str.lower()).merge(rated[["word", "valence", "log_frequency"]], on="word")
 
 
-def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """What sums the chapter up: means over models that turn with the question and over the others, and clear signs.
+def by_question(words: pd.DataFrame, good: str, bad: str, which: str = "rated") -> dict[str, Estimate]:
+    """The frequency slope in two parts: one that both questions share, one that turns with the question.
 
     Parameters
     ----------
-    rows
-        Rows of `measure` and of `rmnb.findings.reading_question.measure`.
+    words
+        Of `word_tokens`, in standard deviations.
+    good, bad
+        A question for something good, and one for something bad.
 
     Returns
     -------
-    DataFrame
-        For each prompt mean_turning and mean_not_turning of slope_log_frequency_controlled and _others, and of these
-        and what `measure` splits by framing models_above, models_clearly_above and models_clearly_below.
+    dict
+        common, the slope of half the sum of the scores; turned, of half the difference.
     """
-    of, alike, parts = rows[rows["source"] == "panel"], reading_question.does_not_turn(rows), []
-    for statistic in ("controlled", "others", "common", "turned", "common_others", "turned_others"):
-        name = f"slope_log_frequency_{statistic}"
-        for prompt in of.loc[of["statistic"] == name, "prompt"].unique():
-            asked = of[of["prompt"] == prompt]
-            parts.append(sign_counts(asked, name))
-            if statistic in ("controlled", "others") and reading_question.was_asked(rows):
-                parts.append(reading_question.means_apart(asked, name, alike))
-    within = of[of["statistic"] == "slope_log_id_within_word"]
-    parts += [sign_counts(asked, "slope_log_id_within_word") for _, asked in within.groupby("prompt", sort=False)]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    halves = words.assign(common=(words[good] + words[bad]) / 2, turned=(words[good] - words[bad]) / 2)
+    return {part: slope(halves, part, which=which)["slope over log frequency"] for part in ("common", "turned")}
 
 
-def measure_planted(prompt: str, seed: int = 0) -> pd.DataFrame:
-    """Rows of the regressions on planted rewards, and planted_effect, the true slope, of each of `SCENES`.
+def within_word(words: pd.DataFrame, question: str) -> dict[str, Estimate]:
+    """Slope of the reward over log id among the spellings of one word, with space and case held constant.
 
-    `other` names the scene where the true slope is 0. The words are common ones, with ids in no order.
+    What belongs to a word (meaning, valence, length) is the same for all its spellings and drops out. Low ids were
+    merged first, so they were frequent in the text that the tokenizer was made from: a model that prefers frequent
+    tokens has a slope below zero.
     """
-    results = Results("frequency", "planted")
-    shuffled = common_words().sample(frac=1, random_state=seed)
-    features = shuffled.assign(token_id=np.arange(len(shuffled), dtype=np.int32)).reset_index(drop=True)
-    for scene, effects in SCENES.items():
-        scan = planted_scan(features, effects, seed)
-        words = word_tokens.word_tokens(scan)
-        truth = effects.log_frequency / float(scan["score"].std(ddof=0))
-        found = {
-            "standardised": slope(choose(words), "valence"),
-            "controlled": slope(choose(words)),
-            "others": slope(choose(words, "others")),
-        }
-        about: dict = {"prompt": prompt, "other": "" if truth else scene}
-        for name, estimate in found.items():
-            if estimate:
-                results.add("planted", f"slope_log_frequency_{name}", estimate, **about)
-        results.add("planted", "planted_effect", truth, **about)
-    return results.frame()
+    several = words[words["word"].duplicated(keep=False)]
+    columns = _predictors(several, ["log_id", "spelling"]).drop(columns="constant").assign(reward=several[question])
+    inside = columns - columns.groupby(several["word"].to_numpy(object)).transform("mean")
+    fit = stats.fit_clustered(inside.pop("reward"), inside, several["word"])
+    return {"slope over log id": fit.estimate({"log_id": 1})}
 
 
-def pair_of(framings: Mapping[str, str]) -> list[str]:
-    """The first prompt that asks for something good, and the first that asks for something bad, if there are."""
-    first = {framing: prompt for prompt, framing in reversed(list(framings.items()))}
-    return [first[framing] for framing in ("positive", "negative") if framing in first]
-
-
-def _add_each(add: Callable, statistic: str, found: Mapping[tuple[str, str], Estimate | None]) -> None:
-    """A row for each prompt and model, and for each prompt that of the mean over its models."""
-    by_prompt: dict[str, list[Estimate]] = {}
-    for (prompt, model), estimate in found.items():
-        if estimate:
-            add(statistic, estimate, prompt=prompt, model=model)
-            by_prompt.setdefault(prompt, []).append(estimate)
-    for prompt, estimates in by_prompt.items():
-        add(statistic, stats.over_models(estimates), prompt=prompt)
+def _predictors(words: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """A constant and the columns that vary, a spelling as a column a level."""
+    varying = [column for column in columns if words[column].nunique() > 1]
+    return pd.get_dummies(words[varying], drop_first=True, dtype=float).assign(constant=1.0)

@@ -64,7 +64,7 @@ def warmth(panel: Panel) -> dict[str, dict[str, float]]:
 
 def main(name: str) -> None:
     """Let every model of a panel answer the exchanged prompts, those that have not."""
-    from rmnb.scoring.conversations import load_reward_model  # here, because it imports torch
+    from rmnb.scoring.parity import load_reward_model  # here, because it imports torch
 
     panel = load_panel(name)
     for model in panel.model_names:

@@ -24,7 +24,6 @@ _WORDS = {
     "agency_less_communion": "agency less communion",
     "spearman_last": "ρ with the last step",
     "human_spearman": "Spearman's ρ with people",
-    "human_spearman_corrected": "ρ with people, error of votes removed",
     "human_spearman_words": "ρ with people, things that are plain words",
     "rank_gap": "rank in models less rank with people",
     "rank_gap_with_human": "rank in models and people together less rank with people",

@@ -8,7 +8,6 @@ that people voted on goes by its place in the authors' list, unless a paper name
 import functools
 import json
 import sys
-import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,14 +17,12 @@ import numpy as np
 import pandas as pd
 
 from rmnb.data import lexicons, preferences, released_files, sources
-from rmnb.errors import InputError
 from rmnb.files import atomic_path, data_dir
-from rmnb.findings import asymmetry, framing, people, released, things
-from rmnb.findings.results import COLUMNS, KEY, Results, published, read_table
+from rmnb.findings import asymmetry, framing, heterogeneity, people, things
+from rmnb.findings import released_measures as released
+from rmnb.findings.results import KEY, Results, published, read_table
 
 TOLERANCE = 1e-6
-STAND_IN = "The authors' files cannot be reached from here: rows computed from them, shipped with the book, stand in."
-
 
 _ELO = ("facct2025/data/elo/",)
 _RUNS = tuple(f"iclr2026/data/reward_model_training/rank_results_{run}.csv" for run, _ in released_files.RUNS.values())
@@ -33,12 +30,6 @@ _NOUNS, _MORALS = (f"iclr2026/data/reward_model_scores/dict_{name}/" for name in
 _BIG_TWO, _FOUNDATIONS = (f"iclr2026/data/corpora/{name}" for name in ("dict_big2_", "moral-foundations"))
 #: For each finding what computes its rows, and how the names of the files begin that this needs.
 _COMPUTED: dict[str, tuple[tuple[Callable[[], pd.DataFrame], ...], tuple[str, ...]]] = {
-    "heterogeneity": (
-        (released.vocabulary_size, released.published_moments, released.geometry),
-        (released.SHARED_TOKENS, "facct2025/tables/output/table_3"),
-    ),
-    "asymmetry": ((asymmetry.released_slopes,), (_MORALS,)),
-    "framing": ((released.wordings_alike, released.contrasts), (_NOUNS, _MORALS)),
     "frequency": ((), ()),
     "identity": ((released.groups,), _ELO),
     "elo": ((released.elo,), _ELO),
@@ -51,69 +42,12 @@ _COMPUTED: dict[str, tuple[tuple[Callable[[], pd.DataFrame], ...], tuple[str, ..
     "released": ((released.file_counts,), (_FOUNDATIONS, lexicons.BNC, released.SHARED_TOKENS)),
 }
 FINDINGS = tuple(_COMPUTED)
-
-
-def note(*tables: pd.DataFrame) -> str:
-    """What to tell readers of tables of `rows`: that shipped ones stand in; empty if the authors' files are here."""
-    return STAND_IN if any(table.attrs["shipped"] for table in tables) else ""
-
-
-@functools.cache
-def _rows(finding: str) -> pd.DataFrame:
-    here = (data_dir() / "released" / f"{finding}.csv").exists()
-    kept, reached = shipped(finding) if here else None, True
-    try:
-        found = computed(finding)
-    except sources.UnreachableError:
-        if kept is None:  # an installation without the repository
-            raise
-        reached = False
-        stand_ins = released_files.human_elo()["name"]
-        found = kept.assign(other=kept["other"].replace({f"item {place}": name for place, name in stand_ins.items()}))
-    else:
-        if kept is not None and (differences := compare(numbered(found), kept)):
-            warnings.warn(
-                f"{len(differences)} rows computed from the authors' data are not the shipped ones "
-                f"(data/released/{finding}.csv), such as {differences[0]}: compute them again with "
-                "`python -m rmnb.findings.released_rows`, or find out why",
-                stacklevel=3,
-            )
-    rows = Results(finding)
-    rows.extend(pd.concat([part for part in (_printed(finding, found), found) if len(part)]))
-    table = rows.frame()
-    table.attrs["shipped"] = not reached
-    return table
-
-
-def _printed(finding: str, found: pd.DataFrame) -> pd.DataFrame:
-    """What the papers print: of identity the things that they point out, of framing what follows from mean slopes."""
-    table = published()
-    of = table["finding"] == finding
-    if finding == "identity":
-        of = (table["statistic"] == "rank_gap_with_human") & table["other"].isin(found["other"])
-    return framing.published_contrasts() if finding == "framing" else table.loc[of, list(COLUMNS)]
-
-
-def rows(finding: str) -> pd.DataFrame:
-    """Published and released rows of a finding.
-
-    Where the authors' files can be reached they are computed from these, with a warning where they differ from what is
-    shipped by more than `TOLERANCE`; elsewhere they are the shipped ones.
-
-    Parameters
-    ----------
-    finding : str
-        One of `FINDINGS`.
-
-    Returns
-    -------
-    DataFrame
-        Rows of the results table. ``attrs["shipped"]`` says whether the shipped rows stand in: then a thing that people
-        voted on is called as `rmnb.data.released_files.human_elo` says.
-    """
-    if finding not in _COMPUTED:
-        raise InputError(f"no released rows of {finding!r}: choose one of {', '.join(FINDINGS)}")
-    return _rows(finding).copy()
+#: The same of the chapters whose numbers are tidy frames, which `rmnb.findings.released.load_released` reads.
+CHAPTERS: dict[str, tuple[Callable[[], pd.DataFrame], tuple[str, ...]]] = {
+    "heterogeneity": (heterogeneity.released, (heterogeneity.SHARED_TOKENS, heterogeneity.TABLE_3)),
+    "asymmetry": (asymmetry.released, (_MORALS,)),
+    "framing": (framing.released, (_NOUNS, _MORALS)),
+}
 
 
 def shipped(finding: str) -> pd.DataFrame:
@@ -124,7 +58,7 @@ def shipped(finding: str) -> pd.DataFrame:
 def computed(finding: str) -> pd.DataFrame:
     """The same rows from the authors' files; UnreachableError where these cannot be had.
 
-    Rows that need the authors' full vocabularies are there where all ten are on this machine: `rmnb data pull`.
+    Rows that need the authors' full vocabularies are there where all ten are on this machine: `rmnb book data pull`.
     """
     parts = [part() for part in _COMPUTED[finding][0]]
     if tables := released_files.vocabularies():
@@ -181,10 +115,13 @@ def content_ids(starts: tuple[str, ...]) -> dict[str, str]:
 def write(directory: Path) -> None:
     """Compute all that is shipped and write it with its provenance; UnreachableError where a file cannot be had."""
     tables = {f"{finding}.csv": numbered(computed(finding)) for finding in FINDINGS}
+    tables |= {f"{chapter}.csv": compute() for chapter, (compute, _) in CHAPTERS.items()}
     tables |= {"human_elo.csv": without_names(preferences.elo_items()), "bnc.csv": lexicons.numbered_bnc()}
-    scores = [table.add_prefix(f"{prompt} ") for prompt, table in people.released_scores().items()]
+    scores = [released_files.thing_scores(question).add_prefix(f"{question} ") for question in people.QUESTIONS]
     tables["thing_scores.parquet"] = pd.concat(scores, axis=1).astype("float32")
-    needs = {f"{finding}.csv": starts for finding, (_, starts) in _COMPUTED.items()} | {"bnc.csv": (lexicons.BNC,)}
+    needs = {f"{finding}.csv": starts for finding, (_, starts) in (_COMPUTED | CHAPTERS).items()} | {
+        "bnc.csv": (lexicons.BNC,)
+    }
     packages = ("rmnb", "numpy", "pandas", "scipy", "statsmodels", "wordfreq")
     record = {
         "command": "python -m rmnb.findings.released_rows",

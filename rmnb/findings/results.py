@@ -130,6 +130,18 @@ class Results:
         return path
 
 
+def of_effects(finding: str, frame: pd.DataFrame, statistics_of: dict[str, str], **about: str) -> pd.DataFrame:
+    """Rows of the results table of what `rmnb.findings.rows.each` gave: those whose quantity is named, by statistic.
+
+    `about` is source, panel and protocol, the same of all.
+    """
+    results = Results(finding)
+    named = frame.rename(columns={"question": "prompt", "low": "ci_low", "high": "ci_high"})
+    named = named.assign(statistic=named["quantity"].map(statistics_of), **about)
+    results.extend(named.dropna(subset="statistic"))
+    return results.frame()
+
+
 def read_results(directory: Path | str) -> pd.DataFrame:
     """All findings of a directory in one table.
 
@@ -138,7 +150,7 @@ def read_results(directory: Path | str) -> pd.DataFrame:
     InputError
         The directory has no results, or a file is no results table.
     """
-    paths = sorted(Path(directory).glob("*.csv"))
+    paths = [path for path in sorted(Path(directory).glob("*.csv")) if not path.read_text().startswith("quantity,")]
     if not paths:
         raise InputError(f"no results in {directory}: run the notebooks first (`make book`)")
     return pd.concat([read_table(path) for path in paths], ignore_index=True)

@@ -1,114 +1,80 @@
-"""The estimators of the framing chapter find what was planted, whoever the scores are from."""
+"""The effects of chapter 3 recover what was planted, and the chapter's own computations are the effects'."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from rmnb import stats
-from rmnb.data import released_files
-from rmnb.findings import asymmetry, framing, framing_curve, scan_tables
-from rmnb.findings.results import COLUMNS
-from rmnb.truth import planted
+from rmnb.findings import framing
+from rmnb.findings.rows import each
+from rmnb.findings.tables import afinn, rated_tokens
+from rmnb.planted.rewards import PlantedEffects
 
-ASKS: dict = {"best": "positive", "worst": "negative"}
+QUESTIONS = {"best": "positive", "worst": "negative"}
 PAIR = ("best", "worst")
+EFFECTS = PlantedEffects(valence_positive=0.30, valence_negative=0.20, negative_framing=-0.6, word_sd=0.7, noise_sd=0.3)
 
 
-@pytest.fixture(scope="module")
-def tables():
-    """Two models of one recipe and a third, over every third word of AFINN in four spellings."""
-    return {m: t.iloc[::3] for m, t in asymmetry.planted_tables(ASKS, ["a", "a-2", "b"], 1, framing.PLANTED).items()}
+def test_planted_contrasts_come_back(planted_tables):
+    tables = planted_tables(EFFECTS, [f"model {place}" for place in range(8)], QUESTIONS, seed=1)
+    found = each(tables, framing.contrasts, [PAIR], ratings=afinn())
+    mean = found.groupby("quantity")["value"].mean()
+    planted = {"good, best": 0.30, "bad, best": 0.20, "good, worst": 0.18, "bad, worst": 0.12}
+    for name, weights in framing.CONTRASTS.items():
+        truth = sum(weight * planted[slope] for slope, weight in weights.items())
+        assert mean[name] == pytest.approx(truth, abs=0.03)
+        single = found[found["quantity"] == name]
+        assert ((single["low"] < truth) & (truth < single["high"])).mean() >= 0.5
 
 
-def test_contrasts_recover_what_was_planted_over_models():
-    found = framing.measure_planted([f"model {i}" for i in range(8)], seed=1)
-    mean = found.query("model == ''").set_index("statistic")["value"]
-    truth = found.query("statistic == 'planted_effect'").set_index("other")["value"]
-    assert len(truth) == 3
-    for statistic, value in truth.items():
-        assert mean[statistic] == pytest.approx(value, abs=0.03)
-        alone = found[(found["statistic"] == statistic) & (found["model"] != "")]
-        assert alone["value"].between(value - 0.1, value + 0.1).all()
-        assert ((alone["ci_low"] < value) & (value < alone["ci_high"])).mean() >= 0.5
-    # Eight models of one sign: 2 of 256 patterns of signs are as extreme.
-    assert mean["framing_damping_p"] == pytest.approx(2 / 256)
+def test_the_computations_of_the_chapter_are_the_effects(planted_tables):
+    table = planted_tables(EFFECTS, ["a"], QUESTIONS)["a"]
+    tau = table[["best"]].corrwith(table["worst"], method="kendall")["best"]
+    assert framing.turn(table, *PAIR)["tau"].value == pytest.approx(tau, abs=1e-12)
+    rated = rated_tokens(table, afinn())
+    one = rated.melt(["word", "valence"], list(PAIR), var_name="question", value_name="reward")
+    one["followed"] = one["valence"].where(one["question"] == "best", -one["valence"])
+    one["part"] = np.where(one["valence"] > 0, "good, ", "bad, ") + one["question"]
+    fit = stats.ols("reward ~ 0 + part + part:followed", one, clusters="word")
+    effects = framing.contrasts(table, *PAIR, ratings=afinn())
+    for name, weights in framing.CONTRASTS.items():
+        expected = fit.estimate({f"part[{part}]:followed": weight for part, weight in weights.items()})
+        assert effects[name].value == pytest.approx(expected.value, abs=1e-10)
+        assert effects[name].ci_high == pytest.approx(expected.ci_high, abs=1e-10)
 
 
-def test_a_panel_and_one_of_its_models_come_through_the_same_door(tables):
-    found = framing.measure(tables, ASKS, [("a", "a-2")], n_boot=20, panel="mine")
-    assert list(found.columns) == list(COLUMNS) and set(found["panel"]) == {"mine"}
-    value = found.set_index(["statistic", "model", "other"])["value"]
-    for model, table in tables.items():
-        assert value["framing_kendall", model, "worst"] == pytest.approx(
-            stats.kendall_tau(table["best"], table["worst"])
-        )
-        rho = np.corrcoef(table["best"], table["worst"])[0, 1]
-        assert value["framing_share_valence", model, "worst"] == pytest.approx((1 - rho) / 2, abs=1e-5)
-    assert value["noise_ceiling", "a", "a-2"].size == 2 and "framing_damping_p" in set(found["statistic"])
-    alone = framing.measure({"b": tables["b"]}, ASKS, n_boot=20, panel="mine")
-    assert not {"noise_ceiling", "framing_damping_p"} & set(alone["statistic"])
-    both = found.merge(alone, on=list(COLUMNS[:8])).query("model == 'b'")
-    assert len(both) == (alone["model"] == "b").sum() and both["value_x"].to_numpy() == pytest.approx(both["value_y"])
+def test_a_model_that_ignores_the_question_weighs_good_and_bad_alike(planted_tables):
+    table = planted_tables(EFFECTS, ["a"], QUESTIONS)["a"]
+    deaf = table.assign(worst=table["best"])
+    found = framing.contrasts(deaf, *PAIR, ratings=afinn())
+    assert found["bad words weigh more"].value == pytest.approx(0, abs=1e-9)
+    assert found["best is followed more"].value == pytest.approx(0.5, abs=0.1)
+    assert framing.turn(deaf, *PAIR)["tau"].value == 1
+    assert framing.value_share(deaf, *PAIR, n_boot=5)["share"].value == pytest.approx(0, abs=1e-9)
 
 
-def test_questions_of_one_framing_have_no_contrasts(tables):
-    found = framing.measure(tables, {"best": "positive", "worst": "positive"})
-    assert set(found["statistic"]) == {"framing_kendall", "framing_spearman"}
-    assert framing_curve.curves({"exact": tables}, {"best": "positive"}, list(tables)) == {}
+def test_a_mirror_has_all_its_variance_along_value(planted_tables):
+    table = planted_tables(EFFECTS, ["a"], QUESTIONS)["a"]
+    share = framing.value_share(table.assign(worst=-table["best"]), *PAIR, n_boot=5)["share"]
+    assert share.value == pytest.approx(1) and share.ci_low == pytest.approx(1)
 
 
-def test_released_scores_come_through_the_same_door(mirror):
-    tables = dict(list(framing.released_tables().items())[:2])
-    found = framing.measure(tables, ASKS, n_boot=10, panel=released_files.ICLR, source="released", protocol="published")
-    assert set(found["source"]) == {"released"} and set(found["protocol"]) == {"published"}
-    apart = framing.measure_contrasts(tables, panel=released_files.ICLR, source="released", protocol="published")
-    both = found.merge(apart, on=list(COLUMNS[:8]))
-    assert len(both) == len(apart) == 3 * 4 and both["value_x"].to_numpy() == pytest.approx(both["value_y"].to_numpy())
-
-
-def test_one_fit_gives_the_contrasts_of_the_slopes_fitted_apart():
-    rng = np.random.default_rng(2)
-    lexicon = scan_tables.afinn()
-    halves = [lexicon.assign(score=rng.normal(size=len(lexicon)) + 0.2 * lexicon["valence"]) for _ in range(2)]
-    slopes = [
-        [np.polyfit(part["valence"], part["score"], 1)[0] for _, part in half.groupby(half["valence"] <= 0)]
-        for half in halves
-    ]
-    apart = framing.of_slopes(*map(tuple, slopes))
-    together = framing.contrasts(*halves)
-    assert {name: estimate.value for name, estimate in together.items()} == pytest.approx(apart, abs=1e-9)
-
-
-def test_a_model_that_does_not_listen_shows_damping_and_no_loss_aversion():
-    words = scan_tables.afinn().iloc[::3]
-    same = words.assign(score=0.4 * words["valence"] + np.random.default_rng(3).normal(size=len(words)))
-    found = framing.contrasts(same, same)
-    assert found["loss_aversion"].value == pytest.approx(0, abs=1e-9)
-    assert found["damping"].value == pytest.approx(0.8, abs=0.15)
-
-
-def test_the_axes_separate_valence_from_what_is_good_for_both():
-    vocabulary = planted.word_features(planted.spell(scan_tables.afinn()["word"].iloc[::3], variants=2))
-    effects = planted.PlantedEffects(valence_positive=0.5, valence_negative=0.5, log_frequency=0.3, word_sd=0.3)
-    scans = {key: planted.planted_scan(vocabulary, effects, 4, framed) for key, framed in ASKS.items()}
-    table = framing.axes_of(scan_tables.as_table(scans), *PAIR)
-    assert np.corrcoef(table["difference"], table["sum"])[0, 1] == pytest.approx(0, abs=1e-9)
-    difference, total = (framing.axis_meaning(table, axis) for axis in ("difference", "sum"))
-    assert difference["afinn_spearman"][0] > 0.9 > 0.3 > abs(total["afinn_spearman"][0])
-    assert total["frequency_spearman"][0] > 0.6
-
-
-def test_every_choice_of_the_curve_is_a_correlation_of_the_two_questions(tables):
-    found = framing_curve.curves({"exact": tables, "published": tables}, ASKS, ["a", "b"])["best and worst"]
-    assert isinstance(found, pd.DataFrame) and len(found) == 2 * 4 * 3
-    plain = found.query("tokens == 'all' and correlation == 'pearson' and protocol == 'exact'")["value"].item()
-    assert plain == pytest.approx(np.mean([np.corrcoef(tables[m]["best"], tables[m]["worst"])[0, 1] for m in "ab"]))
-    assert "protocol" not in framing_curve.curve({"exact": tables}, PAIR)
-    rows = framing_curve.measure({"best and worst": found}, "models that turn", "mine")
-    assert set(rows["other"]) == {"best and worst, models that turn"} and set(rows["n"]) == {len(found)}
-
-
-def test_published_contrasts_follow_from_the_printed_slopes():
-    found = framing.published_contrasts().set_index("statistic")["value"]
-    assert found["framing_match"] == pytest.approx(((0.81 - 0.50) + (0.33 - 0.10)) / 2)
-    assert found["framing_loss_aversion"] == pytest.approx(((0.50 + 0.33) - (0.81 + 0.10)) / 2)
+def test_rewordings_are_told_by_what_differs():
+    """Rewards of 400 texts: an adjective counts a little, a style more, the framing turns them round."""
+    rng = np.random.default_rng(0)
+    framings = {"best": "positive", "good": "positive", "worst": "negative"}
+    meaning, of_style, of_adjective = rng.normal(size=400), {}, {}
+    table, keys = {}, {}
+    for adjective, asked in framings.items():
+        for style in ("one", "please"):
+            key = f"{adjective}_ever_{style}"
+            keys[key] = asked
+            manner = of_style.setdefault(style, rng.normal(size=400))
+            taste = of_adjective.setdefault(adjective, rng.normal(size=400))
+            sign = 1 if asked == "positive" else -1
+            table[key] = sign * meaning + 0.5 * manner + 0.2 * taste
+    found = {change: framing.rewording(pd.DataFrame(table), change, keys) for change in framing.CHANGES}
+    assert found["adjective"]["spearman"].value > found["style"]["spearman"].value > 0.6
+    assert found["framing"]["spearman"].value < -0.4
+    assert found["scope"] == {}
+    assert found["style"]["spearman"].n == 3 and found["framing"]["spearman"].n == 4

@@ -2,15 +2,17 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from rmnb.data import lexicons, preferences, released_files, sources
 from rmnb.data.text_lists import part_texts
-from rmnb.errors import InputError
 from rmnb.files import data_dir
-from rmnb.findings import identity, people, released_rows, things, votes
-from rmnb.findings.training import follow, load_trajectories
+from rmnb.findings import identity, people, released_rows, things
+from rmnb.findings.released import load_released
+from rmnb.findings.rows import each
+from rmnb.findings.tables import load_trajectories
 from rmnb.panels import load_panel
 
 
@@ -21,9 +23,6 @@ def nowhere(monkeypatch, tmp_path):
     monkeypatch.delenv("RMNB_DATA_MIRROR", raising=False)
     monkeypatch.setattr(sources, "RAW_URL", "http://127.0.0.1:9/{path}")
     monkeypatch.setattr(sources, "_BACK_OFF", 0.0)
-    released_rows._rows.cache_clear()
-    yield
-    released_rows._rows.cache_clear()
 
 
 @pytest.mark.parametrize("finding", released_rows.FINDINGS)
@@ -32,6 +31,14 @@ def test_what_is_shipped_is_what_the_files_say(mirror, finding):
         released_rows.compare(released_rows.numbered(released_rows.computed(finding)), released_rows.shipped(finding))
         == []
     )
+
+
+@pytest.mark.parametrize("chapter", released_rows.CHAPTERS)
+def test_what_a_chapter_ships_is_what_its_effects_say(mirror, chapter):
+    computed, shipped = released_rows.CHAPTERS[chapter][0](), load_released(chapter)
+    text, numbers = ["quantity", "source", "model", "other", "question"], ["value", "low", "high", "n"]
+    pd.testing.assert_frame_equal(computed[text], shipped[text], check_dtype=False)
+    np.testing.assert_allclose(computed[numbers].astype(float), shipped[numbers].astype(float), atol=1e-6)
 
 
 def test_what_is_shipped_holds_no_names_but_those_a_paper_prints(mirror):
@@ -53,39 +60,21 @@ def test_provenance_names_each_file_by_its_content():
         assert files == {file: sources.pins()[file].blob_id for file in files}
 
 
-def test_without_the_files_the_shipped_rows_stand_in(nowhere):
-    for finding in released_rows.FINDINGS:
-        rows, kept = released_rows.rows(finding), released_rows.shipped(finding)
-        assert rows.attrs["shipped"] == (finding != "frequency")
-        assert len(rows.query("source == 'released'")) == len(kept.query("source == 'released'"))
-    assert "Fully Automated Luxury Communism" in set(released_rows.rows("elo")["other"])
-    with pytest.raises(InputError, match="choose one of heterogeneity"):
-        released_rows.rows("love")
-
-
-def test_a_difference_from_what_is_shipped_is_told(mirror, monkeypatch):
-    monkeypatch.setattr(released_rows, "shipped", lambda _: released_rows.computed("training").tail(-1))
-    released_rows._rows.cache_clear()
-    with pytest.warns(UserWarning, match="1 rows computed from the authors' data are not the shipped ones"):
-        assert not released_rows.rows("training").attrs["shipped"]
-    released_rows._rows.cache_clear()
-
-
 def test_numbers_of_a_panel_need_no_names(mirror, request):
     """Votes, scores, facts, frequencies and trajectories with the authors' files, then without."""
 
     def measured():
-        panel, items, theirs = load_panel("demo"), released_files.human_elo(), people.released_scores()
-        ours = {people.QUESTION: people.panel_scores(panel, people.QUESTION, items)}
-        judged = people.judged_on(panel, items)
-        name, course = next(iter(load_trajectories(panel).items()))
+        items = released_files.human_elo()
+        panel = load_panel("demo")
+        ours = people.load_things(panel)
+        course = next(iter(load_trajectories(panel).values()))
         return {
-            "people": people.measure(items, ours, judged, beside=theirs[people.QUESTION]).assign(other=""),
-            "votes": votes.measure(items, n_boot=5),
-            "groups": identity.measure(items=items, things=theirs, n_permutations=20),
+            "people": each(ours, people.agreement, [people.QUESTION], among="rated words"),
+            "gaps": people.rank_gaps(ours, people.QUESTION).drop(columns="name"),
+            "groups": identity.matched_things(items).drop(columns=["name", "matched_set"]),
             "facts": things.facts(items),
             "bnc": lexicons.bnc_lemmas().query("word.str.fullmatch('[a-z]+')").reset_index(drop=True),
-            "followed": follow({name: course}, lexicons.agency_communion(), n_draws=5),
+            "followed": course.drop(columns="word"),
         }
 
     first = measured()

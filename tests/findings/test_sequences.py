@@ -1,179 +1,113 @@
-"""The study behind the chapter on sequences: what it finds is the model's, is read back, and is in the chapter."""
+"""The chapter on sequences: what is planted is measured, what is shipped is read, what is damaged is refused."""
 
-import dataclasses
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
-from checkpoints import write_decoder
 
-import rmnb
-from rmnb.book.notebook import run_notebook
 from rmnb.errors import InputError
-from rmnb.findings import results, search_files, sequences
-from rmnb.findings import search_study as study
+from rmnb.findings import sequences
 from rmnb.panels import load_panel
-from rmnb.report.audit import audit_panel
-from rmnb.scoring import store
-
-MODELS = {"tiny-a": "llama", "tiny-b": "gemma3"}
+from rmnb.scoring.store import read_table, write_table
 
 
 @pytest.fixture(scope="module")
-def panel(tmp_path_factory):
-    """Two tiny models, scanned and searched as the study does, with less effort."""
-    directory = tmp_path_factory.mktemp("study")
-    description = {
-        "name": "tiny",
-        "title": "Tiny panel",
-        "scores": str(directory / "scores"),
-        "models": [
-            {"name": name, "source": str(write_decoder(directory / name, kind)), "family": kind}
-            for name, kind in MODELS.items()
-        ],
-        "prompts": [{"key": "greatest", "text": "What is the greatest thing?", "framing": "positive"}],
-    }
-    path = directory / "tiny.yml"
-    path.write_text(yaml.safe_dump(description))
-    loaded = load_panel(path)
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"LENGTHS": (2, 4), "METHODS_LENGTH": 4, "BUDGET": 96, "SINGLE_SEEDS": 2}.items():
-            patch.setattr(study, name, value)
-        patch.setattr(study, "SINGLE_WIDTHS", (4,))
-        patch.setattr(study, "NATURAL_PAIRS", 5)
-        for name in MODELS:
-            rm = rmnb.load_reward_model(name, panel=loaded)
-            scan = rmnb.scan_vocabulary(rm, loaded.prompt("greatest"))
-            store.write_scores(loaded, scan, scan.attrs["provenance"])
-        study.main(str(path))
-    return path
+def demo():
+    return load_panel("demo")
 
 
-def test_what_was_found_is_what_the_model_scores(panel):
-    found = sequences.best_found(search_files.every_search(load_panel(panel)))
-    wanted = [(name, direction, length) for name in MODELS for direction in ("max", "min") for length in (1, 2, 4)]
-    assert list(zip(found["model"], found["direction"], found["length"], strict=True)) == wanted
-    for name in MODELS:
-        mine = found[found["model"] == name]
-        rm = rmnb.load_reward_model(name, panel=load_panel(panel))
-        again = rm.score("What is the greatest thing?", mine["text"].tolist())
-        np.testing.assert_allclose(again, mine["reward"], atol=1e-4)
+def square(z, ends=()):
+    """A square of planted rewards; `ends` are rows of searches."""
+    tokens = pd.DataFrame({"token": [f"t{i}" for i in range(len(z))], "token_id": range(len(z))})
+    searches = pd.DataFrame(list(ends), columns=["direction", "method", "seed", "z"])
+    return sequences.Square(tokens, np.asarray(z, float), {"max": 1.0, "min": 1.0}, searches)
 
 
-def test_the_audit_scores_what_was_found_again(panel):
-    audited = audit_panel(load_panel(panel), sample=4)
-    searched = audited[audited["prompt"] == "sequences (searched)"]
-    assert searched["model"].tolist() == list(MODELS) and (searched["verdict"] == "ok").all()
-
-
-def test_ranks_of_single_tokens_are_those_of_the_scan(panel):
-    loaded = load_panel(panel)
-    found = search_files.load_searches(loaded).single
-    assert set(found["model"]) == set(MODELS) and len(found) == 8
-    for (model, direction), rows in found.groupby(["model", "direction"]):
-        scores = store.read_scores(loaded, str(model), "greatest").set_index("token_id")["score"]
-        order = scores.rank(ascending=direction == "min", method="min")
-        np.testing.assert_array_equal(rows["rank"], order.loc[rows["token_id"]])
-
-
-def test_models_of_one_panel_judge_the_same_texts(panel):
-    loaded = load_panel(panel)
-    judged = search_files.load_searches(loaded).transfer
-    own = judged[judged["origin"] == judged["judge"]].sort_values(["origin", "direction", "length"])
-    found = sequences.best_found(search_files.every_search(loaded))
-    np.testing.assert_allclose(own["z"], found["z"], atol=1e-3)
-    assert len(judged) == len(MODELS) * len(found)
-
-
-def test_finds_that_nobody_has_judged_are_named(panel, monkeypatch):
-    loaded = load_panel(panel)
-    found = search_files.every_search(loaded)
-    monkeypatch.setattr(search_files, "every_search", lambda _: found.iloc[:1])
-    with pytest.raises(InputError, match="has not scored all that was found: run"):
-        search_files.load_searches(loaded)
-
-
-def test_one_model_alone_is_measured_without_what_needs_two(panel):
-    found = search_files.load_searches(load_panel(panel))
-    whole = sequences.measure(found, "tiny", n_boot=20)
-    mine = found.searches[found.searches["model"] == "tiny-a"]
-    rows = sequences.measure(dataclasses.replace(found, searches=mine, transfer=pd.DataFrame()), "tiny", n_boot=20)
-    assert set(whole["statistic"]) - set(rows["statistic"]) == {"sequence_gain", "transfer_z"}
-    assert sequences.measure(sequences.Searches(found.searches.iloc[:0])).empty
-
-
-def test_the_best_found_is_the_best_of_all_methods_and_seeds():
-    rows = [("gcg", 0, "max", 4.9), ("gcg", 1, "max", 5.5), ("beam", 0, "max", 7.8), ("random", 2, "max", -0.3)]
-    rows += [("gcg", 0, "min", -9.9), ("gcg", 2, "min", -10.5), ("beam", 0, "min", -7.2)]
-    searches = pd.DataFrame(rows, columns=["method", "seed", "direction", "z"]).assign(model="a", length=8)
-    best = sequences.best_found(searches).set_index("direction")
-    assert best["z"].to_dict() == {"max": 7.8, "min": -10.5} and best["method"].to_dict() == {
-        "max": "beam",
-        "min": "gcg",
-    }
-    measured = sequences.measure(sequences.Searches(searches)).set_index(["statistic", "other"])["value"]
-    assert measured["sequence_z", "max 8"] == 7.8 and measured["sequence_z_gcg", "max 8"] == 4.9
-
-
-def test_no_search_of_the_demo_panel_reached_farther_than_the_best_found():
-    panel = load_panel("demo")
-    best = sequences.best_found(search_files.every_search(panel)).set_index(["model", "direction", "length"])["reward"]
-    for model in panel.model_names:
-        for (direction, length, _, _), result in search_files.results(panel, model).items():
-            sign = 1 if direction == "max" else -1
-            assert sign * best[model, direction, length] >= sign * result.best["reward"]
-
-
-def test_a_sequence_of_any_length_counts_as_gain_over_single_tokens():
-    rows = [
-        ("a", "max", 1, 2.0),
-        ("a", "max", 8, 5.0),
-        ("a", "max", 16, 3.0),
-        ("a", "min", 1, -3.0),
-        ("a", "min", 2, -2.5),
-    ]
-    best = pd.DataFrame([*rows, ("b", "max", 8, 1.0)], columns=["model", "direction", "length", "z"])
-    gains = sequences.best_gains(best).set_index(["model", "direction"])["gain"]
-    assert gains.to_dict() == {("a", "max"): 3.0, ("a", "min"): -0.5}
-
-
-def test_results_of_the_first_searches_are_still_read():
-    results = search_files.results(load_panel("demo"), "smollm2-values")
-    best = results["max", 8, "gcg", 0].best
-    assert best["survives"] and len(best["ids"]) == 8 and best["reward"] > 4
-
-
-def test_a_method_without_chance_meets_each_run_of_the_other():
-    rows = [
-        (model, method, seed, z)
-        for model, beam in (("a", 1.0), ("b", 2.0))
-        for method, runs in (("gcg", (2.0, 3.0, 4.0)), ("beam", (beam,)), ("random", (1.0, 1.0, 1.0)))
-        for seed, z in enumerate(runs)
-    ]
-    course = pd.DataFrame(rows, columns=["model", "method", "seed", "z"]).assign(direction="max", scored=10)
-    beam, random = (sequences.advantage(course, 10, other) for other in ("beam", "random"))
-    assert (beam.value, beam.n) == (pytest.approx(1.5), 6) and (random.value, random.n) == (pytest.approx(2), 6)
-
-
-def test_the_best_of_random_tokens_is_that_of_simulated_draws():
+def test_shares_are_those_that_were_planted():
     rng = np.random.default_rng(0)
-    scores = rng.normal(size=5000)
-    z = (scores - scores.mean()) / scores.std()
-    best = np.array([rng.choice(z, 50, replace=False).max() for _ in range(4000)])
-    found = sequences.best_of_random(scores, 50)
-    simulated = np.quantile(best, [0.5, 0.025, 0.975])
-    np.testing.assert_allclose([found.value, found.ci_low, found.ci_high], simulated, atol=0.06)
-    assert sequences.best_of_random(-scores, 50, "min").value == pytest.approx(found.value)
+    first, second, rest = rng.normal(0, 1, 200), rng.normal(0, 2, 200), rng.normal(0, 1, (200, 200))
+    shares = sequences.shares(square(3 + first[:, None] + second + rest))
+    assert shares["first"] == pytest.approx(1 / 6, abs=0.03) and shares["second"] == pytest.approx(4 / 6, abs=0.05)
+    assert shares["together"] == pytest.approx(shares["first"] + shares["second"]) == 1 - shares["rest"]
+    assert sequences.shares(square(first[:, None] + second))["rest"] == pytest.approx(0, abs=1e-12)
 
 
-def test_the_chapter_shows_what_was_found(panel, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    notebook = Path(__file__).parents[2] / "notebooks" / "08_sequences.ipynb"
-    run_notebook(notebook, tmp_path / "out.ipynb", {"panel": str(panel), "n_boot": 20, "plantings": 1})
-    table = results.read_results(tmp_path / "results")
-    shown = table.query("statistic == 'sequence_z'")
-    found = sequences.best_found(search_files.every_search(load_panel(panel)))
-    assert shown["other"].tolist() == [f"{d} {n}" for d, n in zip(found["direction"], found["length"], strict=True)]
-    np.testing.assert_allclose(shown["value"], found["z"])
+def test_a_gap_is_the_distance_to_the_best_pair_in_either_direction():
+    ends = [("max", "gcg", 0, 2.5), ("min", "gcg", 0, -4.0)]
+    assert sequences.gaps(square([[0, 3], [1, -4]], ends))["gap"].tolist() == [0.5, 0.0]
+
+
+def test_gains_are_of_the_best_longer_sequence_in_the_direction_sought():
+    rows = [
+        ("a", "max", 1, "coordinate", 2.0),
+        ("a", "max", 2, "gcg", 2.5),
+        ("a", "max", 4, "gcg", 1.0),
+        ("a", "max", 4, "beam", 3.0),
+        ("a", "min", 1, "coordinate", -2.0),
+        ("a", "min", 2, "gcg", -1.5),
+        ("unfinished", "max", 2, "gcg", 9.0),
+    ]
+    found = pd.DataFrame(rows, columns=["model", "direction", "length", "method", "z"])
+    gains = sequences.gains(found).set_index(["model", "direction"])["value"].to_dict()
+    assert gains == {("a", "max"): 1.0, ("a", "min"): -0.5}
+    best = sequences.best_found(found).set_index(["model", "direction", "length"])
+    assert best.loc[("a", "max", 4), "method"] == "beam" and best.loc[("a", "min", 1), "z"] == -2.0
+
+
+def test_methods_are_compared_after_as_many_sequences_as_the_median_run_scored():
+    rows = [("gcg", 0, 10, 1.0), ("gcg", 0, 30, 5.0), ("beam", 0, 10, 2.0), ("random", 0, 10, 0.5)]
+    courses = pd.DataFrame(rows, columns=["method", "seed", "scored", "z"]).assign(model="a", direction="min")
+    ends = sequences.reached(courses).set_index("method")["z"].to_dict()
+    assert ends == {"gcg": -1.0, "beam": -2.0, "random": -0.5}  # the lowest was sought, so signs are turned
+    assert sequences.reached(courses, 30).set_index("method")["z"]["gcg"] == -1.0
+
+
+def test_searched_models_are_read_with_every_method_and_token(demo):
+    found, courses = sequences.load_searches(demo)
+    assert set(found["model"]) == {"gemma3-values", "smollm2-values", "smollm2-mixed"}
+    assert set(courses["method"]) == {"gcg", "random", "coordinate", "beam"}
+    ends = courses.groupby(["model", "direction", "method", "seed"])["z"].last()
+    shown = found[found["length"] == 8].set_index(["model", "direction", "method", "seed"])["z"]
+    np.testing.assert_allclose(ends, shown.loc[ends.index], atol=1e-4)
+    assert set(sequences.load_table(demo, "transfer")["model"]) == set(found["model"])
+
+
+def test_a_panel_without_searches_says_so_in_one_line():
+    with pytest.raises(InputError, match="no model of panel 'facct2025' has been searched"):
+        sequences.load_searches(load_panel("facct2025"))
+
+
+def test_pairs_of_other_weights_are_refused(demo, tmp_path):
+    shipped = sequences.load_squares(demo, "greatest")
+    assert len(shipped) == 4 and all(min(one.margin.values()) > 0 for one in shipped.values())
+    source = sequences.store_directory(demo).parent
+    scores = tmp_path / "scores"
+    scores.symlink_to(sequences.store_directory(demo).resolve())
+    copied = tmp_path / "pairs" / "smollm2-values"
+    shutil.copytree(source / "pairs" / "smollm2-values", copied)
+    panel = demo.model_copy(update={"scores": str(scores)})
+    assert list(sequences.load_squares(panel, "greatest")) == ["smollm2-values"]
+    file = copied / "greatest.exact.parquet"
+    table, provenance = read_table(file)
+    write_table(file, table, {**provenance, "weights_sha256": "0"})
+    with pytest.raises(InputError) as refused:
+        sequences.load_squares(panel, "greatest")
+    assert str(copied) in str(refused.value)
+
+
+def test_the_chapter_computes_the_same_shares_in_the_open():
+    notebook = json.loads((Path(__file__).parents[2] / "notebooks" / "08_sequences.ipynb").read_text())
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    (cell,) = [source for source in cells if "beyond = z - total" in source]
+    planted = square(np.random.default_rng(1).normal(size=(30, 30)))
+    computation = "\n".join(
+        line for line in cell.splitlines() if line.startswith(("first =", "second =", "total", "bey"))
+    )
+    scope = {"z": planted.z}
+    exec(computation, scope)
+    shares = sequences.shares(planted)
+    assert scope["first"].var() / planted.z.var() == pytest.approx(shares["first"])
+    assert scope["beyond"].var() / planted.z.var() == pytest.approx(shares["rest"])

@@ -1,20 +1,30 @@
-"""Trajectories: written column by column, read back with their texts, and their measures find what was planted."""
+"""Chapter 9: trajectories are read back with their words, gaps find what was planted, its cells compute the same."""
 
+from pathlib import Path
+
+import nbformat
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from scipy.stats import mannwhitneyu
 
 from rmnb.data import lexicons, text_lists
 from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList
 from rmnb.errors import InputError
-from rmnb.findings import training, training_records
+from rmnb.findings import released_measures, rows, tables, training
 from rmnb.panels import load_panel
 from rmnb.scoring import list_scores
 from rmnb.training.runs import trajectory_path
 
-STEPS = [0, 1, 2, 4]
+CHAPTER = Path(__file__).parents[2] / "notebooks" / "09_training.ipynb"
+STEPS = ["0", "1", "2", "4"]
+NOUNS = lexicons.agency_communion()
+
+
+def nouns_of(table):
+    return NOUNS.merge(table[table["part"] == "agency_communion"], on="word")
 
 
 @pytest.fixture
@@ -39,86 +49,63 @@ def panel(tmp_path):
 
 @pytest.fixture
 def planted(panel):
-    """A run whose liking of valence grows with the step, of frequency stays, and of agency falls behind communion."""
+    """A run whose liking of valence grows with the step, while agency falls behind communion."""
     texts = TextList("training", ("afinn", "agency_communion"), ("greatest",))
-    valence = lexicons.afinn().set_index("word")["valence"].to_dict()
-    kind = lexicons.agency_communion().set_index("word")["category"].to_dict()
+    valence = tables.afinn().to_dict()
+    kind = NOUNS.set_index("word")["category"].to_dict()
 
     def scorer(step):
         def score(words):
             noise = np.random.default_rng(step).normal(0, 0.3, len(words))
             liked = [step * 0.2 * valence.get(word, 0) - step * (kind.get(word) == "agency") for word in words]
-            return (noise + liked + 0.2 * lexicons.zipf(words)).astype(np.float32)
+            return (noise + liked).astype(np.float32)
 
         return score
 
-    columns = {str(step): scorer(step) for step in STEPS}
+    columns = {step: scorer(int(step)) for step in STEPS}
     list_scores.score_columns(trajectory_path(panel, "run"), texts, columns, {"model": "run"})
-    return training.load_trajectories(panel)["run"]
+    return tables.load_trajectories(panel)["run"]
 
 
-def test_measures_follow_what_was_planted(planted):
-    assert training.steps(planted) == STEPS
-    followed = training.follow({"run": planted}, lexicons.agency_communion(), n_draws=200)
-    at = followed.set_index(["statistic", "step"])
-    sd = {step: planted.loc[planted["part"] == "afinn", step].std(ddof=0) for step in STEPS}
-    for step in STEPS:
-        valence, frequency = (at.loc[f"slope_{name}_standardised", step] for name in ("valence", "log_frequency"))
-        assert valence["ci_low"] < valence["value"] < valence["ci_high"]
-        assert frequency["ci_low"] - 0.02 < 0.2 / np.log(10) / sd[step] < frequency["ci_high"] + 0.02
-        if step:
-            assert valence["value"] == pytest.approx(step * 0.2 / sd[step], rel=0.1)
-    first, last = at.loc["agency_less_communion", 0], at.loc["agency_less_communion", 4]
-    assert first["ci_low"] < 0 < first["ci_high"] or abs(first["value"]) < 20
-    assert last["ci_low"] > 30, "percent of the ranks: agency stands lower"
-    assert at.loc["median_rank_agency", 4]["value"] > 85 and at.loc["median_rank_communion", 4]["value"] < 36
-    assert at.loc["spearman_last", 0]["value"] < at.loc["spearman_last", 2]["value"] < 1
-    rows = training.measure(followed, "p").set_index("statistic")
-    assert rows.loc["slope_valence_standardised", "value"] == at.loc["slope_valence_standardised", 4]["value"]
-    assert set(rows.index) == set(training._AT_THE_END.values()) and set(rows["model"]) == {"run"}
+def test_gaps_follow_what_was_planted(planted):
+    assert planted.columns.tolist() == ["part", "word", *STEPS]
+    nouns = nouns_of(planted)
+    gaps = rows.each({"run": nouns}, training.gap, STEPS, n_draws=200).set_index("question")
+    assert gaps.loc["0", "low"] < 0 < gaps.loc["0", "high"]
+    assert gaps.loc["4", "low"] > 30, "percent of the ranks: agency stands lower"
+    with pytest.raises(InputError, match="fewer than two"):
+        training.gap(nouns[nouns["category"] == "agency"], "4")
 
 
-def test_two_bases_of_one_recipe_are_compared_on_the_same_words(planted):
-    other = planted.copy()
-    other.attrs = planted.attrs | {"family": "B"}
-    nouns = lexicons.agency_communion()
-    kind = nouns.set_index("word")["category"]
-    for step in STEPS:  # the second base turns the first one's liking of communion round
-        other[step] = planted[step] + 2 * step * (planted["text"].map(kind) == "agency")
-    gap = training.measure_bases({"one": planted, "two": other}, nouns, "p", n_draws=200).iloc[0]
-    assert (gap["model"], gap["other"], gap["n"]) == ("A less B", "values", len(nouns)) and gap["ci_low"] > 50
-    back = training.measure_bases({"two": other, "one": planted}, nouns, "p", n_draws=200).iloc[0]
-    assert back["value"] == pytest.approx(-gap["value"])
-    assert training.measure_bases({"one": planted}, nouns).empty, "one base"
+def test_two_runs_are_compared_on_the_same_nouns(planted):
+    one = nouns_of(planted)
+    other = one.assign(**{"4": one["4"] + 8 * (one["category"] == "agency")})
+    pair = rows.each_pair({"one": one, "other": other}, training.gap_between, [("one", "other")], ["4"], n_draws=200)
+    assert pair["low"].item() > 50
+    back = training.gap_between(other, one, "4", n_draws=200)["base_gap"]
+    assert back.value == pytest.approx(-pair["value"].item())
+    with pytest.raises(InputError, match="other nouns"):
+        training.gap_between(one, other.iloc[:-1], "4")
 
 
-def test_how_a_head_begins_is_told():
-    """Mixed recipes fit a probe before their first step; their first ranking is no accident of random numbers."""
-    heads = training_records.heads(load_panel("demo"))
-    assert {heads[f"{base}-{recipe}"] for base in ("smollm2", "gemma3") for recipe in ("values", "harmless")} == {
-        "random"
-    }
-    assert {heads["gemma3-mixed"], heads["smollm2-mixed-seed2"], heads["smollm2-mixed-half"]} == {"probe"}
-    course = pd.DataFrame(
-        {"model": [*"mmn"], "step": [0, 4, 0], "statistic": "spearman_last", "value": [0.7, 1.0, 0.5]}
-    )
-    rows = training.measure_beginnings(course, {"m": "probe", "n": "probe"})
-    assert set(rows["other"]) == {"probe"} and set(rows["statistic"]) == {"spearman_first"}
-    assert rows.set_index("model")["value"].to_dict() == pytest.approx({"m": 0.7, "n": 0.5, "": 0.6})
-    assert len(training.measure_beginnings(course[:2], {"m": "random"})) == 1, "one run has no mean"
+def test_the_chapters_cells_compute_what_the_effect_does(planted):
+    names = {"np": np, "pd": pd, "one": "run", "n_boot": 500, "seed": 0, "ratings": tables.afinn()}
+    names |= {"runs": {"run": planted}, "steps": {"run": STEPS}, "nouns": {"run": nouns_of(planted)}}
+    for cell in nbformat.read(CHAPTER, 4).cells:
+        if {"loss", "learned", "one-gap"} & {*cell.metadata.get("tags", [])}:
+            exec(compile(cell.source, CHAPTER.name, "exec"), names)
+    effect = training.gap(names["nouns"]["run"], "4")["agency_less_communion"]
+    assert names["value"] == pytest.approx(effect.value)
+    assert (names["low"], names["high"]) == pytest.approx((effect.ci_low, effect.ci_high), abs=2.5)
+    right = mannwhitneyu(names["good"]["4"], names["bad"]["4"]).statistic / len(names["good"]) / len(names["bad"])
+    assert names["learned"].loc["4", "pairs in order"] == pytest.approx(right)
+    slope = (np.logaddexp(0, -1e-6) - np.logaddexp(0, 1e-6)) / 2e-6
+    assert names["pull"][2] == pytest.approx(-slope) and names["loss"][2] == pytest.approx(np.log(2))
 
 
-def test_records_become_rows():
-    made = training_records.accuracies(load_panel("demo"))
-    rows = training_records.measure(made, "demo").set_index(["statistic", "model", "other"])
-    right = rows.loc[("held_out_accuracy", "gemma3-values", "all")]
-    assert right["ci_low"] < right["value"] < right["ci_high"]
-    assert rows.loc[("framing_spearman", "gemma3-harmless", "worst"), "value"] > 0.9
-
-
-def test_a_panel_without_runs_has_no_rows(panel):
-    followed = training.follow(training.load_trajectories(panel), lexicons.agency_communion())
-    assert training.measure(followed, "p").empty and training_records.accuracies(panel).empty
+def test_a_panel_without_runs_says_so(panel):
+    with pytest.raises(InputError, match="no training run of panel p"):
+        tables.load_trajectories(panel)
 
 
 def test_scores_of_other_texts_are_refused_and_unreachable_ones_go_by_their_place(panel, planted, monkeypatch):
@@ -158,13 +145,10 @@ def test_a_list_that_was_cut_off_goes_on_and_ends_the_same(tmp_path):
 
 
 def test_the_released_runs_show_that_one_file_is_another(mirror):
-    assert training.same_file("uf_13", "uf_27") and not training.same_file("uf_27", "uf_54")
-    courses = training.released_courses()
-    rows = training.measure(courses, "iclr2026", source="released", protocol="published")
-    last = rows.query("model == 'gemma-2-2b-it' and other == 'unified-27k'").set_index("statistic")["value"]
-    assert last["final_median_rank_agency"] == 742.5 and last["final_median_rank_communion"] == 696
-    assert not courses.duplicated(["model", "other", "step", "statistic"]).any()
-    rows = training.measure_released(courses, "iclr2026").set_index(["statistic", "other"])["value"]
-    ends = rows["base_gap_end"]
+    assert released_measures.same_file("uf_13", "uf_27") and not released_measures.same_file("uf_27", "uf_54")
+    courses = released_measures.training_courses()
+    assert not courses.duplicated(["model", "other", "step"]).any()
+    last = courses[(courses["model"] == "gemma-2-2b-it") & (courses["other"] == "unified-27k")].iloc[-1]
+    assert (last["agency"], last["communion"]) == (742.5, 696)
+    ends = released_measures.training_runs().query("statistic == 'base_gap_end'").set_index("other")["value"]
     assert ends["unified-27k"] == pytest.approx(100 * ((742.5 - 696) - (657.5 - 805)) / 1365)
-    assert ends.mean() == pytest.approx(rows["base_difference_paired", ""]) and len(ends) == 4

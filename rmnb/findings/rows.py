@@ -1,0 +1,108 @@
+"""Measure every model the same way, and try other choices: what all chapters share.
+
+An *effect* is a function ``effect(table, question, **options)`` that returns named estimates, as
+``{"good": Estimate, "bad": Estimate}``. It looks at one model, reads no file and prints nothing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
+
+import pandas as pd
+
+from rmnb.errors import InputError
+from rmnb.stats.estimate import Estimate
+
+Effect = Callable[..., Mapping[str, Estimate]]
+Question = str | tuple[str, str]
+ENDS = ["value", "low", "high"]
+NUMBERS = ["quantity", *ENDS, "n"]
+
+
+def each(tables: Mapping[str, pd.DataFrame], effect: Effect, questions: Iterable[Question], **options) -> pd.DataFrame:
+    """Apply an effect to every model under every question, or under every two questions.
+
+    Parameters
+    ----------
+    tables
+        Model to its table, as `rmnb.findings.tables.load_tables` gives them.
+    effect
+        ``effect(table, question, **options)``, or ``effect(table, question, other, **options)``, returns estimates.
+    questions
+        Columns of the tables, or pairs of columns.
+
+    Returns
+    -------
+    DataFrame
+        One row an estimate: model, question, other (only with pairs), quantity, value, low, high (float64), n.
+    """
+    rows = []
+    columns = ["model", "question"]
+    for model, table in tables.items():
+        for question in questions:
+            asked = (question,) if isinstance(question, str) else tuple(question)
+            columns = ["model", "question", "other"][: 1 + len(asked)]
+            for quantity, estimate in effect(table, *asked, **options).items():
+                rows.append((model, *asked, quantity, *numbers(estimate)))
+    found = pd.DataFrame(rows, columns=[*columns, *NUMBERS])
+    return found.astype({"value": float, "low": float, "high": float})
+
+
+def each_pair(
+    tables: Mapping[str, pd.DataFrame],
+    effect: Effect,
+    pairs: Iterable[tuple[str, str]],
+    questions: Iterable[str],
+    **options,
+) -> pd.DataFrame:
+    """Apply an effect of two models, ``effect(table, other_table, question, **options)``, to pairs of models.
+
+    Returns
+    -------
+    DataFrame
+        One row an estimate: model, other, question, quantity, value, low, high (float64), n.
+    """
+    questions = list(questions)
+    rows = []
+    for model, other in pairs:
+        for question in questions:
+            for quantity, estimate in effect(tables[model], tables[other], question, **options).items():
+                rows.append((model, other, question, quantity, *numbers(estimate)))
+    return pd.DataFrame(rows, columns=["model", "other", "question", *NUMBERS]).astype(dict.fromkeys(ENDS, float))
+
+
+def curve(choices: Mapping[str, Iterable[str]], estimate: Callable[..., Estimate | None]) -> pd.DataFrame:
+    """Estimate the same quantity under every combination of choices: a specification curve.
+
+    Parameters
+    ----------
+    choices
+        Name of a choice to its options; the first option of each is the one taken in the chapter.
+    estimate
+        Called with one option a choice, by name. None means that the combination makes no sense.
+
+    Returns
+    -------
+    DataFrame
+        One row a combination, sorted by value: a column a choice, then value, low, high, n, and headline (bool), the
+        combination of the first options.
+
+    References
+    ----------
+    Simonsohn, Simmons and Nelson (2020), Specification curve analysis.
+    """
+    options = {name: list(values) for name, values in choices.items()}
+    headline = tuple(values[0] for values in options.values())
+    rows = []
+    for chosen in product(*options.values()):
+        result = estimate(**dict(zip(options, chosen, strict=True)))
+        if result is not None:
+            rows.append((*chosen, *numbers(result), chosen == headline))
+    if not rows:
+        raise InputError("no combination of choices gave an estimate")
+    table = pd.DataFrame(rows, columns=[*options, "value", "low", "high", "n", "headline"])
+    return table.sort_values("value", kind="stable", ignore_index=True)
+
+
+def numbers(estimate: Estimate) -> tuple[float, float, float, int]:
+    """What a row holds of an estimate: value, low, high, n."""
+    return float(estimate.value), float(estimate.ci_low), float(estimate.ci_high), int(estimate.n)
