@@ -8,8 +8,8 @@ import pandas as pd
 import yaml
 
 from rmnb.panels import Panel, load_panel
+from rmnb.planted.rewards import PlantedEffects, planted_panel, spell, word_features
 from rmnb.scoring import store
-from rmnb.truth.planted import PlantedEffects, planted_panel, spell
 
 HOSTILE = [
     "<script>pwned=1</script>",
@@ -48,12 +48,11 @@ def planted(directory: Path) -> Panel:
     panel = load_panel(path)
     effects = PlantedEffects(valence_positive=1.0, valence_negative=1.0)
     for family, words, seed in (("one", WORDS, 1), ("two", [*WORDS[::-1], "only", "here"], 2)):
-        vocabulary = _with_hostile(spell(words))
+        features = word_features(_with_hostile(spell(words)))
         models = {name: family for name in panel.model_names if name.startswith(family)}
-        scans = planted_panel(vocabulary, effects, models, FRAMINGS, seed)
-        for prompt, by_model in scans.items():
-            for model, scan in by_model.items():
-                scores = scan["score"].to_numpy(np.float32).copy()
+        for model, table in planted_panel(features, effects, models, FRAMINGS, seed).items():
+            for prompt in FRAMINGS:
+                scores = table[prompt].to_numpy(np.float32)
                 scores[::7] = scores[3]
                 provenance = {
                     "model": model,
@@ -62,7 +61,8 @@ def planted(directory: Path) -> Panel:
                     "protocol": "exact",
                     "tokenizer_sha256": hashlib.sha256(family.encode()).hexdigest(),
                 }
-                store.write_scores(panel, scan.assign(score=scores), provenance)
+                scan = table[["token_id", "token", "kind"]].assign(score=scores)
+                store.write_scores(panel, scan, provenance)
     return panel
 
 

@@ -55,7 +55,7 @@ def add(app, error) -> None:
     directory = Path(app.outdir) / "_static" / "explorer"
     data = Path(app.srcdir) / _DATA
     if not (data / "manifest.json").exists():
-        _logger.warning("no data for the token explorer: run `rmnb explorer %s`", data)
+        _logger.warning("no data for the token explorer: run `rmnb book explorer %s`", data)
         return
     shutil.rmtree(directory / "data", ignore_errors=True)
     shutil.copytree(data, directory / "data")

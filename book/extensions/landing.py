@@ -1,7 +1,7 @@
 """What the first page shows, made when the book is built: key figure, verdicts, thumbnails, preview image.
 
 Everything is written to ``book/_executed/landing``, which git ignores: the key figure and the preview from the shipped
-scores, the thumbnails from the executed notebooks (`THUMBNAILS`), what is said from the file of verdicts (`ANSWERS`).
+scores, the thumbnails from the executed notebooks (`THUMBNAILS`), the verdicts from their file (`ANSWERS`).
 """
 
 import json
@@ -10,9 +10,9 @@ from pathlib import Path
 import matplotlib
 import pandas as pd
 
+from rmnb.book.display import inline
 from rmnb.book.figures import WIDTH
 from rmnb.book.figures.key import places, slope_chart, turning, two_kinds
-from rmnb.book.verdict_table import card, short_markdown
 from rmnb.files import atomic_path
 from rmnb.panels import load_panel
 
@@ -57,14 +57,29 @@ def thumbnail(notebook: dict, name: str) -> str | None:
     return drawn.get(name) or next(iter(drawn.values()), None)
 
 
+def badge(verdict: str) -> str:
+    """HTML of a verdict: its words, and a mark that its kind gives it."""
+    return f'<span class="verdict {verdict.replace(" ", "-")}">{inline(verdict)}</span>'
+
+
 def tell(verdicts: Path, directory: Path) -> None:
-    """Write ``verdicts.txt``, the short table, and a sentence a chapter, from the file that the verdicts leave."""
-    table = pd.read_csv(verdicts) if verdicts.exists() else None
+    """Write ``verdicts.txt``, the short table, and for each chapter the claim and what the panel says of it."""
     texts = dict.fromkeys(ANSWERS, "") | {"verdicts": ""}
-    if table is not None:
-        texts["verdicts"] = short_markdown(table)
-        lines = table.set_index("key").to_dict("index")
-        texts |= {stem: card(lines[claim]) + "\n" for stem, claim in ANSWERS.items()}
+    if verdicts.exists():
+        table = pd.read_csv(verdicts).pivot(index=["key", "claim", "chapter"], columns="source", values="verdict")
+        lines = [
+            "```{table}",
+            ":class: verdicts-short",
+            "",
+            "| Claim | The authors' models | This panel |",
+            "|---|---|---|",
+        ]
+        for (key, claim, chapter), line in table.iterrows():
+            link = f"{{doc}}`{claim} <_executed/{chapter}>`"
+            lines.append(f"| {link} | {badge(line['released'])} | {badge(line['panel'])} |")
+            for stem in (stem for stem, answer in ANSWERS.items() if answer == key):
+                texts[stem] = f"{inline(claim)} {badge(line['panel'])}\n"
+        texts["verdicts"] = "\n".join([*lines, "```"]) + "\n"
     for name, text in texts.items():
         with atomic_path(directory / f"{name}.txt") as part:
             part.write_text(text, encoding="utf-8")

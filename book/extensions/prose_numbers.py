@@ -1,9 +1,9 @@
 """Numbers in prose, put in when the book is built.
 
 The role ``number`` writes one of `FACTS`, each counted from what the project ships. The role ``result`` writes a number
-of the results table: a finding, a statistic, what to select, and ``of=`` how several rows become one number:
+of the chapters' results: a chapter, a quantity, what to select, and ``of=`` how several rows become one number:
 
-    {result}`heterogeneity kendall_tau source=panel prompt=greatest of=median`
+    {result}`heterogeneity tau source=panel question=greatest of=median`
 
 A name that does not exist, or a selection without a row, is a warning, and so an error of the build; except that
 ``else=`` says what to write where a panel of the reader's own has no such number.
@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 from docutils import nodes
 
-from rmnb.findings.results import KEY, read_results
+from rmnb.book.results import COLUMNS
 from rmnb.panels import load_panel
 from rmnb.scoring import store
 
@@ -62,7 +62,9 @@ FACTS: dict[str, Callable[[], str]] = {
 
 @functools.cache
 def _results() -> pd.DataFrame:
-    return read_results(RESULTS)
+    """The results of all chapters, with a column chapter."""
+    tables = {path.stem: pd.read_csv(path, keep_default_na=False) for path in RESULTS.glob("*.csv")}
+    return pd.concat(tables, names=["chapter", ""]).reset_index("chapter")
 
 
 def result(question: str, table: pd.DataFrame | None = None) -> str:
@@ -73,20 +75,20 @@ def result(question: str, table: pd.DataFrame | None = None) -> str:
     ValueError
         The question is not understood, or does not end in one number.
     """
-    finding, statistic, *rest = shlex.split(question)
+    chapter, quantity, *rest = shlex.split(question)
     asked = dict(part.split("=", 1) for part in rest)
     how, digits, otherwise = asked.pop("of", None), int(asked.pop("digits", 2)), asked.pop("else", None)
     rows = _results() if table is None else table
-    for column, value in {"finding": finding, "statistic": statistic, **asked}.items():
-        if column not in KEY:
-            raise ValueError(f"{column!r} is no column to select by: {', '.join(KEY)}")
+    for column, value in {"chapter": chapter, "quantity": quantity, **asked}.items():
+        if column not in ("chapter", *COLUMNS[:5]):
+            raise ValueError(f"{column!r} is no column to select by: {', '.join(COLUMNS[:5])}")
         rows = rows[rows[column] == value]
     if how is not None and how not in _MERGED:
         raise ValueError(f"of={how}: choose one of {', '.join(_MERGED)}")
     if rows.empty and otherwise is not None:
         return otherwise
     if rows.empty or (how is None and len(rows) > 1):
-        raise ValueError(f"{question!r} selects {len(rows)} rows of the results table")
+        raise ValueError(f"{question!r} selects {len(rows)} rows of the results")
     value = float(rows["value"].agg(how) if how else rows["value"].iloc[0])
     return f"{value:.{0 if how == 'count' else digits}f}".replace("-", "−")
 

@@ -1,23 +1,22 @@
 """What the pages need: tokens and tables made safe, figures, the explorer's data, Colab, running a notebook.
 
-Doors: `table` (a data frame as a page shows it), `show` (several pieces of HTML, such as `table_html`, `notice`,
-`behind_a_click` and `options_dropped` make them), `inline`; `in_short` and `say` (sentences with quoted numbers);
-`results_directory`; `figures`, `notebook.run_notebook`, `explorer.write_explorer`, `colab`.
+`table` shows a data frame, `show` pieces of HTML such as `table_html` and `behind_a_click` make; `save` and `verdict`
+keep what a chapter found. Beside them: `figures`, `notebook.run_notebook`, `colab`, `explorer.write_explorer`.
 """
 
-from rmnb.book.display import behind_a_click, in_short, inline, notice, say, show, table, table_html
+from rmnb.book.display import behind_a_click, inline, show, table, table_html
 from rmnb.book.notebook import results_directory
-from rmnb.book.survival import options_dropped
+from rmnb.book.results import read_verdicts, save, verdict, verdict_html
 
 __all__ = [
     "behind_a_click",
-    "in_short",
     "inline",
-    "notice",
-    "options_dropped",
+    "read_verdicts",
     "results_directory",
-    "say",
+    "save",
     "show",
     "table",
     "table_html",
+    "verdict",
+    "verdict_html",
 ]

@@ -5,7 +5,6 @@ token may be steered by it, and a reader must see that a token is `" love"` and 
 """
 
 import functools
-import html
 import unicodedata
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from rmnb.data.offensive import is_offensive
-from rmnb.findings import quoting
 from rmnb.findings.names import in_words
 from rmnb.visible import HIDDEN, visible
 
@@ -38,39 +36,6 @@ def token_html(token: str) -> str:
 def behind_a_click(content: str, warning: str) -> str:
     """HTML that shows `warning` and, when clicked, `content` (trusted HTML, as the functions here make it)."""
     return f'<details class="content-warning"><summary>{inline(warning)}</summary>{content}</details>'
-
-
-def notice(text: str) -> str:
-    """HTML of a note that stands out, such as that some data could not be had; what is between backticks is code."""
-    parts = text.split("`")
-    shown = "".join(f"<code>{inline(part)}</code>" if place % 2 else inline(part) for place, part in enumerate(parts))
-    return f'<div class="admonition note"><p class="admonition-title">Note</p><p>{shown}</p></div>'
-
-
-def in_short(sentences: Iterable[str], *notes: str) -> "display.HTML":
-    """The box that opens a chapter: a line a sentence, as `rmnb.findings.in_short` writes them.
-
-    Notes say below them what data were missing; empty ones are left out.
-    """
-    lines = "".join(f"<li>{quoted_html(sentence)}</li>" for sentence in sentences)
-    below = "".join(f"<p>{inline(note)}</p>" for note in notes if note)
-    return show(
-        f'<div class="admonition in-short"><p class="admonition-title">In short</p><ul>{lines}</ul>{below}</div>'
-    )
-
-
-def say(sentences: Iterable[str]) -> "display.HTML":
-    """Sentences with quoted numbers as paragraphs, one each; empty ones are left out."""
-    return show(*(f'<p class="said">{quoted_html(sentence)}</p>' for sentence in sentences if sentence))
-
-
-def quoted_html(sentence: str) -> str:
-    """Each quoted number a ``data`` element with the key of its row, so that the page can be held against the table."""
-
-    def number(text: str, key: str) -> str:
-        return f'<data class="quoted" value="{html.escape(key.replace(chr(0x1E), "|"))}">{inline(text)}</data>'
-
-    return quoting.replace(sentence, number, inline)
 
 
 def table(

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -119,9 +119,7 @@ def write_page(notebook: Path, page: Path, title: str) -> Path:
     InputError
         No readable notebook, or a page that cannot be written.
     """
-    import jinja2
     import nbformat
-    from markupsafe import Markup
 
     try:
         document = nbformat.read(notebook, 4)
@@ -137,11 +135,34 @@ def write_page(notebook: Path, page: Path, title: str) -> Path:
     body = _html(cell for cell in cells if cell not in last)
     if body.h1:
         body.h1.decompose()
+    return _write(page, title, body, str(_html(last)).strip())
+
+
+def write_sections(page: Path, title: str, sections: Mapping[str, str]) -> Path:
+    """Write sections as such a page, without a notebook.
+
+    Parameters
+    ----------
+    sections
+        Heading to HTML, which is trusted, as `rmnb.book.display` makes it. What stands under an empty heading comes
+        first.
+    """
+    from bs4 import BeautifulSoup
+
+    parts = [
+        f"<h2>{html.escape(heading)}</h2>{content}" if heading else content for heading, content in sections.items()
+    ]
+    return _write(page, title, BeautifulSoup("".join(parts), "html.parser"))
+
+
+def _write(page: Path, title: str, body: "BeautifulSoup", footer: str = "") -> Path:
+    import jinja2
+    from markupsafe import Markup
+
     template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(
         _TEMPLATE.read_text(encoding="utf-8")
     )
-    parts = {"title": title, "contents": _contents(body), "body": Markup(body)}
-    parts["footer"] = Markup(str(_html(last)).strip())
+    parts = {"title": title, "contents": _contents(body), "body": Markup(body), "footer": Markup(footer)}
     with atomic_path(Path(page)) as temporary:
         temporary.write_text(template.render(parts), encoding="utf-8")
     return Path(page)

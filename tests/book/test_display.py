@@ -16,10 +16,8 @@ from matplotlib import cbook
 from matplotlib.figure import Figure
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-from rmnb import book
 from rmnb.book import display
 from rmnb.data import lexicons
-from rmnb.findings import quoting, results
 from rmnb.visible import visible
 
 matplotlib.use("Agg")
@@ -178,26 +176,7 @@ def test_figures_lack_no_glyph():
         figure.canvas.draw()
 
 
-def test_quoted_numbers_name_their_row_and_sentences_are_text():
-    row = dict.fromkeys(results.KEY, "") | {"finding": "agreement", "other": 'a"b', "value": -0.25, "n": 3}
-    sentence = f"<b>It is {quoting.quote(row, '{:+.2f}')}."
-    number = '<data class="quoted" value="agreement||||a&quot;b||||value|{:+.2f}">'
-    for shown in (book.say([sentence, ""]).data, book.in_short([sentence]).data):
-        assert number in shown and html.unescape(re.sub("<[^>]*>", "", shown)).endswith("<b>It is −0.25.")
-    assert book.say(["One.", "Two."]).data == '<p class="said">One&#46;</p><p class="said">Two&#46;</p>'
-
-
 def test_heads_are_words_and_zero_has_no_minus():
     shown = display.table_html(pd.DataFrame({"same_sign": [-0.0004], "ci_low": [float("nan")]}))
     assert re.findall("<th>(.*?)</th>", html.unescape(shown)) == ["with its sign", "95 % from"]
     assert ">0.000<" in shown
-    row = dict.fromkeys(results.KEY, "x") | {"value": -0.0004, "ci_low": -0.004}
-    assert quoting.plain(quoting.with_interval({**row, "ci_high": 0.001}, "{:+.2f}")) == "0.00 (0.00 to 0.00)"
-
-
-def test_the_options_behind_a_click_are_counted_in_its_title():
-    curve = pd.DataFrame({"words": ["all", "all", "rated"], "value": [0.1, 0.2, -0.5]})
-    curve = curve.assign(ci_low=-1.0, ci_high=1.0, n=10, headline=[True, False, False])
-    shown = html.unescape(book.options_dropped({"greatest": curve}))
-    assert "1 of 2 medians keep their sign<" in shown and "words: rated" in shown and ">question<" not in shown
-    assert book.options_dropped({}) == ""

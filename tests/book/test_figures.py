@@ -58,33 +58,13 @@ def test_equal_figures_are_equal_files():
         with plt.rc_context():
             figures.use_style()
             fig, axes = plt.subplots()
-            figures.violins(axes, {"one": range(30), "two": [0.0, 1, 5]}, {"one": "red", "two": "blue"})
+            figures.estimates(axes, ROWS)
             content = io.BytesIO()
             fig.savefig(content, format="svg", metadata={"Date": None})
             plt.close(fig)
             return content.getvalue()
 
     assert drawn() == drawn()
-
-
-def test_a_base_has_one_colour_a_recipe_one_marker_and_both_reach_the_dots(axes):
-    models = load_panel("demo")
-    look = figures.looks(models)
-    of_base = {(model.family, look["colour"][model.name]) for model in models.models}
-    of_recipe = {(model.recipe, look["marker"][model.name]) for model in models.models}
-    assert len(of_base) == 2 and len(of_recipe) == 5 and len({marker for _, marker in of_recipe}) == 5
-    rows = ROWS.iloc[:2].assign(model=["smollm2-values", "gemma3-mixed"])
-    figures.estimates(axes, rows, **look)
-    assert {mark for _, _, mark in dots(axes)} == {look["marker"]["smollm2-values"], look["marker"]["gemma3-mixed"]}
-    figures.key_of_looks(axes.figure, models)
-    shown = [text.get_text() for text in axes.figure.legends[0].get_texts()]
-    assert shown == ["SmolLM2", "Gemma 3", "values", "harmless", "helpful", "mixed", "mixed-seed2"]
-
-
-def test_models_of_one_base_without_a_recipe_differ_in_their_marker():
-    look = figures.looks(load_panel("facct2025"))
-    assert len(set(look["colour"].values())) == 2
-    assert len({(look["colour"][name], look["marker"][name]) for name in look["colour"]}) == 10
 
 
 def test_every_ink_stands_out_on_white():
@@ -101,20 +81,3 @@ def test_a_chart_has_a_pane_for_each_level_and_one_key():
     assert [len(dots(axes)) for axes in fig.axes] == [2, 1]
     plt.close(fig)
     plt.close(figures.dot_chart(ROWS.iloc[:0], mark="prompt", col="model"))
-
-
-def test_curves_side_by_side_name_a_choice_once_and_leave_out_what_was_no_choice():
-    curve = pd.DataFrame(
-        {"words": ["all", "rated"], "scale": "z", "value": [0.1, 0.2], "ci_low": [0.0, 0.1], "ci_high": [0.2, 0.3]}
-    ).assign(n=10, headline=[True, False])
-    fig = figures.specification_curves({"greatest": curve, "worst": curve}, "slope")
-    fig.draw_without_rendering()
-    shown = [[label.get_text() for label in axes.get_yticklabels() if label.get_visible()] for axes in fig.axes[2:]]
-    assert shown == [["words: rated", "words: all"], []]
-    plt.close(fig)
-    plt.close(figures.specification_curves({}, "slope"))
-
-
-def test_zero_has_no_minus(axes):
-    figures.heat_map(axes, [[1, -0.001], [-0.001, 1]], ["one", "two"])
-    assert {text.get_text() for text in axes.texts} == {"1.00", "0.00"}

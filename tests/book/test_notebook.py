@@ -97,7 +97,7 @@ def test_a_cell_that_fails_is_shown_with_its_error_in_few_lines(notebook, tmp_pa
     document = nbformat.read(notebook, 4)
     document.cells.append(nbformat.v4.new_code_cell("import ast\nast.literal_eval('1 +')" + "\n#" * 40))
     nbformat.write(document, notebook)
-    monkeypatch.setattr("sys.argv", ["rmnb", "run", str(notebook), str(tmp_path / "out.ipynb")])
+    monkeypatch.setattr("sys.argv", ["rmnb", "book", "run", str(notebook), str(tmp_path / "out.ipynb")])
     with pytest.raises(SystemExit) as ended:
         main()
     lines = capsys.readouterr().err.splitlines()

@@ -1,5 +1,6 @@
 """Every notebook is stripped and checked for its parameters; every chapter runs on a panel with a planted truth."""
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -10,29 +11,29 @@ import pytest
 import yaml
 
 from rmnb import stats
-from rmnb.book.display import inline
 from rmnb.book.notebook import run_notebook
 from rmnb.data.lexicons import afinn, agency_communion, identity_terms
+from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList
 from rmnb.errors import InputError
-from rmnb.findings import released_rows, results
-from rmnb.panels import load_panel
+from rmnb.findings import people, results
+from rmnb.panels import load_panel, load_prompts
+from rmnb.planted.rewards import PlantedEffects, planted_panel, spell, word_features
 from rmnb.scoring import list_scores, store
 from rmnb.training.runs import trajectory_path
-from rmnb.truth.planted import PlantedEffects, planted_panel, spell
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
-RELEASED = next(path for path in NOTEBOOKS if path.stem == "released")
-CHAPTERS = [path for path in NOTEBOOKS if path.name[0].isdigit()]
-MODELS = {"one-a": "one", "one-b": "one", "other": "other"}
+SEARCHED = next(path for path in NOTEBOOKS if path.stem == "08_sequences")  # reads searches, which take hours
+CHAPTERS = [path for path in NOTEBOOKS if path.name[0].isdigit() and path != SEARCHED]
+MODELS = {"one-a": "one", "one-b": "one", "other-a": "other", "other-b": "other"}
 HOSTILE = ["<script>alert(1)</script>", "$x$", "**b**", "\u202eevil", "\n\n", "漢", " " * 40, "</td>"]
 
 
 @pytest.fixture(scope="module")
 def panel(tmp_path_factory):
-    """The path of a panel of three models whose scores are planted, over a vocabulary with hostile tokens."""
+    """The path of a panel of four models whose scores are planted, over a vocabulary with hostile tokens."""
     directory = tmp_path_factory.mktemp("planted")
-    prompts = {"greatest": "positive", "worst": "negative"}
+    prompts = {"greatest": "positive", "best": "positive", "worst": "negative"}
     description = {
         "name": "planted",
         "title": "Planted panel",
@@ -51,14 +52,23 @@ def panel(tmp_path_factory):
     vocabulary["kind"] = vocabulary["kind"].astype("category")
     effects = PlantedEffects(valence_positive=0.6, valence_negative=0.4, shared_word_sd=0.5, word_sd=0.5, skewness=0.8)
     loaded = load_panel(path)
-    for prompt, scans in planted_panel(vocabulary, effects, MODELS, prompts, seed=1).items():
-        for model, scan in scans.items():
+    for model, table in planted_panel(word_features(vocabulary), effects, MODELS, prompts, seed=1).items():
+        for prompt in prompts:
+            scan = table[["token_id", "token", "kind"]].assign(score=table[prompt].astype(np.float32))
             where = {"model": model, "prompt_key": prompt, "prompt": loaded.prompt(prompt).text, "protocol": "exact"}
             store.write_scores(loaded, scan, {**where, "tokenizer_sha256": "planted"})
     for model in MODELS:
         columns = {str(step): _learner(step) for step in (0, 1, 2, 4)}
         watched = TextList("training", ("afinn", "agency_communion"), ("greatest",))
         list_scores.score_columns(trajectory_path(loaded, model), watched, columns, {"model": model})
+        asked = {prompt.framing: prompt.key for prompt in load_prompts("iclr2026")}
+        words = TextList("words", ("identity", "agency_communion"), tuple(asked.values()))
+        columns = {key: _learner(place) for place, key in enumerate(asked.values())}
+        list_scores.score_columns(list_scores.list_path(loaded, model, "words"), words, columns, {"model": model})
+        with contextlib.suppress(UnreachableError):
+            columns = {question: _learner(place) for place, question in enumerate(people.QUESTIONS)}
+            elo = TextList("elo", ("elo",), people.QUESTIONS)
+            list_scores.score_columns(list_scores.list_path(loaded, model, "elo"), elo, columns, {"model": model})
     return path
 
 
@@ -106,6 +116,8 @@ def executed(panel, tmp_path_factory):
     given = {"panel": str(panel), "n_boot": 20}
 
     def run(path: Path):
+        if path.stem == "06_elo" and not list_scores.list_path(load_panel(panel), next(iter(MODELS)), "elo").exists():
+            pytest.skip("the names of things cannot be reached")
         if path not in done:
             directory = tmp_path_factory.mktemp(path.stem)
             cells = nbformat.read(path, 4).cells
@@ -120,15 +132,25 @@ def executed(panel, tmp_path_factory):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_chapters_run_on_any_panel_and_end_in_the_results_table(path, executed):
     _, directory = executed(path)
-    table = results.read_results(directory)
-    here = table[table["source"] == "panel"]
-    assert set(MODELS) <= set(here["model"]) and set(here["panel"]) == {"planted"}
-    assert here["ci_low"].notna().any()
+    frames = [
+        pd.read_csv(file, keep_default_na=False).rename(columns={"ci_low": "low"}) for file in directory.glob("*.csv")
+    ]
+    here = pd.concat(frames).query("source == 'panel'")
+    assert set(MODELS) <= set(here["model"])
+    assert (here["low"] != "").any()
 
 
+@pytest.mark.slow
+def test_a_panel_that_was_not_searched_is_told_so_in_one_line(panel, tmp_path):
+    with pytest.raises(InputError, match="no model of panel 'planted' has been searched"):
+        run_notebook(SEARCHED, tmp_path / "out.ipynb", {"panel": str(panel)})
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_no_token_becomes_markup(path, executed):
     notebook, _ = executed(path)
@@ -140,49 +162,32 @@ def test_no_token_becomes_markup(path, executed):
                 assert output.get("name") != "stderr", output.text
 
 
-def shown(path):
-    """All that an executed notebook shows, as one text."""
-    outputs = [output for cell in nbformat.read(path, 4).cells for output in cell.get("outputs", [])]
-    assert not [output for output in outputs if output.get("name") == "stderr"], outputs
-    return "".join(output.get("text", "") or output["data"].get("text/html", "") for output in outputs)
-
-
-def test_released_data_stand_beside_the_published_numbers(mirror, executed, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run_notebook(RELEASED, tmp_path / "out.ipynb", {})
+@pytest.mark.slow
+def test_released_data_stand_beside_the_published_numbers(mirror, executed):
     elo = next(path for path in CHAPTERS if path.stem == "06_elo")
-    table = results.read_results(executed(elo)[1])
-    wide = results.side_by_side(table[table["finding"] == "elo"], "human_spearman").dropna(subset="published")
-    assert len(wide) == 10 and (wide["published"] - wide["released"]).abs().max() <= 0.03
-    correlations = table.query("statistic == 'human_spearman' and source == 'released' and model != ''")
-    assert (correlations["ci_low"] < correlations["value"]).all() and len(correlations) == 30
-    assert ">differs<" not in shown(tmp_path / "out.ipynb").replace("<th>differs<", "")
+    table = pd.read_csv(executed(elo)[1] / "elo.csv", keep_default_na=False)
+    correlations = table.query("quantity == 'agreement' and source == 'released'")
+    assert len(correlations) == 30 and (correlations["low"].astype(float) < correlations["value"]).all()
+    asked = correlations.query("question == @people.QUESTION").set_index("model")["value"]
+    printed = results.published().query("statistic == 'human_spearman'").set_index("model")["value"]
+    assert len(printed) == 10 and (asked - printed).abs().max() <= 0.03
 
 
+@pytest.mark.slow
 def test_a_finding_is_written_by_one_chapter(executed):
     written = [file.name for path in CHAPTERS for file in executed(path)[1].glob("*.csv")]
     assert len(set(written)) == len(written)
 
 
-def test_the_page_on_released_data_is_whole_without_them(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("RMNB_DATA_MIRROR", raising=False)
-    monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
-    for scheme in ("http_proxy", "https_proxy", "HTTPS_PROXY"):
-        monkeypatch.setenv(scheme, "http://127.0.0.1:9")  # nobody listens there
-    run_notebook(RELEASED, tmp_path / "out.ipynb")
-    text = shown(tmp_path / "out.ipynb")
-    assert text.count("admonition note") == 1 and inline(released_rows.STAND_IN) in text
-
-
+@pytest.mark.slow
 def test_heterogeneity_prints_the_agreement_of_the_planted_scores(panel, executed):
     path = next(path for path in CHAPTERS if path.stem == "01_heterogeneity")
-    table = results.read_results(executed(path)[1])
-    rows = table[(table["statistic"] == "kendall_tau") & (table["source"] == "panel")]
-    assert len(rows) == 3
+    table = pd.read_csv(executed(path)[1] / "heterogeneity.csv")
+    rows = table[table["quantity"] == "agreement tau"]
+    assert len(rows) == 6
     for row in rows.itertuples():
         x, y = (store.read_scores(panel, model, "greatest")["score"] for model in (row.model, row.other))
         assert row.value == pytest.approx(stats.kendall_tau(x, y), abs=1e-12)
-        assert row.ci_low < row.value < row.ci_high
+        assert row.low < row.value < row.high
     # Half of the planted scatter is shared, so the models agree, but not wholly.
     assert rows["value"].between(0.3, 0.9).all()

@@ -3,13 +3,12 @@
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import pytest
 
 from rmnb.book.notebook import run_notebook
 from rmnb.errors import InputError
-from rmnb.findings import results
-from rmnb.findings.reproduction import DIFFERS
-from rmnb.findings.results import published
+from rmnb.findings.released import DIFFERS, load_published
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
@@ -29,7 +28,10 @@ def executed(tmp_path, monkeypatch):
                     assert "remove-stderr" in cell.metadata.get("tags", []), output.text
                 else:
                     shown += output.get("text", "") or "".join(output.get("data", {}).get("text/html", ""))
-        return shown, results.read_results(tmp_path / "results")
+        tables = [
+            pd.read_csv(path, keep_default_na=False, na_values=[""]) for path in (tmp_path / "results").glob("*.csv")
+        ]
+        return shown, pd.concat(tables, ignore_index=True)
 
     return run
 
@@ -44,35 +46,34 @@ def test_each_trap_moves_the_rewards(executed):
     assert len(tau) >= 8 and (tau <= 1).all()
     assert tau["BOS left out"] < tau["attention capped at 50"] and tau["attention capped at 5"] < 0.9
     assert "padding: <|im_end|>  closing: <|im_end|>" in shown
-    alike = next(line for line in shown.splitlines() if line.startswith("published ["))
-    assert len(set(alike.removeprefix("published [").rstrip("]").split())) == 1  # trimmed: one conversation, one reward
+    lines = {line.split(" [ ")[0]: line.split(" [ ")[1].split()[:2] for line in shown.splitlines() if " [ " in line}
+    assert len(set(lines["as texts"])) == 1 and len(set(lines["as ids"])) == 2  # trimmed: one conversation, one reward
 
 
 @pytest.mark.slow
 def test_the_lesson_runs_on_a_piece_of_the_vocabulary(executed):
     shown, table = executed("lesson", limit=1500)
-    assert set(table["statistic"]) == {"afinn_spearman", "kendall_tau"}
-    rows = table[table["statistic"] == "afinn_spearman"].set_index("prompt")["value"]
+    rows = table[table["quantity"] == "lesson correlation with valence"].set_index("question")["value"]
     assert rows["greatest"] > rows["worst"]  # the model turns its ranking round when the question does
-    tau = table[table["statistic"] == "kendall_tau"].set_index("model")
-    assert tau["ci_high"]["smollm2-values"] < 0 < tau["ci_low"]["smollm2-harmless"]  # and this one does not
+    tau = table[table["quantity"] == "lesson tau of the two questions"].set_index("model")
+    assert tau["high"]["smollm2-values"] < 0 < tau["low"]["smollm2-harmless"]  # and this one does not
     assert "content-warning" in shown
 
 
-def test_the_panel_page_tells_every_model_that_has_a_record(executed):
+def test_the_panel_page_shows_every_model_that_has_a_record(executed):
     shown, table = executed("panel")
-    held_out = table[table["other"] == "all"].set_index("model")
+    held_out = table.query("other == 'all'").set_index("model")
     assert set(held_out.index) >= {"smollm2-values", "gemma3-values"}
-    assert (held_out["ci_low"] < held_out["value"]).all() and held_out["value"].between(0.5, 1).all()
+    assert (held_out["low"] < held_out["value"]).all() and held_out["value"].between(0.5, 1).all()
     assert "gemma3&#45;270m" in shown and "Human votes over things" in shown
 
 
-def test_the_report_leaves_no_published_number_out(executed, mirror):
+def test_the_report_leaves_no_published_number_out(executed):
     shown, table = executed("reproduction")
-    counts = table.set_index("other")["value"]
-    assert counts.sum() >= len(published())
+    counts = table[table["quantity"].str.endswith("numbers")].set_index("other")["value"]
+    assert counts.sum() == len(load_published()) == 131
     assert counts["differs"] == 0 == shown.count(f"<td>{DIFFERS}</td>")
-    assert counts["reproduced"] > 0
+    assert counts["reproduced"] == 43
 
 
 def test_a_lesson_with_an_unknown_model_ends_in_one_line(executed):

@@ -27,7 +27,7 @@ FAINT = """() => {
         const behind = ground(element.parentElement);
         return behind.map((value, at) => opacity * colour[at] + (1 - opacity) * value).slice(0, 3);
     };
-    const text = ".bd-article :is(code.token, figcaption, data.quoted, .cell_output td, .cell_output th, .in-short li)";
+    const text = ".bd-article :is(code.token, figcaption, .cell_output td, .cell_output th)";
     return [...document.querySelectorAll(text)].filter(element => {
         const both = [luminance(numbers(getComputedStyle(element).color)), luminance(ground(element))];
         return (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05) < 4.5;
@@ -103,7 +103,7 @@ def test_page(name, site, watched, capsys):
 
 
 def faint(page) -> list[str]:
-    """Tokens, captions, quoted numbers and cells of tables whose colour is below 4.5:1 on what lies behind them.
+    """Tokens, captions and cells of tables whose colour is below 4.5:1 on what lies behind them.
 
     Axe leaves out what it cannot decide, such as text that stands outside of the window.
     """

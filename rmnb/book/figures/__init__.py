@@ -1,15 +1,8 @@
 """The figures of the chapters: each function draws on a matplotlib axes that it is given, and returns it."""
 
 from rmnb.book.figures.beside import beside, key_of_beside
-from rmnb.book.figures.rankings import HEXAGONS, by_kind, gaps_by_axis, heat_map, joint_density, violins
-from rmnb.book.figures.results import (
-    courses,
-    dot_chart,
-    estimates,
-    partial_residuals,
-    specification_curve,
-    specification_curves,
-)
+from rmnb.book.figures.rankings import HEXAGONS, joint_density
+from rmnb.book.figures.results import dot_chart, estimates
 from rmnb.book.figures.style import (
     FAINT,
     INK,
@@ -17,7 +10,6 @@ from rmnb.book.figures.style import (
     WIDTH,
     colours,
     key_of_looks,
-    looks,
     markers,
     two_columns,
     use_style,
@@ -30,22 +22,13 @@ __all__ = [
     "PALETTE",
     "WIDTH",
     "beside",
-    "by_kind",
     "colours",
-    "courses",
     "dot_chart",
     "estimates",
-    "gaps_by_axis",
-    "heat_map",
     "joint_density",
     "key_of_beside",
     "key_of_looks",
-    "looks",
     "markers",
-    "partial_residuals",
-    "specification_curve",
-    "specification_curves",
     "two_columns",
     "use_style",
-    "violins",
 ]

@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rmnb.book.figures.style import FAINT, INK, MARKERS, PALETTE, WIDTH, plain_text
-from rmnb.stats import Curvature
 
 _PANES = {
     "panel": "this panel",
@@ -44,7 +43,7 @@ def estimates(
     Parameters
     ----------
     rows
-        Columns value, ci_low and ci_high, and those that are named.
+        Columns value, low and high (or ci_low and ci_high), and those that are named.
     y, mark
         Columns whose levels are the lines, and the markers within a line.
     hue, colour, marker
@@ -60,7 +59,7 @@ def estimates(
         What the numbers are, for the axis.
     """
     lines = list(dict.fromkeys(rows[y]) if order is None else order)
-    rows = rows[rows[y].isin(lines)]
+    rows = rows[rows[y].isin(lines)].rename(columns={"low": "ci_low", "high": "ci_high"})
     line = np.array([lines.index(level) for level in rows[y]], dtype=float)
     levels = []
     if mark is None:
@@ -135,109 +134,3 @@ def dot_chart(
     if len(levels) > 1:
         fig.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=len(levels))
     return fig
-
-
-def specification_curves(curves: Mapping[str, pd.DataFrame], meaning: str) -> Figure:
-    """`specification_curve` of several questions, side by side on one scale, each under its name.
-
-    Parameters
-    ----------
-    curves
-        For each question what `rmnb.findings.specifications.specification_curve` returned; of a single one the name
-        is left out.
-    meaning
-        What the estimates are, for the upper axes.
-    """
-    rows = [_options(curve) for curve in curves.values()]
-    columns, lines = max(len(curves), 1), max(map(len, rows), default=1)
-    together = len({frozenset(options) for options in rows}) < 2
-    size, ratios = (WIDTH, 1.9 + 0.165 * lines), (1.6, 0.165 * lines)
-    shared, chart = ("row", rows[0] if rows else None) if together else (False, None)
-    fig, grid = plt.subplots(2, columns, figsize=size, sharex="col", sharey=shared, height_ratios=ratios)
-    for place, (name, curve) in enumerate(curves.items()):
-        upper, lower = grid.reshape(2, -1)[:, place]
-        specification_curve(upper, lower, curve, meaning if not place else "", chart)
-        upper.set_title(plain_text(name) if len(curves) > 1 else "")
-    return fig
-
-
-def _options(curve: pd.DataFrame) -> list[tuple[str, str]]:
-    """Each choice with each of its options, in their order; a choice with one option is none."""
-    choices = curve.columns[: curve.columns.get_loc("value")]
-    return [(name, option) for name in choices if curve[name].nunique() > 1 for option in dict.fromkeys(curve[name])]
-
-
-def specification_curve(
-    upper: Axes, lower: Axes, table: pd.DataFrame, meaning: str, chart: Sequence[tuple[str, str]] | None = None
-) -> tuple[Axes, Axes]:
-    """All estimates of `rmnb.findings.specifications.specification_curve`, sorted, above a chart of the choices behind
-    each; a choice with one option is none.
-
-    Parameters
-    ----------
-    upper, lower
-        Axes one above the other that share x: ``plt.subplots(2, 1, sharex=True, height_ratios=…)``.
-    table
-        What `specification_curve` returned.
-    meaning
-        What the estimate is, for the upper axis.
-    chart
-        The choices with their options in the order of the chart, by default as the table has them.
-    """
-    places = np.arange(len(table))
-    headline = table["headline"].to_numpy(dtype=bool)
-    layers = ((~headline, INK), (headline, PALETTE[1]))
-    dense = len(table) > 40  # marks as an image, so that the page stays light
-    for layer, ink in layers:
-        # One path with gaps for all intervals: a path each would make the page heavy.
-        ends = table.loc[layer, ["ci_low", "ci_high"]].assign(gap=np.nan).to_numpy().ravel()
-        upper.plot(places[layer].repeat(3), ends, color=ink, linewidth=0.8, rasterized=dense)
-        upper.plot(places[layer], table.loc[layer, "value"], "o", color=ink, markersize=3.7, rasterized=dense)
-    upper.axhline(0, color=FAINT, linewidth=0.8, zorder=0)
-    upper.set_ylabel(meaning)
-    rows = _options(table) if chart is None else chart
-    for height, (choice, option) in enumerate(reversed(rows)):
-        chosen = (table[choice] == option).to_numpy()
-        for layer, ink in layers:
-            marked = places[chosen & layer]
-            lower.plot(marked, [height] * len(marked), "|", color=ink, markersize=5.5, rasterized=dense)
-    lower.set_yticks(range(len(rows)), [plain_text(f"{choice}: {option}") for choice, option in reversed(rows)])
-    lower.set_ylim(-0.6, len(rows) - 0.4)
-    lower.set_xticks([])
-    lower.tick_params(axis="y", length=0)
-    lower.spines[["left", "bottom"]].set_visible(False)
-    return upper, lower
-
-
-def partial_residuals(axes: Axes, bins: pd.DataFrame, spline: Curvature, colour: str) -> Axes:
-    """What `rmnb.findings.frequency_slopes.partial_residuals` gives: means of words as dots, the spline as a line."""
-    middle = bins["residual"].mean() - np.interp(bins["log_frequency"], spline.grid, spline.fitted).mean()
-    ends = spline.ci_low + middle, spline.ci_high + middle
-    axes.fill_between(spline.grid, *ends, color=colour, alpha=0.25, linewidth=0)
-    axes.plot(spline.grid, spline.fitted + middle, color=colour)
-    axes.errorbar(bins["log_frequency"], bins["residual"], bins["error"], fmt="o", color=INK, markersize=3)
-    axes.set(xlabel="log occurrences per million", ylabel="partial residual, sd")
-    return axes
-
-
-def courses(axes: Axes, lines: Mapping[str, pd.DataFrame], colour: Mapping[str, str], log: bool = True) -> Axes:
-    """How a measure goes on through training, one line and band for each run.
-
-    Parameters
-    ----------
-    lines
-        For each name a table with step, value, ci_low and ci_high, in the order of the steps.
-    colour
-        For each name its colour.
-    log
-        Steps on a logarithmic axis that begins at 0.
-    """
-    for name, line in lines.items():
-        axes.fill_between(line["step"], line["ci_low"], line["ci_high"], color=colour[name], alpha=0.2, linewidth=0)
-        axes.plot(line["step"], line["value"], color=colour[name], marker="o", markersize=3, label=plain_text(name))
-    axes.axhline(0, color=FAINT, linewidth=0.8, zorder=0)
-    if log:
-        axes.set_xscale("symlog", linthresh=1, linscale=0.5)
-        axes.set_xticks([0, 1, 4, 16, 64, 256], ["0", "1", "4", "16", "64", "256"])
-        axes.minorticks_off()
-    return axes

@@ -69,11 +69,6 @@ def markers(panel: Panel) -> dict[str, str]:
     return {name: MARKERS[place % len(MARKERS)] for name, place in places.items()}
 
 
-def looks(panel: Panel) -> dict[str, dict[str, str]]:
-    """How a model looks in every figure, for ``figures.estimates(…, **figures.looks(models))``: base and recipe."""
-    return {"colour": colours(panel), "marker": markers(panel)}
-
-
 def key_of_looks(figure: Figure, panel: Panel) -> None:
     """Below a figure, what colours and markers mean: the bases, then the recipes; models where neither is known."""
     colour, marker = colours(panel), markers(panel)
@@ -90,7 +85,9 @@ def key_of_looks(figure: Figure, panel: Panel) -> None:
         Line2D([], [], linestyle="", color=ink, marker=shape, label=plain_text(name))
         for name, (ink, shape) in entries.items()
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 7), columnspacing=1.2)
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=min(len(handles), 7), columnspacing=1.0, handletextpad=0.2
+    )
 
 
 def two_columns(

@@ -1,0 +1,70 @@
+"""The page of a comparison: limits, changes, the words that moved most."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from rmnb.book.display import inline, table_html
+from rmnb.book.standalone import write_sections
+from rmnb.report import comparison
+from rmnb.report.record import Report
+
+CANNOT_SAY = (
+    "The intervals are over words, with both models as they are: they say how a change would be on other words, and "
+    "nothing of another training. Two seeds of one training often differ clearly, too.",
+    "With this many numbers some change clearly by chance. A gate should name the few that matter before it is run.",
+    "Models with different vocabularies are measured each on its own tokens.",
+    "All of it is about single English words as whole answers.",
+)
+_FACTS = ("model", "source", "revision", "dtype", "head", "read_token", "tokens", "weights_sha256")
+
+
+def write(
+    page: Path, reports: tuple[Report, Report], table: pd.DataFrame, moved: pd.DataFrame | None, outcomes: pd.DataFrame
+) -> Path:
+    """Write the page of a comparison.
+
+    Parameters
+    ----------
+    reports
+        The two.
+    table
+        Of `rmnb.report.comparison.compare`.
+    moved
+        Of `rmnb.report.comparison.moved`; None where the scores are not at hand.
+    outcomes
+        Of `rmnb.report.limits.check`.
+    """
+    a, b = reports
+    seeds = "" if table["seeds"].notna().any() else f"<p>{inline(comparison.SEEDS_UNKNOWN.capitalize())}.</p>"
+    sections = {"": f"<p>A is {inline(a.name)}, B is {inline(b.name)}; a change is B minus A.</p>{seeds}"}
+    if len(outcomes):
+        kept = outcomes.assign(result=outcomes["broken"].map({True: "broken", False: "kept"}))
+        sections["Limits"] = table_html(kept[["limit", "question", "other", "result", "value", "bound"]])
+    sections["What changed"] = table_html(changes(table))
+    if moved is not None:
+        for question, rows in moved.groupby("question", sort=False):
+            heads = {"word": "word", "a": "A", "b": "B", "change": "change (sd)"}
+            shown = rows[list(heads)].rename(columns=heads)
+            sections[f"Words that moved most, asked for the {question}"] = table_html(shown, tokens=["word"], digits=2)
+    points = "".join(f"<li>{inline(point)}</li>" for point in CANNOT_SAY)
+    sections["What this comparison cannot say"] = f"<ul>{points}</ul>"
+    facts = [(fact, *(str(report.provenance.get(fact) or "")[:60] for report in reports)) for fact in _FACTS]
+    sections["What was scored"] = table_html(pd.DataFrame(facts, columns=["", "A", "B"]))
+    return write_sections(page, f"{a.name} and {b.name}", sections)
+
+
+def changes(table: pd.DataFrame) -> pd.DataFrame:
+    """The changes as a reader sees them: part, number, A, B, change, its interval over words, what seeds differ by."""
+    heads = {
+        "part": "",
+        "label": "number",
+        "a": "A",
+        "b": "B",
+        "change": "change",
+        "low": "95 %, other words: from",
+        "high": "to",
+        "seeds": "two seeds differ by",
+    }
+    shown = table[list(heads)].rename(columns=heads)
+    return shown.dropna(axis="columns", how="all")

@@ -1,0 +1,73 @@
+"""What a chapter saves is one tidy file, and its verdict is what the page of all verdicts reads."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rmnb import book
+from rmnb.errors import InputError
+from rmnb.stats.estimate import Estimate
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.setenv("RMNB_RESULTS", str(tmp_path))
+    return tmp_path
+
+
+def test_frames_of_every_shape_become_rows(results):
+    wide = pd.DataFrame({"best, worst": [0.5, np.nan]}, index=["m", "n"])
+    slopes = pd.DataFrame(
+        {
+            "model": ["m"],
+            "question": ["best"],
+            "quantity": ["good"],
+            "value": [1.0],
+            "low": [0.5],
+            "high": [1.5],
+            "n": [9],
+        }
+    )
+    curve = pd.DataFrame({"words": ["all", "few"], "value": [1.0, 2.0], "headline": [True, False]})
+    authors = pd.DataFrame({"quantity": ["slope"], "source": ["released"], "model": ["a"], "value": [2.0]})
+    square = pd.DataFrame([[1.0, 0.3], [0.3, 1.0]], index=["m", "n"], columns=["m", "n"]).rename_axis(
+        index="model", columns="model"
+    )
+    path = book.save(
+        "chapter",
+        tau=wide,
+        slopes=slopes,
+        curve=curve,
+        authors=authors,
+        pairs=square,
+        total=Estimate(3, 2, 4, 1, 0, 5, 5),
+    )
+    rows = (
+        pd.read_csv(path, keep_default_na=False)
+        .set_index(["quantity", "model", "other", "question"])["value"]
+        .to_dict()
+    )
+    assert rows[("tau", "m", "", "best, worst")] == 0.5 and ("tau", "n", "", "best, worst") not in rows
+    assert rows[("slopes good", "m", "", "best")] == 1 and rows[("slope", "a", "", "")] == 2
+    assert (
+        rows[("curve", "", "few", "")] == 2
+        and rows[("pairs", "m", "n", "")] == 0.3
+        and rows[("total", "", "", "")] == 3
+    )
+    assert pd.read_csv(path).query("quantity == 'total'")["low"].item() == 2
+    with pytest.raises(InputError, match="two rows of tau"):
+        book.save("chapter", tau=pd.DataFrame({"model": ["m", "m"], "value": [1.0, 2.0]}))
+
+
+def test_a_verdict_is_shown_and_kept_with_its_groups(results):
+    names = [
+        f"{base}-{recipe}" for base in ("smollm2", "gemma3") for recipe in ("values", "harmless", "helpful", "mixed")
+    ]
+    values = pd.DataFrame({"model": names, "value": [0.5, 0.6, 0.55, 0.4] * 2, "low": 0.1, "high": 0.9})
+    shown = book.verdict("finer", panel=values).data
+    assert "supported" in shown and "cannot be tested here" in shown
+    found = book.read_verdicts()["finer"]
+    assert found["panel"].verdict == "supported" and len(found["panel"].groups) == 4 and found["panel"].models == 8
+    assert found["released"].verdict == "cannot be tested here"
+    bases = book.verdict("communion", panel=values).data
+    assert "described" in bases and book.read_verdicts()["communion"]["panel"].groups.keys() == {"SmolLM2", "Gemma 3"}
