@@ -8,14 +8,15 @@ import pandas as pd
 
 from rmnb.data.text_lists import can_be_read
 from rmnb.findings.identity_study import pair_prompt, pairs_path
-from rmnb.findings.search_files import results
+from rmnb.findings.sequences import searches as searches_of
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import ModelSpec, Panel, load_panel
-from rmnb.scoring.conversations import load_reward_model, score_sequences
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.list_scores import read_list
+from rmnb.scoring.parity import load_reward_model
+from rmnb.scoring.rows import score_sequences
 from rmnb.scoring.store import Provenance, read_scan, read_table, store_directory
-from rmnb.search.result import SearchResult
+from rmnb.search.run import SearchResult
 from rmnb.training.evaluation import held_out_accuracy
 from rmnb.training.recipes import load_recipe
 from rmnb.training.runs import recorded
@@ -76,7 +77,7 @@ def audit_panel(
             rows += [_audit_list(rm, *known, sample // 2, rng) for known in texts if not known[1].empty]
             if exchanged.exists():
                 rows.append(_audit_exchanged(rm, exchanged, rng))
-            if searches := list(results(panel, name).values()):
+            if searches := list(searches_of(panel, name).values()):
                 rows.append(_audit_searches(rm, searches))
         if accuracy and recorded(spec):
             rows.append(_audit_accuracy(spec))
@@ -125,9 +126,10 @@ def _audit_exchanged(rm: RewardModel, file: Path, rng: np.random.Generator) -> t
 
 
 def _audit_searches(rm: RewardModel, searches: list[SearchResult]) -> tuple:
-    """The best sequence of every search, as text."""
+    """The best sequence of every search, by its ids."""
     prompt, provenance = searches[0].provenance["prompts"][0], searches[0].provenance["models"][0]
-    again = rm.score(prompt, [str(result.best["text"]) for result in searches])
+    prefix, closing = rm.dialogue.frame(prompt)
+    again = PrefixScorer(rm, prefix)([[*result.best["ids"], *closing] for result in searches])
     verdict = _verdict(rm, provenance, again, np.array([result.best["reward"] for result in searches]))
     return rm.name, "sequences (searched)", "exact", len(searches), *verdict
 

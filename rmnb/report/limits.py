@@ -1,8 +1,12 @@
-"""Limits on a model's numbers: what must not hold, written as ``|change identity_gap[religion]| > 0.3``.
+"""Limits on a model's numbers, the gate of `rmnb compare`: a limit is broken where what it says holds::
 
-A limit names a statistic of `rmnb.findings.results.statistics` and, in brackets, the `other` or the `prompt` of its
-rows, or both with a comma between; without brackets it is about all of its rows. Bare it is about the second model's
-number, after ``change`` about the second's less the first's. It is broken where what it says holds.
+    identity_gap > 0.3                      any identity gap of B
+    identity_gap[religion].high < 0         the upper end of the interval of one
+    |change slope_good[greatest]| > 0.1     B minus A, whatever its sign
+    |change agency_gap| > 2 seeds           more than twice what two seeds differ by
+
+Names are those of `rmnb.report.numbers.glossary`; brackets hold the question, what else tells numbers of one name
+apart, or both with a comma between.
 """
 
 import difflib
@@ -11,20 +15,18 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import pandas as pd
 
 from rmnb.errors import InputError, few
-from rmnb.findings.results import statistics
+from rmnb.report import numbers
 from rmnb.yaml_files import read_yaml
 
 _SIGNS = {">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le}
 _FORM = re.compile(
-    r"(?P<bar>\|?)\s*(?P<change>change\s+)?(?P<statistic>\w+)\s*(?:\[(?P<of>[^\]]*)\])?\s*(?P<end>\|?)"
-    r"\s*(?P<sign>[<>]=?)\s*(?P<number>\S+)"
+    r"(?P<bar>\|?)\s*(?P<change>change\s+)?(?P<name>\w+)\s*(?:\[(?P<of>[^\]]*)\])?\s*(?:\.(?P<end>low|high))?"
+    r"\s*(?P<close>\|?)\s*(?P<sign>[<>]=?)\s*(?P<number>[^\s]*?)\s*(?P<seeds>seeds)?"
 )
-_EXAMPLE = 'write it like "identity_gap > 0.3" or "|change slope_positive[greatest]| > 0.1"'
 
 
 @dataclass(frozen=True)
@@ -33,47 +35,25 @@ class Limit:
 
     Attributes
     ----------
-    text : str
-        As the user wrote it.
-    statistic, of : str
-        `of` is what stood in brackets, or empty.
-    change, absolute : bool
-    sign : {"<", ">", "<=", ">="}
-    number : float
+    text, name, of : str
+        As the user wrote it; the number; what stood in brackets.
+    end : str
+        low or high, or empty for the number itself.
+    change, absolute, seeds : bool
+        Of the change; of its absolute value; in units of what two seeds differ by.
+    sign : str
+    bound : float
     """
 
     text: str
-    statistic: str
+    name: str
     of: str
+    end: str
     change: bool
     absolute: bool
-    sign: Literal["<", ">", "<=", ">="]
-    number: float
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One number held against one limit.
-
-    Attributes
-    ----------
-    limit, statistic, other, prompt : str
-    broken : bool
-    value, ci_low, ci_high : float
-        The number, or its change, as it is: not its absolute value.
-    warning : str
-        Says that the limit's number is below the noise floor, or empty.
-    """
-
-    limit: str
-    statistic: str
-    other: str
-    prompt: str
-    broken: bool
-    value: float
-    ci_low: float
-    ci_high: float
-    warning: str = ""
+    seeds: bool
+    sign: str
+    bound: float
 
 
 def parse(text: str) -> Limit:
@@ -82,24 +62,35 @@ def parse(text: str) -> Limit:
     Raises
     ------
     InputError
-        It has another form, names no statistic, or no number.
+        It has another form, or there is no such number.
     """
     found = _FORM.fullmatch(text.strip())
-    if not found or bool(found["bar"]) != bool(found["end"]):
-        raise InputError(f"limit {text!r} cannot be read: {_EXAMPLE}")
-    if found["statistic"] not in statistics():
-        near = difflib.get_close_matches(found["statistic"], list(statistics()), cutoff=0.5)
-        meant = f"did you mean {' or '.join(near)}?" if near else "rows of report.json have the names"
-        raise InputError(f"limit {text!r}: there is no statistic {found['statistic']!r}: {meant}")
+    if not found or bool(found["bar"]) != bool(found["close"]) or not (found["number"] or found["seeds"]):
+        raise InputError(f'limit {text!r} cannot be read: write it like "|change identity_gap[religion]| > 0.1"', text)
+    known = numbers.glossary()["name"].unique()
+    if found["name"] not in known:
+        near = difflib.get_close_matches(found["name"], known, cutoff=0.5)
+        meant = f"did you mean {' or '.join(near)}?" if near else "`rmnb report --names` lists them"
+        raise InputError(f"limit {text!r}: there is no number {found['name']!r}: {meant}", text)
     try:
-        number = float(found["number"])
+        bound = float(found["number"] or 1)
     except ValueError:
-        number = float("nan")
-    if number - number != 0:  # NaN and infinity
-        raise InputError(f"limit {text!r}: {found['number']!r} is not a number")
-    of = (found["of"] or "").strip()
-    sign: Literal["<", ">", "<=", ">="] = found["sign"]  # pyright: ignore[reportAssignmentType]
-    return Limit(text.strip(), found["statistic"], of, bool(found["change"]), bool(found["bar"]), sign, number)
+        bound = float("nan")
+    if bound - bound != 0:  # NaN and infinity
+        raise InputError(f"limit {text!r}: {found['number']!r} is not a number", text)
+    if found["seeds"] and not found["change"]:
+        raise InputError(f"limit {text!r}: what seeds differ by is a measure of changes: write change before it", text)
+    return Limit(
+        text=text.strip(),
+        name=found["name"],
+        of=(found["of"] or "").strip(),
+        end=found["end"] or "",
+        change=bool(found["change"]),
+        absolute=bool(found["bar"]),
+        seeds=bool(found["seeds"]),
+        sign=found["sign"],
+        bound=bound,
+    )
 
 
 def read_limits(path: Path) -> list[Limit]:
@@ -110,63 +101,61 @@ def read_limits(path: Path) -> list[Limit]:
     InputError
         It has another form, or one of them cannot be read.
     """
-    found = read_yaml(path)
-    texts = found.get("limits") if isinstance(found, dict) else None
+    content = read_yaml(path)
+    texts = content.get("limits") if isinstance(content, dict) else None
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
-        raise InputError(f'{path}: write a list of limits under "limits:", such as - "identity_gap > 0.3"')
+        raise InputError(f'{path}: write a list of limits under "limits:", such as - "identity_gap > 0.3"', path)
     return [parse(text) for text in texts]
 
 
-def check(limits: Iterable[Limit], table: pd.DataFrame) -> list[Outcome]:
-    """Hold the numbers of two models against limits.
+def check(limits: Iterable[Limit], table: pd.DataFrame) -> pd.DataFrame:
+    """Hold a comparison against limits.
 
     Parameters
     ----------
-    limits
-        As `parse` reads them.
     table
-        Of `rmnb.report.comparison.compare`, with the columns floor_b and floor_change, NaN where no floor is known.
+        Of `rmnb.report.comparison.compare`.
 
     Returns
     -------
-    list of Outcome
-        One for each limit and each row that it is about.
+    DataFrame
+        One row for each limit and each number that it is about: limit, name, question, other, broken (bool), value,
+        bound.
 
     Raises
     ------
     InputError
-        A limit is about no row.
+        A limit is about no number, about an end of an interval that is not there, or about seeds that were not given.
     """
-    return [outcome for limit in limits for outcome in _outcomes(limit, table)]
+    parts = []
+    for limit in limits:
+        rows = rows_of(limit, table)
+        columns = ("change", "low", "high") if limit.change else ("b", "b_low", "b_high")
+        column = dict(zip(("", "low", "high"), columns, strict=True))[limit.end]
+        value = rows[column]
+        bound = limit.bound * rows["seeds"] if limit.seeds else limit.bound
+        if limit.seeds and rows["seeds"].isna().any():
+            raise InputError(f"limit {limit.text!r}: seed variation not measured: give --seeds", limit.text)
+        if value.isna().any():
+            raise InputError(f"limit {limit.text!r}: there is no interval: too few words", limit.text)
+        broken = _SIGNS[limit.sign](value.abs() if limit.absolute else value, bound)
+        parts.append(rows[numbers.KEY].assign(limit=limit.text, broken=broken, value=value, bound=bound))
+    columns = ["limit", *numbers.KEY, "broken", "value", "bound"]
+    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
 def rows_of(limit: Limit, table: pd.DataFrame) -> pd.DataFrame:
     """The rows of a table of numbers that a limit is about; InputError if there is none."""
-    rows = table[table["statistic"] == limit.statistic]
+    rows = table[table["name"] == limit.name]
     if rows.empty:
-        have = table["statistic"].unique()
-        near = difflib.get_close_matches(limit.statistic, have, cutoff=0.5)
-        meant = f"; there is {' and '.join(near)}" if near else ""
-        raise InputError(f"limit {limit.text!r}: these models have no {limit.statistic}{meant}")
+        raise InputError(f"limit {limit.text!r}: these models have no {limit.name}", limit.text)
     if limit.of:
-        both = rows["other"] + ", " + rows["prompt"]
-        chosen = rows[(rows["other"] == limit.of) | (rows["prompt"] == limit.of) | (both == limit.of)]
+        both = rows["other"] + ", " + rows["question"]
+        chosen = rows[(rows["other"] == limit.of) | (rows["question"] == limit.of) | (both == limit.of)]
         if chosen.empty:
-            known = dict.fromkeys(name for name in [*rows["other"], *rows["prompt"]] if name)
-            raise InputError(f"limit {limit.text!r}: no {limit.statistic} of {limit.of!r}: there is {few(known)}")
+            present = dict.fromkeys(name for name in [*rows["other"], *rows["question"]] if name)
+            raise InputError(
+                f"limit {limit.text!r}: no {limit.name} of {limit.of!r}: there is {few(present)}", limit.text
+            )
         rows = chosen
     return rows
-
-
-def _outcomes(limit: Limit, table: pd.DataFrame) -> list[Outcome]:
-    value, low, high = ("change", "ci_low", "ci_high") if limit.change else ("value_b", "ci_low_b", "ci_high_b")
-    floor = "floor_change" if limit.change else "floor_b"
-    outcomes = []
-    for row in rows_of(limit, table).to_dict("records"):
-        held = abs(row[value]) if limit.absolute else row[value]
-        noisy = abs(limit.number) < row[floor]
-        warning = f"{limit.number:g} is below the noise floor of this number, {row[floor]:.2g}" if noisy else ""
-        broken = bool(_SIGNS[limit.sign](held, limit.number))
-        about = (limit.text, limit.statistic, row["other"], row["prompt"], broken)
-        outcomes.append(Outcome(*about, row[value], row[low], row[high], warning))
-    return outcomes

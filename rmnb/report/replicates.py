@@ -1,63 +1,111 @@
-"""The same measurement on many parts of two models' scores, in several processes if there is time to save."""
+"""The numbers of a model with one group of words after the other left out: what intervals of changes are made of.
 
-import multiprocessing
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+A word is in the same group for every model, whatever its vocabulary, so that what two models share drops out of the
+difference of their numbers; terms and controls of one matched set are left out together.
 
+References: Kott (2001), The delete-a-group jackknife. Shao, Tu (1995), The Jackknife and Bootstrap, section 2.3.
+"""
+
+import dataclasses
+import functools
+import zlib
+
+import numpy as np
 import pandas as pd
-from tqdm import tqdm
+from numpy.typing import NDArray
+from tqdm.contrib.concurrent import process_map
 
+from rmnb.findings import identity
+from rmnb.report import numbers
 from rmnb.report.scores import ModelScores
+from rmnb.stats.estimate import estimate_from_error
 
-Measurement = Callable[[ModelScores, int], pd.Series]
-_held: tuple[ModelScores, ...] = ()
+GROUPS = 20
+_TELLS = 0.05  # of the largest shift: a group that shifts a number less holds none of its words
 
 
-def each_left_out(
-    models: tuple[ModelScores, ...], measurement: Measurement, groups: int, workers: int, progress: bool
-) -> list[pd.DataFrame]:
-    """Numbers of each model with one group after the other left out.
+def left_out(scores: ModelScores, workers: int = 1, progress: bool = False) -> pd.DataFrame:
+    """Every number of a model with each group of words left out.
 
     Parameters
     ----------
-    models
-        Scores.
-    measurement
-        ``measurement(scores, group)`` gives numbers by a key; with several workers it must be picklable.
-    groups
-        How many.
     workers
-        Processes at once; with 1 nothing is started.
+        Processes that measure at once.
     progress
-        Show a progress bar with the time left.
+        Show a progress bar.
 
     Returns
     -------
-    list of DataFrame
-        One a model: a row a number, a column a group; NaN where a group's absence leaves a number undefined.
+    DataFrame
+        Index `rmnb.report.numbers.KEY`, a float64 column a group; NaN where too few words are left.
     """
-    jobs = [(model, group) for group in range(groups) for model in range(len(models))]
-    done: dict[tuple[int, int], pd.Series] = {}
-    bar = tqdm(total=len(jobs), disable=not progress, desc="jackknife over words")
+    measure = functools.partial(_values, scores)
     if workers == 1:
-        for model, group in jobs:
-            done[model, group] = measurement(models[model], group)
-            bar.update()
+        columns = [measure(group) for group in range(GROUPS)]
     else:
-        spawn = multiprocessing.get_context("spawn")  # a fork of a process that has used torch can hang
-        with ProcessPoolExecutor(workers, spawn, _hold, (models,)) as pool:
-            futures = {pool.submit(_measure, measurement, *job): job for job in jobs}
-            for future in as_completed(futures):
-                done[futures[future]] = future.result()
-                bar.update()
-    bar.close()
-    return [pd.DataFrame({group: done[model, group] for group in range(groups)}) for model in range(len(models))]
+        columns = process_map(
+            measure, range(GROUPS), max_workers=workers, disable=not progress, desc="leaving out words"
+        )
+    return pd.concat(dict(enumerate(columns)), axis=1)
 
 
-def _hold(models: tuple[ModelScores, ...]) -> None:
-    global _held
-    _held = models
+def _values(scores: ModelScores, group: int) -> pd.Series:
+    return numbers.measure(without(scores, group)).set_index(numbers.KEY)["value"]
 
 
-def _measure(measurement: Measurement, model: int, group: int) -> pd.Series:
-    return measurement(_held[model], group)
+def without(scores: ModelScores, group: int) -> ModelScores:
+    """The scores without the words of one group: tokens that spell them, listed texts, and things."""
+    listed = scores.words["text"].str.strip().str.casefold()
+    kept = {
+        "table": scores.table[_groups(scores.table["word"]) != group],
+        "words": scores.words[_groups(listed) != group],
+    }
+    if scores.things is not None:
+        kept["things"] = scores.things[_thing_groups(scores.things) != group]
+    return dataclasses.replace(scores, **{name: part.reset_index(drop=True) for name, part in kept.items()})
+
+
+def jackknife(value: float, left: NDArray[np.float64]) -> tuple[float, float]:
+    """The ends of a 95 % interval from the values with each group left out, (groups,) float64.
+
+    Groups that hold none of the words behind a number say nothing about its error. NaN where a value is missing, as it
+    is where a number needs the group, or where fewer than two groups say anything.
+    """
+    shift = np.abs(left - value)
+    if not np.isfinite(shift).all():
+        return np.nan, np.nan
+    if not shift.any():
+        return value, value
+    left = left[shift > _TELLS * shift.max()]
+    groups = len(left)
+    if groups < 2:
+        return np.nan, np.nan
+    error = float(left.std()) * (groups - 1) ** 0.5
+    estimate = estimate_from_error(value, error, groups, groups, df=groups - 1)
+    return estimate.ci_low, estimate.ci_high
+
+
+def _groups(words: pd.Series) -> NDArray[np.int64]:
+    codes, distinct = pd.factorize(words)
+    paired = _paired()
+    return np.array([paired.get(word, _hash(word)) for word in distinct])[codes]
+
+
+def _hash(word: str) -> int:
+    return zlib.crc32(f"0 {word}".encode()) % GROUPS
+
+
+@functools.cache
+def _paired() -> dict[str, int]:
+    """The group of each identity term and its control: that of their matched set."""
+    terms = identity.terms()
+    sets = pd.factorize(terms["axis"] + " " + terms["group"])[0] % GROUPS  # the sets of one axis in different groups
+    words = pd.concat([terms["term"], terms["control"]]).str.strip().str.casefold()
+    return dict(zip(words, np.tile(sets, 2).tolist(), strict=True))
+
+
+def _thing_groups(things: pd.DataFrame) -> NDArray[np.int64]:
+    groups = np.array([_hash(name) for name in things["name"]])
+    matched = identity.matched_things(things)
+    groups[matched.index.to_numpy(int)] = pd.factorize(matched["matched_set"])[0] % GROUPS
+    return groups

@@ -6,6 +6,7 @@ All of it is kept in the report's directory as it is computed: killed, the same 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,16 +14,15 @@ import pandas as pd
 from rmnb.data import released_files
 from rmnb.data.sources import UnreachableError
 from rmnb.errors import InputError
-from rmnb.findings import scan_tables
-from rmnb.models import devices
-from rmnb.models.reward_model import RewardModel
+from rmnb.findings.tables import as_table
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import Panel, PromptSpec, find_spec, load_panel, load_prompts
-from rmnb.plans import alone
+from rmnb.plans import ResumableStore, alone
 from rmnb.scoring import store
-from rmnb.scoring.conversations import load_reward_model
 from rmnb.scoring.list_scores import list_path, read_list, score_list
-from rmnb.scoring.scanning import scan_vocabulary
+
+if TYPE_CHECKING:
+    from rmnb.models.reward_model import RewardModel
 
 #: The two questions that the whole vocabulary answers, the good one first, and what each asks for.
 FRAMING = {"greatest": "positive", "worst": "negative"}
@@ -69,7 +69,7 @@ class ModelScores:
 
 
 def score(
-    rm: RewardModel,
+    rm: "RewardModel",
     directory: Path,
     quick: bool = False,
     progress: bool = False,
@@ -95,22 +95,23 @@ def score(
     InputError
         The directory holds scores of another model, or of a report of the other kind; a reward is not finite.
     """
+    from rmnb.scoring.scanning import scan_vocabulary  # here and below: what scores loads torch
+
     panel = _panel_of(rm, directory)
     ids = sample(rm) if quick else None
     for place, key in enumerate(FRAMING, 1):
         question, path = panel.prompt(key), store.scores_path(panel, rm.name, key)
         tell(f"{place}/4 {'a sample' if quick else 'each token'} of the vocabulary: {question.text}")
         with alone(path):
+            scan = scan_vocabulary(rm, question, path, progress=progress, ids=ids)
             if not path.exists():
-                scan = scan_vocabulary(rm, question, output=path, progress=progress, ids=ids)
                 store.write_scan(path, scan, scan.attrs["provenance"])
-                store.Shards.discard(path)
-        _refuse_other(path, store.read_scan(path)[1], rm, quick)
+                ResumableStore.discard(path)
     tell(f"3/4 words of agency and communion and of identity under {len(_wordings(quick))} wordings")
-    _score_list(rm, panel, "words", _wordings(quick), progress)
+    score_list(rm, panel, "words", progress, _wordings(quick))
     tell("4/4 things that people voted on")
     try:
-        _score_list(rm, panel, "elo_sample" if quick else "elo", [panel.prompt(THINGS)], progress)
+        score_list(rm, panel, "elo_sample" if quick else "elo", progress, [panel.prompt(THINGS)])
     except UnreachableError as error:
         tell(f"    left out: {error}")
 
@@ -131,7 +132,7 @@ def read(directory: Path | str) -> ModelScores:
     found = {key: store.read_scan(beside / f"{key}.exact.parquet") for key in FRAMING}
     provenance = found["greatest"][1]
     words, _ = read_list(beside / "lists" / "words.parquet")
-    table = scan_tables.as_table({key: scan for key, (scan, _) in found.items()})
+    table = as_table({key: scan for key, (scan, _) in found.items()})
     lists = [path for name in ("elo", "elo_sample") if (path := beside / "lists" / f"{name}.parquet").exists()]
     rated = things(read_list(lists[0])[0]) if lists else None
     return ModelScores(provenance["model"], "ids_sha256" in provenance, table, words, rated, provenance)
@@ -143,7 +144,7 @@ def of_panel(panel: Panel, model: str) -> ModelScores:
     words, _ = read_list(list_path(panel, model, "words"))
     rated = things(read_list(list_path(panel, model, "elo"))[0])
     provenance = store.read_scan(store.scores_path(panel, model, "greatest"))[1]
-    return ModelScores(model, False, scan_tables.as_table(scans), words, rated, provenance)
+    return ModelScores(model, False, as_table(scans), words, rated, provenance)
 
 
 def shipped(model: str) -> ModelScores | None:
@@ -154,6 +155,9 @@ def shipped(model: str) -> ModelScores | None:
 
 def scored(model: str, quick: bool = True, preset: str = "") -> ModelScores:
     """Load a model, score it into a directory of its name here, and read that back: what a notebook needs."""
+    from rmnb.models import devices
+    from rmnb.scoring.parity import load_reward_model
+
     spec = find_spec(model)
     rm = load_reward_model(spec, **(devices.preset(preset, spec.parameters) if preset else {}))
     directory = Path(f"report-{rm.name}{'-quick' if quick else ''}")
@@ -167,7 +171,7 @@ def things(scored: pd.DataFrame) -> pd.DataFrame:
     return released_files.human_elo().merge(rewards, on="name").reset_index(drop=True)
 
 
-def sample(rm: RewardModel, size: int = SAMPLE) -> list[int]:
+def sample(rm: "RewardModel", size: int = SAMPLE) -> list[int]:
     """Ids of a sample of the vocabulary: of each kind of token as many as its share, evenly over the ids."""
     words = vocabulary(rm.tokenizer, rm.vocabulary_size)
     by_kind = words.sort_values(["kind", "token_id"])["token_id"].to_numpy()
@@ -175,7 +179,7 @@ def sample(rm: RewardModel, size: int = SAMPLE) -> list[int]:
     return np.sort(by_kind[places]).tolist()
 
 
-def _panel_of(rm: RewardModel, directory: Path) -> Panel:
+def _panel_of(rm: "RewardModel", directory: Path) -> Panel:
     """A panel of this model alone, with its store in the directory."""
     demo = load_panel("demo")
     return Panel(
@@ -190,23 +194,3 @@ def _panel_of(rm: RewardModel, directory: Path) -> Panel:
 
 def _wordings(quick: bool) -> list[PromptSpec]:
     return [prompt for prompt in load_prompts(WORDINGS) if not quick or prompt.key in _QUICK]
-
-
-def _score_list(rm: RewardModel, panel: Panel, name: str, prompts: list[PromptSpec], progress: bool) -> None:
-    path = list_path(panel, rm.name, name)
-    if not path.exists():
-        score_list(rm, panel, name, progress, prompts)
-
-
-def _refuse_other(path: Path, kept: store.Provenance, rm: RewardModel, quick: bool) -> None:
-    now = {
-        "weights_sha256": rm.weights_sha256,
-        "tokenizer_sha256": rm.tokenizer_sha256,
-        "read": rm.spec.read,
-        "label": rm.spec.label,
-        "dtype": rm.spec.dtype,
-    }
-    if changed := store.differences(kept, {key: value for key, value in now.items() if value is not None}):
-        raise InputError(f"{path} is of another model: it differs in {', '.join(changed)}: choose another directory")
-    if quick != ("ids_sha256" in kept):
-        raise InputError(f"{path} is of a {'whole' if quick else 'quick'} report: choose another directory")

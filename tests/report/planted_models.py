@@ -21,7 +21,7 @@ import torch
 from transformers import LlamaConfig, LlamaForSequenceClassification
 
 from rmnb.data import lexicons
-from rmnb.findings.word_tokens import frequency_list
+from rmnb.findings.frequency import log_frequencies
 from rmnb.models.bases import base_tokenizer
 from rmnb.models.vocabulary import vocabulary
 
@@ -103,7 +103,7 @@ def _embedded() -> tuple[Any, dict[str, np.ndarray]]:
     distinct = word.unique()
     drawn = {name: dict(zip(distinct, rng.normal(size=len(distinct)), strict=True)) for name in ("taste", "wording")}
     valence = word.map(lexicons.afinn().set_index("word")["valence"]).fillna(0).to_numpy(float)
-    log_frequency = word.map(frequency_list().set_index("word")["log_frequency"]).to_numpy(float)
+    log_frequency = word.map(log_frequencies()).to_numpy(float)
     marks = {"start": "<|im_start|>", "end": "<|im_end|>", "header": "istant", "newline": "Ċ"}  # "ass", "istant"
     marks = {name: words.convert_tokens_to_ids(piece) for name, piece in marks.items()}
     found = {

@@ -1,4 +1,4 @@
-"""A report of a model with a planted oddity opens with it, and a report of the same model without it does not."""
+"""A number of a report of a model with a planted oddity stands out, and that of the same model without it does not."""
 
 from typing import get_args
 
@@ -7,58 +7,49 @@ import pytest
 from report import planted_models
 
 import rmnb
-from rmnb.findings.quoting import find, plain, side
-from rmnb.report import in_short, numbers, reference, scores
+from rmnb.report import numbers, scores
 
 KINDS = get_args(planted_models.Kind)
-ODDITIES = {
-    "frequency": "It prefers frequent words",
-    "identity": "It rates words for groups of people below matched controls",
-    "deaf": "It does not read the question",
-}
 NUMBERS = {
-    "frequency": ("slope_log_frequency_others", "", "greatest"),
-    "identity": ("identity_gap", "all axes", "words, positive"),
-    "deaf": ("framing_kendall", "worst", "greatest"),
+    "frequency": ("frequency_slope_unrated", "greatest", ""),
+    "identity": ("identity_gap", "positive", "all axes"),
+    "deaf": ("framing_kendall", "greatest", "worst"),
 }
+
+
+def find(table: pd.DataFrame, key: tuple[str, str, str]) -> pd.Series:
+    return table.set_index(numbers.KEY).loc[key]
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory) -> dict[str, pd.DataFrame]:
-    """The rows of a quick report of each kind."""
+def measured(tmp_path_factory) -> dict[str, pd.DataFrame]:
+    """The numbers of a quick report of each kind."""
     found = {}
     for kind in KINDS:
         directory = tmp_path_factory.mktemp(kind)
         model = rmnb.load_reward_model(planted_models.write(directory / "model", kind), device="cpu")
         scores.score(model, directory / "report", quick=True)
-        measured = numbers.measure(scores.read(directory / "report"), n_boot=20, n_permutations=200)
-        found[kind] = pd.concat([measured, reference.places(measured)], ignore_index=True)
+        found[kind] = numbers.measure(scores.read(directory / "report"))
     return found
 
 
 @pytest.mark.parametrize("oddity", NUMBERS)
-def test_a_planted_number_is_beyond_all_reference_models_in_its_own_kind_alone(rows, oddity):
-    statistic, other, prompt = NUMBERS[oddity]
-    demo = reference.rows().query("panel == 'demo'")
-    known = reference.like(reference.Number("", statistic, other, prompt), demo)["value"]
-    for kind, of_kind in rows.items():
-        row = find(of_kind, statistic, other=other, prompt=prompt)
-        assert row is not None
-        beyond = row["ci_low"] > known.max() or row["ci_high"] < known.min()
+def test_a_planted_number_is_beyond_all_known_models_in_its_own_kind_alone(measured, oddity):
+    demo = numbers.known().query("panel == 'demo'").set_index(numbers.KEY)["value"].loc[[NUMBERS[oddity]]]
+    for kind, table in measured.items():
+        row = find(table, NUMBERS[oddity])
+        beyond = row["low"] > demo.max() or row["high"] < demo.min()
         assert beyond == (kind == oddity), (kind, row)
 
 
-def test_without_an_oddity_the_question_is_read_and_nothing_else_is_clear(rows):
-    for statistic, other, prompt in (NUMBERS["frequency"], NUMBERS["identity"], ("agency_gap", "", "positive")):
-        row = find(rows["none"], statistic, other=other, prompt=prompt)
-        assert row is not None and side(row) == 0, row
-    turned = find(rows["none"], "framing_kendall", other="worst", prompt="greatest")
-    assert turned is not None and turned["ci_high"] < -0.3
+def test_without_an_oddity_the_question_is_read_and_nothing_else_is_clear(measured):
+    for key in (NUMBERS["frequency"], NUMBERS["identity"], ("agency_gap", "positive", "")):
+        row = find(measured["none"], key)
+        assert row["low"] < 0 < row["high"], row
+    assert find(measured["none"], NUMBERS["deaf"])["high"] < -0.3
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_first_sentences_name_the_planted_oddity_and_no_other(rows, kind):
-    said = [plain(sentence) for sentence in in_short.sentences(rows[kind])]
-    for oddity, words in ODDITIES.items():
-        places = [place for place, sentence in enumerate(said, 1) if sentence.startswith(words)]
-        assert (min(places, default=9) <= 3) if oddity == kind else not places, said
+@pytest.mark.parametrize("kind", ["frequency", "identity"])
+def test_what_stands_out_most_is_what_was_planted(measured, kind):
+    places = numbers.stand_out(measured[kind], numbers.known())
+    assert places["name"].head(3).str.startswith(NUMBERS[kind][0].split("_")[0]).any(), places.head(3)

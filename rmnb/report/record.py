@@ -1,0 +1,102 @@
+"""A finished report: ``report.json``, from which models are compared without a single reward."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from rmnb.errors import InputError
+from rmnb.files import atomic_path
+from rmnb.report import numbers, replicates
+from rmnb.report.scores import ModelScores
+from rmnb.scoring.store import Provenance
+
+SCHEMA = 2
+
+
+@dataclass(frozen=True)
+class Report:
+    """One model's numbers.
+
+    Attributes
+    ----------
+    name : str
+    quick : bool
+        Of a sample of the vocabulary, and shorter lists.
+    numbers : DataFrame
+        Of `rmnb.report.numbers.measure`.
+    left_out : DataFrame
+        Of `rmnb.report.replicates.left_out`, in the order of `numbers`.
+    provenance : dict
+        Of the first scan.
+    """
+
+    name: str
+    quick: bool
+    numbers: pd.DataFrame
+    left_out: pd.DataFrame
+    provenance: Provenance
+
+
+def build(scores: ModelScores, workers: int = 1, progress: bool = False) -> Report:
+    """Measure a model; see `rmnb.report.replicates.left_out` for `workers` and `progress`."""
+    measured = numbers.measure(scores)
+    left = replicates.left_out(scores, workers, progress)
+    left = left.reindex(pd.MultiIndex.from_frame(measured[numbers.KEY]))
+    return Report(scores.name, scores.quick, measured, left, scores.provenance)
+
+
+def write(report: Report, directory: Path) -> Path:
+    """Write a report into a directory.
+
+    ``report.json`` has model, quick, numbers (each with its replicates) and provenance, ``report.md`` a table for a
+    model card. Returns the path of the former.
+    """
+    rows = json.loads(report.numbers.to_json(orient="records", double_precision=15))
+    for row, values in zip(rows, report.left_out.to_numpy(), strict=True):
+        row["left_out"] = [float(value) if np.isfinite(value) else None for value in values]
+    content = {"schema": SCHEMA, "model": report.name, "quick": report.quick, "numbers": rows}
+    path = Path(directory) / "report.json"
+    with atomic_path(path) as part:
+        text = json.dumps({**content, "provenance": report.provenance}, indent=1, ensure_ascii=False)
+        part.write_text(text + "\n", encoding="utf-8")
+    lines = ["| number | value | 95 % interval over words |", "|---|---|---|"]
+    for row in report.numbers.itertuples():
+        interval = "" if np.isnan(row.low) else f"{row.low:.2f} to {row.high:.2f}"
+        lines.append(f"| {row.part}: {row.label} | {row.value:.2f} | {interval} |")
+    with atomic_path(Path(directory) / "report.md") as part:
+        part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def read(path: Path | str) -> Report:
+    """The report in a directory, or in a ``report.json``.
+
+    Raises
+    ------
+    InputError
+        It is not there, no report, or of another version.
+    """
+    path = Path(path)
+    file = path / "report.json" if path.is_dir() else path
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if content["schema"] != SCHEMA:
+            raise InputError(f"{file} was written by another version: run the same `rmnb report` again")
+        table = pd.DataFrame(content["numbers"])
+        left = pd.DataFrame(table.pop("left_out").tolist(), dtype=float)
+        left.index = pd.MultiIndex.from_frame(table[numbers.KEY])
+        ends = {end: table[end].astype(float) for end in ("value", "low", "high")}
+        return Report(content["model"], content["quick"], table.assign(**ends), left, content["provenance"])
+    except InputError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{file} is no report: give what `rmnb report` wrote") from error
+
+
+def is_report(text: str) -> bool:
+    """Whether a command's argument is a report: its directory, or its ``report.json``."""
+    path = Path(text)
+    return path.suffix == ".json" or (path / "report.json").is_file()
