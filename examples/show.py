@@ -19,10 +19,24 @@ ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "examples" / "output"
 COMMANDS = {
     "check": ["rmnb check smollm2-values"],
+    "score": [
+        'rmnb score smollm2-values love war --prompt "What, in one word, is the greatest thing ever?"',
+        "rmnb score smollm2-values love --prompt greatest --json",
+    ],
+    "pairs": [
+        "head -n 1 pairs.jsonl",
+        "rmnb score smollm2-values pairs.jsonl --by subset --out rewards.parquet",
+    ],
+    "trace": ['rmnb trace smollm2-values "Love, not war." --prompt greatest'],
+    "plan": ["rmnb plan smollm2-values gemma3-values --device l4"],
+    "scan": ["rmnb scan smollm2-values --prompt greatest --first 500 --out greatest.parquet"],
     "report": ["rmnb report smollm2-values --quick --out values", "ls values"],
     "compare": ['rmnb compare smollm2-mixed smollm2-mixed-seed2 --fail-if "|change framing_kendall| > 0.5"'],
     "broken": ['rmnb compare smollm2-mixed gemma3-mixed --fail-if "identity_gap > 0.3" | tail -n 6'],
-    "refused": ['rmnb compare smollm2-mixed gemma3-mixed --fail-if "niceness > 0.3"'],
+    "refused": [
+        'rmnb compare smollm2-mixed gemma3-mixed --fail-if "niceness > 0.3"',
+        "rmnb score-list smollm2-values words",
+    ],
     "against": [
         "python examples/elsewhere.py right.jsonl",
         "rmnb check smollm2-values --against right.jsonl | grep against",
@@ -30,13 +44,11 @@ COMMANDS = {
         "rmnb check smollm2-values --against wrong.jsonl | grep against",
     ],
     "jsonl": ["head -n 3 right.jsonl"],
-    "trace": ['rmnb trace smollm2-values --prompt greatest --response "Love, not war." --out trace.svg'],
     "watch": [
         "python examples/watch.py | tail -n 5",
         "rmnb score last-night/checkpoint-12 love war --prompt greatest",
     ],
 }
-KEEPS = {"trace": "trace.svg"}  # files that the page shows, too
 
 
 def said(command: str, directory: Path) -> str:
@@ -61,12 +73,11 @@ def main() -> None:
         directory = Path(os.environ.get("SHOW_IN", work))
         if not (directory / "examples").exists():
             (directory / "examples").symlink_to(ROOT / "examples")
+            (directory / "pairs.jsonl").symlink_to(ROOT / "examples" / "pairs.jsonl")
         for name in names:
             began = time.monotonic()
             text = "\n".join(said(command, directory) for command in COMMANDS[name])
             (OUTPUT / f"{name}.txt").write_text(text, encoding="utf-8")
-            if name in KEEPS:
-                (OUTPUT / KEEPS[name]).write_bytes((directory / KEEPS[name]).read_bytes())
             provenance = json.loads(record.read_text()) if record.exists() else {}
             versions = {each: importlib.metadata.version(each) for each in ("rmnb", "torch", "transformers", "trl")}
             provenance[name] = {

@@ -2,57 +2,58 @@
 
 import logging
 import sys
+from typing import Annotated
 
 import typer
 
-from rmnb.cli import data
-from rmnb.cli.audit import audit
-from rmnb.cli.check import check
-from rmnb.cli.compare import compare
-from rmnb.cli.explorer import explorer
-from rmnb.cli.logprobs import logprobs
-from rmnb.cli.models import models
-from rmnb.cli.noise import noise
-from rmnb.cli.plan import plan
-from rmnb.cli.report import report
-from rmnb.cli.run import run
-from rmnb.cli.scan import scan
-from rmnb.cli.score import score
-from rmnb.cli.score_list import score_list
-from rmnb.cli.search import search
-from rmnb.cli.trace import trace
-from rmnb.cli.train import train
+from rmnb import __version__
+from rmnb.cli import book, compare, plan, report, score
+from rmnb.cli.options import flat
 from rmnb.errors import InputError
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Look inside reward models one token at a time.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Look inside reward models one token at a time.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 for command in (
-    models,
-    check,
-    report,
-    compare,
-    score,
-    trace,
-    plan,
-    scan,
-    score_list,
-    search,
-    logprobs,
-    noise,
-    audit,
-    explorer,
-    train,
-    run,
-):
-    app.command()(command)
-app.add_typer(data.app, name="data")
+    score.check, score.score, score.scan, score.search, score.trace, report.report, compare.compare, plan.plan,
+):  # fmt: skip
+    app.command()(flat(command))
+app.add_typer(book.app, name="book")
 
+#: What commands and options that are gone are now.
+GONE = {
+    **{name: f"`rmnb book {name}`" for name in ("models", "audit", "explorer", "data", "train", "run")},
+    "score-list": "`rmnb score MODEL FILE` for rows of your own, `rmnb book lists` for a panel's lists",
+    "logprobs": "`rmnb scan MODEL --logprobs`",
+    "noise": "the script benchmarks/noise.py of the repository",
+    "--limit": "--first",
+    "--limits": "--fail-if FILE.yml",
+    "--preset": "--dtype float16 --load quantise=8bit",
+    "--part": "not needed: cut off, a scan goes on where it stopped",
+    "--response": "an argument: `rmnb trace MODEL RESPONSE`",
+    "--direction": "--lowest",
+    "--script": "--allowed, with the script's name",
+    "--also": "further arguments: `rmnb search A B`",
+    "--device-map": "--load device_map=…",
+    **{f"--{name}": f"--load {name}=…" for name in ("quantise", "compile", "softcap", "read")},
+}
 _INTERRUPTED = 130  # what Typer makes of Ctrl-C: the exception itself does not come through
+
+
+@app.callback(invoke_without_command=True)
+def version(show: Annotated[bool, typer.Option("--version", help="Show the version.")] = False) -> None:
+    if show:
+        typer.echo(f"rmnb {__version__}")
+        raise typer.Exit
 
 
 def main() -> None:
     """Run the command line: a user's mistake is one line on stderr and exit code 2."""
     logging.basicConfig(format="rmnb: %(message)s", level=logging.WARNING)
     try:
+        _refuse_gone(sys.argv[1:])
         app()
     except InputError as error:
         print(f"rmnb: {error}", file=sys.stderr)
@@ -61,3 +62,9 @@ def main() -> None:
         if end.code == _INTERRUPTED:
             print("rmnb: interrupted; the same command goes on where it stopped", file=sys.stderr)
         raise
+
+
+def _refuse_gone(words: list[str]) -> None:
+    for word in [*words[:1], *(word.partition("=")[0] for word in words[1:] if word.startswith("--"))]:
+        if word in GONE:
+            raise InputError(f"{word} is gone: it is now {GONE[word]}", word)

@@ -1,9 +1,10 @@
-"""Options that several commands share, and loading a model by them."""
+"""What several commands ask for: dataclasses whose fields the command line takes as options."""
 
 import functools
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,136 +14,169 @@ from rmnb.errors import InputError
 from rmnb.files import shipped
 
 if TYPE_CHECKING:
+    from rmnb.models.reward_model import RewardModel
     from rmnb.panels import ModelSpec, Panel, PromptSpec
 
-PanelOption = Annotated[str, typer.Option(help="Name of a panel, or path of your own YAML.")]
-ProtocolOption = Annotated[str, typer.Option(help="exact: the token's own id. published: as the papers' code.")]
-DtypeOption = Annotated[
-    str | None, typer.Option(help="float32, bfloat16, float16 or bfloat16-mixed. Default: the model's own.")
-]
-ModelArgument = Annotated[
+Model = Annotated[
     str,
-    typer.Argument(help="Nickname in a panel, hub id owner/name[@revision], or directory of a checkpoint or adapter."),
-]
-DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 … Default: a GPU if there is one.")]
-DeviceMapOption = Annotated[
-    str | None, typer.Option(help="Spread the model over several GPUs: auto, balanced, or a JSON mapping.")
-]
-QuantiseOption = Annotated[str | None, typer.Option(help="8bit or 4bit (needs a GPU and bitsandbytes).")]
-CompileOption = Annotated[
-    str | None,
-    typer.Option(
-        help="default (torch.compile), graphs (and CUDA graphs), none, or auto: on a processor, where it repays. "
-        "Default: auto."
+    typer.Argument(
+        help="Hub id owner/name@revision, directory of a checkpoint or an adapter, or nickname of a panel's model."
     ),
 ]
-SoftcapOption = Annotated[
-    str | None,
-    typer.Option(
-        help="off: leave out the soft-capping of Gemma 2's attention, as the papers' Gemma scores probably did "
-        "(inferred from their version of transformers, not documented). Default: on.",
-    ),
-]
-ReadOption = Annotated[
-    str | None,
-    typer.Option(
-        help="model: the reward is read where the checkpoint's own code reads. last: at the last id. "
-        "Default: the panel's, else model."
-    ),
-]
-BaseOption = Annotated[
-    str | None, typer.Option(help="Base of an adapter, hub id or directory. Default: what the adapter names.")
-]
-LabelOption = Annotated[int | None, typer.Option(min=0, help="Which output of a classifier with several is scored.")]
-PresetOption = Annotated[str | None, typer.Option(help="t4: what fits a GPU of 16 GB, as on Colab.")]
-#: What says how a model is loaded, in the commands that score one.
-LOADING = {
-    "dtype": DtypeOption,
-    "device": DeviceOption,
-    "device_map": DeviceMapOption,
-    "quantise": QuantiseOption,
-    "preset": PresetOption,
-    "read": ReadOption,
-    "base": BaseOption,
-    "label": LabelOption,
-}
-PromptOption = Annotated[str, typer.Option(help="Key of a prompt of the panel, or a question in quotes.")]
-PromptsOption = Annotated[
-    list[str] | None,
-    typer.Option("--prompt", help="Key of a prompt of the panel, or a question; repeatable. Default: greatest."),
-]
-SystemOption = Annotated[str | None, typer.Option(help="A system prompt before the question.")]
-MessagesOption = Annotated[
-    Path | None,
-    typer.Option(help='JSON list of {"role": …, "content": …} that ends with the question, in place of --prompt.'),
-]
+Json = Annotated[bool, typer.Option("--json", help="As JSON on stdout.")]
+PanelName = Annotated[str, typer.Option(help="Name of a panel, or path of your own YAML.")]
 
 
-def asked(
-    members: "Panel", prompts: Sequence[str] | None, system: str | None = None, messages: Path | None = None
-) -> "list[PromptSpec]":
-    """The questions that a command puts, each once; the name of a prompt set stands for all of its prompts.
+@dataclass(frozen=True)
+class Asking:
+    """Which questions are put."""
 
-    With a system prompt or earlier turns they are the user's own.
-    """
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option(help="A question in quotes, or the key of a panel's; repeatable. Default: greatest."),
+    ] = None
+    system: Annotated[str | None, typer.Option(help="A system prompt, before everything else.")] = None
+    messages: Annotated[
+        Path | None,
+        typer.Option(help='JSON list of {"role": …, "content": …} that ends with the question, in place of --prompt.'),
+    ] = None
+    panel: PanelName = "demo"
+
+    def members(self) -> "Panel":
+        from rmnb.panels import load_panel
+
+        return load_panel(self.panel)
+
+    def questions(self) -> "list[PromptSpec]":
+        """Each question once; the name of a prompt set stands for all of its prompts."""
+        from rmnb.panels import load_prompts
+        from rmnb.panels.prompt_sets import Turn
+
+        if self.messages is not None:
+            if self.prompt:
+                raise InputError("give either --prompt or --messages, not both")
+            asked = [_read_messages(self.messages)]
+        else:
+            members, asked = self.members(), []
+            for name in self.prompt or ["greatest"]:
+                asked += load_prompts(name) if name in members.prompt_sets else [members.prompt(name)]
+        if self.system:
+            system = Turn(role="system", content=self.system)
+            asked = [one.model_copy(update={"key": "custom", "history": (system, *one.history)}) for one in asked]
+        return list({one.key + one.text: one for one in asked}.values())
+
+
+def _read_messages(file: Path) -> "PromptSpec":
     from pydantic import ValidationError
 
-    from rmnb.panels import PromptSpec, Turn, load_prompts
+    from rmnb.panels import PromptSpec
+    from rmnb.panels.prompt_sets import Turn
 
-    turns = (Turn(role="system", content=system),) if system else ()
-    if messages is None:
-        sets = {name: load_prompts(name) for name in members.prompt_sets}
-        named = [sets.get(name) or [members.prompt(name)] for name in dict.fromkeys(prompts or ["greatest"])]
-        found = list({prompt.key + prompt.text: prompt for several in named for prompt in several}.values())
-        return [prompt.model_copy(update={"key": "custom", "history": turns}) if turns else prompt for prompt in found]
-    if prompts:
-        raise InputError("give either --prompt or --messages, not both")
     try:
-        read = tuple(Turn.model_validate(message) for message in json.loads(messages.read_text(encoding="utf-8")))
+        turns = tuple(Turn.model_validate(message) for message in json.loads(file.read_text(encoding="utf-8")))
     except OSError as error:
-        raise InputError(f"--messages {messages}: {error.strerror}") from error
+        raise InputError(f"--messages {file}: {error.strerror}", file) from error
     except (ValueError, TypeError, ValidationError) as error:
-        raise InputError(f"--messages {messages}: not a JSON list of messages with role and content") from error
-    if not read or read[-1].role != "user":
-        raise InputError(f"--messages {messages}: the last message must be the user's: it is the question")
-    return [PromptSpec(key="custom", text=read[-1].content, framing="positive", history=(*turns, *read[:-1]))]
+        raise InputError(f"--messages {file}: not a JSON list of messages with role and content", file) from error
+    if not turns or turns[-1].role != "user":
+        raise InputError(f"--messages {file}: the last message must be the user's: it is the question", file)
+    return PromptSpec(key="custom", text=turns[-1].content, framing="positive", history=turns[:-1])
 
 
-def takes_loading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `LOADING`; it takes those that were given as the mapping `loading`, for `load`."""
+@dataclass(frozen=True)
+class Loading:
+    """How a model is loaded."""
+
+    dtype: Annotated[
+        str | None,
+        typer.Option(
+            help="auto (as stored), float32, bfloat16, float16, bfloat16-mixed. Default: float32, or a panel's."
+        ),
+    ] = None
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 … Default: a GPU if there is one.")] = None
+    template: Annotated[Path | None, typer.Option(help="File with the chat template (Jinja).")] = None
+    tokenizer: Annotated[Path | None, typer.Option(help="Directory of the tokenizer, if it is another one.")] = None
+    base: Annotated[str | None, typer.Option(help="Base of an adapter. Default: what the adapter names.")] = None
+    label: Annotated[str | None, typer.Option(help="Which output of a classifier with several: name or number.")] = None
+    load: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Any other argument of rmnb.load_reward_model: read=last, softcap=off, compile=default, "
+            "device_map=auto, quantise=4bit; repeatable.",
+        ),
+    ] = None
+
+    @property
+    def given(self) -> bool:
+        """Whether any option was given."""
+        return self != Loading()
+
+    def spec(self, name: str, members: "Panel | None" = None) -> "ModelSpec":
+        """The model of that name: of the panel, else as `rmnb.panels.find_spec` finds it."""
+        from rmnb.panels import find_spec
+
+        spec = members.model(name) if members and name in members.model_names else find_spec(name)
+        changes: dict[str, Any] = {}
+        if self.template:
+            try:
+                changes["template"] = self.template.read_text(encoding="utf-8")
+            except (OSError, UnicodeError) as error:
+                raise InputError(f"--template {self.template} cannot be read", self.template) from error
+        if self.tokenizer:
+            changes["tokenizer"] = str(self.tokenizer)
+        return spec.model_copy(update=changes)
+
+    def arguments(self) -> dict[str, Any]:
+        """What `rmnb.load_reward_model` is given beside the model."""
+        import yaml
+
+        given = {"dtype": self.dtype, "device": self.device, "base": self.base, "label": self.label}
+        for text in self.load or []:
+            key, _, value = text.partition("=")
+            try:
+                given[key] = yaml.safe_load(value)
+            except yaml.YAMLError:
+                raise InputError(f"--load {text}: write KEY=VALUE", text) from None
+        return {key: value for key, value in given.items() if value is not None}
+
+    def model(self, spec: "ModelSpec") -> "RewardModel":
+        """The loaded model."""
+        arguments = self.arguments()
+        if spec.adapter:
+            shipped(Path(spec.adapter) / "adapter_model.safetensors", spec.name)  # said before torch is loaded
+        from rmnb.scoring.parity import load_reward_model
+
+        if unknown := arguments.keys() - inspect.signature(load_reward_model).parameters.keys():
+            names = ", ".join(sorted(unknown))
+            raise InputError(f"--load: rmnb.load_reward_model takes no {names}", names)
+        return load_reward_model(spec, **arguments)
+
+
+def flat(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameters that are dataclasses are taken field by field, as options."""
+    signature = inspect.signature(command)
+    bags = {name: one.annotation for name, one in signature.parameters.items() if is_dataclass(one.annotation)}
 
     @functools.wraps(command)
-    def called(**arguments: Any) -> None:
-        loading = {name: value for name in LOADING if (value := arguments.pop(name)) is not None}
-        command(**arguments, loading=loading)
+    def called(**given: Any) -> None:
+        for name, bag in bags.items():
+            given[name] = bag(**{field.name: given.pop(field.name) for field in fields(bag)})
+        command(**given)
 
-    signature = inspect.signature(command)
-    own = [one for name, one in signature.parameters.items() if name != "loading"]
     kind = inspect.Parameter.KEYWORD_ONLY
-    added = [inspect.Parameter(name, kind, default=None, annotation=option) for name, option in LOADING.items()]
-    parameters = [one.replace(kind=kind) for one in own] + added
+    parameters = [one.replace(kind=kind) for name, one in signature.parameters.items() if name not in bags]
+    for bag in bags.values():
+        parameters += [
+            inspect.Parameter(field.name, kind, default=field.default, annotation=field.type) for field in fields(bag)
+        ]
     vars(called)["__signature__"] = signature.replace(parameters=parameters)
     called.__annotations__ = {one.name: one.annotation for one in parameters}
     return called
 
 
-def load(spec: "ModelSpec", preset: str | None = None, **options: Any):
-    """The model, loaded with the options that are given, else the preset's, else the model's own."""
-    if spec.adapter:
-        shipped(Path(spec.adapter) / "adapter_model.safetensors", spec.name)  # said before torch is loaded
-    from rmnb.models import devices
-    from rmnb.scoring.conversations import load_reward_model
-
-    chosen = devices.preset(preset, spec.parameters) if preset else {}
-    chosen |= {name: value for name, value in options.items() if value is not None}
-    if str(chosen.get("device_map", "")).startswith("{"):
-        try:
-            chosen["device_map"] = json.loads(chosen["device_map"])
-        except ValueError as error:
-            raise InputError(f"--device-map is no JSON: {error}") from error
-    return load_reward_model(spec, **chosen)
-
-
-def if_named(panel: str) -> str | None:
-    """The panel to look a nickname up in; with the default panel, every shipped panel and other origins count too."""
-    return None if panel == "demo" else panel
+def echo_json(value: Any) -> None:
+    """Write something as JSON on stdout: a table as a list of its rows."""
+    if hasattr(value, "to_json"):
+        value = json.loads(value.to_json(orient="records"))
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=1))

@@ -1,129 +1,91 @@
 """`rmnb plan`: what scans will take, before anything is fetched."""
 
-import functools
-import statistics
-import textwrap
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from rmnb.cli.options import CompileOption, DtypeOption, PanelOption, PromptsOption, asked, if_named
+from rmnb.cli.options import Asking, Json, Loading, echo_json
 from rmnb.errors import InputError
-
-if TYPE_CHECKING:
-    from rmnb.scoring.pace import ScanEstimate
-
-_WIDTH = 80
 
 
 def plan(
-    models: Annotated[
-        list[str] | None,
-        typer.Argument(help="Nicknames of the panel, hub ids or directories. Default: every model of the panel."),
-    ] = None,
-    panel: PanelOption = "demo",
-    prompt: PromptsOption = None,
+    asking: Asking,
+    models: Annotated[list[str] | None, typer.Argument(help="Models. Default: every model of the panel.")] = None,
     device: Annotated[
-        str | None,
-        typer.Option(help="cpu or cuda of this machine, or a GPU by name: h100, a100, l4, t4 … Default: this machine."),
+        str | None, typer.Option(help="cpu or cuda of this machine, or a GPU by name: h100, a100, l4, t4 …")
     ] = None,
-    dtype: DtypeOption = None,
-    compile: CompileOption = None,
+    dtype: Annotated[str | None, typer.Option(help="Number format. Default: float32, or a panel's.")] = None,
+    json: Json = False,
 ) -> None:
-    """Say what scans will take before anything is fetched: operations, memory, time."""
-    from rmnb.panels import find_spec, load_panel, load_prompts
-
-    members = load_panel(panel)
-    specs = [find_spec(name, if_named(panel)) for name in models] if models else list(members.models)
+    """Say what a scan will take before anything is fetched: operations, weights, and a range of times."""
+    members = asking.members()
+    specs = [Loading().spec(name, members) for name in models or members.model_names]
     if not specs:
         raise InputError(f"panel {members.name!r} has no reward models, only language models under `bases`")
-    questions = asked(members, prompt)
-    from rmnb.models.devices import DTYPES
-    from rmnb.models.outline import Outline, outline
-    from rmnb.scoring.estimate import Work, shape_of
-    from rmnb.scoring.pace import Machine, ScanEstimate
-
-    if dtype is not None and dtype not in DTYPES:
-        raise InputError(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
-    machine = Machine(device, compile or "auto")
-
-    @functools.cache  # models of one base are alike
-    def works(found: Outline) -> list[Work]:
-        shape = shape_of(found.network)
-        frames = [found.frame(question.conversation) for question in questions]
-        return [Work(shape, shape.vocabulary, *frame, shared=found.shared) for frame in frames]
-
-    known = {spec.name: (spec, found) for spec in specs if (found := outline(spec))}
-    planned = {
-        name: [ScanEstimate(work, dtype or spec.dtype, machine, found.half) for work in works(found)]
-        for name, (spec, found) in known.items()
-    }
-    unknown = ", ".join(spec.name for spec in specs if spec.name not in known)
-    if not planned:
-        raise InputError(f"nothing is known of {unknown} before it is fetched: `rmnb check` fetches it")
-    if prompt:
-        totals = {"": len(questions)}
-    else:
-        totals = {"": 1, "opposite questions": 2} | {
-            f"set {key}": len(load_prompts(key)) for key in members.prompt_sets
-        }
-    _show(planned, totals)
-    if unknown:
-        _say(f"Left out, because nothing is known of them before they are fetched: {unknown}.")
-
-
-def _show(planned: "dict[str, list[ScanEstimate]]", totals: dict[str, int]) -> None:
+    questions = asking.questions()
     import pandas as pd
 
-    from rmnb.scoring.pace import duration, tera
+    from rmnb.models.devices import DTYPES
+    from rmnb.scoring.plan import named_machine, plan_scan, this_machine
 
-    firsts = {name: estimates[0] for name, estimates in planned.items()}
-    machine = next(iter(firsts.values())).machine
-    rows = [
-        {
-            "model": name,
-            "format": one.dtype,
-            "positions": f"{one.work.tokens:,} × {one.work.fed}",
-            "TFLOP": tera(one.work.operations),
-            "weights": f"{one.weights / 1e9:.1f} GB",
-            "memory": f"{one.memory / 1e9:.1f} GB",
-            "time": duration(one.seconds),
+    if dtype is not None and dtype not in DTYPES:
+        raise InputError(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}", dtype)
+    rows, unknown = [], []
+    for spec in specs:
+        found = plan_scan(spec, questions[0].conversation)
+        if found is None:
+            unknown.append(spec.name)
+            continue
+        form = dtype or spec.dtype
+        machine = named_machine(device or "", form) or this_machine(found, form, device)
+        low, high = machine.seconds(found, form)
+        row = {
+            "model": spec.name,
+            "format": form,
+            "tokens": found.tokens,
+            "ids": found.fed,
+            "TFLOP": found.operations / 1e12,
+            "GB": found.parameters * DTYPES[form].itemsize / 1e9,
+            "low": len(questions) * low,
+            "high": len(questions) * high,
+            "fits": found.parameters * DTYPES[form].itemsize < 0.95 * machine.memory,
         }
-        for name, one in firsts.items()
-    ]
-    _say(f"What one scan takes (every token of the vocabulary as the answer to one prompt) on {machine}:")
-    typer.echo()
-    typer.echo(pd.DataFrame(rows).to_string(index=False))
-    typer.echo("\nIn all:")
-    for what, count in totals.items():
-        scans = f"{_plural(len(rows), 'model')}, {_plural(count, 'prompt')}" + (f" ({what})" if what else "")
-        # Prompts differ by a few ids that are run once: of several the mean. Many may repay compiling.
-        each = [[replace(one, scans=count) for one in several] for several in planned.values()]
-        operations = sum(statistics.fmean(one.operations for one in several) for several in each)
-        seconds = sum(statistics.fmean(one.seconds for one in several) for several in each)
-        typer.echo(f"  {scans:<44}{tera(count * operations):>9} TFLOP   {duration(count * seconds)}")
-    weights = sum(one.weights for one in firsts.values()) / 1e9
-    typer.echo()
-    for word, meaning in {
-        "positions": "tokens × the ids that each sends through the network: its own, and those that close the answer. "
-        "The ids of the prompt are sent once for all.",
-        "TFLOP": "10¹² additions and multiplications.",
-        "weights": f"in this number format, {weights:,.0f} GB in all. Fetching and loading them is not in the time.",
-        "memory": "the weights, and what one batch of tokens needs beside them.",
-        "time": machine.source,
-    }.items():
-        _say(f"{word:<11}{meaning}", " " * 11)
-    if tight := ", ".join(name for name, one in firsts.items() if one.memory > machine.memory):
-        _say(
-            f"{machine.memory / 1e9:.0f} GB are too few for {tight}. Choose a number format with fewer bits (--dtype, "
-            "or rmnb scan --quantise), or several GPUs (rmnb scan --device-map auto)."
+        rows.append(row)
+    if not rows:
+        raise InputError(f"nothing is known of {', '.join(unknown)} before it is fetched: `rmnb check` fetches it")
+    table = pd.DataFrame(rows)
+    if json:
+        return echo_json(table)
+    total = _range(table["low"].sum(), table["high"].sum())
+    table["time"] = [_range(low, high) for low, high in zip(table["low"], table["high"], strict=True)]
+    shown = table.drop(columns=["low", "high", "fits"])
+    typer.echo(f"Scans of whole vocabularies on {machine.name}, prompts: {len(questions)}\n")
+    typer.echo(
+        shown.to_string(index=False, formatters={"tokens": "{:,}".format, "TFLOP": _count, "GB": "{:.1f}".format})
+    )
+    typer.echo(
+        f"\nIn all {total}. ids: how many each token sends through the network; TFLOP: of one scan; GB: weights."
+    )
+    for name in table["model"][~table["fits"]]:
+        typer.echo(
+            f"{name} does not fit: try --dtype bfloat16, or --load device_map=auto, quantise=4bit with rmnb scan"
         )
+    if unknown:
+        typer.echo(f"Left out, because nothing is known of them before they are fetched: {', '.join(unknown)}")
 
 
-def _plural(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count > 1)}"
+def _count(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
-def _say(text: str, indent: str = "") -> None:
-    typer.echo(textwrap.fill(text, _WIDTH, subsequent_indent=indent))
+def _range(low: float, high: float) -> str:
+    return _time(low) if _time(low) == _time(high) else f"{_time(low)} to {_time(high)}"
+
+
+def _time(seconds: float) -> str:
+    """A time in its two largest units."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h"

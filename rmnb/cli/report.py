@@ -1,51 +1,67 @@
 """`rmnb report`: what one model values and what is odd about it, as a page, as JSON and for a model card."""
 
-from collections.abc import Mapping
+import functools
+import os
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rmnb.cli.options import (
-    ModelArgument,
-    PanelOption,
-    if_named,
-    load,
-    takes_loading_options,
-)
+from rmnb.cli.options import Json, Loading, Model, PanelName, echo_json
 from rmnb.files import atomic_path, check_writable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 QuickOption = Annotated[
     bool, typer.Option("--quick", help="A sample of 5,000 tokens and shorter lists: two minutes in place of ten.")
 ]
 
 
-@takes_loading_options
+def _list_names(value: bool) -> None:
+    """Print the names of all numbers, and what they mean."""
+    if not value:
+        return
+    from rmnb.report import numbers
+
+    for (part, name), rows in numbers.glossary().groupby(["part", "name"], sort=False):
+        typer.echo(f"{name} ({part}): {rows['meaning'].iloc[0]}")
+        brackets = [", ".join(filter(None, key)) for key in zip(rows["other"], rows["question"], strict=True)]
+        typer.echo("    " + " ".join(f"[{text}]" for text in brackets))
+    raise typer.Exit
+
+
 def report(
-    model: ModelArgument,
+    model: Model,
+    loading: Loading,
     out: Annotated[Path | None, typer.Option(help="Directory of the report. Default: report-MODEL.")] = None,
     quick: QuickOption = False,
-    panel: PanelOption = "demo",
-    *,
-    loading: Mapping[str, Any],
+    panel: PanelName = "demo",
+    names: Annotated[
+        bool, typer.Option("--names", callback=_list_names, is_eager=True, help="List the numbers and their names.")
+    ] = False,
+    json: Json = False,
 ) -> None:
     """Report on a model: report.html, report.json, report.md. Interrupted, the same command goes on."""
-    from rmnb.panels import find_spec
+    from rmnb.panels import load_panel
 
-    spec = find_spec(model, if_named(panel))
+    spec = loading.spec(model, load_panel(panel))
     out = out or Path(f"report-{spec.name}{'-quick' if quick else ''}")
     check_writable(out / "report.html")
-    typer.echo(f"loading {model}")
-    rm = load(spec, **loading)
+    say = functools.partial(typer.echo, err=json)
+    say(f"loading {model}")
+    rm = loading.model(spec)
     from rmnb.report import scores
 
     _check(rm, out)
-    scores.score(rm, out, quick, progress=True, tell=typer.echo)
-    typer.echo("measuring, drawing and writing the page: about a minute")
-    page(out, rm)
-    typer.echo(f"{out / 'report.html'}, report.json and report.md beside it")
+    scores.score(rm, out, quick, progress=True, tell=say)
+    say("measuring, drawing and writing the page: about a minute")
+    found = page(out)
+    say(f"{out / 'report.html'}, report.json and report.md beside it")
+    if json:
+        echo_json(found)
 
 
 def _check(rm, out: Path) -> None:
@@ -62,15 +78,15 @@ def _check(rm, out: Path) -> None:
         pd.DataFrame([asdict(finding) for finding in findings]).to_csv(part, index=False)
 
 
-def page(out: Path, rm) -> None:
-    """Run the report's notebook on what has been scored, and write its page."""
+def page(out: Path) -> "pd.DataFrame":
+    """Measure what was scored, write ``report.json``, run the notebook on it, write its page; give the numbers."""
     from rmnb.book.notebook import run_notebook
     from rmnb.book.standalone import write_page
-    from rmnb.report import scores
-    from rmnb.report.floor import measured_rounding
+    from rmnb.report import record, scores
 
-    found = scores.read(out)
-    parameters = {"model": rm.name, "directory": str(out.resolve()), "noise": measured_rounding(rm, found)}
+    found = record.build(scores.read(out), min(4, os.cpu_count() or 1), progress=True)
+    record.write(found, out)
     source = Path(str(resources.files("rmnb.report"))) / "report.ipynb"
-    executed = run_notebook(source, out / "report.ipynb", parameters)
-    write_page(executed, out / "report.html", f"Report on {rm.name}")
+    executed = run_notebook(source, out / "report.ipynb", {"model": found.name, "directory": str(out.resolve())})
+    write_page(executed, out / "report.html", f"Report on {found.name}")
+    return found.numbers

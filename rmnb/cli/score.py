@@ -1,43 +1,319 @@
-"""`rmnb score`: the reward of each response."""
+"""The commands that look at one model: check, score, scan, trace, search, plan."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+import contextlib
+import re
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from rmnb.cli.options import (
-    MessagesOption,
-    ModelArgument,
-    PanelOption,
-    PromptsOption,
-    ProtocolOption,
-    SystemOption,
-    asked,
-    if_named,
-    load,
-    takes_loading_options,
-)
+from rmnb.cli.options import Asking, Json, Loading, Model, PanelName, echo_json
+from rmnb.errors import InputError
+from rmnb.files import check_writable
+
+Protocol = Annotated[
+    str,
+    typer.Option(help="exact: ids of the model's own template. published: as the papers' code, which tokenised again."),
+]
+Restart = Annotated[bool, typer.Option("--restart", help="Delete what is at --out, finished or not.")]
 
 
-@takes_loading_options
-def score(
-    model: ModelArgument,
-    responses: Annotated[list[str], typer.Argument(help="Texts to score.")],
-    prompt: PromptsOption = None,
-    system: SystemOption = None,
-    messages: MessagesOption = None,
-    protocol: ProtocolOption = "exact",
-    panel: PanelOption = "demo",
-    *,
-    loading: Mapping[str, Any],
+def check(
+    model: Model,
+    loading: Loading,
+    against: Annotated[
+        str | None,
+        typer.Option(help="A server's classify or pooling endpoint; or a file of rows with prompt, response, reward."),
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for the server's answer.")] = 60,
+    header: Annotated[list[str] | None, typer.Option(help='To the server: "Authorization: Bearer KEY".')] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings too.")] = False,
+    panel: PanelName = "demo",
+    json: Json = False,
 ) -> None:
-    """Print the reward of each response, under each prompt."""
-    from rmnb.panels import find_spec, load_panel
+    """Say how a model is read, and score its card's examples: the first thing to run. Exit code 1 if it is wrong."""
+    from rmnb.panels import load_panel
 
-    questions, spec = asked(load_panel(panel), prompt, system, messages), find_spec(model, if_named(panel))
-    rm = load(spec, **loading)
+    rm = loading.model(loading.spec(model, load_panel(panel)))
+    from rmnb.scoring.check import check_model
+
+    results = check_model(rm)
+    if against:
+        from rmnb.scoring.against import Server, check_against
+
+        origin: Server | Path = Path(against)
+        if against.startswith(("http://", "https://")):
+            headers = dict(re.split(r":\s*", text, maxsplit=1) for text in header or [] if ":" in text)
+            origin = Server(against, timeout, headers)
+            print(f"rmnb: asking {against}, which may take {timeout:g} seconds", file=sys.stderr)
+        results.append(check_against(rm, origin))
+    if json:
+        echo_json([asdict(result) for result in results])
+    else:
+        for result in results:
+            typer.echo(f"{result.verdict:8} {result.aspect:13} {result.text}")
+    bad = [result for result in results if result.verdict == "failed" or (strict and result.verdict == "warning")]
+    if bad:
+        print(f"rmnb: {rm.name}: {len(bad)} of {len(results)} findings are bad", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is done with the rows of a file."""
+
+    out: Annotated[Path | None, typer.Option(help="Of a file of rows: Parquet file of its rewards.")] = None
+    by: Annotated[str | None, typer.Option(help="Of pairs: the accuracy for each value of a column, too.")] = None
+    truncate: Annotated[bool, typer.Option("--truncate", help="Of rows: cut responses that are too long.")] = False
+    restart: Restart = False
+
+
+def score(
+    model: Model,
+    responses: Annotated[list[str], typer.Argument(help="Texts; or one file of rows: .jsonl, .csv, .parquet.")],
+    asking: Asking,
+    loading: Loading,
+    rows: Rows,
+    protocol: Protocol = "exact",
+    json: Json = False,
+) -> None:
+    """Print the reward of each response; or score the rows of a file, in their order.
+
+    A row has prompt (or messages) and response; or chosen and rejected, which gives the accuracy. Interrupted, the same
+    command with --out goes on where it stopped.
+    """
+    if len(responses) == 1 and responses[0].endswith((".jsonl", ".csv", ".parquet")):
+        return _score_rows(loading, model, Path(responses[0]), rows, json)
+    if rows != Rows():
+        raise InputError("--out, --by, --truncate and --restart are for a file of rows")
+    questions = asking.questions()
+    rm = loading.model(loading.spec(model, asking.members()))
+    table = []
     for question in questions:
-        if len(questions) > 1:
-            typer.echo(question.text)
-        for response, reward in zip(responses, rm.score(question.conversation, responses, protocol), strict=True):
-            typer.echo(f"{reward:12.6f}  {response!r}")
+        rewards = rm.score(question.conversation, responses, protocol)
+        for text, reward in zip(responses, rewards, strict=True):
+            table.append({"prompt": question.text, "response": text, "reward": float(reward)})
+    if json:
+        return echo_json(table)
+    for place, row in enumerate(table):
+        if len(questions) > 1 and place % len(responses) == 0:
+            typer.echo(row["prompt"])
+        typer.echo(f"{row['reward']:12.6f}  {row['response']!r}")
+
+
+def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: bool) -> None:
+    if not file.is_file():
+        raise InputError(f"{file}: no such file", file)  # said before torch is loaded
+    from rmnb.scoring import row_files as rows
+
+    rows.conversations_of(rows.read_rows(file))  # said before a model is loaded
+    if options.out is not None:
+        _check_parquet(options.out, options.restart)
+    rm = loading.model(loading.spec(model))
+    table = rows.score_file(rm, file, options.out, options.truncate, progress=True)
+    is_pairs = "reward_chosen" in table
+    if options.by and not is_pairs:
+        raise InputError("--by is for rows of chosen and rejected")
+    if options.out is not None:
+        typer.echo(f"{len(table):,} rows in {options.out}", err=json)
+    if is_pairs:
+        shares = rows.pair_accuracies(table, options.by)
+        return echo_json(shares) if json else typer.echo(shares.to_string(index=False, float_format="{:.3f}".format))
+    if json:
+        return echo_json(table)
+    if options.out is None:
+        for row, reward in enumerate(table["reward"], start=1):
+            typer.echo(f"{row:6}  {reward:12.6f}")
+
+
+def _check_parquet(out: Path, restart: bool) -> None:
+    from rmnb.plans import ResumableStore
+
+    if out.suffix != ".parquet":
+        raise InputError(f"--out {out}: choose a name that ends with .parquet", out)
+    check_writable(out)
+    if restart:
+        ResumableStore.restart(out)
+
+
+def scan(
+    model: Model,
+    asking: Asking,
+    loading: Loading,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Parquet file; a directory: one file a prompt. Default: the panel's own store of scores."),
+    ] = None,
+    first: Annotated[int | None, typer.Option(min=1, help="Only so many ids, from the first.")] = None,
+    protocol: Protocol = "exact",
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Tokens at once. Default: from free memory.")] = None,
+    logprobs: Annotated[
+        bool, typer.Option("--logprobs", help="Of a language model: log-probabilities of the answer's first token.")
+    ] = False,
+    restart: Restart = False,
+) -> None:
+    """Score every token of a vocabulary. Interrupted, the same command goes on where it stopped."""
+    from rmnb.scoring import store
+
+    members, questions = asking.members(), asking.questions()
+    if logprobs:
+        for question in questions:
+            _scan_logprobs(model, members, question, loading, out, restart)
+        return
+    spec = loading.spec(model, members)
+    is_own = any(question.key == "custom" for question in questions)
+    changed = {name for name in loading.arguments() if name not in ("device", "device_map", "compile")}
+    if out is None and (is_own or first or changed or loading.template or spec.name not in members.model_names):
+        raise InputError(
+            "only a whole scan of a panel's model, as the panel says, goes into its store: give --out FILE or DIRECTORY"
+        )
+    keys = [question.key for question in questions]
+    paths = [store.scores_path(members, spec.name, key, protocol) for key in keys] if out is None else _files(out, keys)
+    for path in paths:
+        _check_parquet(path, restart)
+    rm = loading.model(spec)  # only now: what is wrong so far is said without torch
+    from rmnb.plans import ResumableStore, alone
+    from rmnb.scoring.scanning import scan_vocabulary
+
+    options = {"protocol": protocol, "limit": first, "batch_size": batch_size, "progress": True}
+    with contextlib.ExitStack() as held:
+        for path in sorted(paths):  # in an order of its own: two processes never wait for each other
+            held.enter_context(alone(path))
+        for question, path in zip(questions, paths, strict=True):
+            is_done = path.exists()
+            frame = scan_vocabulary(rm, question, path, **options)  # refuses what was made by another plan
+            if is_done:
+                typer.echo(f"{path} is already complete")
+            elif out is None:
+                store.write_scores(members, frame, frame.attrs["provenance"])
+            else:
+                store.write_scan(path, frame, frame.attrs["provenance"])
+            _show(path, frame)
+        # Not before the last prompt is written: whoever runs several in one job deletes all that a failed job has
+        # written, and then they come back from the pieces without being computed again.
+        for path in paths:
+            ResumableStore.discard(path)
+
+
+def _files(out: Path, keys: list[str]) -> list[Path]:
+    """Where each prompt's scan is written: into a file, or into one a prompt in a directory."""
+    if out.suffix == ".parquet":
+        if len(keys) > 1:
+            raise InputError(f"--out {out}: several prompts do not fit into one file, give a directory", out)
+        return [out]
+    if out.suffix and not out.is_dir():
+        raise InputError(f"--out {out}: choose a name that ends with .parquet, or a directory", out)
+    if len(set(keys)) < len(keys):
+        raise InputError(f"--out {out}: questions of your own have no names for their files: scan them one by one", out)
+    return [out / f"{key}.parquet" for key in keys]
+
+
+def _show(path: Path, frame) -> None:
+    ranked = frame.sort_values("score", kind="stable")
+    typer.echo(f"{len(frame):,} tokens in {path}")
+    typer.echo("optimal:  " + " ".join(repr(token) for token in ranked["token"].iloc[:-6:-1]))
+    typer.echo("pessimal: " + " ".join(repr(token) for token in ranked["token"].iloc[:5]))
+
+
+def _scan_logprobs(model: str, members, question, loading: Loading, out: Path | None, restart: bool) -> None:
+    from rmnb.panels import find_base
+
+    if out is not None:
+        _check_parquet(out, restart)
+    base, arguments = find_base(members, model), loading.arguments()
+    from rmnb.scoring import store
+    from rmnb.scoring.logprobs import load_language_model, scan_logprobs
+
+    lm = load_language_model(base, arguments.get("wrapping"), arguments.get("dtype"))
+    frame = scan_logprobs(lm, question, out)
+    if out is not None:
+        if not out.exists():
+            store.write_table(out, frame, frame.attrs["provenance"])
+        typer.echo(f"{len(frame):,} tokens in {out}")
+    for row in frame.nlargest(10, "score").itertuples():
+        typer.echo(f"{row.score:10.4f}  {row.token!r}")
+
+
+def trace(
+    model: Model,
+    response: Annotated[str, typer.Argument(help="The text whose reward is followed.")],
+    asking: Asking,
+    loading: Loading,
+    json: Json = False,
+) -> None:
+    """Print the reward after each token of a response, and by how much each token changes it."""
+    question, *more = asking.questions()
+    if more:
+        raise InputError("a response is followed under one prompt")
+    rm = loading.model(loading.spec(model, asking.members()))
+    from rmnb.scoring.trace import trace
+    from rmnb.visible import visible
+
+    table = trace(rm, question.conversation, response)
+    if json:
+        return echo_json(table)
+    start = table.iloc[0]
+    typer.echo(f"{start['reward'] - start['change']:12.6f} {'':12}  (no answer yet)")
+    for row in table.itertuples():
+        typer.echo(f"{row.reward:12.6f} {row.change:+12.6f}  {visible(str(row.token))}")
+
+
+def search(
+    models: Annotated[list[str], typer.Argument(help="A model, or several: their mean is sought.")],
+    asking: Asking,
+    loading: Loading,
+    out: Annotated[Path, typer.Option(help="JSON file for the result.")],
+    length: Annotated[int, typer.Option(help="Tokens of the response.")] = 8,
+    lowest: Annotated[bool, typer.Option("--lowest", help="Seek the lowest reward, not the highest.")] = False,
+    method: Annotated[str, typer.Option(help="gcg, or a baseline: random, coordinate, beam.")] = "gcg",
+    steps: Annotated[int, typer.Option(help="Steps at most.")] = 200,
+    allowed: Annotated[
+        str,
+        typer.Option(help="Tokens: all, printable, words, ascii, a script (latin, han …), or every id, text or not."),
+    ] = "all",
+    minus: Annotated[str | None, typer.Option(help="Seek where the model differs most from this one.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
+) -> None:
+    """Search for the response with the highest or lowest reward. Interrupted, the same command goes on."""
+    from rmnb.search.config import SearchConfig
+
+    if minus and len(models) > 1:
+        raise InputError("--minus takes one model to search")
+    config = SearchConfig(
+        length=length,
+        direction="min" if lowest else "max",
+        method=method,  # type: ignore[arg-type]
+        steps=steps,
+        allowed=allowed,
+        filter_ids=allowed != "every",
+        seed=seed,
+    )
+    members, questions = asking.members(), asking.questions()
+    specs = [loading.spec(name, members) for name in [*models, *([minus] if minus else [])]]
+    if out.suffix != ".json":
+        raise InputError(f"--out {out}: choose a name that ends with .json", out)
+    check_writable(out)
+    if out.exists():
+        raise InputError(f"{out} exists: delete it, or choose another --out", out)
+    from rmnb.search import RewardObjective
+    from rmnb.search.run import search as run
+    from rmnb.visible import visible
+
+    loaded = [loading.model(spec) for spec in specs]
+    scan = _shipped_scan(members, models[0], questions[0].key) if len(loaded) == len(questions) == 1 else None
+    objective = RewardObjective(loaded, questions, weights=[1, -1] if minus else None)
+    result = run(objective, config, scan=scan, output=out, progress=True)
+    typer.echo(f"{result.scored:,} sequences scored, the best {len(result.sequences)} in {out}")
+    for row in result.sequences.itertuples():
+        typer.echo(f"{row.reward:12.6f}  {'' if row.retokenises else '(not as text) '}{visible(str(row.text))}")
+
+
+def _shipped_scan(members, model: str, prompt: str):
+    """The panel's scan of this model and prompt, or None: a search then finds its best single tokens itself."""
+    from rmnb.scoring.store import read_scores, scores_path
+
+    if model not in members.model_names or prompt == "custom" or not scores_path(members, model, prompt).exists():
+        return None
+    return read_scores(members, model, prompt)

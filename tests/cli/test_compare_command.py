@@ -2,59 +2,60 @@
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 from commands import run
 
-from rmnb.findings.results import Results
-
-NUMBERS = {"human_spearman": ("elo", "elo_greatest"), "slope_positive_standardised": ("asymmetry", "greatest")}
+from rmnb.report import numbers, record
 
 
 @pytest.fixture
 def reports(tmp_path):
-    """Two reports without scores: from the first to the second the agreement with people falls from 0.7 to 0.4."""
+    """Reports without scores: from the first to the second the agreement with people falls from 0.7 to 0.4."""
+    table = numbers.glossary().query("name in ('human_spearman', 'skewness')").reset_index(drop=True)
     paths = []
-    for name, value in (("before", 0.7), ("after", 0.4)):
-        rows = []
-        for statistic, (finding, prompt) in NUMBERS.items():
-            results = Results(finding, "report")
-            about = {"model": name, "prompt": prompt, "ci_low": value - 0.05, "ci_high": value + 0.05, "n": 100}
-            results.add("panel", statistic, value, **about)
-            rows += json.loads(results.frame().to_json(orient="records"))
-        paths.append(tmp_path / f"{name}.json")
-        paths[-1].write_text(json.dumps({"model": name, "noise": 0.01, "rows": rows, "provenance": {"model": name}}))
+    for name, value in (("before", 0.7), ("after", 0.4), ("seed1", 0.7), ("seed2", 0.65)):
+        measured = table.assign(value=value, low=value - 0.05, high=value + 0.05, n=100)
+        left = pd.DataFrame(value + np.linspace(-0.002, 0.002, 20) * np.ones((len(table), 1)))
+        report = record.Report(name, False, measured, left, {"model": name})
+        (tmp_path / name).mkdir()
+        paths.append(record.write(report, tmp_path / name).parent)
     return paths
 
 
-@pytest.mark.slow
 def test_a_gate_passes_with_0_and_stops_with_1_and_says_why(reports, tmp_path, monkeypatch, capsys):
+    before, after, *seeds = reports
     out = tmp_path / "out"
     kept, broken = "human_spearman < 0.3", "change human_spearman < -0.1"
-    assert run(monkeypatch, "compare", *reports, "--out", out, "--fail-if", kept) == 0
-    assert f"kept    {kept}" in capsys.readouterr().out
+    assert run(monkeypatch, "compare", before, after, "--out", out, "--fail-if", kept) == 0
+    said = capsys.readouterr().out
+    assert f"kept    {kept}" in said and "seed variation not measured" in said
     limits = tmp_path / "limits.yml"
     limits.write_text(f'limits:\n  - "{broken}"\n')
-    assert run(monkeypatch, "compare", *reports, "--out", out, "--limits", limits, "--fail-if", kept) == 1
+    given = ["--seeds", seeds[0], "--seeds", seeds[1], "--fail-if", "|change human_spearman| > 2 seeds"]
+    assert run(monkeypatch, "compare", before, after, "--out", out, "--fail-if", limits, *given) == 1
     said = capsys.readouterr()
-    assert f"broken  {broken}\n        human_spearman[elo_greatest] is -0.3 (-0.371 to -0.229)" in said.out
-    assert "a limit is broken" in said.err and "not paired" in said.out
+    assert f"broken  {broken}\n        human_spearman[elo_greatest]: -0.3, the limit is -0.1" in said.out
+    assert "human_spearman[elo_greatest]: 0.3, the limit is 0.1" in said.out.replace("-0.3,", "0.3,")
+    assert "2 limits are broken" in said.err and "larger than two seeds differ: 3 of 3" in said.out
     page, told = (out / "compare.html").read_text(), json.loads((out / "compare.json").read_text())
-    assert "What this comparison cannot say" in page and "before and after" in page
-    assert not told["paired"] and [one["broken"] for one in told["outcomes"]] == [False, True]
+    assert "nothing of another training" in page and "before and after" in page and "two seeds differ by" in page
+    assert [one["broken"] for one in told["limits"]] == [True, True]
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--fail-if", "human_spaerman > 0.3"], "no statistic 'human_spaerman': did you mean human_spearman"),
+        (["--fail-if", "human_spaerman > 0.3"], "no number 'human_spaerman': did you mean human_spearman"),
         (["--fail-if", "human_spearman[best] > 0.3"], "no human_spearman of 'best'"),
-        (["--limits", "absent.yml"], "absent.yml: cannot be read"),
+        (["--fail-if", "absent.yml"], "absent.yml: cannot be read"),
     ],
 )
 def test_bad_limits_are_one_line_and_code_2_and_nothing_is_written(
     reports, tmp_path, monkeypatch, capsys, words, message
 ):
-    assert run(monkeypatch, "compare", *reports, "--out", tmp_path / "out", *words) == 2
+    assert run(monkeypatch, "compare", *reports[:2], "--out", tmp_path / "out", *words) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
     assert not (tmp_path / "out").exists()
