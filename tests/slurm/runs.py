@@ -49,7 +49,7 @@ class Run:
 
     def shards(self, model: str) -> dict[Path, int]:
         """The shards of a model's prompts that are written now, and when each was."""
-        files = (store.store_directory(load_panel(self.panel)) / model).glob("*.partial/*.f32")
+        files = (store.store_directory(load_panel(self.panel)) / model).glob("*.partial/?????????-*")
         found = {}
         for file in files:
             with contextlib.suppress(FileNotFoundError):

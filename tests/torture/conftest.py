@@ -4,13 +4,12 @@ A plain run of the tests makes each attack a few times; ``pytest tests/torture -
 writes the table, with the machine and the time of each row beside it.
 """
 
-import contextlib
 import json
 import os
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -32,60 +31,37 @@ PARTS = {
     "test_supply_chain": "supply chain",
 }
 COLUMNS = ["part", "attack", "tries", "survived", "lost", "outcome"]
-_RECORDED: list[dict] = []
-
-
-class Tries:
-    """The tries of one attack: how many, how many were lost and why, and what the others came to."""
-
-    def __init__(self) -> None:
-        self.made = self.lost = 0
-        self.failures: list[str] = []
-        self.outcomes: Counter[str] = Counter()
-        self.note = ""
-
-    @contextlib.contextmanager
-    def attempt(self, what: object = "", count: int = 1) -> Iterator[None]:
-        """One try (or several that are judged together): lost if anything is raised inside."""
-        self.made += count
-        try:
-            yield
-        except (Exception, pytest.fail.Exception) as error:
-            self.lost += count
-            self.failures.append(f"{what}: {type(error).__name__}: {first_line(error)}")
-
-    def came_to(self, outcome: str) -> None:
-        """Count what a try ended with."""
-        self.outcomes[outcome] += 1
 
 
 @pytest.fixture
 def attack(request) -> Callable:
-    """``with attack("name") as tries``: count, record, and fail if any try was lost."""
+    """``attack(name, tries, attempt)``: call `attempt` with each of `tries`, which says what it came to or raises."""
 
-    @contextlib.contextmanager
-    def made(name: str) -> Iterator[Tries]:
-        tries, wall, processor = Tries(), time.monotonic(), time.process_time()
-        load = os.getloadavg()[0]
-        yield tries
-        counted = [f"{count:,} {outcome}" for outcome, count in tries.outcomes.most_common()]
+    def made(name: str, tries: Iterable, attempt: Callable[..., str]) -> None:
+        outcomes: Counter[str] = Counter()
+        failures, begun = [], time.monotonic()
+        for what in tries:
+            try:
+                outcomes[attempt(what)] += 1
+            except (Exception, pytest.fail.Exception) as error:
+                failures.append(f"{str(what)[:200]}: {type(error).__name__}: {first_line(error)}")
+        survived = outcomes.total()
         row = {
             "part": PARTS[request.module.__name__],
             "attack": name,
-            "tries": tries.made,
-            "survived": tries.made - tries.lost,
-            "lost": tries.lost,
-            "outcome": "; ".join([*counted, *([tries.note] if tries.note else [])]),
+            "tries": survived + len(failures),
+            "survived": survived,
+            "lost": len(failures),
+            "outcome": "; ".join(f"{count:,} {outcome}" for outcome, count in outcomes.most_common()),
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seconds": round(time.monotonic() - wall, 1),
-            "processor_seconds_without_children": round(time.process_time() - processor, 1),
-            "load_average_before": round(load, 2),
+            "seconds": round(time.monotonic() - begun, 1),
+            "versions": versions(),
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         }
-        _RECORDED.append(row)
         if file := request.config.getoption("--torture"):
             _keep(Path(file), row)
-        assert tries.made, "nothing was tried"
-        assert not tries.failures, f"{tries.lost} of {tries.made} lost: " + " | ".join(tries.failures[:3])
+        assert not failures, f"{len(failures)} of {row['tries']} lost: " + " | ".join(failures[:3])
+        assert survived, "nothing was tried"
 
     return made
 
@@ -98,16 +74,6 @@ def times(request) -> Callable:
 
 def _keep(file: Path, row: dict) -> None:
     """Put a row into the table, in the place of an earlier one of the same attack."""
-    cores = os.cpu_count() or 1
-    row |= {
-        "versions": versions(),
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "cores": cores,
-        "niceness": os.nice(0),
-        # Others at work while this ran: no figure of time can be read off it, all others can.
-        "machine_was_shared": row["load_average_before"] > cores / 2,
-    }
     record, parts = file.with_suffix(".json"), list(PARTS.values())
     with alone(file):
         rows = json.loads(record.read_text(encoding="utf-8"))["attacks"] if record.exists() else []
@@ -117,9 +83,3 @@ def _keep(file: Path, row: dict) -> None:
             pd.DataFrame(rows)[COLUMNS].to_csv(path, index=False)
         with atomic_path(record) as path:
             path.write_text(json.dumps({"table": file.name, "attacks": rows}, indent=1) + "\n", encoding="utf-8")
-
-
-def pytest_terminal_summary(terminalreporter, config):
-    if config.getoption("--torture") and _RECORDED:
-        table = pd.DataFrame(_RECORDED)[[*COLUMNS, "seconds"]]
-        terminalreporter.write_line("\n" + table.to_string(index=False, max_colwidth=70))

@@ -1,5 +1,6 @@
 """Full disks, directories that cannot be written, damaged and foreign files: named, nothing lost, soon mended."""
 
+import functools
 import json
 import os
 import random
@@ -14,6 +15,7 @@ import pytest
 import rmnb
 from rmnb.cli.main import main
 from rmnb.errors import InputError
+from rmnb.plans import NOT_COMPARED
 from rmnb.scoring import store
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.scanning import scan_vocabulary
@@ -65,29 +67,31 @@ def test_a_full_disk(disk, directory, rm, attack, times, monkeypatch, capsys, tm
     place, remount = disk
     whole = rmnb.scan_vocabulary(rm, PROMPT, batch_size=64)
     pages = os.statvfs(place).f_blocks
-    with attack("a disk that is full after so many pages") as tries:
-        for free in range(1, times(4, pages - 1)):
-            with tries.attempt(free):
-                fill = place / "fill"
-                fill.write_bytes(b"x" * 4096 * (pages - free))
-                out = place / "scan.parquet"
-                code, error = scan_command(directory, out, monkeypatch, capsys)
-                if code:
-                    assert code == 2 and "No space left" in error and one_line(error), error
-                    assert not out.exists()
-                    assert not [file for file in place.rglob("*") if file.suffix == ".part"]
-                tries.came_to("said in one line" if code else "big enough")
-                fill.unlink()
-                assert scan_command(directory, out, monkeypatch, capsys)[0] == 0
-                np.testing.assert_array_equal(store.read_scan(out)[0]["score"], whole["score"])
-                assert [file.name for file in place.iterdir()] == ["scan.parquet"]
-                out.unlink()
-    with attack("a directory that cannot be written") as tries, tries.attempt():
-        remount("ro")
-        code, error = scan_command(directory, place / "scan.parquet", monkeypatch, capsys)
+    out, fill = place / "scan.parquet", place / "fill"
+
+    def scan(free: int) -> str:
+        fill.write_bytes(b"x" * 4096 * (pages - free))
+        code, error = scan_command(directory, out, monkeypatch, capsys)
+        if code:
+            assert code == 2 and "No space left" in error and one_line(error), error
+            assert not out.exists()
+            assert not [file for file in place.rglob("*") if file.suffix == ".part"]
+        fill.unlink()
+        assert scan_command(directory, out, monkeypatch, capsys)[0] == 0
+        np.testing.assert_array_equal(store.read_scan(out)[0]["score"], whole["score"])
+        assert [file.name for file in place.iterdir()] == ["scan.parquet"]
+        out.unlink()
+        return "said in one line" if code else "big enough"
+
+    def write(options: str) -> str:
+        remount(options)
+        code, error = scan_command(directory, out, monkeypatch, capsys)
         remount("rw")
         assert code == 2 and "cannot write" in error and one_line(error), error
-        tries.came_to("said in one line before anything is computed")
+        return "said in one line before anything is computed"
+
+    attack("a disk that is full after so many pages", range(1, times(4, pages - 1)), scan)
+    attack("a directory that cannot be written", ["ro"], write)
 
 
 @pytest.fixture
@@ -103,40 +107,44 @@ def scored(monkeypatch) -> list[int]:
     return calls
 
 
+def damages(rng: random.Random, flips: int):
+    """How a file is damaged: cut at every tenth of its length, or one random bit flipped so many times."""
+    yield from (functools.partial(cut, tenth=tenth) for tenth in range(10))
+    for _ in range(flips):
+        yield functools.partial(flip, rng=rng)
+
+
+def cut(content: bytes, tenth: int) -> bytes:
+    return content[: len(content) * tenth // 10]
+
+
+def flip(content: bytes, rng: random.Random) -> bytes:
+    changed = bytearray(content)
+    changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
+    return bytes(changed)
+
+
 def test_shards(begun, rm, attack, times, scored):
     out, whole = begun
-    shards = sorted(out.with_name("scan.parquet.partial").glob("*.f32"))
+    shards = sorted(out.with_name("scan.parquet.partial").glob("?????????-*"))
     assert len(shards) == 7
     rng = random.Random(0)
-    damages = [
-        ("cut at a tenth of its length", lambda content, k=k: content[: len(content) * k // 10]) for k in range(10)
-    ]
-    damages += [("with a flipped bit", flip(rng)) for _ in range(times(5, 200))]
-    with attack("a shard cut at every tenth of its length, or with a flipped bit") as tries:
-        for what, damage in damages:
-            shard = rng.choice(shards)
-            good = shard.read_bytes()
-            with tries.attempt(what):
-                shard.write_bytes(damage(good))
-                with pytest.raises(InputError, match=f"damaged shard .*{shard.name}: delete it"):
-                    scan_vocabulary(rm, PROMPT, output=out, batch_size=64)
-                shard.unlink()
-                scored.clear()
-                again = scan_vocabulary(rm, PROMPT, output=out, batch_size=64)
-                assert len(scored) == 1  # what is whole is not scored again
-                pd.testing.assert_frame_equal(again, whole)
-                tries.came_to(f"{what}: named, and the scan goes on without it")
 
+    def damage(change) -> str:
+        shard = rng.choice(shards)
+        shard.write_bytes(change(shard.read_bytes()))
+        with pytest.raises(InputError) as refused:
+            scan_vocabulary(rm, PROMPT, output=out, batch_size=64)
+        assert refused.value.about == str(shard)
+        shard.unlink()
+        scored.clear()
+        again = scan_vocabulary(rm, PROMPT, output=out, batch_size=64)
+        assert len(scored) == 1  # what is whole is not scored again
+        pd.testing.assert_frame_equal(again, whole)
+        return "named, and the scan goes on without it"
 
-def flip(rng: random.Random):
-    """A function that flips one random bit."""
-
-    def damage(content: bytes) -> bytes:
-        changed = bytearray(content)
-        changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
-        return bytes(changed)
-
-    return damage
+    name = "a shard cut at every tenth of its length, or with a flipped bit"
+    attack(name, damages(rng, times(5, 200)), damage)
 
 
 def test_plans(begun, rm, attack, scored):
@@ -144,66 +152,63 @@ def test_plans(begun, rm, attack, scored):
     plan = out.with_name("scan.parquet.partial") / "plan.json"
     good = plan.read_bytes()
     described = json.loads(good)
-    others = {key: json.dumps({**described, key: "another"}).encode() for key in described if key != "batch_size"}
-    cuts = [good[: len(good) * k // 10] for k in range(10)] + [b"[]", b"\xff\xfe", b"null"]
-    with attack("the plan of a scan cut, or of another scan") as tries:
-        for content, message in [(other, f"differs in {key}") for key, other in others.items()] + [
-            (cut, "is damaged: delete") for cut in cuts
-        ]:
-            with tries.attempt(message):
-                plan.write_bytes(content)
-                with pytest.raises(InputError, match=message):
-                    scan_vocabulary(rm, PROMPT, output=out, batch_size=64)
-                tries.came_to("named")
-        with tries.attempt("mended"):
-            plan.write_bytes(good)
-            pd.testing.assert_frame_equal(scan_vocabulary(rm, PROMPT, output=out, batch_size=64), whole)
-            assert not scored
-            tries.came_to("mended, and all shards used")
+    others = {key: json.dumps({**described, key: "another"}).encode() for key in described if key not in NOT_COMPARED}
+    broken = [*(cut(good, tenth) for tenth in range(10)), b"[]", b"\xff\xfe", b"null"]
+
+    def change(given: tuple[str, bytes]) -> str:
+        about, content = given
+        plan.write_bytes(content)
+        with pytest.raises(InputError) as refused:
+            scan_vocabulary(rm, PROMPT, output=out, batch_size=64)
+        assert refused.value.about == about
+        return "named"
+
+    tries = [*others.items(), *((str(plan), content) for content in broken)]
+    attack("the plan of a scan cut, or of another scan", tries, change)
+    plan.write_bytes(good)
+    pd.testing.assert_frame_equal(scan_vocabulary(rm, PROMPT, output=out, batch_size=64), whole)
+    assert not scored
 
 
 def test_score_files(begun, attack, times):
     out, whole = begun
     store.write_scan(out, whole, whole.attrs["provenance"])
     good = out.read_bytes()
-    rng = random.Random(1)
     kept, provenance = store.read_scan(out)
-    damages = [lambda content, k=k: content[: len(content) * k // 10] for k in range(10)]
-    damages += [flip(rng) for _ in range(times(60, 3000))]
-    with attack("a score file cut at every tenth of its length, or with a flipped bit") as tries:
-        for index, damage in enumerate(damages):
-            with tries.attempt(index):
-                out.write_bytes(damage(good))
-                try:
-                    frame, described = store.read_scan(out)
-                except InputError as error:
-                    assert str(out) in str(error)
-                    tries.came_to("named as damaged")
-                else:
-                    pd.testing.assert_frame_equal(frame, kept, check_dtype=False, check_categorical=False)
-                    assert described == provenance
-                    tries.came_to("in bytes that say nothing (all values and their provenance read back identical)")
-    with attack("a score file of another schema, of another make, or with a provenance that was changed") as tries:
-        for change, message in (
-            (("schema", 2), "has schema 2, this version of rmnb reads 1"),
-            (("weights_sha256", "0" * 64), "is damaged"),
-            (("prompt", "What is the worst thing?"), "is damaged"),
-            (("content_sha256", "0" * 64), "is damaged"),
-        ):
-            with tries.attempt(message):
-                out.write_bytes(good)
-                table = pq.read_table(out)
-                forged = json.dumps({**provenance, change[0]: change[1]}).encode()
-                pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"rmnb": forged}), out)
-                with pytest.raises(InputError, match=message):
-                    store.read_scan(out)
-                tries.came_to("named")
-        for frame, metadata in ((whole[["token_id"]], True), (whole, False)):
-            with tries.attempt("columns"):
-                if metadata:
-                    store.write_table(out, frame, {})
-                else:
-                    frame.to_parquet(out)
-                with pytest.raises(InputError, match=r"lacks the column|not a score file of rmnb"):
-                    store.read_scan(out)
-                tries.came_to("named")
+
+    def damage(change) -> str:
+        out.write_bytes(change(good))
+        try:
+            frame, described = store.read_scan(out)
+        except InputError as error:
+            assert str(out) in str(error)
+            return "named as damaged"
+        pd.testing.assert_frame_equal(frame, kept, check_dtype=False, check_categorical=False)
+        assert described == provenance
+        return "in bytes that say nothing (all values and their provenance read back identical)"
+
+    def forge(change: dict) -> str:
+        out.write_bytes(good)
+        table = pq.read_table(out)
+        forged = json.dumps({**provenance, **change}).encode()
+        pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"rmnb": forged}), out)
+        with pytest.raises(InputError, match="schema" if "schema" in change else "is damaged"):
+            store.read_scan(out)
+        return "named"
+
+    name = "a score file cut at every tenth of its length, or with a flipped bit"
+    attack(name, damages(random.Random(1), times(60, 3000)), damage)
+    wrong = "0" * 64
+    changes = [
+        {"schema": 2},
+        {"weights_sha256": wrong},
+        {"prompt": "What is the worst thing?"},
+        {"content_sha256": wrong},
+    ]
+    attack("a score file of another schema, of another make, or with a provenance that was changed", changes, forge)
+    store.write_table(out, whole[["token_id"]], {})
+    with pytest.raises(InputError, match="lacks the column"):
+        store.read_scan(out)
+    whole.to_parquet(out)
+    with pytest.raises(InputError, match="not a score file of rmnb"):
+        store.read_scan(out)

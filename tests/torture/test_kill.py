@@ -72,24 +72,22 @@ def panel(directory: Path, model: Path) -> Path:
     return path
 
 
-def kill_again_and_again(tries, number: signal.Signals, kills: int, what: Work, check: Callable[[str], None]) -> None:
-    """Kill a task at random instants, begin it again in the same place until it ends, and check what is there then."""
-    rng, hit = random.Random(int(number)), 0
-    for place in (f"{number.name}-{i}" for i in range(10 * kills)):
-        arguments, here, code = what.begin(place), 0, None
-        while code != 0:
-            kill = hit + here < kills
-            instant = rng.uniform(0, what.seconds)
-            code, _ = work.run(what.task, *arguments, number=number if kill else None, after=instant)
-            if code != 0 and not (kill and code in (-number, INTERRUPTED, 1)):
-                break
-            here += code != 0
-        with tries.attempt(f"{place}, {here} kills", count=here):
-            assert code == 0, f"exit code {code}: {arguments[0].read_text()[-500:]}"
-            check(place)
-        hit += here
-        if hit >= kills:
-            return
+def killing(number: signal.Signals, what: Work, check: Callable[[str], None]) -> Callable[[int], str]:
+    """A try: killed at two random instants, begun again in the same place, it ends as if it had been left alone."""
+
+    def kill(seed: int) -> str:
+        rng, place = random.Random(f"{number}-{seed}"), f"{number.name}-{seed}"
+        arguments, hit = what.begin(place), 0
+        for _ in range(2):
+            code, _ = work.run(what.task, *arguments, number=number, after=rng.uniform(0, what.seconds))
+            assert code in (0, 1, -number, INTERRUPTED), arguments[0].read_text()[-500:]
+            hit += code != 0
+        code, _ = work.run(what.task, *arguments)
+        assert code == 0, f"exit code {code}: {arguments[0].read_text()[-500:]}"
+        check(place)
+        return f"killed {hit} times, the same as if left alone"
+
+    return kill
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
@@ -97,9 +95,8 @@ def test_a_scan(number, scan, root, attack, times):
     def check(place: str) -> None:
         assert contents(root / place) == contents(root / "whole")
 
-    with attack(f"a scan ended by {number.name} at random instants") as tries:
-        kill_again_and_again(tries, number, times(1, 50), scan, check)
-        tries.note = "files bit-identical to those of a scan left alone, none left over"
+    name = f"a scan ended by {number.name} at random instants"
+    attack(name, range(times(1, 25)), killing(number, scan, check))
 
 
 def contents(directory: Path) -> dict[str, str]:
@@ -114,28 +111,29 @@ def contents(directory: Path) -> dict[str, str]:
 
 
 def test_two_scans_of_one_target(scan, root, attack, times):
-    with attack("two scans of the same target begun at once") as tries:
-        for i in range(times(1, 10)):
-            with tries.attempt(i):
-                _, cache, words, shard = scan.begin(f"two-{i}")
-                backwards = [*words[:-4], *words[-2:], *words[-4:-2]]
-                logs = [root / f"two-{i}-{k}.log" for k in range(2)]
-                both = [
-                    work.SERVER.Process(target=work.command_line, args=(log, cache, order, shard))
-                    for log, order in zip(logs, (words, backwards), strict=True)
-                ]
-                for process in both:
-                    process.start()
-                for process in both:
-                    process.join(600)
-                said = [log.read_text() for log in logs]
-                assert [process.exitcode for process in both] == [0, 0], said
-                assert contents(root / f"two-{i}") == contents(root / "whole")
-                assert sorted(text.count("already complete") for text in said) == [0, 2]  # done once, for both prompts
-                waited = sum("another process is at work" in text for text in said)
-                tries.came_to("in which one waited and said so" if waited else "in which one came when all was done")
+    def begin_both(i: int) -> str:
+        _, cache, words, shard = scan.begin(f"two-{i}")
+        backwards = [*words[:-4], *words[-2:], *words[-4:-2]]
+        logs = [root / f"two-{i}-{k}.log" for k in range(2)]
+        both = [
+            work.SERVER.Process(target=work.command_line, args=(log, cache, order, shard))
+            for log, order in zip(logs, (words, backwards), strict=True)
+        ]
+        for process in both:
+            process.start()
+        for process in both:
+            process.join(600)
+        said = [log.read_text() for log in logs]
+        assert [process.exitcode for process in both] == [0, 0], said
+        assert contents(root / f"two-{i}") == contents(root / "whole")
+        assert sorted(text.count("already complete") for text in said) == [0, 2]  # done once, for both prompts
+        waited = sum("another process is at work" in text for text in said)
+        return "in which one waited and said so" if waited else "in which one came when all was done"
+
+    attack("two scans of the same target begun at once", range(times(1, 10)), begin_both)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_a_training_run(number, training, root, attack, times):
     one = root / "training-whole"
@@ -154,6 +152,5 @@ def test_a_training_run(number, training, root, attack, times):
         assert described[0] == described[1]
         assert not [file for file in two.rglob("*") if file.suffix == ".part" or file.name.startswith(".")]
 
-    with attack(f"a training run ended by {number.name} at random instants") as tries:
-        kill_again_and_again(tries, number, times(1, 50), training, check)
-        tries.note = "adapters of all steps equal to those of a run left alone"
+    name = f"a training run ended by {number.name} at random instants"
+    attack(name, range(times(1, 25)), killing(number, training, check))

@@ -1,5 +1,6 @@
 """Memory that runs out, and work that is out of all proportion: the same rewards, and a bounded peak."""
 
+import itertools
 import json
 
 import numpy as np
@@ -28,29 +29,30 @@ def test_memory_that_runs_out(rm, attack, monkeypatch):
     continuations = [[*rng.integers(6, 300, rng.integers(1, 9)).tolist(), *closing] for _ in range(120)]
     whole = PrefixScorer(rm, prefix)(continuations, 8)
     computed = PrefixScorer._rewards
-    errors = [torch.OutOfMemoryError("no memory"), MemoryError(), RuntimeError("can't allocate memory: 1 byte")]
-    with attack("memory runs out at the first, second, fifth or thirteenth batch") as tries:
-        for at in (1, 2, 5, 13):
-            for room, error in zip((1, 3, 7), errors, strict=True):
-                calls: list[int] = []
+    allocator = RuntimeError("DefaultCPUAllocator: can't allocate memory")
+    errors = [torch.OutOfMemoryError("no memory"), MemoryError(), allocator, MemoryError()]
 
-                def rewards(self, batch, at=at, room=room, error=error, calls=calls):
-                    calls.append(len(batch))
-                    if len(calls) >= at and len(batch) > room:
-                        raise error
-                    return computed(self, batch)
+    def run_out(given: tuple[int, tuple[int, Exception]]) -> str:
+        at, (room, error) = given
+        calls: list[int] = []
 
-                with tries.attempt((at, room)), monkeypatch.context() as context:
-                    context.setattr(PrefixScorer, "_rewards", rewards)
-                    found = PrefixScorer(rm, prefix)(continuations, 8)
-                    np.testing.assert_allclose(found, whole, atol=1e-4)
-                    assert max(calls[at + 3 :]) <= room
-                    tries.came_to("gone on in smaller batches, rewards the same within 1e-4")
-        with tries.attempt("no room"), monkeypatch.context() as context:
-            context.setattr(PrefixScorer, "_rewards", lambda self, batch: (_ for _ in ()).throw(MemoryError()))
+        def rewards(self, batch):
+            calls.append(len(batch))
+            if len(calls) >= at and len(batch) > room:
+                raise error
+            return computed(self, batch)
+
+        monkeypatch.setattr(PrefixScorer, "_rewards", rewards)
+        if room == 0:
             with pytest.raises(InputError, match="not enough memory for a single sequence"):
                 PrefixScorer(rm, prefix)(continuations, 8)
-            tries.came_to("not even one sequence fits: said in one line")
+            return "not even one sequence fits: said in one line"
+        np.testing.assert_allclose(PrefixScorer(rm, prefix)(continuations, 8), whole, atol=1e-4)
+        assert max(calls[at + 3 :]) <= room
+        return "gone on in smaller batches, rewards the same within 1e-4"
+
+    tries = itertools.product((1, 2, 5, 13), zip((1, 3, 7, 0), errors, strict=True))
+    attack("memory runs out at the first, second, fifth or thirteenth batch", tries, run_out)
 
 
 def write_long(directory, rows: int | None = None):
@@ -95,7 +97,7 @@ def a_long_prompt(directory, many, length=4000):
         def check():
             with torch.inference_mode():
                 plain = [
-                    PrefixScorer(rm, ids)._plain_rewards([continuation]).item()
+                    PrefixScorer(rm, ids)._whole_rewards([continuation]).item()
                     for continuation in (continuations[0], continuations[-1])
                 ]
             np.testing.assert_allclose(shared[[0, -1]], plain, atol=1e-3)
@@ -131,6 +133,7 @@ def a_large_vocabulary(directory, many):
     return work
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "task", "few", "many", "bound"),
     [
@@ -148,10 +151,13 @@ def a_large_vocabulary(directory, many):
 )
 def test_work_out_of_proportion(what, task, few, many, bound, attack, times, tmp_path):
     directory = write_long(tmp_path, rows=262_144 if task is a_large_vocabulary else None)
-    with attack(what) as tries, tries.attempt(what):
+
+    def measure(scale: tuple[int, ...]) -> str:
         result = tmp_path / "result.json"
-        code, _ = work.run(work.peak_memory, result, task, directory, *times(few, many))
+        code, _ = work.run(work.peak_memory, result, task, directory, *scale)
         assert code == 0, result.with_suffix(".log").read_text()[-600:]
         found = json.loads(result.read_text())
         assert found["bytes"] < bound * MB, f"{found['bytes'] / MB:.0f} MB"
-        tries.note = f"{found['told']}; peak memory raised by {found['bytes'] / MB:.0f} MB, bound {bound} MB"
+        return f"{found['told']}; peak memory raised by {found['bytes'] / MB:.0f} MB, bound {bound} MB"
+
+    attack(what, [times(few, many)], measure)

@@ -10,6 +10,7 @@ from rmnb import stats
 from rmnb.errors import InputError
 
 PROMPT = "What, in one word, is the greatest thing ever?"
+CORRELATIONS = {"kendall_tau": stats.kendall_tau, "spearman": stats.spearman}
 
 
 @pytest.fixture(scope="module")
@@ -20,65 +21,60 @@ def directory(tmp_path_factory):
 def test_weights_that_are_no_numbers(directory, attack, times):
     rng = np.random.default_rng(0)
     rm = rmnb.load_reward_model(directory)
-    tensors = [*rm.network.named_parameters(), ("head", rm.head.weight)]
+    tensors = [*rm.network.named_parameters(), ("head", rm.head.score.weight)]
     honest = rmnb.scan_vocabulary(rm, PROMPT)["score"].to_numpy()
-    with attack("one weight NaN or infinite, anywhere") as tries:
-        for index in range(times(12, 200)):
-            name, tensor = tensors[rng.integers(len(tensors))]
-            place = tuple(rng.integers(size) for size in tensor.shape)
-            value = [np.nan, np.inf, -np.inf][index % 3]
-            kept = tensor[place].item()
-            with tries.attempt(f"{name}{place} = {value}"):
-                with torch.no_grad():
-                    tensor[place] = value
-                try:
-                    scan = rmnb.scan_vocabulary(rm, PROMPT)
-                except InputError as error:
-                    assert " is nan" in str(error) or " is inf" in str(error) or " is -inf" in str(error), error
-                    tries.came_to("stopped, the token named")
-                else:
-                    assert np.isfinite(scan["score"]).all()
-                    if "embed_tokens" not in name:  # a row that no conversation reads
-                        np.testing.assert_allclose(scan["score"], honest, atol=1e-3)
-                    tries.came_to("without effect on any reward")
-                finally:
-                    with torch.no_grad():
-                        tensor[place] = kept
-        with tries.attempt("mended"):
-            np.testing.assert_array_equal(rmnb.scan_vocabulary(rm, PROMPT)["score"], honest)
-            tries.came_to("all weights mended: the scan as before")
 
+    def spoil(index: int) -> str:
+        name, tensor = tensors[rng.integers(len(tensors))]
+        place = tuple(rng.integers(size) for size in tensor.shape)
+        kept = tensor[place].item()
+        with torch.no_grad():
+            tensor[place] = [np.nan, np.inf, -np.inf][index % 3]
+        try:
+            scan = rmnb.scan_vocabulary(rm, PROMPT)
+        except InputError as error:
+            assert " is nan" in str(error) or " is inf" in str(error) or " is -inf" in str(error), error
+            return "stopped, the token named"
+        finally:
+            with torch.no_grad():
+                tensor[place] = kept
+        assert np.isfinite(scan["score"]).all()
+        if "embed_tokens" not in name:  # a row that no conversation reads
+            np.testing.assert_allclose(scan["score"], honest, atol=1e-3)
+        return "without effect on any reward"
 
-CORRELATIONS = {"kendall_tau": stats.kendall_tau, "spearman": stats.spearman}
+    attack("one weight NaN or infinite, anywhere", range(times(12, 200)), spoil)
+    np.testing.assert_array_equal(rmnb.scan_vocabulary(rm, PROMPT)["score"], honest)
 
 
 def test_a_scorer_that_likes_everything_alike(directory, attack):
     rm = rmnb.load_reward_model(directory)
     with torch.no_grad():
-        rm.head.weight.zero_()
+        rm.head.score.weight.zero_()
     same = rmnb.scan_vocabulary(rm, PROMPT)["score"].to_numpy()
     other = np.random.default_rng(0).normal(size=len(same))
-    with attack("a scorer that gives every token the same reward") as tries:
-        for name, statistic in CORRELATIONS.items():
-            with tries.attempt(name):
-                assert np.isnan(statistic(same, other)) and np.isnan(statistic(same, same))
-                tries.came_to("not a number, as a correlation with a constant is")
-        for name, call in {
-            "moments": lambda: stats.moments(same),
-            "standardise": lambda: stats.standardise(same),
-            "embed": lambda: stats.kendall_interval(same, other),
-        }.items():
-            with tries.attempt(name):
-                with pytest.raises(InputError):
-                    call()
-                tries.came_to("an error in one line")
-        with tries.attempt("overlap"):
-            # Of all ways to break the ties, depth d of the one shares d/n of its places with depth d of the other.
-            n, p = len(same), 0.9
-            d = np.arange(1, 20_000)
-            expected = (1 - p) * np.sum(p ** (d - 1.0) * np.minimum(d / n, 1))
-            assert stats.rank_biased_overlap(same, other) == pytest.approx(expected, abs=1e-6)
-            tries.came_to("overlap of chance")
+    refused = {
+        "moments": lambda: stats.moments(same),
+        "standardise": lambda: stats.standardise(same),
+        "interval": lambda: stats.kendall_interval(same, other),
+    }
+
+    def measure(name: str) -> str:
+        if name in CORRELATIONS:
+            assert np.isnan(CORRELATIONS[name](same, other)) and np.isnan(CORRELATIONS[name](same, same))
+            return "not a number, as a correlation with a constant is"
+        if name in refused:
+            with pytest.raises(InputError):
+                refused[name]()
+            return "an error in one line"
+        # Of all ways to break the ties, depth d of the one shares d/n of its places with depth d of the other.
+        n, p = len(same), 0.9
+        d = np.arange(1, 20_000)
+        expected = (1 - p) * np.sum(p ** (d - 1.0) * np.minimum(d / n, 1))
+        assert stats.rank_biased_overlap(same, other) == pytest.approx(expected, abs=1e-6)
+        return "overlap of chance"
+
+    attack("a scorer that gives every token the same reward", [*CORRELATIONS, *refused, "overlap"], measure)
 
 
 def test_denormal_scores(attack):
@@ -88,38 +84,37 @@ def test_denormal_scores(attack):
     other = rng.normal(size=2000) + steps / 1000
     assert len(np.unique(tiny)) > 1900 and tiny.max() < np.finfo(np.float32).tiny
     ranks = np.unique(tiny, return_inverse=True)[1].astype(float)
-    with attack("scores below the smallest normal number of their format") as tries:
-        for name, statistic in {**CORRELATIONS, "overlap": stats.rank_biased_overlap}.items():
-            with tries.attempt(name):
-                assert statistic(tiny, other) == pytest.approx(statistic(ranks, other), abs=1e-12)
-                tries.came_to("told apart as any others")
-        for name, call in {"moments": stats.moments, "standardise": stats.standardise}.items():
-            with tries.attempt(name):
-                try:
-                    found = call(tiny)
-                except InputError:
-                    tries.came_to("an error in one line")
-                    continue
-                if name == "standardise":
-                    np.testing.assert_allclose(found, (ranks - ranks.mean()) / ranks.std(), atol=1e-6)
-                else:
-                    assert found.skewness.value == pytest.approx(stats.moments(ranks).skewness.value, abs=1e-6)
-                tries.came_to("told apart as any others")
+    both = {**CORRELATIONS, "overlap": stats.rank_biased_overlap}
+    one = {"skewness": lambda scores: stats.moments(scores).skewness.value, "standardise": stats.standardise}
+
+    def measure(name: str) -> str:
+        if name in both:
+            assert both[name](tiny, other) == pytest.approx(both[name](ranks, other), abs=1e-12)
+            return "told apart as any others"
+        try:
+            found = one[name](tiny)
+        except InputError:
+            return "an error in one line"
+        np.testing.assert_allclose(found, one[name](ranks), atol=1e-6)
+        return "told apart as any others"
+
+    attack("scores below the smallest normal number of their format", [*both, *one], measure)
 
 
 def test_ties_in_the_millions(attack, times):
     n = times(200_000, 3_000_000)
     rng = np.random.default_rng(0)
-    with attack("millions of tied scores") as tries:
-        for levels in ((3, 3), (2, 7), (1000, 4)):
-            with tries.attempt(levels):
-                x = rng.integers(levels[0], size=n)
-                y = (x * levels[1] // levels[0] + rng.integers(3, size=n)) % levels[1]
-                table = np.zeros(levels)
-                np.add.at(table, (x, y), 1)
-                assert stats.kendall_tau(x.astype(np.float32), y / 7) == pytest.approx(tau_b(table), abs=1e-12)
-                assert stats.spearman(x.astype(np.float32), y / 7) == pytest.approx(rho(table), abs=1e-10)
-                tries.came_to(f"tau-b and rho of {n:,} scores equal to those of their table of counts")
+
+    def tie(levels: tuple[int, int]) -> str:
+        x = rng.integers(levels[0], size=n)
+        y = (x * levels[1] // levels[0] + rng.integers(3, size=n)) % levels[1]
+        table = np.zeros(levels)
+        np.add.at(table, (x, y), 1)
+        assert stats.kendall_tau(x.astype(np.float32), y / 7) == pytest.approx(tau_b(table), abs=1e-12)
+        assert stats.spearman(x.astype(np.float32), y / 7) == pytest.approx(rho(table), abs=1e-10)
+        return f"tau-b and rho of {n:,} scores equal to those of their table of counts"
+
+    attack("millions of tied scores", [(3, 3), (2, 7), (1000, 4)], tie)
 
 
 def tau_b(table: np.ndarray) -> float:
@@ -127,15 +122,14 @@ def tau_b(table: np.ndarray) -> float:
     counts = [[int(count) for count in row] for row in table]
     rows, columns = [sum(row) for row in counts], [sum(column) for column in zip(*counts, strict=True)]
     n = sum(rows)
-    after = [0] * len(columns)  # by column, the counts in the rows above
+    above = [0] * len(columns)  # by column, the counts in the rows above
     difference = 0
     for row in counts:
-        below = 0
-        total = sum(after)
+        before = 0
         for j, count in enumerate(row):
-            difference += count * (below - (total - below - after[j]))
-            below += after[j]
-        after = [a + b for a, b in zip(after, row, strict=True)]
+            difference += count * (2 * before + above[j] - sum(above))
+            before += above[j]
+        above = [a + b for a, b in zip(above, row, strict=True)]
     pairs = n * (n - 1) // 2
     untied = [pairs - sum(k * (k - 1) // 2 for k in margin) for margin in (rows, columns)]
     return difference / (untied[0] ** 0.5 * untied[1] ** 0.5)

@@ -1,6 +1,7 @@
 """Panels that nobody meant to write: refused in one line, or read with every score inside their store."""
 
 import copy
+import itertools
 import random
 import time
 
@@ -53,28 +54,30 @@ HOSTILE = {
 
 
 def test_files_made_to_harm(tmp_path, attack):
-    with attack("panels made to fill memory and stack, and files that are no panels") as tries:
-        for what, text in HOSTILE.items():
-            with tries.attempt(what):
-                assert read(tmp_path / "panel.yml", text) is None
-                tries.came_to("refused in one line")
+    def write(what: str) -> str:
+        assert read(tmp_path / "panel.yml", HOSTILE[what]) is None
+        return "refused in one line"
+
+    attack("panels made to fill memory and stack, and files that are no panels", HOSTILE, write)
 
 
 def test_names_that_lead_out_of_the_store(tmp_path, attack):
     names = ["../x", "..", ".", "/etc/x", "a/b", "a\\b", "", " ", ".hidden", "a\nb", "a\0b", "x" * 300]
-    with attack("panels, models and prompts named as paths") as tries:
-        for name in names:
-            for key in ("panel", "model", "prompt"):
-                with tries.attempt((key, name)):
-                    panel = valid()
-                    if key == "panel":
-                        panel["name"] = name
-                    elif key == "model":
-                        panel["models"][0]["name"] = name
-                    else:
-                        panel["prompts"][0]["key"] = name
-                    assert read(tmp_path / "panel.yml", yaml.safe_dump(panel)) is None
-                    tries.came_to("refused in one line")
+
+    def write(named: tuple[str, str]) -> str:
+        key, name = named
+        panel = valid()
+        if key == "panel":
+            panel["name"] = name
+        elif key == "model":
+            panel["models"][0]["name"] = name
+        else:
+            panel["prompts"][0]["key"] = name
+        assert read(tmp_path / "panel.yml", yaml.safe_dump(panel)) is None
+        return "refused in one line"
+
+    named = itertools.product(("panel", "model", "prompt"), names)
+    attack("panels, models and prompts named as paths", named, write)
 
 
 def valid() -> dict:
@@ -108,28 +111,26 @@ JUNK += [
 
 
 def test_panels_with_something_wrong_in_them(tmp_path, attack, times):
-    rng = random.Random(0)
-    with attack("a panel with one to three values replaced, keys added, or letters changed") as tries:
-        for _ in range(times(150, 4000)):
-            panel: object = valid()
-            for _ in range(rng.randint(1, 3)):
-                panel = changed(panel, rng)
-            text = yaml.safe_dump(panel, allow_unicode=rng.random() < 0.5, sort_keys=False)
-            if rng.random() < 0.3:
-                at = rng.randrange(len(text) + 1)
-                text = (
-                    text[:at]
-                    + rng.choice([*"\t{}[]&*!|>'\"%@`:,-?#\x07\u2028", "<<: "])
-                    + text[at + rng.randint(0, 2) :]
-                )
-            with tries.attempt(text):
-                found = read(tmp_path / "panel.yml", text)
-                tries.came_to("refused in one line" if found is None else "read, every score inside its store")
-                if found is not None:
-                    home = store.store_directory(found).resolve()
-                    for spec in found.models:
-                        for prompt in found.all_prompts:
-                            assert home in store.scores_path(found, spec.name, prompt.key).resolve().parents
+    def write(seed: int) -> str:
+        rng = random.Random(seed)
+        panel: object = valid()
+        for _ in range(rng.randint(1, 3)):
+            panel = changed(panel, rng)
+        text = yaml.safe_dump(panel, allow_unicode=rng.random() < 0.5, sort_keys=False)
+        if rng.random() < 0.3:
+            at = rng.randrange(len(text) + 1)
+            letter = rng.choice([*"\t{}[]&*!|>'\"%@`:,-?#\x07\u2028", "<<: "])
+            text = text[:at] + letter + text[at + rng.randint(0, 2) :]
+        found = read(tmp_path / "panel.yml", text)
+        if found is None:
+            return "refused in one line"
+        home = store.store_directory(found).resolve()
+        for spec in found.models:
+            for prompt in found.all_prompts:
+                assert home in store.scores_path(found, spec.name, prompt.key).resolve().parents
+        return "read, every score inside its store"
+
+    attack("a panel with one to three values replaced, keys added, or letters changed", range(times(150, 4000)), write)
 
 
 def changed(value: object, rng: random.Random) -> object:

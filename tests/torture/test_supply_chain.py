@@ -1,9 +1,9 @@
 """Checkpoints made to run code, files that are not what they say, and work that writes where it has no business."""
 
+import itertools
 import json
 import os
 import pickle
-import random
 import shutil
 import subprocess
 import sys
@@ -63,6 +63,17 @@ REMOTE = {
 }
 
 
+def is_read(directory: Path, honest: Path) -> bool:
+    """Whether a checkpoint is read, to the honest one's reward; else it is refused in one line."""
+    try:
+        reward = rmnb.load_reward_model(directory).score(PROMPT, ["love"])
+    except InputError as error:
+        assert "\n" not in str(error)
+        return False
+    assert reward == rmnb.load_reward_model(honest).score(PROMPT, ["love"])
+    return True
+
+
 @pytest.mark.parametrize("what", REMOTE)
 def test_code_beside_the_weights_never_runs(what, honest, tmp_path, attack):
     directory, canary = tmp_path / "model", tmp_path / "canary"
@@ -71,17 +82,14 @@ def test_code_beside_the_weights_never_runs(what, honest, tmp_path, attack):
     exec(compile((directory / "evil.py").read_text(), "evil", "exec"), {})
     assert canary.exists()  # the trap works
     canary.unlink()
-    REMOTE[what](directory)
-    with attack(f"a checkpoint with {what}") as tries, tries.attempt(what):
-        try:
-            reward = rmnb.load_reward_model(directory).score(PROMPT, ["love"])
-        except InputError as error:
-            assert "\n" not in str(error)
-            tries.came_to("refused in one line")
-        else:
-            assert reward == rmnb.load_reward_model(honest).score(PROMPT, ["love"])
-            tries.came_to("read natively, the code ignored")
+
+    def load(what: str) -> str:
+        REMOTE[what](directory)
+        read = is_read(directory, honest)
         assert not canary.exists()
+        return "read natively, the code ignored" if read else "refused in one line"
+
+    attack(f"a checkpoint with {what}", [what], load)
 
 
 def test_pickles_never_run(honest, tmp_path, attack):
@@ -90,59 +98,50 @@ def test_pickles_never_run(honest, tmp_path, attack):
     pickle.loads(payload)
     assert canary.exists()  # the trap works
     canary.unlink()
-    weights = "model.safetensors"
-    index = json.dumps({"metadata": {}, "weight_map": {"model.embed_tokens.weight": "pytorch_model.bin"}})
+    weights, index = "model.safetensors", "model.safetensors.index.json"
+    named = json.dumps({"metadata": {}, "weight_map": {"model.embed_tokens.weight": "pytorch_model.bin"}}).encode()
     files = {
         "alone": {weights: None, "pytorch_model.bin": payload},
         "beside the weights": {"pytorch_model.bin": payload, "training_args.bin": payload, "optimizer.pt": payload},
         "under the name of the weights": {weights: payload},
-        "named by an index": {weights: None, "model.safetensors.index.json": index, "pytorch_model.bin": payload},
+        "named by an index": {weights: None, index: named, "pytorch_model.bin": payload},
         "named by an index, and a file of weights": {
-            weights: None, "other.safetensors": b"", "model.safetensors.index.json": index, "pytorch_model.bin": payload
+            weights: None, "other.safetensors": b"", index: named, "pytorch_model.bin": payload
         },
         "as a tokenizer": {"tokenizer.json": payload, "tokenizer.model": payload},
         "as a configuration": {"config.json": payload},
     }  # fmt: skip
-    with attack("a checkpoint with a pickle") as tries:
-        for index_, (what, changed) in enumerate(files.items()):
-            directory = tmp_path / str(index_)
-            shutil.copytree(honest, directory)
-            for name, content in changed.items():
-                (directory / name).unlink(missing_ok=True)
-                if content is not None:
-                    (directory / name).write_bytes(content.encode() if isinstance(content, str) else content)
-            with tries.attempt(what):
-                try:
-                    rmnb.load_reward_model(directory).score(PROMPT, ["love"])
-                except InputError as error:
-                    assert "\n" not in str(error)
-                    tries.came_to("refused in one line")
-                else:
-                    assert what == "beside the weights"
-                    tries.came_to("left unread")
-                assert not canary.exists()
+
+    def load(what: str) -> str:
+        directory = tmp_path / what
+        shutil.copytree(honest, directory)
+        for name, content in files[what].items():
+            (directory / name).unlink(missing_ok=True)
+            if content is not None:
+                (directory / name).write_bytes(content)
+        assert is_read(directory, honest) == (what == "beside the weights")
+        assert not canary.exists()
+        return "left unread" if what == "beside the weights" else "refused in one line"
+
+    attack("a checkpoint with a pickle", files, load)
 
 
 def test_files_of_a_checkpoint_that_are_damaged(honest, tmp_path, attack, times):
-    rng = random.Random(0)
     directory = tmp_path / "model"
     shutil.copytree(honest, directory)
-    expected = rmnb.load_reward_model(honest).score(PROMPT, ["love"])
+
+    def cut(given: tuple[str, int]) -> str:
+        name, tenth = given
+        good = (honest / name).read_bytes()
+        (directory / name).write_bytes(good[: len(good) * tenth // 10])
+        assert not is_read(directory, honest)
+        (directory / name).write_bytes(good)
+        return "refused in one line"
+
     names = ["model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json"]
-    with attack("a file of a checkpoint cut at a tenth of its length") as tries:
-        for name in names:
-            good = (honest / name).read_bytes()
-            for tenth in range(10) if times(0, 1) or name == names[0] else rng.sample(range(10), 2):
-                with tries.attempt((name, tenth)):
-                    (directory / name).write_bytes(good[: len(good) * tenth // 10])
-                    with pytest.raises(InputError) as refused:
-                        rmnb.load_reward_model(directory)
-                    assert "\n" not in str(refused.value)
-                    tries.came_to("refused in one line")
-            (directory / name).write_bytes(good)
-        with tries.attempt("mended"):
-            assert rmnb.load_reward_model(directory).score(PROMPT, ["love"]) == expected
-            tries.came_to("with all files mended: the reward as before")
+    tenths = itertools.product(names, times((0, 3, 9), range(10)))
+    attack("a file of a checkpoint cut at a tenth of its length", tenths, cut)
+    assert is_read(directory, honest)
 
 
 WATCH = """
@@ -163,6 +162,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_written_outside_cache_and_output(honest, tmp_path, attack):
     box = tmp_path / "box"
     for name in ("home", "cwd", "out", "tmp"):
@@ -176,15 +176,11 @@ def test_nothing_is_written_outside_cache_and_output(honest, tmp_path, attack):
         "OMP_NUM_THREADS": "1",
     }
     log, out = tmp_path / "written", box / "out" / "scan.parquet"
-    words = ["scan", str(honest), "--prompt", PROMPT, "--out", str(out), "--limit", "300"]
-    with attack("a scan in a home of its own, every file that it opens to write watched") as tries, tries.attempt():
-        subprocess.run(
-            [sys.executable, "-c", WATCH, str(log), *words],
-            cwd=box / "cwd",
-            env=environment,
-            check=True,
-            capture_output=True,
-        )
+    words = ["scan", str(honest), "--prompt", PROMPT, "--out", str(out), "--first", "300"]
+
+    def scan(words: list[str]) -> str:
+        command = [sys.executable, "-c", WATCH, str(log), *words]
+        subprocess.run(command, cwd=box / "cwd", env=environment, check=True, capture_output=True)
         allowed = [box / "home" / ".cache", box / "out", box / "tmp"]
         paths = {Path(line) for line in log.read_text().splitlines()}
         assert out in paths or any(out.name in path.name for path in paths)
@@ -192,7 +188,9 @@ def test_nothing_is_written_outside_cache_and_output(honest, tmp_path, attack):
         assert not outside, outside[:5]
         left = [file for file in box.rglob("*") if file.is_file()]
         assert not [file for file in left if box / "home" / ".cache" / "rmnb" not in file.parents and file != out], left
-        tries.note = f"{len(paths)} paths, all in the cache, the output's directory and the system's temporary one"
+        return f"{len(paths)} paths, all in the cache, the output's directory and the system's temporary one"
+
+    attack("a scan in a home of its own, every file that it opens to write watched", [words], scan)
 
 
 def test_what_make_installs_is_pinned_by_hash(attack):
@@ -209,18 +207,16 @@ def test_what_make_installs_is_pinned_by_hash(attack):
             parsed = Requirement(requirement)
             hashed[parsed.name.lower().replace("_", "-").replace(".", "-")] = str(parsed.specifier)
             assert hashes and all(value.strip().startswith("sha256:") and len(value.strip()) == 71 for value in hashes)
-    with attack("what make installs is pinned") as tries:
-        for name, version in pins.items():
-            with tries.attempt(name):
-                if name == "torch":  # a build for each kind of machine, on indexes of its own
-                    assert name not in hashed
-                    tries.came_to("by version alone (torch)")
-                else:
-                    assert hashed[name] == version
-                    tries.came_to("by version and hash")
-        with tries.attempt("nothing else"):
-            assert set(hashed) < set(pins)
-            tries.came_to("list in which nothing else stands")
+
+    def pinned(name: str) -> str:
+        if name == "torch":  # a build for each kind of machine, on indexes of its own
+            assert name not in hashed
+            return "by version alone (torch)"
+        assert hashed[name] == pins[name]
+        return "by version and hash"
+
+    attack("what make installs is pinned", pins, pinned)
+    assert set(hashed) < set(pins)
     make = (ROOT / "Makefile").read_text()
     installs = [line for line in make.splitlines() if "$(BIN)/pip install" in line]
     assert any("--require-hashes -r requirements.txt" in line for line in installs)

@@ -1,6 +1,7 @@
 """Texts, templates and tokenizers that nobody meant to write: refused in one line, or read as they stand."""
 
 import random
+import unicodedata
 
 import numpy as np
 import pytest
@@ -55,10 +56,10 @@ def random_text(rng: random.Random) -> str:
     return "".join(rng.choice(PIECES) for _ in range(rng.randint(0, 8)))
 
 
-@pytest.mark.parametrize("special", [True, False], ids=["special", "ordinary"])
-def test_markers_in_prompts_and_responses_are_text(special, attack, times):
+@pytest.mark.parametrize("kind", ["special", "ordinary"])
+def test_markers_in_prompts_and_responses_are_text(kind, attack, times):
     words = tokenizer()
-    if not special:  # as some checkpoints have it: the template's own markers are tokens like any other
+    if kind == "ordinary":  # as some checkpoints have it: the template's own markers are tokens like any other
         words = tokenizer(special=SPECIAL[:3])
         words.add_tokens([AddedToken(marker, normalized=False, special=False) for marker in SPECIAL[3:]])
         words.chat_template = TEMPLATE
@@ -67,45 +68,40 @@ def test_markers_in_prompts_and_responses_are_text(special, attack, times):
     assert len(control) == len(SPECIAL)
     bare, closing = dialogue.frame("a")
     structure = [i for i in bare if i in control]
-    rng = random.Random(int(special))
-    kind = "special" if special else "ordinary"
-    with attack(
-        f"texts with markers, invisible and foreign characters as prompt and response ({kind} markers)"
-    ) as tries:
-        for _ in range(times(200, 4000)):
-            text = random_text(rng)
-            with tries.attempt(repr(text)):
-                ids = dialogue.response_ids(text)
-                assert not control & set(ids)
-                assert words.decode(ids, clean_up_tokenization_spaces=False) == text
-                try:
-                    prefix, end = dialogue.frame(text)
-                except InputError as error:
-                    assert "\ue000" in text, error  # the mark of the assistant's words: no template could be told apart
-                    tries.came_to("refused in one line")
-                    continue
-                assert end == closing and [i for i in prefix if i in control] == structure
-                inside = words.decode([i for i in prefix if i not in control], clean_up_tokenization_spaces=False)
-                assert inside == text.strip()
-                tries.came_to("encoded as text, character by character, between the template's own control tokens")
+
+    def read(seed: int) -> str:
+        text = random_text(random.Random(seed))
+        try:
+            ids = dialogue.conversations("a", [text])[0]
+            prefix, end = dialogue.frame(text)
+        except InputError as error:
+            assert any(unicodedata.category(letter) == "Co" for letter in text), error
+            return "refused in one line"
+        assert end == closing and [i for i in prefix if i in control] == structure
+        inside = words.decode([i for i in prefix if i not in control], clean_up_tokenization_spaces=False)
+        assert inside == text.strip()
+        assert [i for i in ids if i in control] == [*structure, *closing]
+        assert words.decode(ids[len(bare) : -len(closing)], clean_up_tokenization_spaces=False) == text.strip()
+        return "encoded as text, character by character, between the template's own control tokens"
+
+    name = f"texts with markers, invisible and foreign characters as prompt and response ({kind} markers)"
+    attack(name, range(times(100, 4000)), read)
 
 
 def test_texts_that_are_none(attack, tmp_path_factory):
     rm = rmnb.load_reward_model(write(tmp_path_factory.mktemp("model"), tokenizer()))
-    with attack("empty, blank and broken texts") as tries:
-        for text in ("", "\ud800", "a\udfffb"):
-            with tries.attempt(repr(text)):
-                with pytest.raises(InputError, match=r"is empty|half a surrogate pair"):
-                    rm.score(PROMPT, ["love", text])
-                tries.came_to("refused in one line")
-        for text in (" ", "\n", "\x00", "\u200b", " " * 300):
-            with tries.attempt(repr(text)):
-                assert np.isfinite(rm.score(PROMPT, [text])).all() and np.isfinite(rm.score(text, ["love"])).all()
-                tries.came_to("scored")
-        with tries.attempt("prompt"):
-            with pytest.raises(InputError, match="half a surrogate pair"):
-                rm.score("\ud800", ["love"])
-            tries.came_to("refused in one line")
+
+    def score(text: str) -> str:
+        if "\ud800" in text or "\udfff" in text:
+            for prompt, response in ((PROMPT, text), (text, "love")):
+                with pytest.raises(InputError, match="half a surrogate pair"):
+                    rm.score(prompt, ["love", response])
+            return "refused in one line"
+        assert np.isfinite(rm.score(PROMPT, [text])).all() and np.isfinite(rm.score(text, ["love"])).all()
+        return "scored"
+
+    texts = ("\ud800", "a\udfffb", "", " ", "\n", "\x00", "\u200b", " " * 300)
+    attack("empty, blank and broken texts", texts, score)
 
 
 TEMPLATES = {
@@ -121,13 +117,13 @@ TEMPLATES = {
 
 
 def test_templates_made_to_harm(attack):
-    with attack("chat templates that fail or try to leave their sandbox") as tries:
-        for what, template in TEMPLATES.items():
-            with tries.attempt(what):
-                with pytest.raises(InputError, match=r"^the chat template") as refused:
-                    Dialogue(tokenizer(), template).frame(PROMPT)
-                assert "\n" not in str(refused.value)
-                tries.came_to("refused in one line")
+    def fill(what: str) -> str:
+        with pytest.raises(InputError, match=r"^the chat template") as refused:
+            Dialogue(tokenizer(), TEMPLATES[what]).frame(PROMPT)
+        assert "\n" not in str(refused.value)
+        return "refused in one line"
+
+    attack("chat templates that fail or try to leave their sandbox", TEMPLATES, fill)
 
 
 def write(directory, words, rows: int | None = None):
@@ -169,28 +165,25 @@ TOKENIZERS = {
 
 
 @pytest.mark.parametrize("what", TOKENIZERS)
-def test_odd_tokenizers(what, attack, tmp_path, monkeypatch):
+def test_odd_tokenizers(what, attack, tmp_path):
     make, more = TOKENIZERS[what]
     words = make()
     size = len(words) + more
     rm = rmnb.load_reward_model(write(tmp_path / "model", words, rows=size))
-    with attack(f"a tokenizer {what}: every id scanned, and scored alone") as tries:
-        scan = rmnb.scan_vocabulary(rm, PROMPT)
-        prefix, closing = rm.dialogue.frame(PROMPT)
-        with tries.attempt("scan"):
-            assert scan["token_id"].tolist() == list(range(size)) and np.isfinite(scan["score"]).all()
-            assert prefix.count(1) == (0 if what == "without BOS" else 1)
-            assert (scan["kind"] == "unused").sum() >= more
-            tries.came_to("scan with every id in it")
-        alone = rmnb.score_continuations(rm, prefix, [[i, *closing] for i in range(size)], batch_size=1)
-        for i in range(size):
-            with tries.attempt(i):
-                assert scan["score"][i] == pytest.approx(alone[i], abs=1e-4)
-                text = scan["token"][i]
-                ids = rm.dialogue.response_ids(text) if text else []
-                if ids == [i]:
-                    tries.came_to("ids that their text gives back, scored by it to the same reward")
-                    if i % 25 == 0:
-                        assert rm.score(PROMPT, [text])[0] == pytest.approx(alone[i], abs=1e-4)
-                else:
-                    tries.came_to("ids that only a scan reaches")
+    scan = rmnb.scan_vocabulary(rm, PROMPT)
+    prefix, closing = rm.dialogue.frame(PROMPT)
+    assert scan["token_id"].tolist() == list(range(size)) and np.isfinite(scan["score"]).all()
+    assert prefix.count(1) == (0 if what == "without BOS" else 1)
+    assert (scan["kind"] == "unused").sum() >= more
+    alone = rmnb.score_continuations(rm, prefix, [[i, *closing] for i in range(size)], batch_size=1)
+
+    def compare(i: int) -> str:
+        assert scan["score"][i] == pytest.approx(alone[i], abs=1e-4)
+        text = scan["token"][i]
+        if not text or rm.dialogue.response_ids(text) != [i]:
+            return "ids that only a scan reaches"
+        if i % 25 == 0 and text == text.strip():  # the template trims
+            assert rm.score(PROMPT, [text])[0] == pytest.approx(alone[i], abs=1e-4)
+        return "ids that their text gives back, scored by it to the same reward"
+
+    attack(f"a tokenizer {what}: every id scanned, and scored alone", range(size), compare)
