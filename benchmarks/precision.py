@@ -9,10 +9,9 @@ Run as ``python benchmarks/precision.py``. For each model, with one prompt:
    - bfloat16-mixed: the deviations from a batch's mean rounded instead (`rmnb.models.precision`), which is what rmnb
    offers;
 2. the same for weights that bfloat16 holds exactly (``--exact-weights``), as real reward models ship them;
-3. with ``--whole``, of bfloat16-mixed on the whole vocabulary, compiled as scans are, with the shipped scan in fp32;
-4. tokens a second, with layers as they are and compiled. The ways take turns in many short rounds, so that a noisy
-   machine disturbs all of them alike: the ratio to fp32 of the fastest rounds, the median of the ratios within rounds,
-   and that of processor time.
+3. with ``--whole``, of bfloat16-mixed on the whole vocabulary, with the shipped scan in fp32;
+4. tokens a second. The ways take turns in many short rounds, so that a noisy machine disturbs all of them alike: the
+   ratio to fp32 of the fastest rounds, the median of the ratios within rounds, and that of processor time.
 """
 
 import argparse
@@ -74,11 +73,10 @@ def load(model: str, way: str, exact_weights: bool) -> RewardModel:
     return rm
 
 
-def scorer(rm: RewardModel, prompt: str, compile: bool = False) -> Callable[[np.ndarray], np.ndarray]:
+def scorer(rm: RewardModel, prompt: str) -> Callable[[np.ndarray], np.ndarray]:
     """From ids to rewards, with the batch size of a scan."""
     prefix, closing = rm.dialogue.frame(prompt)
     batch, score = PrefixScorer(rm, prefix).batch_size(1 + len(closing)), PrefixScorer(rm, prefix)
-    score.compile = "default" if compile else None
     return lambda ids: score([[int(i), *closing] for i in ids], batch)
 
 
@@ -107,13 +105,12 @@ def agreement(model: str, prompt: str, tokens: int, exact_weights: bool) -> list
 
 
 def whole(model: str) -> dict:
-    """The row of a whole vocabulary in bfloat16-mixed, compiled, against the shipped scan."""
+    """The row of a whole vocabulary in bfloat16-mixed against the shipped scan."""
     panel = rmnb.load_panel("demo")
     rm = rmnb.load_reward_model(model, dtype="bfloat16-mixed", device="cpu")
     scan = rmnb.scan_vocabulary(rm, panel.prompt("greatest"))
-    assert scan.attrs["provenance"]["compile"] == "default"
     reference = read_scores(panel, model, "greatest")["score"].to_numpy()
-    row = {"model": model, "rounded": "bfloat16-mixed, compiled", "weights exact": "no", "tokens": len(scan)}
+    row = {"model": model, "rounded": "bfloat16-mixed", "weights exact": "no", "tokens": len(scan)}
     row |= compared(scan["score"].to_numpy(), reference)
     print(row, flush=True)
     return row
@@ -133,7 +130,6 @@ def speed(model: str, prompt: str, tokens: int, rounds: int) -> dict[str, float]
     """Print tokens a second of each way that is meant to be fast; return how many times fp32, median of the rounds."""
     models = {way: load(model, way, False) for way in ("float32", "bfloat16 products", "bfloat16-mixed")}
     ways = {way: scorer(rm, prompt) for way, rm in models.items()}
-    ways |= {f"{way}, compiled": scorer(models[way], prompt, True) for way in ("float32", "bfloat16-mixed")}
     ids = np.arange(tokens)
     wall, processor = {way: [] for way in ways}, {way: [] for way in ways}
     for turn in range(rounds + 1):

@@ -4,7 +4,7 @@
     with the batch size that it has for the smallest model of the same family; padded: the same at the batch size that
     was fastest here, which the papers did not use for models of this size;
 (b) expanded: the prefix's keys and values computed once and expanded into each batch (transformers' cache, SDPA);
-(c) shared: this engine; compiled: the same with compiled layers, as long scans run by themselves.
+(c) shared: this engine.
 
 With ``--prompts 6``, `rmnb scan` of the first six of the 54 prompts in one process against a process a prompt, from the
 start of the command to its end.
@@ -37,7 +37,7 @@ from rmnb.scoring.engine import PrefixScorer
 # The papers' configuration: 128 for its 3B Llama, 256 for its 2B Gemma; 32 and 64 only for models of 8B and more.
 PAPERS_BATCH = {"llama": 128, "gemma3_text": 256}
 PADDED_BATCH = 64
-WAYS = ("papers", "padded", "expanded", "shared", "compiled")
+WAYS = ("papers", "padded", "expanded", "shared")
 WHOLE = WAYS[:2]  # the ways that run whole conversations
 
 
@@ -45,9 +45,8 @@ def prepare(rm: RewardModel, way: str, prompt: str) -> Callable[[list[int]], np.
     """One of the ways as a function from token ids to rewards, float32 [tokens]."""
     prefix, closing = rm.dialogue.frame(prompt)
     batch = PrefixScorer(rm, prefix).batch_size(1 + len(closing))
-    if way in ("shared", "compiled"):
+    if way == "shared":
         scorer = PrefixScorer(rm, prefix)
-        scorer.compile = "default" if way == "compiled" else None
         return lambda ids: scorer([[i, *closing] for i in ids], batch)
     classifier = as_classifier(rm)
     if way == "expanded":

@@ -1,46 +1,55 @@
 """Attention of many short continuations over one shared prefix.
 
-The prefix is run once; each layer's keys and values are kept as they are, one copy whatever the batch. A continuation's
-queries meet them in one large matrix product a key-value head, its own few keys in a small one, and a softmax over both
-gives the result of attention over the whole sequence. Registered with transformers' AttentionInterface, so that the
-model's own code calls it after its own rotary embedding, norms and projections.
+The prefix is run once, as a continuation of the empty prefix; each layer's keys and values are kept as they are, one
+copy whatever the batch. Registered with transformers' AttentionInterface, so that the model's own code calls it after
+its own rotary embedding, norms and projections.
 """
 
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
 import torch
-from jaxtyping import Float
-from torch import Tensor
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 from transformers import AttentionInterface
 
 NAME = "rmnb_shared_prefix"
-QUERIES = 512  # of a prefix that attend at once: scores of a long one grow with its length, not with its square
+CHUNK = 512  # ids of a prefix that are run at once: scores of a long one grow with its length, not with its square
 _KINDS = {"full_attention", "sliding_attention"}
 
 
 class UnsupportedAttention(Exception):
-    """The architecture attends in a way that `shared_prefix_attention` does not compute."""
+    """The architecture attends in a way that `attend` does not compute."""
 
 
-class SharedPrefix:
-    """Keys and values of one prefix by layer: filled during the prefix's own pass, then only read.
+@dataclass
+class Prefix:
+    """Keys and values of one prefix by layer, each Float[Tensor, "kv_heads length head"].
 
-    Attributes
-    ----------
-    length : int
-        Number of ids.
-    layers : dict of int to (keys, values)
-        Each Float[Tensor, "kv_heads length head"].
-    filling : bool
-        True during the prefix's own pass.
+    They grow while the prefix itself is run, and are only read afterwards. This is no dict, because accelerate copies
+    every mapping that it passes to a layer.
     """
 
-    def __init__(self, length: int):
-        self.length = length
-        self.layers: dict[int, tuple[Tensor, Tensor]] = {}
-        self.filling = True
+    layers: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    growing: bool = False
+
+    @property
+    def length(self) -> int:
+        """Number of ids."""
+        return next(iter(self.layers.values()))[0].shape[1]
+
+    def first(self, length: int) -> "Prefix":
+        """The keys and values of the first ids, not copied."""
+        return Prefix({at: (keys[:, :length], values[:, :length]) for at, (keys, values) in self.layers.items()})
+
+    def clone(self) -> "Prefix":
+        """A copy that autograd may keep: what inference mode computes cannot be saved for a backward pass."""
+        return Prefix({at: (keys.clone(), values.clone()) for at, (keys, values) in self.layers.items()})
 
 
 def why_unsupported(trunk) -> str | None:
-    """Why `shared_prefix_attention` cannot serve this network, or None if it can."""
+    """Why `attend` cannot serve this network, or None if it can."""
     config = trunk.config.get_text_config()
     if not trunk._can_set_attn_implementation():
         return "its attention cannot be replaced"
@@ -54,7 +63,30 @@ def why_unsupported(trunk) -> str | None:
     return None
 
 
-def shared_prefix_attention(
+@torch.inference_mode()
+def run_prefix(network, ids: Int[Tensor, "1 length"]) -> tuple[Prefix, Float[Tensor, "length hidden"]]:
+    """The keys and values of a prefix, and its last hidden states.
+
+    Raises
+    ------
+    UnsupportedAttention
+        A layer does not attend through `attend`, or attends more than once.
+    """
+    length = ids.shape[1]
+    prefix, states = Prefix(growing=True), []
+    positions = torch.arange(length, device=ids.device)[None]
+    for chunk, position in zip(ids.split(CHUNK, 1), positions.split(CHUNK, 1), strict=True):
+        # Never compiled code: it runs once, and CUDA graphs would overwrite the keys and values that are kept.
+        output = network.forward(input_ids=chunk, position_ids=position, use_cache=False, shared_prefix=prefix)
+        states.append(output.last_hidden_state[0])
+    prefix.growing = False
+    lengths = [keys.shape[1] for keys, _ in prefix.layers.values()]
+    if lengths != [length] * network.config.get_text_config().num_hidden_layers:
+        raise UnsupportedAttention("some layers attend in a way of their own")
+    return prefix, torch.cat(states)
+
+
+def attend(
     module,
     query: Float[Tensor, "batch heads length head"],
     key: Float[Tensor, "batch kv_heads length head"],
@@ -64,86 +96,70 @@ def shared_prefix_attention(
     dropout: float = 0.0,
     sliding_window: int | None = None,
     softcap: float | None = None,
-    shared_prefix: SharedPrefix | tuple[Tensor, Tensor] | None = None,
+    shared_prefix: Prefix | None = None,
     **kwargs,
 ) -> tuple[Float[Tensor, "batch length heads head"], None]:
     """Causal attention of each row over the shared prefix and itself; rows may be padded on the right.
 
-    Called by the model's layers, with `shared_prefix` passed through from the call of the model. In the prefix's own
-    pass it attends causally and keeps keys and values. A compiled layer is given only its own keys and values. No mask
-    is needed: what follows a position is never visible to it, so padding on the right changes nothing at the positions
-    that are read.
+    Called by the model's layers, with `shared_prefix` passed through from the call of the model. No mask is needed:
+    what follows a position is never visible to it, so padding changes nothing at the positions that are read.
 
     Raises
     ------
     UnsupportedAttention
-        The model did not pass `shared_prefix` on, masks by itself, uses attention sinks, or attends twice in a layer.
+        The model did not pass `shared_prefix` on, masks by itself, or uses attention sinks.
     """
     if shared_prefix is None or attention_mask is not None or kwargs.get("s_aux") is not None:
         raise UnsupportedAttention("the model's layers do not pass on what shared-prefix attention needs")
-    batch, heads, length, size = query.shape
-    kv_heads = key.shape[1]
-    query = query.reshape(batch, kv_heads, heads // kv_heads, length, size)
-    scale = float(size**-0.5 if scaling is None else scaling)
-    if isinstance(shared_prefix, SharedPrefix) and shared_prefix.filling:
-        if module.layer_idx in shared_prefix.layers:
-            raise UnsupportedAttention("its layers attend more than once")
-        shared_prefix.layers[module.layer_idx] = (key[0].clone(), value[0].clone())
-        parts = []
-        for start in range(0, length, QUERIES):
-            seen = min(start + QUERIES, length)  # keys up to the part's last query; later ones are hidden from it
-            own = _own_scores(query[:, :, :, start:seen], key[:, :, :seen], scale, softcap, sliding_window)
-            weights = own.softmax(-1, dtype=_at_least_float32(query)).to(query.dtype)
-            parts.append(torch.einsum("bkgij,bkjd->bigkd", weights, value[:, :, :seen]))
-        return _merge(torch.cat(parts, dim=1)), None
-    own = _own_scores(query, key, scale, softcap, sliding_window)
-    whole = isinstance(shared_prefix, SharedPrefix)
-    keys, values = shared_prefix.layers[module.layer_idx] if whole else shared_prefix
-    # One product a key-value head: all rows, grouped heads and positions of the batch against the one copy of the keys.
-    rows = query.transpose(0, 1).reshape(kv_heads, -1, size)
-    over_prefix = _cap((rows @ keys.transpose(1, 2)) * scale, softcap)
-    over_prefix = over_prefix.view(kv_heads, batch, -1, length, keys.shape[1])
-    if sliding_window is not None:
-        over_prefix = _hide_far(over_prefix, keys.shape[1], sliding_window)
-    scores = torch.cat([over_prefix, own.transpose(0, 1)], dim=-1)
-    weights = scores.softmax(-1, dtype=_at_least_float32(query)).to(query.dtype)
-    result = weights[..., : keys.shape[1]].reshape(kv_heads, -1, keys.shape[1]) @ values
-    result = result.view(kv_heads, batch, -1, length, values.shape[2])
-    own_part = torch.einsum("kbgij,bkjd->kbgid", weights[..., keys.shape[1] :], value)
-    return _merge((result + own_part).permute(1, 3, 2, 0, 4)), None
+    keys, values = shared_prefix.layers.get(module.layer_idx) or (key[0, :, :0], value[0, :, :0])
+    if shared_prefix.growing:
+        shared_prefix.layers[module.layer_idx] = torch.cat([keys, key[0]], 1), torch.cat([values, value[0]], 1)
+    length, size = query.shape[-2:]
+    query = query.unflatten(1, (key.shape[1], -1))
+    # One large product a key-value head over the prefix, of all rows with its one copy; a small one within each row.
+    over_prefix = torch.einsum("bkgid,kjd->bkgij", query, keys)
+    within = torch.einsum("bkgid,bkjd->bkgij", query, key)
+    scores = torch.cat([over_prefix, within], -1) * float(size**-0.5 if scaling is None else scaling)
+    if softcap is not None:
+        scores = torch.tanh(scores / softcap) * softcap
+    place = torch.arange(keys.shape[1] + length, device=query.device)
+    distance = place[-length:, None] - place
+    hidden = distance < 0 if sliding_window is None else (distance < 0) | (distance >= sliding_window)
+    scores = scores.masked_fill(hidden, -torch.inf)
+    weights = scores.softmax(-1, dtype=torch.promote_types(query.dtype, torch.float32)).to(query.dtype)
+    old, new = weights.split([keys.shape[1], length], -1)
+    result = torch.einsum("bkgij,kjd->bkgid", old, values) + torch.einsum("bkgij,bkjd->bkgid", new, value)
+    return result.flatten(1, 2).transpose(1, 2).contiguous(), None
 
 
-def _at_least_float32(tensor: Tensor) -> torch.dtype:
-    return torch.promote_types(tensor.dtype, torch.float32)
+@contextlib.contextmanager
+def last_layer_at(network, rows: Int[Tensor, " batch"], last: Int[Tensor, " batch"]) -> Iterator[None]:
+    """For a while, let what follows the last layer's attention see only the positions that are read.
 
+    What it gives, one position a row, is added to the residual stream by broadcasting: right where the reward is read,
+    and nobody looks elsewhere.
 
-def _own_scores(query: Tensor, key: Tensor, scaling: float, softcap: float | None, window: int | None) -> Tensor:
-    """Scores within each row, [batch, kv_heads, group, queries, keys], later (and too distant) positions hidden.
-
-    The queries are those of the last keys.
+    Parameters
+    ----------
+    network : PreTrainedModel
+    rows, last
+        Each row, and the position that is read in it.
     """
-    scores = _cap(torch.einsum("bkgid,bkjd->bkgij", query, key) * scaling, softcap)
-    position = torch.arange(key.shape[2], device=key.device)
-    distance = position[-query.shape[3] :, None] - position[None, :]
-    hidden = distance < 0 if window is None else (distance < 0) | (distance >= window)
-    return scores.masked_fill(hidden, -torch.inf)
+
+    def only_read(_, inputs):
+        states = inputs[0]
+        return states[rows.to(states.device), last.to(states.device)][:, None], *inputs[1:]
+
+    count = network.config.get_text_config().num_hidden_layers
+    lists = (module for module in network.modules() if isinstance(module, nn.ModuleList) and len(module) == count)
+    layer = next(lists, [None])[-1]
+    modules = (getattr(getattr(layer, "self_attn", None), "o_proj", None), getattr(layer, "mlp", None))
+    hooks = [module.register_forward_pre_hook(only_read) for module in modules if module is not None]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
-def _hide_far(scores: Tensor, prefix: int, window: int) -> Tensor:
-    """Hide prefix positions that a sliding window leaves behind; scores are [..., length, prefix]."""
-    at = prefix + torch.arange(scores.shape[-2], device=scores.device)
-    distance = at[:, None] - torch.arange(prefix, device=scores.device)[None, :]
-    return scores.masked_fill(distance >= window, -torch.inf)
-
-
-def _cap(scores: Tensor, softcap: float | None) -> Tensor:
-    return scores if softcap is None else torch.tanh(scores / softcap) * softcap
-
-
-def _merge(result: Tensor) -> Tensor:
-    """[batch, length, group, kv_heads, head] to [batch, length, heads, head], a head's groups side by side."""
-    batch, length, group, kv_heads, size = result.shape
-    return result.transpose(2, 3).reshape(batch, length, kv_heads * group, size).contiguous()
-
-
-AttentionInterface.register(NAME, shared_prefix_attention)
+AttentionInterface.register(NAME, attend)

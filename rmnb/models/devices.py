@@ -44,11 +44,6 @@ class Placement:
     quantise: str | None = None
     compile: str | None = None
 
-    @property
-    def by_layer(self) -> bool:
-        """Whether compilation is of single layers (`rmnb.models.layers`), not of the network as a whole."""
-        return torch.device(self.device).type == "cpu" and self.device_map is None
-
     def load_options(self, dtype: torch.dtype) -> dict[str, Any]:
         """Keyword arguments for ``from_pretrained``; none if the model is loaded as a whole and moved."""
         options: dict[str, Any] = {}
@@ -75,7 +70,7 @@ class Placement:
                     f"the weights do not fit on {self.device}: "
                     "try device_map=auto, quantise=8bit or a half-precision dtype"
                 ) from error
-        if self.compile in COMPILED and not self.by_layer:
+        if self.compile in COMPILED:
             network.compile(**COMPILED[self.compile])
 
 

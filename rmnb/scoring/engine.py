@@ -10,7 +10,7 @@ import copy
 import ctypes
 import functools
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,9 @@ import torch
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 
 from rmnb.errors import InputError
-from rmnb.models.attention import SharedPrefix, UnsupportedAttention
+from rmnb.models.attention import Prefix, last_layer_at, run_prefix
 from rmnb.models.devices import COMPILED, free_memory, own_attention, upload
 from rmnb.models.heads import GatedHead, PromptHead
-from rmnb.models.layers import compiled, last_layer_at
 from rmnb.models.reward_model import RewardModel
 
 logger = logging.getLogger(__name__)
@@ -61,42 +60,25 @@ class PrefixScorer:
     def __init__(self, rm: RewardModel, prefix_ids: Ids):
         self.rm = rm
         self.prefix_ids = list(prefix_ids)
-        self.prefix: SharedPrefix | None = None
+        self.prefix: Prefix | None = None
         self.gated: PromptHead | None = None
         self._most: int | None = None  # sequences that memory is known to hold, once it has run out
         self._check([self.prefix_ids], 0)
         if rm.device.type == "cpu":
             keep_freed_memory()
         if rm.shares_prefix and self.prefix_ids:
-            self._run_prefix()
-        asked = rm.placement.compile if rm.placement.compile in COMPILED else None
-        #: How its batches are compiled, a key of `rmnb.models.devices.COMPILED`, or None.
-        self.compile = None if rm.placement.by_layer and self.prefix is None else asked
-
-    @torch.inference_mode()
-    def _run_prefix(self) -> None:
-        prefix, rm = SharedPrefix(len(self.prefix_ids)), self.rm
-        ids = torch.tensor([self.prefix_ids], device=rm.device)
-        position = torch.arange(len(self.prefix_ids), device=rm.device)[None]
-        # Never compiled code: it runs once, and CUDA graphs would overwrite the keys and values that are kept.
-        output = rm.network.forward(input_ids=ids, position_ids=position, use_cache=False, shared_prefix=prefix)
-        prefix.filling = False
-        if len(prefix.layers) != rm.network.config.get_text_config().num_hidden_layers:
-            raise UnsupportedAttention("some layers attend in a way of their own")
-        self.prefix = prefix
-        if isinstance(rm.head, GatedHead):
-            self.gated = PromptHead(rm.head, self.prefix_ids, output.last_hidden_state[0].to(rm.device))
+            self.prefix, states = run_prefix(rm.network, torch.tensor([self.prefix_ids], device=rm.device))
+            if isinstance(rm.head, GatedHead):
+                self.gated = PromptHead(rm.head, self.prefix_ids, states.to(rm.device))
+        #: How the network is compiled, a key of `rmnb.models.devices.COMPILED`, or None.
+        self.compile = rm.placement.compile if rm.placement.compile in COMPILED else None
 
     def beginning(self, length: int) -> "PrefixScorer":
         """The same for the first `length` ids of the prefix; nothing is run, keys and values are not copied."""
         shorter = copy.copy(self)
         shorter.prefix_ids = self.prefix_ids[:length]
         if self.prefix is not None:
-            shorter.prefix = SharedPrefix(length)
-            shorter.prefix.filling = False
-            shorter.prefix.layers = {
-                layer: (keys[:, :length], values[:, :length]) for layer, (keys, values) in self.prefix.layers.items()
-            }
+            shorter.prefix = self.prefix.first(length)
         if self.gated is not None:
             shorter.gated = self.gated.beginning(shorter.prefix_ids)
         return shorter
@@ -188,22 +170,14 @@ class PrefixScorer:
         last = upload([len(ids) - 1 for ids in batch], rm.device)
         position = self.prefix.length + torch.arange(longest, device=rm.device)[None]
         rows = torch.arange(len(batch), device=rm.device)
-        with self._layers(rows, last):
+        # A network that is compiled would be compiled again for each batch's hooks.
+        with contextlib.nullcontext() if self.compile else last_layer_at(rm.network, rows, last):
             hidden = rm.network(
                 input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix
             ).last_hidden_state
         read = hidden[rows.to(hidden.device), last.to(hidden.device)]
         head = rm.head if self.gated is None else self.gated.linear
         return head(read.to(rm.device))  # type: ignore[misc]
-
-    @contextlib.contextmanager
-    def _layers(self, rows: torch.Tensor, last: torch.Tensor) -> Iterator[None]:
-        """How the layers run for a batch."""
-        if self.compile and not self.rm.placement.by_layer:
-            yield  # a network that is compiled whole would be compiled again for each batch's hooks
-            return
-        with compiled(self.rm.network, self.compile), last_layer_at(self.rm.network, rows, last):
-            yield
 
     def _whole_rewards(self, batch: list[Ids], at: int = -1) -> torch.Tensor:
         """Whole sequences of one length, without padding; read at an index."""

@@ -9,7 +9,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from rmnb.errors import InputError
-from rmnb.models.attention import SharedPrefix
 from rmnb.models.devices import own_attention
 from rmnb.models.dialogue import Prompt
 from rmnb.models.heads import GatedHead
@@ -41,7 +40,7 @@ class ModelPromptReward:
         self.rm, self.prompt, self.weight, self.batch_size = rm, prompt, weight, batch_size
         self.prefix, self.closing = rm.dialogue.frame(prompt)
         self.scorer = PrefixScorer(rm, self.prefix)
-        self.shared = None if self.scorer.prefix is None else outside_inference(self.scorer.prefix)
+        self.shared = None if self.scorer.prefix is None else self.scorer.prefix.clone()
 
     def rewards(self, sequences: Sequence[Ids], parent: Ids | None) -> np.ndarray:
         """float32 [sequences]; what they share with the parent is run once."""
@@ -186,14 +185,6 @@ class RewardObjective:
         if [*term.prefix, *ids, *term.closing] != whole:
             ids = term.rm.dialogue.response_ids(text)
         return tuple(ids)
-
-
-def outside_inference(prefix: SharedPrefix) -> SharedPrefix:
-    """A copy that autograd may keep: what inference mode computes cannot be saved for a backward pass."""
-    copy = SharedPrefix(prefix.length)
-    copy.layers = {layer: (keys.clone(), values.clone()) for layer, (keys, values) in prefix.layers.items()}
-    copy.filling = False
-    return copy
 
 
 def _shared_length(ids: Ids, parent: Ids) -> int:

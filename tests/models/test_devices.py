@@ -55,18 +55,31 @@ def test_half_precision_holds_the_trunk_and_not_the_head(directory, rm, dtype):
 def test_compiled_code_gives_the_same_rewards_and_is_not_compiled_for_every_batch(directory, rm, monkeypatch):
     monkeypatch.setitem(devices.COMPILED, "default", {"backend": "eager"})
     torch._dynamo.reset()
-    torch._dynamo.utils.counters.clear()
+    counters = torch._dynamo.utils.counters
+    counters.clear()
     compiled = rmnb.load_reward_model(directory, compile="default")
     prefix, closing = rm.dialogue.frame(PROMPT)
     scorer = PrefixScorer(compiled, prefix)
     continuations = [[i, *closing] for i in range(64)]
     first = scorer(continuations, batch_size=16)
-    graphs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    graphs = counters["stats"]["unique_graphs"]
     again = scorer(continuations, batch_size=16)
-    assert graphs > 0 and torch._dynamo.utils.counters["stats"]["unique_graphs"] == graphs
-    assert not torch._dynamo.utils.counters["graph_break"]
+    assert graphs > 0 and counters["stats"]["unique_graphs"] == graphs and not counters["graph_break"]
     np.testing.assert_array_equal(first, again)
     np.testing.assert_allclose(first, PrefixScorer(rm, prefix)(continuations, batch_size=16), atol=1e-5)
+
+
+def test_the_last_layer_computes_only_what_is_read(rm):
+    prefix, closing = rm.dialogue.frame(PROMPT)
+    last, seen = rm.network.layers[-1], []
+    hooks = [
+        module.register_forward_hook(lambda *parts: seen.append(parts[2].shape[1]))
+        for module in (last.self_attn.o_proj, last.mlp)
+    ]
+    PrefixScorer(rm, prefix)([[7, 8, *closing]] * 4)
+    for hook in hooks:
+        hook.remove()
+    assert seen[-2:] == [1, 1]
 
 
 def test_other_errors_are_not_taken_for_a_lack_of_memory(rm, monkeypatch):

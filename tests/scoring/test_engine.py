@@ -46,7 +46,7 @@ def test_sharing_the_prefix_gives_the_reward_of_the_plain_pass(architecture, tmp
     got = score_continuations(rm, prefix, continuations, batch_size=7)
     assert expected.std() > 0.1
     np.testing.assert_allclose(got, expected, atol=1e-4)
-    monkeypatch.setattr(attention, "QUERIES", WINDOW - 1)  # a long prefix attends in parts
+    monkeypatch.setattr(attention, "CHUNK", WINDOW - 1)  # a long prefix is run in parts
     np.testing.assert_allclose(score_continuations(rm, prefix, continuations), expected, atol=1e-4)
     whole = dataclasses.replace(rm, plain_because="on purpose")
     np.testing.assert_allclose(score_continuations(whole, prefix, continuations), expected, atol=1e-4)

@@ -9,6 +9,7 @@ import transformers
 from checkpoints import SHAPE, randomise, tokenizer, write_decoder, write_encoder
 from head_checkpoints import write_head
 from transformers import AutoModelForSequenceClassification
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 import rmnb
 from rmnb.errors import InputError
@@ -76,8 +77,8 @@ def test_an_architecture_of_another_kind_gets_the_rewards_of_its_own_classifier(
     assert len(said) == (0 if shares else 1)  # a slow path is announced, once
 
 
-def unseen_window(scores, prefix, window):
-    return scores  # as if the architecture had a window that our attention does not know of
+def without_window(*inputs, sliding_window=None, **options):
+    return attention.attend(*inputs, **options)  # as if the architecture had a window that ours does not know of
 
 
 def failing(*_, **__):
@@ -85,12 +86,12 @@ def failing(*_, **__):
 
 
 @pytest.mark.parametrize(
-    ("function", "change", "reason"),
-    [("_hide_far", unseen_window, "would change its rewards by"), ("_own_scores", failing, "shape '[1]' is invalid")],
+    ("attend", "reason"),
+    [(without_window, "would change its rewards by"), (failing, "shape '[1]' is invalid")],
 )
-def test_what_differs_or_fails_goes_by_whole_sequences(function, change, reason, tmp_path, monkeypatch, caplog):
+def test_what_differs_or_fails_goes_by_whole_sequences(attend, reason, tmp_path, monkeypatch, caplog):
     directory = write_decoder(tmp_path / "gemma2", "gemma2")
-    monkeypatch.setattr(attention, function, change)
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, attention.NAME, attend)
     rm = rmnb.load_reward_model(directory, device="cpu")
     np.testing.assert_allclose(rm.score(PROMPT, TEXTS), own_rewards(directory, rm), atol=1e-4)
     (said,) = caplog.messages

@@ -9,7 +9,7 @@ from checkpoints import TEMPLATE, pair_tokenizer, randomise, write_decoder
 from transformers import AutoModelForSequenceClassification, BertConfig
 
 import rmnb
-from rmnb.models.attention import SharedPrefix
+from rmnb.models.attention import Prefix
 from rmnb.panels import ModelSpec
 from rmnb.search.config import SearchConfig
 from rmnb.search.rewards import ModelPromptReward, RewardObjective
@@ -60,7 +60,7 @@ def test_the_gradient_equals_finite_differences(architecture, tmp_path):
     def reward(position: int, token: int, amount: float) -> float:
         """The whole conversation in one pass, nothing shared."""
         vectors = blended(rm, prefix, closing, position, token, amount)
-        whole = SharedPrefix(vectors.shape[1])
+        whole = Prefix()
         with torch.no_grad():
             hidden = rm.network(inputs_embeds=vectors, use_cache=False, shared_prefix=whole).last_hidden_state
         return rm.head(hidden[0, -1]).item()
