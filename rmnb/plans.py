@@ -71,7 +71,7 @@ def refuse_other(place: Path, earlier: Mapping[str, Any], now: Mapping[str, Any]
     if changed := differences(earlier, now):
         names = ", ".join(key.removesuffix("_sha256") for key in changed)
         raise InputError(
-            f"{place} holds other work: it differs in {names}: choose another --out, or --restart to delete it",
+            f"{place} holds other work: it differs in {names}: choose another --out, or delete it",
             changed[0],
         )
 

@@ -295,8 +295,6 @@ def search(
     if out.suffix != ".json":
         raise InputError(f"--out {out}: choose a name that ends with .json", out)
     check_writable(out)
-    if out.exists():
-        raise InputError(f"{out} exists: delete it, or choose another --out", out)
     from rmnb.search import RewardObjective
     from rmnb.search.run import search as run
     from rmnb.visible import visible

@@ -11,7 +11,7 @@ import pandas as pd
 
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
-from rmnb.plans import ResumableStore
+from rmnb.plans import ResumableStore, refuse_other
 from rmnb.scoring.store import content_sha256
 from rmnb.search.config import SearchConfig
 from rmnb.search.methods import METHODS
@@ -70,20 +70,24 @@ def search(
         tokens are taken from, instead of scoring a sample.
     output
         JSON file for the result, written whole or not at all. What is scored is kept beside it; called again after an
-        interruption, the search goes on and ends the same.
+        interruption, the search goes on and ends the same; a finished one is read.
     progress
         Show a line with the best reward and its text.
 
     Raises
     ------
     InputError
-        No token or no sequence is allowed, a reward is not finite, another search was begun at `output`.
+        No token or no sequence is allowed, a reward is not finite, `output` is of another search.
     """
     config = config or SearchConfig()
+    scanned = None if scan is None else content_sha256(scan[["token_id", "score"]])
     pieces = None
     if output is not None:
-        scanned = None if scan is None else content_sha256(scan[["token_id", "score"]])
         plan = {**objective.provenance, "config": config.model_dump(), "scan_sha256": scanned}
+        if output.exists():
+            finished = read_result(output)
+            refuse_other(output, {**finished.provenance, "config": finished.config.model_dump()}, plan)
+            return finished
         pieces = ResumableStore(output, plan)
     state = SearchState(objective, config, scan, pieces, progress)
     with state.bar, contextlib.suppress(Finished):
@@ -95,7 +99,8 @@ def search(
     sequences["reward"] = objective.measure(best)  # without a parent's help: what anybody finds who scores them
     sequences["retokenises"] = objective.retokenises(best)
     sequences = sequences.sort_values("reward", ascending=config.sign < 0, kind="stable", ignore_index=True)
-    provenance = {**objective.provenance, "time": datetime.now(UTC).isoformat(timespec="seconds")}
+    time = datetime.now(UTC).isoformat(timespec="seconds")
+    provenance = {**objective.provenance, "scan_sha256": scanned, "time": time}
     result = SearchResult(sequences, pd.DataFrame(state.history), config, json.loads(json.dumps(provenance)))
     if output is not None:
         tables = {"sequences": sequences.to_dict("records"), "history": result.history.to_dict("records")}

@@ -87,7 +87,7 @@ EDITS = {
 NAMES = {"config": "config_sha256", "adapter": "config_sha256", "tokenizer": "tokenizer_sha256"}
 WORKS = [scan, scored_list, scanned_pairs, rows, search, report, logprobs]
 BEGUN = [(work, False) for work in WORKS[:-1]]  # log-probabilities are one pass
-FINISHED = [(work, True) for work in (scan, scored_list, scanned_pairs, report, logprobs)]
+FINISHED = [(work, True) for work in WORKS]
 
 
 @pytest.mark.parametrize(("work", "finished"), BEGUN + FINISHED)
