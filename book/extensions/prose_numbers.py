@@ -90,7 +90,7 @@ def result(question: str, table: pd.DataFrame | None = None) -> str:
     if rows.empty or (how is None and len(rows) > 1):
         raise ValueError(f"{question!r} selects {len(rows)} rows of the results")
     value = float(rows["value"].agg(how) if how else rows["value"].iloc[0])
-    return f"{value:.{0 if how == 'count' else digits}f}".replace("-", "−")
+    return f"{value:,.{0 if how == 'count' else digits}f}".replace("-", "−")
 
 
 def _role(write: Callable[[str], str]):

@@ -15,7 +15,7 @@ from sphinx.util import logging
 from rmnb.book.colab import repository
 
 _logger = logging.getLogger(__name__)
-_PREVIEW = "book/_executed/landing/social.png"
+_PREVIEW = "book/_executed/results/first/vocabulary.png"
 _SOCIAL = "_static/social.png"
 _LOST = """
 <h1>Page not found</h1>
@@ -52,7 +52,7 @@ def configure(app, config) -> None:
         config.ogp_site_url = url
         config.ogp_site_name = getattr(config, "html_title", "") or "rmnb"
         config.ogp_image = url + _SOCIAL
-        config.ogp_image_alt = "Two columns of words, ranked by two reward models, and lines between equal words."
+        config.ogp_image_alt = "Every token of a vocabulary as a dot along a scale of rewards."
         config.ogp_social_cards = {"enable": False}
     else:
         _logger.info("the book's address is not known: no sitemap, no preview image (RMNB_BOOK_URL, repository.url)")

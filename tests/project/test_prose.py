@@ -2,11 +2,9 @@
 
 import csv
 import re
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
-import landing
 import light_drawings
 import light_icons
 import light_pages
@@ -136,17 +134,6 @@ def test_every_public_module_has_an_entry():
     assert not missing and listed - modules == set(surfaces)
 
 
-def test_cards_and_thumbnails_are_the_chapters():
-    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    chapters = next(part["chapters"] for part in contents["parts"] if part.get("numbered"))
-    stems = [Path(chapter["file"]).name for chapter in chapters]
-    index = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
-    assert re.findall(r":link: _executed/(\S+)", index) == stems
-    assert list(landing.THUMBNAILS) == list(landing.ANSWERS) == stems
-    for stem, figure in landing.THUMBNAILS.items():
-        assert f'"{figure}"' in (ROOT / "notebooks" / f"{stem}.ipynb").read_text(encoding="utf-8")
-
-
 def test_the_address_of_the_book_follows_from_what_is_known(tmp_path, monkeypatch):
     assert publishing.book_url(None, None) is None
     assert publishing.book_url(None, "https://github.com/Some-One/book") == "https://some-one.github.io/book/"
@@ -174,15 +161,6 @@ def test_the_single_page_keeps_the_handlers_of_pages():
     handlers = {"html": {"card": "a", "link": "b"}, "singlehtml": {"link": "c"}}
     publishing.single_page_as_pages(SimpleNamespace(registry=SimpleNamespace(translation_handlers=handlers)))
     assert handlers["singlehtml"] == {"card": "a", "link": "c"}
-
-
-def test_labels_of_the_key_figure_keep_their_distance():
-    from rmnb.book.figures.key import spread
-
-    heights = spread([100, 99.9, 99.8, 50, 49, 0.2, 0.1, 0.0])
-    assert all(a - b >= 5 - 1e-9 for a, b in pairwise(heights))
-    assert abs(heights[3] - 50) < 3 and heights[0] <= 104
-    assert list(spread([10.0, 50.0, 90.0])) == [10.0, 50.0, 90.0]
 
 
 def test_icons_that_are_not_used_are_left_out_and_pages_lose_their_index(tmp_path):

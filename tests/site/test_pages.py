@@ -4,6 +4,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from book import BOOK
+from rmnb.panels import load_panel
 
 PAGES = sorted(
     str(page.relative_to(BOOK))
@@ -14,6 +15,8 @@ HEAVIEST = 1_500_000  # bytes as a plain server sends them, the explorer's data 
 WEIGHT = """() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
     .filter(entry => !entry.name.includes("/explorer/data/"))
     .reduce((sum, entry) => sum + entry.encodedBodySize, 0)"""
+
+FETCHED = """() => performance.getEntriesByType("resource").filter(entry => entry.name.includes("/explorer/")).length"""
 
 FAINT = """() => {
     const numbers = colour => colour.match(/[\\d.]+/g).map(Number);
@@ -125,6 +128,21 @@ def widest(page) -> list[str]:
             return [width, ...found.slice(0, 5).map(one => one.outerHTML.slice(0, 150))];
         }"""
     )
+
+
+def test_the_first_pages_box_ranks_a_word_and_fetches_nothing_before_the_first_key(site, watched):
+    page = watched.page
+    page.goto(f"{site}/book/index.html")
+    settle(page)
+    assert page.evaluate(FETCHED) == 0
+    page.fill("#word-box input", "love")
+    page.wait_for_selector("#word-ranks tbody tr")
+    assert page.evaluate(FETCHED) > 0
+    assert page.locator("#word-ranks tbody tr").count() == len(load_panel("demo").models)
+    page.fill("#word-box input", "<img src=x onerror=alert(1)>")
+    page.wait_for_selector("#word-ranks:empty")
+    assert "No single token" in page.inner_text("#word-status")
+    assert not watched.troubles
 
 
 def test_search_finds_the_books_own_word(site, watched):
