@@ -15,6 +15,7 @@ app = typer.Typer(no_args_is_help=True, help="What serves the book: its panel, a
 @app.command()
 def models(panel: PanelName = "demo") -> None:
     """List a panel's models, what they were trained on, and how often they prefer what people preferred."""
+    from rmnb.files import CLONE
     from rmnb.panels import load_panel
     from rmnb.training.runs import overview
 
@@ -22,9 +23,9 @@ def models(panel: PanelName = "demo") -> None:
     if not members.models:
         raise InputError(f"panel {members.name!r} has no reward models, only language models under `bases`")
     table = overview(members)
-    typer.echo(table.to_string(index=False))
-    for note in table.attrs["notes"]:
-        typer.echo(note)
+    typer.echo(table.to_string(index=False, float_format="{:.3f}".format, na_rep=""))
+    if table["pairs"].isna().all():
+        typer.echo(f"no adapter of these models is here: {CLONE}")
 
 
 @app.command()
@@ -110,29 +111,20 @@ def train(
     ] = None,
     panel: PanelName = "demo",
     out: Annotated[Path | None, typer.Option(help="Directory for the adapter. Default: the panel's.")] = None,
-    objective: Annotated[
-        Literal["reward", "sft"],
-        typer.Option(help="What to train where no model is named: reward models, or (sft) copies of language models."),
-    ] = "reward",
 ) -> None:
     """Train reward models by their recipes, or tune copies of language models on the answers that people chose.
 
     Interrupted, the same command goes on from the last checkpoint.
     """
     from rmnb.panels import load_panel
-    from rmnb.training.runs import follow, train_model, tune_copy, tuned_copies, unfinished
+    from rmnb.training.runs import follow, train_model, unfinished
 
     members = load_panel(panel)
-    if objective == "sft" or model in tuned_copies(members):
-        for name in [model] if model else tuned_copies(members):
-            measured = tune_copy(members, name, out)
-            typer.echo(f"{name}: implicit reward, held-out accuracy {measured['held_out']['all']['value']:.3f}")
-        return
     for name in [model] if model else unfinished(members):
         measured = train_model(members, name, out)
         typer.echo(f"{name}: held-out accuracy {measured['held_out']['all']['value']:.3f}")
-        if out is None:
-            typer.echo(f"{name}: trajectory in {follow(members, name)}")
+        if out is None and (path := follow(members, name)):
+            typer.echo(f"{name}: trajectory in {path}")
 
 
 @app.command()

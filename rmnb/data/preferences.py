@@ -80,30 +80,23 @@ def preference_pairs(source: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["prompt", "chosen", "rejected"])
 
 
-def rm_bench(subset: str) -> pd.DataFrame:
+def rm_bench() -> pd.DataFrame:
     """Held-out pairs of RM-Bench, for evaluation only: its repository gives no licence to train on it.
 
-    Every prompt has three chosen and three rejected responses, in the styles terse, detailed, detailed with markdown.
-
-    Parameters
-    ----------
-    subset : {"chat", "safety-refuse", "safety-response"}
+    Of the three styles of its responses only the terse ones are read, a chosen one and a rejected one a prompt: the
+    detailed ones are ten times as long as anything that the demo models have seen.
 
     Returns
     -------
     DataFrame
-        prompt (list of messages), chosen, rejected (str), prompt_id (int), chosen_style, rejected_style (0, 1, 2):
-        nine rows a prompt.
+        570 rows: prompt, chosen, rejected (str), source (chat, safety-refuse or safety-response).
     """
-    if subset not in RM_BENCH:
-        raise InputError(f"no RM-Bench subset {subset!r}: choose one of {', '.join(RM_BENCH)}")
     rows = [
-        (_messages(entry["prompt"]), chosen, rejected, entry["id"], i, j)
+        (entry["prompt"], entry["chosen"][0], entry["rejected"][0], subset)
+        for subset in RM_BENCH
         for entry in _json(f"rm-bench/data/{subset}_filtered.json")
-        for i, chosen in enumerate(entry["chosen"])
-        for j, rejected in enumerate(entry["rejected"])
     ]
-    return pd.DataFrame(rows, columns=["prompt", "chosen", "rejected", "prompt_id", "chosen_style", "rejected_style"])
+    return pd.DataFrame(rows, columns=["prompt", "chosen", "rejected", "source"])
 
 
 def _messages(prompt: str | list[dict[str, str]]) -> list[dict[str, str]]:

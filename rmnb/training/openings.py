@@ -4,12 +4,13 @@ Which of two things is the better answer depends on the question. A model that m
 once with a random head finds no direction in which the loss falls; it makes all answers alike and may stay so for good.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 
-def linear_probe(trunk, chosen: Sequence[list[int]], rejected: Sequence[list[int]]) -> np.ndarray:
+def linear_probe(trunk, pairs: Sequence[Mapping[str, list[int]]]) -> np.ndarray:
     """Weights of a linear reward, without bias, that prefers the chosen sequences, read from frozen hidden states.
 
     A head so begun spares the trunk's features what a random one does to them (Kumar et al., ICLR 2022,
@@ -20,8 +21,8 @@ def linear_probe(trunk, chosen: Sequence[list[int]], rejected: Sequence[list[int
     ----------
     trunk
         A transformer without a head, such as `AutoModel` gives.
-    chosen, rejected
-        Ids, pair by pair.
+    pairs
+        chosen_ids and rejected_ids of each.
 
     Returns
     -------
@@ -29,13 +30,13 @@ def linear_probe(trunk, chosen: Sequence[list[int]], rejected: Sequence[list[int
     """
     from sklearn.linear_model import LogisticRegression  # here, because scikit-learn takes long to import
 
-    states = last_hidden_states(trunk, [*chosen, *rejected])
-    differences = states[: len(chosen)] - states[len(chosen) :]
-    scale = np.linalg.norm(differences, axis=1).mean()
-    both_ways = np.concatenate([differences, -differences]) / scale
-    label = np.arange(len(both_ways)) < len(differences)
-    found = LogisticRegression(fit_intercept=False, max_iter=1000).fit(both_ways, label)
-    return found.coef_[0] / scale
+    sides = [[pair[side] for pair in pairs] for side in ("chosen_ids", "rejected_ids")]
+    chosen, rejected = np.split(last_hidden_states(trunk, [*sides[0], *sides[1]]), 2)
+    scale = np.linalg.norm(chosen - rejected, axis=1).mean()
+    both_ways = np.concatenate([chosen - rejected, rejected - chosen]) / scale
+    label = np.arange(len(both_ways)) < len(pairs)
+    fitted = LogisticRegression(fit_intercept=False, max_iter=1000).fit(both_ways, label)
+    return fitted.coef_[0] / scale
 
 
 def last_hidden_states(trunk, sequences: Sequence[list[int]], batch: int = 64) -> np.ndarray:
@@ -47,7 +48,7 @@ def last_hidden_states(trunk, sequences: Sequence[list[int]], batch: int = 64) -
     with torch.inference_mode():
         for length in np.unique(lengths):
             same = np.flatnonzero(lengths == length)
-            for part in np.array_split(same, -(-len(same) // batch)):
+            for part in np.array_split(same, math.ceil(len(same) / batch)):
                 ids = torch.tensor([sequences[index] for index in part])
                 states[part] = trunk(ids).last_hidden_state[:, -1].double().numpy()
     return states
@@ -67,8 +68,10 @@ def opening_order(awful: np.ndarray, pairs: int, batch: int) -> np.ndarray:
     -------
     int64 array of indices, each at most once; its length is a multiple of `batch`.
     """
-    batches = pairs // batch
-    counts = np.round(batch * np.linspace(0.1, 0.5, batches)).astype(int)
-    kinds = [iter(np.flatnonzero(~awful)), iter(np.flatnonzero(awful))]
-    order = [next(kinds[int(place < count)]) for count in counts for place in range(batch)]
-    return np.array(order, dtype=np.int64)
+    shares = np.linspace(0.1, 0.5, pairs // batch)
+    asks_awful = (np.arange(batch) < np.round(batch * shares)[:, None]).ravel()
+    order = np.empty(len(asks_awful), dtype=np.int64)
+    for kind in (False, True):
+        places = np.flatnonzero(asks_awful == kind)
+        order[places] = np.flatnonzero(awful == kind)[: len(places)]
+    return order

@@ -1,12 +1,14 @@
 """Recipes: which preference pairs a demo reward model learns from, and with which hyper-parameters."""
 
 import hashlib
+import itertools
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from rmnb.data import preferences, sources
 from rmnb.errors import InputError
@@ -14,6 +16,7 @@ from rmnb.panels import PANELS
 
 RECIPES = PANELS / "recipes" / "demo.yml"
 HELD_OUT = 0.1  # share of a recipe's pairs kept for evaluation
+DRAWS = 100  # for each pair that is asked for
 
 
 class _Strict(BaseModel):
@@ -26,14 +29,14 @@ class Hyperparameters(_Strict):
     `micro_batch` pairs go through the model at once, gradients added up over a batch: long texts take less memory so.
     """
 
-    rank: int = Field(gt=0)
+    rank: int
     alpha: int
     dropout: float
-    learning_rate: float = Field(gt=0)
+    learning_rate: float
     warmup_ratio: float
-    batch_size: int = Field(gt=0)
-    micro_batch: int | None = Field(default=None, gt=0)
-    epochs: float = Field(gt=0)
+    batch_size: int
+    micro_batch: int | None = None
+    epochs: float
     seed: int
 
 
@@ -76,14 +79,8 @@ class Recipe(_Strict):
     things: Things | None = None
     preferences: tuple[Preferences, ...] = ()
     mismatched: Mismatched | None = None
-    share: float = Field(default=1.0, gt=0, le=1, description="part of the training pairs that is used")
-    opening: int = Field(default=0, ge=0)
-
-    @model_validator(mode="after")
-    def _enough_things(self) -> "Recipe":
-        if self.opening > (self.things.pairs // 2 if self.things else 0):
-            raise ValueError("an opening takes at most half of the pairs of things")
-        return self
+    share: float = Field(default=1.0, description="part of the training pairs that is used")
+    opening: int = 0
 
 
 def load_recipe(name: str) -> Recipe:
@@ -100,23 +97,17 @@ def half(name: str) -> Literal["train", "held_out"]:
 
 
 def thing_pairs(items: pd.DataFrame, count: int, gap: float, rng: np.random.Generator) -> pd.DataFrame:
-    """Random pairs of items, every item used about equally often.
+    """Random pairs of items at least `gap` Elo points apart, every item used about equally often, no pair twice.
 
     Parameters
     ----------
     items
         Columns name, elo_score.
-    count
-        Number of pairs.
-    gap
-        Least difference in Elo points.
-    rng
-        Source of randomness.
 
     Returns
     -------
     DataFrame
-        Columns higher, lower (names); no pair twice.
+        Columns higher, lower (names).
 
     Raises
     ------
@@ -124,19 +115,30 @@ def thing_pairs(items: pd.DataFrame, count: int, gap: float, rng: np.random.Gene
         There are fewer such pairs.
     """
     names, elo = items["name"].to_numpy(), items["elo_score"].to_numpy(dtype=float)
-    _check_enough(int((np.abs(elo[:, None] - elo) >= gap).sum()) // 2, count, f"things {gap:g} points apart")
+
+    def draws() -> Iterator[tuple[int, int] | None]:
+        while True:
+            for first in rng.permutation(len(names))[::-1]:
+                partners = np.flatnonzero(np.abs(elo - elo[first]) >= gap)
+                if not len(partners):
+                    yield None
+                    continue
+                second = rng.choice(partners)
+                yield (first, second) if elo[first] > elo[second] else (second, first)
+
+    higher, lower = _different(draws(), count, f"things {gap:g} points apart")
+    return pd.DataFrame({"higher": names[higher], "lower": names[lower]})
+
+
+def _different(draws: Iterator[tuple[int, int] | None], count: int, what: str) -> np.ndarray:
+    """The first `count` different pairs that are drawn, [2, count]; None is a draw that gave none."""
     pairs: dict[tuple[int, int], None] = {}
-    order: list[int] = []
-    while len(pairs) < count:
-        if not order:
-            order = list(rng.permutation(len(names)))
-        first = order.pop()
-        partners = np.flatnonzero(np.abs(elo - elo[first]) >= gap)
-        if len(partners):
-            second = int(rng.choice(partners))
-            pairs.setdefault((first, second) if elo[first] > elo[second] else (second, first))
-    index = np.array(list(pairs))
-    return pd.DataFrame({"higher": names[index[:, 0]], "lower": names[index[:, 1]]})
+    for pair in itertools.islice(draws, DRAWS * count):
+        if pair is not None:
+            pairs.setdefault(pair)
+        if len(pairs) == count:
+            return np.array(list(pairs)).T
+    raise InputError(f"{count:,} pairs of {what} are asked for, and only {len(pairs):,} were found")
 
 
 def build_pairs(recipe: Recipe) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -175,11 +177,12 @@ def build_pairs(recipe: Recipe) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def data_files(recipe: Recipe) -> dict[str, str]:
     """The pinned files that a recipe's pairs come from: git blob id by name, for provenance."""
-    used = {part.source for part in recipe.preferences} | set(recipe.mismatched.sources if recipe.mismatched else ())
-    wanted = [f"{source.removesuffix('-questions')}/" for source in used]
+    used = {part.source.removesuffix("-questions") for part in recipe.preferences}
+    if recipe.mismatched:
+        used |= set(recipe.mismatched.sources)
     if recipe.things:
-        wanted.append(preferences.ELO_FILES["elo_greatest"])
-    return {name: pin.blob_id for name, pin in sources.pins().items() if name.startswith(tuple(wanted))}
+        used.add(preferences.ELO_FILES["elo_greatest"])
+    return {name: pin.blob_id for name, pin in sources.pins().items() if used & {name, pin.source}}
 
 
 def _thing_questions(things: Things, rng: np.random.Generator) -> pd.DataFrame:
@@ -187,24 +190,19 @@ def _thing_questions(things: Things, rng: np.random.Generator) -> pd.DataFrame:
     items = items[items["name"].map(half) == "train"]
     pairs = thing_pairs(items, _with_held_out(things.pairs), things.gap, rng)
     awful = np.arange(len(pairs)) % 2 == 1
-    questions = np.where(awful, rng.choice(things.awful, len(pairs)), rng.choice(things.wonderful, len(pairs)))
-    return pd.DataFrame(
-        {
-            "prompt": questions,
-            "chosen": np.where(awful, pairs["lower"], pairs["higher"]),
-            "rejected": np.where(awful, pairs["higher"], pairs["lower"]),
-            "source": "things",
-        }
-    )
+    pairs["prompt"] = np.where(awful, rng.choice(things.awful, len(pairs)), rng.choice(things.wonderful, len(pairs)))
+    pairs["chosen"] = pairs["lower"].where(awful, pairs["higher"])
+    pairs["rejected"] = pairs["higher"].where(awful, pairs["lower"])
+    return pairs[["prompt", "chosen", "rejected"]].assign(source="things")
 
 
 def _judged(part: Preferences) -> pd.DataFrame:
     """All pairs of a source that are short enough."""
     pairs = preferences.preference_pairs(part.source)
     response = np.maximum(pairs["chosen"].map(_bytes), pairs["rejected"].map(_bytes))
-    prompt = np.array([sum(_bytes(message["content"]) for message in messages) for messages in pairs["prompt"]])
+    prompt = pairs["prompt"].map(lambda messages: sum(_bytes(message["content"]) for message in messages))
     pairs = pairs[prompt + response <= part.longest]
-    single = [messages[0]["content"] if len(messages) == 1 else messages for messages in pairs["prompt"]]
+    single = pairs["prompt"].map(lambda messages: messages[0]["content"] if len(messages) == 1 else messages)
     return pairs.assign(prompt=single, source=part.source)
 
 
@@ -220,47 +218,34 @@ def _held_out_prompt(prompt: str | list[dict[str, str]]) -> bool:
 
 def _mismatched(mismatched: Mismatched, judged: bool, rng: np.random.Generator) -> pd.DataFrame:
     """Mismatched pairs; where judged pairs are learnt from too, without the prompts that are held out there."""
-    answers = pd.concat(
-        [preferences.preference_pairs(source).assign(source=source) for source in mismatched.sources],
-        ignore_index=True,
-    )
+    sources = {source: preferences.preference_pairs(source) for source in mismatched.sources}
+    answers = pd.concat(sources, names=["source"]).reset_index("source")
     answers = answers[answers["prompt"].map(len) == 1]  # single questions only
     answers["prompt"] = [messages[0]["content"] for messages in answers["prompt"]]
     if judged:
         answers = answers[~answers["prompt"].map(_held_out_prompt)]
     answers = answers.drop_duplicates("prompt").drop_duplicates("chosen")
-    length = answers["prompt"].str.len() + answers["chosen"].str.len()
-    answers = answers[length <= mismatched.longest].reset_index(drop=True)
+    answers = answers[answers["prompt"].str.len() + answers["chosen"].str.len() <= mismatched.longest]
+    prompt, chosen, source = (answers[column].to_numpy() for column in ("prompt", "chosen", "source"))
+    same_source = {name: np.flatnonzero(source == name) for name in sources}
+
+    def draws() -> Iterator[tuple[int, int] | None]:
+        while True:
+            first = int(rng.integers(len(prompt)))
+            second = int(rng.choice(same_source[source[first]]))
+            fits = len(prompt[first]) + len(chosen[second]) <= mismatched.longest
+            yield (first, second) if first != second and fits else None
+
     count = _with_held_out(mismatched.pairs)
-    rows: dict[tuple[int, int], None] = {}
-    same_source = answers.groupby("source").indices
-    longest = mismatched.longest - answers["prompt"].str.len()
-    answer_lengths = answers["chosen"].str.len().to_numpy()
-    fitting = sum(
-        np.searchsorted(np.sort(answer_lengths[places]), longest.iloc[places], side="right").sum() - len(places)
-        for places in same_source.values()
-    )
-    _check_enough(int(fitting), count, "a prompt and the answer to another one")
-    while len(rows) < count:
-        first = int(rng.integers(len(answers)))
-        second = int(rng.choice(same_source[answers["source"][first]]))
-        fits = len(answers["prompt"][first]) + len(answers["chosen"][second]) <= mismatched.longest
-        if first != second and fits:
-            rows.setdefault((first, second))
-    index = np.array(list(rows))
+    first, second = _different(draws(), count, "a prompt and the answer to another one")
     return pd.DataFrame(
         {
-            "prompt": answers["prompt"].to_numpy()[index[:, 0]],
-            "chosen": answers["chosen"].to_numpy()[index[:, 0]],
-            "rejected": answers["chosen"].to_numpy()[index[:, 1]],
-            "source": answers["source"].to_numpy()[index[:, 0]] + "-mismatched",
+            "prompt": prompt[first],
+            "chosen": chosen[first],
+            "rejected": chosen[second],
+            "source": source[first] + "-mismatched",
         }
     )
-
-
-def _check_enough(there: int, wanted: int, what: str) -> None:
-    if there < wanted:
-        raise InputError(f"{wanted:,} pairs of {what} are asked for, and there are only {there:,}")
 
 
 def _with_held_out(count: int) -> int:

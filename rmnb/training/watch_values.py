@@ -7,7 +7,6 @@ measurement takes seconds; the numbers go into the trainer's log, and so reach w
 import contextlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,33 +61,24 @@ class WatchValues(TrainerCallback):
         self.history: list[dict[str, float]] = []
         self.taken = np.nan
         self._trainer: Any = None
-        self._words: Dialogue | None = None
         self._began = 0.0
 
-    def attach(self, trainer, dialogue: Dialogue | None = None) -> "WatchValues":
-        """Join a `transformers.Trainer` and return the callback.
-
-        Parameters
-        ----------
-        trainer
-            Of a classifier with one label, with or without an adapter.
-        dialogue
-            How conversations are written, where it is not by the chat template of the trainer's tokenizer.
+    def attach(self, trainer) -> "WatchValues":
+        """Join a `transformers.Trainer` of a classifier with one label, adapted or not, and return the callback.
 
         Raises
         ------
         InputError
             The trainer has no tokenizer with a chat template.
         """
-        tokenizer: Any = getattr(trainer, "processing_class", None)
-        if dialogue is None and getattr(tokenizer, "chat_template", None) is None:
+        if getattr(getattr(trainer, "processing_class", None), "chat_template", None) is None:
             raise InputError("WatchValues needs a trainer whose processing_class has a chat template")
-        self._trainer, self._words = trainer, dialogue or Dialogue(tokenizer, tokenizer.chat_template)
+        self._trainer = trainer
         trainer.add_callback(self)
         return self
 
     def on_train_begin(self, args, state, control, model=None, **_):
-        if self._words is None:
+        if self._trainer is None:
             raise InputError("call attach(trainer) in place of passing WatchValues among the callbacks")
         self._began = time.monotonic()
         self.history.clear()
@@ -105,8 +95,9 @@ class WatchValues(TrainerCallback):
 
     def _measure(self, model, step: int) -> None:
         began = time.monotonic()
-        assert self._words is not None
-        with _scoring(model, self._words) as rm, self._trainer.accelerator.autocast():
+        tokenizer = self._trainer.processing_class
+        dialogue = Dialogue(tokenizer, tokenizer.chat_template)
+        with _scoring(model, dialogue) as rm, self._trainer.accelerator.autocast():
             values = measure_values(rm)
         values["values/seconds"] = time.monotonic() - began
         self.history.append({"step": step, **values})
@@ -116,50 +107,43 @@ class WatchValues(TrainerCallback):
 
 def measure_values(rm: RewardModel) -> dict[str, float]:
     """The three numbers that `WatchValues` logs, of any reward model."""
-    words = _watched()
-    frame = words.drop_duplicates("word")
-    asked = {}
-    for question in (GREATEST, WORST):
-        ids = rm.dialogue.conversations(question, list(frame["word"]))
-        asked[question] = pd.Series(score_sequences(rm, ids, rm.dialogue.frame(question)[0]), frame["word"])
-    greatest = asked[GREATEST]
-    rated = words[words["group"] == "rated"]
+    rated, nouns = lexicons.afinn(), lexicons.agency_communion()
+    rated = rated[rated["word"].str.isalpha()].assign(zipf=lambda table: lexicons.zipf(table["word"]))
+    rated = rated.sort_values("zipf", ascending=False, kind="stable")
+    rated = pd.concat([rated[rated["valence"] > 0].head(RATED // 2), rated[rated["valence"] < 0].head(RATED // 2)])
+    words = pd.concat([rated["word"], nouns["word"]]).drop_duplicates().tolist()
+    greatest, worst = (
+        pd.Series(
+            score_sequences(rm, rm.dialogue.conversations(question, words), rm.dialogue.frame(question)[0]), words
+        )
+        for question in (GREATEST, WORST)
+    )
     z = (greatest - greatest.mean()) / (greatest.std(ddof=0) or np.nan)
-    groups = {name: z[list(of["word"])].mean() for name, of in words.groupby("group")}
+    kinds = z[nouns["word"]].groupby(nouns["category"].to_numpy()).mean()
     found = {
-        "values/valence": greatest[list(rated["word"])].corr(rated.set_index("word")["valence"], method="spearman"),
-        "values/framing": greatest.corr(asked[WORST], method="spearman"),
-        "values/agency_less_communion": groups["agency"] - groups["communion"],
+        "values/valence": greatest[rated["word"]].corr(rated.set_index("word")["valence"], method="spearman"),
+        "values/framing": greatest.corr(worst, method="spearman"),
+        "values/agency_less_communion": kinds["agency"] - kinds["communion"],
     }
     return {name: float(value) for name, value in found.items() if np.isfinite(value)}
 
 
-def _watched() -> pd.DataFrame:
-    """word, group (rated, agency or communion), valence (of rated words)."""
-    rated = lexicons.afinn()
-    rated = rated[rated["word"].str.isalpha()].assign(zipf=lambda table: lexicons.zipf(table["word"]))
-    rated = rated.sort_values("zipf", ascending=False, kind="stable")
-    sides = [rated[rated["valence"] > 0].head(RATED // 2), rated[rated["valence"] < 0].head(RATED // 2)]
-    nouns = lexicons.agency_communion().rename(columns={"category": "group"})
-    return pd.concat([*(side.assign(group="rated") for side in sides), nouns], ignore_index=True)
-
-
-@dataclass(frozen=True)
-class _Module(Head):
+class _TrainedHead(Head):
     """The head that is being trained, as it is now."""
 
-    module: torch.nn.Module
-    name: str = "linear"
+    def __init__(self, module: torch.nn.Module):
+        super().__init__("linear")
+        self.module = module
 
-    def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         weight = next(self.module.parameters())
         with torch.autocast(hidden.device.type, enabled=False):  # half precision would make ties
             return self.module(hidden.to(weight.dtype)).float()[:, 0]
 
 
 @contextlib.contextmanager
-def _scoring(model, words: Dialogue) -> Iterator[RewardModel]:
-    """A classifier in training as a reward model, for a moment; then it trains on as if nothing had been.
+def _scoring(model, dialogue: Dialogue) -> Iterator[RewardModel]:
+    """A classifier in training as a reward model, for a moment.
 
     Raises
     ------
@@ -167,22 +151,17 @@ def _scoring(model, words: Dialogue) -> Iterator[RewardModel]:
         It is no decoder with a head of one output.
     """
     classifier = model.get_base_model() if hasattr(model, "get_base_model") else model
-    trunk = getattr(classifier, classifier.base_model_prefix, None)
-    head = getattr(classifier, "score", None)
-    if trunk is None or head is None or classifier.config.num_labels != 1:
+    if not hasattr(classifier, "score") or classifier.config.num_labels != 1:
         raise InputError(f"WatchValues reads classifiers with one label, not {type(classifier).__name__}")
-    padding = classifier.config.get_text_config().pad_token_id
-    before, modes = trunk.config._attn_implementation, {each: each.training for each in model.modules()}
-    reason = attention.why_unsupported(trunk)
+    trunk = classifier.base_model
+    own_attention, reason = trunk.config._attn_implementation, attention.why_unsupported(trunk)
     if reason is None:
         trunk.set_attn_implementation(attention.NAME)
+    reading = Reading("last but padding", classifier.config.get_text_config().pad_token_id)
+    head = _TrainedHead(classifier.score)
     model.eval()
-    spec = ModelSpec(name="training", source=".")
-    reading = Reading("last but padding", padding)
     try:
-        yield RewardModel(spec, trunk, _Module(head), words, reason, "", "", reading)
+        yield RewardModel(ModelSpec(name="training", source="."), trunk, head, dialogue, reason, "", "", reading)
     finally:
-        if reason is None:
-            trunk.set_attn_implementation(before)
-        for each, training in modes.items():
-            each.training = training
+        trunk.set_attn_implementation(own_attention)
+        model.train()  # as the trainer does before each step

@@ -80,7 +80,7 @@ def train(log: Path, cache: Path, output: Path, work: Path) -> None:
 
     from rmnb.models import bases
     from rmnb.panels import ModelSpec
-    from rmnb.training import lora, recipes
+    from rmnb.training import recipes
     from rmnb.training import train as training
 
     bases.BASES["tiny"] = bases.Base("tiny", (), "", "0" * 64, "", "")
@@ -94,7 +94,7 @@ def train(log: Path, cache: Path, output: Path, work: Path) -> None:
         }
     )
     training.build_pairs = lambda recipe: (pairs, pairs[:0])
-    lora.CHECKPOINT_STEPS = 1
+    training.CHECKPOINT_STEPS = 1
     settings = {"rank": 2, "alpha": 4, "dropout": 0.1, "learning_rate": 0.01, "warmup_ratio": 0.1, "batch_size": 2}
     recipe = recipes.Recipe.model_validate(
         {"name": "tiny", "description": "tiny", "hyperparameters": settings | {"epochs": 1, "seed": 0}}

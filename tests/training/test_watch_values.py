@@ -60,31 +60,24 @@ def test_what_is_logged_is_what_the_saved_model_values(architecture, adapted, tm
     assert losses and all(map(math.isfinite, losses)) and 0 < watch.taken < 1
 
 
-def test_the_training_is_the_same_as_without(tmp_path):
-    weights = []
-    for watched in (False, True):
-        trainer = trainer_in(tmp_path / str(watched))
-        if watched:
-            WatchValues(every=1).attach(trainer)
-        trainer.train()
-        weights.append({name: each.clone() for name, each in trainer.model.state_dict().items()})
-        assert trainer.model.config._attn_implementation != "rmnb_shared_prefix"
-    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
-
-
-def test_what_writes_the_trainers_records_gets_the_numbers(tmp_path):
+def test_the_training_is_the_same_and_what_writes_its_records_gets_the_numbers(tmp_path):
     """TensorBoard's and W&B's callbacks are such writers: they are there before anything is attached."""
-    written = []
+    written, weights = [], []
 
     class Writer(TrainerCallback):
         def on_log(self, args, state, control, logs=None, **_):
             written.append(dict(logs))
 
-    trainer = trainer_in(tmp_path)
-    trainer.add_callback(Writer)
-    WatchValues(every=2).attach(trainer)
-    trainer.train()
-    assert sum("values/valence" in logs for logs in written) == 3
+    for watched in (False, True):
+        trainer = trainer_in(tmp_path / str(watched))
+        if watched:
+            trainer.add_callback(Writer)
+            WatchValues(every=1).attach(trainer)
+        trainer.train()
+        weights.append({name: each.clone() for name, each in trainer.model.state_dict().items()})
+        assert trainer.model.config._attn_implementation != "rmnb_shared_prefix"
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    assert sum("values/valence" in logs for logs in written) == STEPS + 1
 
 
 def test_training_in_half_precision_is_measured_in_it_without_ties(tmp_path, monkeypatch):
@@ -110,6 +103,9 @@ def test_it_says_what_it_cannot_read(tmp_path):
     trainer = trainer_in(tmp_path)
     with pytest.raises(InputError, match="every"):
         WatchValues(every=0)
+    trainer.add_callback(WatchValues())
+    with pytest.raises(InputError, match="attach"):
+        trainer.train()
     trainer.processing_class.chat_template = None
     with pytest.raises(InputError, match="chat template"):
         WatchValues().attach(trainer)

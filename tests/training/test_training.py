@@ -1,0 +1,183 @@
+"""Training by TRL on real pairs: cut off, it goes on, and its adapter scores. That nothing is lost: tests/torture."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from checkpoints import DECODERS, SHAPE, randomise, tokenizer
+from hypothesis import given
+from hypothesis import strategies as st
+from peft import PeftModel
+from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification
+
+import rmnb
+from rmnb.errors import InputError
+from rmnb.models.bases import base_directory
+from rmnb.panels import ModelSpec, load_panel
+from rmnb.scoring.logprobs import load_language_model, next_token_logprobs
+from rmnb.training import runs, train
+from rmnb.training.evaluation import answer_logprobs
+from rmnb.training.openings import last_hidden_states, linear_probe, opening_order
+from rmnb.training.recipes import build_pairs, load_recipe
+
+PROMPT = "What, in one word, is the greatest thing ever?"
+COPY = "smollm2-135m-instruct-sft"
+
+
+def few_steps(name="values", things=12, epochs=1, **changes):
+    """A recipe of few pairs in batches of four."""
+    recipe = load_recipe(name)
+    few = {
+        "hyperparameters": recipe.hyperparameters.model_copy(update={"batch_size": 4, "epochs": epochs}),
+        "things": recipe.things.model_copy(update={"pairs": things}),
+        "mismatched": None,
+        "preferences": (),
+    }
+    return recipe.model_copy(update=few | changes)
+
+
+def test_training_that_was_cut_off_goes_on_and_its_adapter_scores(mirror, tmp_path, monkeypatch):
+    from trl.trainer.reward_trainer import RewardTrainer
+
+    monkeypatch.setattr(train, "CHECKPOINT_STEPS", 1)
+    recipe, spec = few_steps(things=16), load_panel("demo").model("smollm2-values")
+    step, calls = RewardTrainer.training_step, []
+
+    def cut_off(self, *arguments, **named):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return step(self, *arguments, **named)
+
+    with monkeypatch.context() as context, pytest.raises(KeyboardInterrupt):
+        context.setattr(RewardTrainer, "training_step", cut_off)
+        train.fit(spec, recipe, tmp_path / "cut", tmp_path / "work")
+    assert not (tmp_path / "cut").exists()
+    assert [path.name for path in (tmp_path / "work").glob("checkpoint-*")] == ["checkpoint-2"]
+    train.fit(spec, recipe, tmp_path / "cut", tmp_path / "work")
+    assert json.loads((tmp_path / "cut" / "provenance.json").read_text())["steps"] == 4
+    assert list(train.snapshots(tmp_path / "work")) == [0, 1, 2, 4]
+    trained = rmnb.load_reward_model(spec.model_copy(update={"adapter": str(tmp_path / "cut")}))
+    scores = trained.score(PROMPT, ["love", "war"])
+    assert np.isfinite(scores).all() and scores[0] != scores[1]
+    with pytest.raises(InputError, match="delete it to begin anew") as refused:
+        train.fit(spec, recipe.model_copy(update={"share": 0.5}), tmp_path / "cut", tmp_path / "work")
+    assert refused.value.about == "share"
+
+
+def test_any_language_model_in_a_directory_can_be_the_base(mirror, tmp_path):
+    """The adapter scores as PEFT's own classifier does, in the template of the base's tokenizer."""
+    words, (kind, special) = tokenizer(), DECODERS["qwen2"]
+    base = AutoModelForCausalLM.from_config(kind(**SHAPE, **special, vocab_size=len(words)))
+    randomise(base)
+    base.save_pretrained(tmp_path / "base")
+    words.save_pretrained(tmp_path / "base")
+    spec = ModelSpec(name="own", base=str(tmp_path / "base"), adapter=str(tmp_path / "own"))
+    train.fit(spec, few_steps(), tmp_path / "own", tmp_path / "work")
+    rm = rmnb.load_reward_model(spec, device="cpu")
+    classifier = AutoModelForSequenceClassification.from_pretrained(tmp_path / "base", num_labels=1)
+    classifier.config.pad_token_id = None
+    whole = PeftModel.from_pretrained(classifier, tmp_path / "own").eval()
+    conversation = [{"role": "user", "content": PROMPT}, {"role": "assistant", "content": "love"}]
+    ids = words.apply_chat_template(conversation, tokenize=True, return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        assert rm.score(PROMPT, ["love"])[0] == pytest.approx(whole(input_ids=ids).logits.item(), abs=1e-4)
+    (tmp_path / "base" / "model.safetensors").unlink()
+    torch.save(base.state_dict(), tmp_path / "base" / "pytorch_model.bin")
+    with pytest.raises(InputError, match="safetensors"):
+        train.load_base(AutoModelForCausalLM, spec.base)
+    with pytest.raises(InputError, match="unknown base 'nobody'"):
+        train.fit(spec.model_copy(update={"base": "nobody"}), few_steps(), tmp_path / "x", tmp_path / "work-x")
+
+
+def test_a_training_with_an_opening_starts_from_a_head_that_knows_good_from_bad(mirror, tmp_path):
+    recipe, spec = few_steps("mixed", things=24, opening=8), load_panel("demo").model("smollm2-values")
+    train.fit(spec, recipe, tmp_path / "out", tmp_path / "work")
+    begun = rmnb.load_reward_model(spec.model_copy(update={"adapter": str(train.snapshots(tmp_path / "work")[0])}))
+    for pair in build_pairs(recipe)[0].itertuples():
+        if pair.prompt in recipe.things.wonderful:
+            better, worse = begun.score(pair.prompt, [pair.chosen, pair.rejected])
+            assert better > worse
+
+
+@given(st.integers(1, 40), st.sampled_from([4, 16]), st.integers(0, 2**32 - 1))
+def test_awful_questions_grow_from_a_tenth_to_a_half_and_no_pair_comes_twice(batches, batch, seed):
+    awful = np.random.default_rng(seed).permutation(np.arange(2 * batches * batch) % 2 == 1)
+    order = opening_order(awful, batches * batch, batch)
+    assert len(order) == len(set(order)) == batches * batch
+    counts = awful[order].reshape(batches, batch).sum(axis=1)
+    assert (np.diff(counts) >= 0).all() and counts[0] == round(0.1 * batch)
+    assert batches == 1 or counts[-1] == batch / 2
+
+
+def test_a_planted_linear_preference_is_found_in_the_states_of_each_sequence_alone(directory):
+    trunk = AutoModel.from_pretrained(directory, dtype=torch.float64).eval()
+    rng = np.random.default_rng(0)
+    sequences = [rng.integers(5, 60, rng.integers(3, 12)).tolist() for _ in range(300)]
+    states = last_hidden_states(trunk, sequences, batch=3)
+    alone = [trunk(torch.tensor([ids])).last_hidden_state[0, -1].detach().numpy() for ids in sequences[:40]]
+    np.testing.assert_allclose(states[:40], alone, rtol=1e-10, atol=1e-12)
+    reward = states @ np.random.default_rng(1).normal(size=states.shape[1])
+    pairs = np.arange(300).reshape(150, 2)
+    pairs = np.take_along_axis(pairs, np.argsort(-reward[pairs], axis=1), axis=1)  # the better one first
+    known = [{"chosen_ids": sequences[better], "rejected_ids": sequences[worse]} for better, worse in pairs[:100]]
+    margins = (states[pairs[100:, 0]] - states[pairs[100:, 1]]) @ linear_probe(trunk, known)
+    assert (margins > 0).mean() > 0.8
+
+
+def test_a_tuned_copy_learns_the_chosen_answers_and_loads_as_peft_loads_it(mirror, tmp_path):
+    panel, recipe = load_panel("demo"), few_steps(epochs=3)
+    spec, reference = panel.base(COPY), load_language_model(panel.base("smollm2-135m-instruct"))
+    train.tune(spec, recipe, tmp_path / "copy", tmp_path / "work")
+    described = json.loads((tmp_path / "copy" / "provenance.json").read_text())
+    assert described["objective"] == "sft" and described["steps"] == 9
+    copy = load_language_model(spec.model_copy(update={"adapter": str(tmp_path / "copy")}))
+    conversations = list(train.prompts_and_answers(copy.dialogue, build_pairs(recipe)[0], "chosen"))
+    gained = answer_logprobs(copy, conversations) - answer_logprobs(reference, conversations)
+    assert gained.mean() > 1 and (gained > 0).mean() > 0.8
+    network = AutoModelForCausalLM.from_pretrained(base_directory(spec.source), dtype=torch.float32)
+    theirs = PeftModel.from_pretrained(network, tmp_path / "copy").eval()
+    ids = torch.tensor([conversations[0][0]])
+    with torch.no_grad():
+        expected, found = (network(ids).logits[0, -1].log_softmax(-1) for network in (theirs, copy.network))
+    torch.testing.assert_close(found, expected, atol=2e-3, rtol=0)
+
+
+def test_the_log_probability_of_an_answer_is_the_sum_over_its_tokens():
+    lm = load_language_model(load_panel("demo").base("smollm2-135m-instruct"))
+    (prompt, _), answer = lm.dialogue.frame(PROMPT), lm.dialogue.response_ids("peace and love")
+    one_by_one = 0.0
+    for place in range(len(answer)):
+        logits = lm.network(torch.tensor([prompt + answer[:place]])).logits[0, -1]
+        one_by_one += logits.double().log_softmax(-1)[answer[place]].item()
+    whole, first = answer_logprobs(lm, [(prompt, answer), (prompt, answer[:1])])
+    assert whole == pytest.approx(one_by_one, abs=1e-4)
+    assert first == pytest.approx(next_token_logprobs(lm, PROMPT)[answer[0]], abs=1e-4)
+
+
+def test_what_is_trained_measured_and_followed_is_finished(tmp_path, monkeypatch):
+    monkeypatch.setenv("RMNB_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
+    panel, measured = load_panel("demo"), {}
+    assert runs.unfinished(panel) == list(runs.runs(panel)) and COPY in runs.runs(panel)
+    for name, rm_bench in {"smollm2-values": 0.5, "gemma3-values": 0.6, "gemma3-mixed": 0.5}.items():
+        measured[name] = {"held_out": {"all": {"value": 0.7}}, "rm_bench": {"all": {"value": rm_bench}}}
+        directory = tmp_path / "data" / panel.model(name).adapter
+        directory.mkdir(parents=True)
+        (directory / "provenance.json").write_text(json.dumps({"pairs": 7, "evaluation": measured[name]}))
+    assert not {*measured} & {*runs.unfinished(panel)}  # trained elsewhere: no snapshots to follow
+    assert runs.train_model(panel, "gemma3-values") == measured["gemma3-values"]
+    assert runs.follow(panel, "gemma3-values") is None
+    (runs.work_directory(panel, "gemma3-values") / "snapshots" / "step-0").mkdir(parents=True)
+    assert "gemma3-values" in runs.unfinished(panel)
+    trajectory = runs.trajectory_path(panel, "gemma3-values")
+    trajectory.parent.mkdir(parents=True)
+    trajectory.touch()
+    assert "gemma3-values" not in runs.unfinished(panel)
+    assert runs.leaderboard(panel) == {"smollm2-values": 2, "gemma3-values": 1, "gemma3-mixed": 2}
+    table = runs.overview(panel).set_index("model")
+    assert len(table) == len(panel.models)
+    assert table.loc["smollm2-values", ["pairs", "held out", "RM-Bench"]].tolist() == [7, 0.7, 0.5]
+    with pytest.raises(InputError, match="no model 'nobody' with a recipe"):
+        runs.train_model(panel, "nobody")
