@@ -61,7 +61,7 @@ def test_training_that_was_cut_off_goes_on_and_its_adapter_scores(mirror, tmp_pa
     trained = rmnb.load_reward_model(spec.model_copy(update={"adapter": str(tmp_path / "cut")}))
     scores = trained.score(PROMPT, ["love", "war"])
     assert np.isfinite(scores).all() and scores[0] != scores[1]
-    with pytest.raises(InputError, match="delete it to begin anew") as refused:
+    with pytest.raises(InputError, match="delete it") as refused:
         train.fit(spec, recipe.model_copy(update={"share": 0.5}), tmp_path / "cut", tmp_path / "work")
     assert refused.value.about == "share"
 
