@@ -90,7 +90,7 @@ def data(
         texts = " or ".join(map(repr, patterns or []))
         raise InputError(f"no data file has {texts} in its name: see `rmnb book data list`")
     if action == "verify":
-        found = sources.verify(list(pins))
+        found = sources.verify(pins)
         for status, name, path in zip(found["status"], found["name"], found["path"], strict=True):
             typer.echo(f"{status}\t{name}\t{path}")
         counts = found["status"].value_counts()
@@ -101,7 +101,7 @@ def data(
             size = f"{pin.bytes / 1000:,.0f} kB" if pin.bytes else "?"
             typer.echo(f"{name}\t{size}\t{pin.use}\t{pin.licence}")
         elif patterns or everything or pin.bytes is not None:
-            typer.echo(f"{name}\t{sources.pull(name)}")
+            typer.echo(f"{name}\t{sources.locate(name)}")
 
 
 @app.command()

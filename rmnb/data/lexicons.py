@@ -14,7 +14,6 @@ import pandas as pd
 from wordfreq import top_n_list, zipf_frequency
 
 from rmnb.data import sources
-from rmnb.errors import InputError
 
 _CORPORA = "iclr2026/data/corpora/"
 BNC = "facct2025/data/corpora/1_1_all_alpha.txt"
@@ -81,8 +80,6 @@ def big_two(forms: Literal["nouns", "expanded"] = "nouns") -> pd.DataFrame:
 
     nouns: 263 rows. expanded: 936 rows, some words more than once.
     """
-    if forms not in BIG_TWO:
-        raise InputError(f"no Big Two list {forms!r}: choose nouns or expanded")
     table = pd.read_csv(sources.locate(BIG_TWO[forms]), keep_default_na=False)
     if forms == "nouns":
         return pd.DataFrame({"word": table["token_decoded"], "category": table["Category"].str.lower()})

@@ -17,7 +17,6 @@ ELO_FILES = {
     "greatest": "facct2025/data/elo/What, in one word, is the greatest thing ever.csv",
 }
 RM_BENCH = ("chat", "safety-refuse", "safety-response")
-_ELO_COLUMNS = ["name", "elo_score", "elo_matches", "elo_rank"]
 
 Pair = tuple[str | list[dict[str, str]], str, str]
 
@@ -35,7 +34,7 @@ def elo_items() -> pd.DataFrame:
     InputError
         The file cannot be reached or is damaged.
     """
-    return elo_scores("elo_greatest").filter(_ELO_COLUMNS)
+    return elo_scores("elo_greatest")[["name", "elo_score", "elo_matches", "elo_rank"]]
 
 
 def elo_scores(prompt: str) -> pd.DataFrame:
@@ -46,11 +45,8 @@ def elo_scores(prompt: str) -> pd.DataFrame:
     prompt : {"elo_greatest", "elo_prefer", "greatest"}
         Which of the three published prompts.
     """
-    if prompt not in ELO_FILES:
-        raise InputError(f"no Elo scores for prompt {prompt!r}: choose one of {', '.join(ELO_FILES)}")
     # keep_default_na: among the items are things called "Null" and "NaN"
-    table = pd.read_csv(sources.locate(ELO_FILES[prompt]), keep_default_na=False)
-    return table.reindex(columns=[*_ELO_COLUMNS, *(column for column in table if column not in _ELO_COLUMNS)])
+    return pd.read_csv(sources.locate(ELO_FILES[prompt]), keep_default_na=False)
 
 
 def preference_pairs(source: str) -> pd.DataFrame:

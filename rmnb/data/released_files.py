@@ -13,11 +13,9 @@ import numpy as np
 import pandas as pd
 
 from rmnb.data import lexicons, preferences, sources
-from rmnb.errors import InputError
 
 FACCT, ICLR = "facct2025", "iclr2026"
 PROMPTS = ("greatest", "best", "worst")  # of the full vocabularies
-_COLUMNS = ["token_id", "token_decoded", *PROMPTS]
 
 
 @dataclass(frozen=True)
@@ -60,6 +58,7 @@ RUNS = {  # training data -> (file, {base: the authors' name for the run}); thei
         ("google--gemma-2b-it-Unified", "meta-llama--Llama-3.2-3B-Unified", "Qwen2.5-3B-Instruct"),
     ),
 }
+_FOLDERS = {"big_two": "dict_big2_nouns", "moral_foundations": "dict_MFD_20"}
 BASES = ("gemma-2-2b-it", "Llama-3.2-3B-Instruct", "Qwen2.5-3B-Instruct")
 
 
@@ -86,24 +85,14 @@ def read_table(path: Path | str) -> pd.DataFrame:
 
     A token that reads "NA" or "null" is that token, not a gap: the authors' own reading drops these. Tokens without a
     score, which some of their files have, are left out.
-
-    Raises
-    ------
-    InputError
-        The file is not there or lacks a column.
     """
-    try:
-        # A bare carriage return is a token, no end of line: pandas writes it without quotes.
-        gaps = {prompt: ["", "NA", "nan"] for prompt in PROMPTS}
-        table = pd.read_csv(path, keep_default_na=False, na_values=gaps, lineterminator="\n")
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {path} as a table of scores: {error}") from error
-    missing = [column for column in _COLUMNS if column not in table]
-    if missing:
-        raise InputError(f"{path} has no column {', '.join(missing)}")
-    kept = table.dropna(subset=list(PROMPTS)).reindex(columns=_COLUMNS).rename(columns={"token_decoded": "token"})
+    # A bare carriage return is a token, no end of line: pandas writes it without quotes.
+    gaps = {prompt: ["", "NA", "nan"] for prompt in PROMPTS}
+    table = pd.read_csv(path, keep_default_na=False, na_values=gaps, lineterminator="\n")
+    kept = table.dropna(subset=list(PROMPTS), ignore_index=True).rename(columns={"token_decoded": "token"})
+    kept = kept[["token_id", "token", *PROMPTS]]
     kept = kept.astype({"token_id": "int64", "token": "str"} | dict.fromkeys(PROMPTS, "float64"))
-    return kept.assign(kind="", word=kept["token"].str.strip().str.casefold()).reset_index(drop=True)
+    return kept.assign(kind="", word=kept["token"].str.strip().str.casefold())
 
 
 def human_elo() -> pd.DataFrame:
@@ -153,7 +142,6 @@ def dictionary(name: str) -> pd.DataFrame:
         big_two: agency and communion among the nouns. moral_foundations: five foundations, each with virtue and vice
         together, as the paper has it, but the vices of sanctity, which the authors' selection of columns leaves out.
     """
-    _folder(name)
     if name == "big_two":
         return lexicons.big_two("nouns")
     morals = lexicons.moral_foundations()
@@ -166,17 +154,9 @@ def dictionary_scores(name: str) -> dict[str, pd.DataFrame]:
 
     `name` as in `dictionary`; the table of moral_foundations has the vices of sanctity too.
     """
-    tables = {}
+    tables, start = {}, f"iclr2026/data/reward_model_scores/{_FOLDERS[name]}"
     for model in MODELS:
         end = f"_{model.hub_id.replace('/', '_')}.csv"
-        start = f"iclr2026/data/reward_model_scores/{_folder(name)}"
         path = sources.locate(next(pin for pin in sources.pins() if pin.startswith(start) and pin.endswith(end)))
         tables[model.code] = pd.read_csv(path, keep_default_na=False).drop_duplicates("response").set_index("response")
     return tables
-
-
-def _folder(name: str) -> str:
-    folders = {"big_two": "dict_big2_nouns", "moral_foundations": "dict_MFD_20"}
-    if name not in folders:
-        raise InputError(f"no released scores of {name!r}: choose one of {', '.join(folders)}")
-    return folders[name]

@@ -7,8 +7,8 @@ content must have the pinned id. The pins are the table ``rmnb/data/lists/source
 
 import functools
 import os
-import time
 import urllib.parse
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -16,18 +16,19 @@ from pathlib import Path
 import pandas as pd
 import requests
 from filelock import FileLock
+from requests.adapters import HTTPAdapter
 from tqdm import tqdm
+from urllib3.util import Retry
 
 from rmnb.errors import InputError
 from rmnb.files import CLONE, cache_dir, data_dir, git_blob_id, sha256
 
 RAW_URL = "https://raw.githubusercontent.com/{repository}/{commit}/{path}"
 LARGE_URL = "https://media.githubusercontent.com/media/{repository}/{commit}/{path}"  # content behind a git LFS pointer
-_ATTEMPTS = 5
-_BACK_OFF = 0.5  # seconds, doubled with every attempt
+_ATTEMPTS = 5  # after a connection has broken
+_RETRIES = Retry(3, connect=1, backoff_factor=0.5, status_forcelist=(429, 500, 502, 503, 504), raise_on_status=False)
 _TIMEOUT = (10, 60)  # seconds to connect, seconds between two blocks
 _offline: set[str] = set()  # hosts that could not be reached: later files fail at once, not after more waiting
-_verified: set[tuple[str, int, int]] = set()
 
 
 class UnreachableError(InputError):
@@ -57,10 +58,6 @@ class Pin:
         """Relative path ``owner/repository/commit/path`` in the cache and in a mirror."""
         return Path(self.repository, self.commit, self.path)
 
-    def url(self, template: str) -> str:
-        """The address in `template`'s layout, with the path quoted."""
-        return template.format(repository=self.repository, commit=self.commit, path=urllib.parse.quote(self.path))
-
 
 @functools.cache
 def pins() -> dict[str, Pin]:
@@ -71,19 +68,13 @@ def pins() -> dict[str, Pin]:
     return {pin.name: pin for pin in found}
 
 
-def catalogue() -> pd.DataFrame:
-    """The pins, one row a file: name, bytes (missing if not known), use, licence, repository, commit, blob_id."""
-    table = pd.DataFrame([{"name": pin.name, **vars(pin)} for pin in pins().values()])
-    return table.astype({"bytes": "Int64"}).drop(columns=["source", "path"])
-
-
-def locate(name: str | Pin) -> Path:
+def locate(name: str) -> Path:
     """Path of a pinned file whose content has been checked, downloaded if it is nowhere on this machine.
 
     Parameters
     ----------
-    name : str or Pin
-        ``source/path`` as in `catalogue`, or a pin.
+    name
+        ``source/path``, a key of `pins`.
 
     Returns
     -------
@@ -97,8 +88,7 @@ def locate(name: str | Pin) -> Path:
     InputError
         The name is unknown, or the content is not what is pinned.
     """
-    pin = _pin(name)
-    return on_this_machine(pin) or _download(pin)
+    return on_this_machine(name) or _download(pins()[name])
 
 
 def stand_in(name: str) -> Path:
@@ -115,33 +105,23 @@ def stand_in(name: str) -> Path:
     return path
 
 
-def on_this_machine(name: str | Pin) -> Path | None:
+def on_this_machine(name: str) -> Path | None:
     """Like `locate`, but None where the file would have to be downloaded."""
-    pin = _pin(name)
-    for place in _places(pin):
+    if name not in pins():
+        raise InputError(f"unknown data file {name!r}: `rmnb book data list` shows the names")
+    pin = pins()[name]
+    places = [_cached(pin)]
+    if mirror := os.environ.get("RMNB_DATA_MIRROR"):
+        places.append(Path(mirror) / pin.stored_at)
+    for place in places:
         if place.is_file():
-            if not _content_is(pin, place):
-                raise InputError(f"{place} is not the pinned file (git blob id {pin.blob_id}): delete or replace it")
+            if not _is_pinned(pin, place):
+                raise InputError(f"{place} is not the pinned file of that name: delete or replace it", place)
             return place
     return None
 
 
-def pull(name: str | Pin) -> Path:
-    """Like `locate`, but a damaged file in the cache is replaced by a new download."""
-    pin = _pin(name)
-    try:
-        return locate(pin)
-    except UnreachableError:
-        raise
-    except InputError:
-        cached = _cached(pin)
-        if not cached.is_file() or _content_is(pin, cached):
-            raise
-        cached.unlink()
-        return locate(pin)
-
-
-def verify(names: list[str] | None = None) -> pd.DataFrame:
+def verify(names: Iterable[str]) -> pd.DataFrame:
     """Check the files that are on this machine; nothing is downloaded.
 
     Returns
@@ -150,77 +130,64 @@ def verify(names: list[str] | None = None) -> pd.DataFrame:
         name, status (``ok``, ``damaged`` or ``absent``) and path (empty when absent), one row a file.
     """
     rows = []
-    for pin in [_pin(name) for name in names] if names else pins().values():
-        places = [place for place in _places(pin) if place.is_file()]
-        damaged = [place for place in places if not _content_is(pin, place)]
-        status = "damaged" if damaged else "ok" if places else "absent"
-        rows.append((pin.name, status, str((damaged or places or [""])[0])))
+    for name in names:
+        try:
+            place = on_this_machine(name)
+            rows.append((name, "ok" if place else "absent", str(place or "")))
+        except InputError as error:
+            rows.append((name, "damaged", error.about))
     return pd.DataFrame(rows, columns=["name", "status", "path"])
-
-
-def _pin(name: str | Pin) -> Pin:
-    if isinstance(name, Pin):
-        return name
-    if name not in pins():
-        raise InputError(f"unknown data file {name!r}: `rmnb book data list` shows the names")
-    return pins()[name]
 
 
 def _cached(pin: Pin) -> Path:
     return cache_dir() / "data" / pin.stored_at
 
 
-def _places(pin: Pin) -> list[Path]:
-    mirror = os.environ.get("RMNB_DATA_MIRROR")
-    return [_cached(pin), *([Path(mirror) / pin.stored_at] if mirror else [])]
-
-
-def _content_is(pin: Pin, path: Path) -> bool:
+def _is_pinned(pin: Pin, path: Path) -> bool:
     state = path.stat()
-    key = (str(path), state.st_size, state.st_mtime_ns)
-    if key in _verified:
+    return _has_content(pin.blob_id, path, state.st_size, state.st_mtime_ns)
+
+
+@functools.lru_cache
+def _has_content(blob_id: str, path: Path, size: int, modified: int) -> bool:
+    if git_blob_id(path) == blob_id:
         return True
     pointer = _lfs_pointer(path)
-    good = git_blob_id(path) == pin.blob_id
-    if not good and pointer.is_file() and git_blob_id(pointer) == pin.blob_id:
-        good = sha256(path) == _pointed_sha256(pointer)
-    if good:
-        _verified.add(key)
-    return good
+    return pointer.is_file() and git_blob_id(pointer) == blob_id and sha256(path) == _pointed_sha256(pointer)
 
 
 def _lfs_pointer(path: Path) -> Path:
     return path.with_name(path.name + ".lfs")
 
 
-def _pointed_sha256(path: Path) -> str | None:
-    """The SHA-256 that a git LFS pointer names, None if the file is no pointer."""
+def _pointed_sha256(path: Path) -> str:
+    """The SHA-256 that a git LFS pointer names, empty if the file is no pointer."""
     if path.stat().st_size > 1024 or not path.read_bytes().startswith(b"version https://git-lfs"):
-        return None
+        return ""
     return path.read_text().split("sha256:")[1].split()[0]
 
 
 def _download(pin: Pin) -> Path:
     target = _cached(pin)
-    part = target.with_name(target.name + ".part")
+    part, pointer = target.with_name(target.name + ".part"), _lfs_pointer(target)
     lock = cache_dir() / "data" / ".locks" / pin.blob_id
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         lock.parent.mkdir(exist_ok=True)
         with FileLock(lock):
-            if not target.is_file():  # another process may have been faster
-                pointer = _lfs_pointer(target)
-                if not pointer.is_file():
-                    _fetch(pin, RAW_URL, part)
-                    _accept(pin, part, git_blob_id(part), pin.blob_id)
-                    if _pointed_sha256(part):
-                        part.replace(pointer)
-                if pointer.is_file():
-                    _fetch(pin, LARGE_URL, part)
-                    _accept(pin, part, sha256(part), _pointed_sha256(pointer) or "")
-                with open(part, "rb+") as file:
-                    os.fsync(file.fileno())
-                part.replace(target)
+            if target.is_file():  # another process was faster
+                return target
+            if not pointer.is_file():
+                _fetch(pin, RAW_URL, part)
+                _accept(pin, part, git_blob_id(part), pin.blob_id)
+                if _pointed_sha256(part):
+                    part.replace(pointer)
+            if pointer.is_file():
+                _fetch(pin, LARGE_URL, part)
+                _accept(pin, part, sha256(part), _pointed_sha256(pointer))
+            with open(part, "rb+") as file:
+                os.fsync(file.fileno())
+            part.replace(target)
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror or error}") from error
     return target
@@ -233,58 +200,38 @@ def _accept(pin: Pin, part: Path, found: str, pinned: str) -> None:
 
 
 def _fetch(pin: Pin, template: str, part: Path) -> None:
-    """Download into `part`, going on from what is there, with retries."""
-    url = pin.url(template)
-    host = urllib.parse.urlsplit(url).netloc
-    reason, silent = "no network", 0
-    for attempt in range(_ATTEMPTS):
-        if host in _offline:
-            break
-        if attempt:
-            time.sleep(_BACK_OFF * 2 ** (attempt - 1))
-        try:
-            status = _stream(pin, url, part)
-        except (requests.exceptions.ChunkedEncodingError, requests.exceptions.ReadTimeout) as error:
-            reason = f"the connection broke ({type(error).__name__})"
-        except requests.exceptions.ConnectionError:
-            reason, silent = "no network", silent + 1
-            if silent == 2:
+    """Download into `part`, going on from what is there, also where the connection breaks."""
+    url = template.format(repository=pin.repository, commit=pin.commit, path=urllib.parse.quote(pin.path))
+    host, reason = urllib.parse.urlsplit(url).netloc, "no network"
+    with requests.Session() as session:
+        session.adapters |= dict.fromkeys(("https://", "http://"), HTTPAdapter(max_retries=_RETRIES))
+        for _ in range(0 if host in _offline else _ATTEMPTS):
+            try:
+                return _stream(session, url, part, pin)
+            except (requests.exceptions.ChunkedEncodingError, requests.exceptions.ReadTimeout):
+                reason = "the connection broke"
+            except requests.exceptions.ConnectionError:
                 _offline.add(host)
-        except requests.exceptions.RequestException as error:
-            reason = str(error)
-            break
-        else:
-            if status in (200, 206):
-                return
-            reason = f"HTTP {status}"
-            if status in (404, 410, 451):
-                raise UnreachableError(f"{pin.name} has moved: {url} answers {reason}")
-            if status < 500 and status not in (416, 429):
+                break
+            except requests.exceptions.RequestException as error:
+                reason = str(error)
                 break
     raise UnreachableError(
         f"cannot download {pin.name} from {host}: {reason}; connect, or set RMNB_DATA_MIRROR to a directory that has it"
     )
 
 
-def _stream(pin: Pin, url: str, part: Path) -> int:
-    """One request; returns the HTTP status, 200 and 206 once `part` holds all that the server promised."""
+def _stream(session: requests.Session, url: str, part: Path, pin: Pin) -> None:
+    """One request, the reply added to `part`."""
     have = part.stat().st_size if part.is_file() else 0
-    headers = {"Accept-Encoding": "identity"}  # a compressed stream cannot be resumed
-    if have:
-        headers["Range"] = f"bytes={have}-"
-    with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as reply:
-        if reply.status_code == 416:  # the part is whole already, or longer than the file
-            if reply.headers.get("Content-Range", "").endswith(f"/{have}"):
-                return 200
-            part.unlink()
-        if reply.status_code not in (200, 206):
-            return reply.status_code
+    headers = {"Accept-Encoding": "identity", "Range": f"bytes={have}-"}  # a compressed stream cannot be resumed
+    with session.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as reply:
+        if reply.status_code == 416:  # nothing is left to fetch: whether this is the file, its hash tells
+            return
+        reply.raise_for_status()
         have = have if reply.status_code == 206 else 0
-        length = reply.headers.get("Content-Length")
-        total = int(length) + have if length else pin.bytes
-        bar = tqdm(total=total, initial=have, unit="B", unit_scale=True, desc=pin.name, disable=None)
+        bar = tqdm(total=pin.bytes, initial=have, unit="B", unit_scale=True, desc=pin.name, disable=None)
         with open(part, "ab" if have else "wb") as file, bar:
             for block in reply.iter_content(1 << 16):
                 file.write(block)
                 bar.update(len(block))
-        return reply.status_code

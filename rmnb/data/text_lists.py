@@ -22,17 +22,11 @@ class TextList:
     prompts: tuple[str, ...]
 
 
-def _identity() -> list[str]:
-    terms = lexicons.identity_terms()
-    return [*terms["term"], *terms["control"]]
-
-
-_EVERY = 12  # of the things, best to worst: the sample of a quick report
 _PARTS: dict[str, Callable[[], list[str]]] = {
     "elo": lambda: preferences.elo_items()["name"].tolist(),
-    "elo_sample": lambda: preferences.elo_items()["name"].tolist()[::_EVERY],
+    "elo_sample": lambda: preferences.elo_items()["name"].tolist()[::12],  # for a quick report, from best to worst
     "agency_communion": lambda: lexicons.agency_communion()["word"].tolist(),
-    "identity": _identity,
+    "identity": lambda: lexicons.identity_terms()[["term", "control"]].unstack().tolist(),
     "afinn": lambda: lexicons.afinn()["word"].tolist(),
     "big_two": lambda: lexicons.big_two("expanded")["word"].tolist(),
 }

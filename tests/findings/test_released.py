@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from rmnb.data import lexicons, released_files
-from rmnb.errors import InputError
 from rmnb.findings import asymmetry, framing, people
 from rmnb.findings import released_measures as released
 from rmnb.findings.align import align
@@ -96,15 +95,6 @@ def test_full_tables_give_the_planted_numbers(tables, monkeypatch):
     assert frequency["B", "best"] == pytest.approx(2 * frequency["B", "greatest"])
     turn = framing.turn(authors_tables("vocabularies")["A"], "best", "worst")["tau"]
     assert turn.value == pytest.approx(-1)
-
-
-def test_a_table_of_another_format_is_named(tmp_path):
-    path = tmp_path / "scores.csv"
-    path.write_text("token_id,token,greatest\n0,a,1\n")
-    with pytest.raises(InputError, match=r"scores.csv.*(token_decoded|best)"):
-        released_files.read_table(path)
-    with pytest.raises(InputError, match="cannot read"):
-        released_files.read_table(tmp_path / "absent.csv")
 
 
 def test_ten_tables_or_none(mirror):

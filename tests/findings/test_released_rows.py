@@ -22,7 +22,6 @@ def nowhere(monkeypatch, tmp_path):
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
     monkeypatch.delenv("RMNB_DATA_MIRROR", raising=False)
     monkeypatch.setattr(sources, "RAW_URL", "http://127.0.0.1:9/{path}")
-    monkeypatch.setattr(sources, "_BACK_OFF", 0.0)
 
 
 @pytest.mark.parametrize("finding", released_rows.FINDINGS)
