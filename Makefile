@@ -40,9 +40,9 @@ test-all: env ## Run all tests but those for a GPU, a browser and SLURM
 site-test: env ## Look at every page of the built book in a browser (needs Chromium)
 	$(BIN)/pytest tests/site
 
-slurm-test: env ## Start a SLURM of one node here, kill a job and the node under a scan (needs slurm-wlm, munge)
+slurm-test: env ## Start a SLURM of one node here and kill a scan's job, which must go on (needs slurm-wlm, munge)
 	$(BIN)/pip install --quiet --no-deps --require-hashes --upgrade --target _build/slurm -r workflow/profiles/slurm/requirements.txt
-	PYTHONPATH=$(CURDIR)/_build/slurm $(BIN)/pytest tests/slurm --slurm data/gpu/slurm.csv
+	PYTHONPATH=$(CURDIR)/_build/slurm $(BIN)/pytest tests/slurm
 
 torture: env ## Kill it, fill its disk, feed it nonsense: every attack, and the table of the book (about six minutes)
 	$(BIN)/pytest tests/torture --torture data/torture/table.csv

@@ -5,19 +5,13 @@ import os
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from rmnb.cli.options import Json, Loading, Model, PanelName, echo_json
+from rmnb.cli.options import Json, Loading, Model, PanelName, QuickOption, echo_json, json_rows
+from rmnb.errors import InputError
 from rmnb.files import atomic_path, check_writable
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-QuickOption = Annotated[
-    bool, typer.Option("--quick", help="A sample of 5,000 tokens and shorter lists: two minutes in place of ten.")
-]
 
 
 def _list_names(value: bool) -> None:
@@ -53,40 +47,26 @@ def report(
     say = functools.partial(typer.echo, err=json)
     say(f"loading {model}")
     rm = loading.model(spec)
-    from rmnb.report import scores
-
-    _check(rm, out)
-    scores.score(rm, out, quick, progress=True, tell=say)
-    say("measuring, drawing and writing the page: about a minute")
-    found = page(out)
-    say(f"{out / 'report.html'}, report.json and report.md beside it")
-    if json:
-        echo_json(found)
-
-
-def _check(rm, out: Path) -> None:
-    """Keep what `rmnb check` says of the model; one that is read wrongly gets no report."""
     import pandas as pd
 
-    from rmnb.errors import InputError
-    from rmnb.scoring.check import check_model
-
-    findings = check_model(rm)
-    if bad := [finding for finding in findings if finding.verdict == "failed"]:
-        raise InputError(f"{rm.name} fails its check: {bad[0].aspect}: {bad[0].text}")
-    with atomic_path(out / "check.csv") as part:
-        pd.DataFrame([asdict(finding) for finding in findings]).to_csv(part, index=False)
-
-
-def page(out: Path) -> "pd.DataFrame":
-    """Measure what was scored, write ``report.json``, run the notebook on it, write its page; give the numbers."""
     from rmnb.book.notebook import run_notebook
     from rmnb.book.standalone import write_page
     from rmnb.report import record, scores
+    from rmnb.scoring.check import check_model
 
-    found = record.build(scores.read(out), min(4, os.cpu_count() or 1), progress=True)
-    record.write(found, out)
+    results = check_model(rm)
+    for result in results:
+        if result.verdict == "failed":  # a model that is read wrongly gets no report
+            raise InputError(f"{rm.name} fails its check: {result.aspect}: {result.text}")
+    with atomic_path(out / "check.csv") as part:
+        pd.DataFrame([asdict(result) for result in results]).to_csv(part, index=False)
+    scores.score(rm, out, quick, progress=True, tell=say)
+    say("measuring, drawing and writing the page: about a minute")
+    measured = record.build(scores.read(out), min(4, os.cpu_count() or 1), progress=True)
+    record.write(measured, out)
     source = Path(str(resources.files("rmnb.report"))) / "report.ipynb"
-    executed = run_notebook(source, out / "report.ipynb", {"model": found.name, "directory": str(out.resolve())})
-    write_page(executed, out / "report.html", f"Report on {found.name}")
-    return found.numbers
+    executed = run_notebook(source, out / "report.ipynb", {"model": rm.name, "directory": str(out.resolve())})
+    write_page(executed, out / "report.html", f"Report on {rm.name}")
+    say(f"{out / 'report.html'}, report.json and report.md beside it")
+    if json:
+        echo_json(json_rows(measured.numbers))

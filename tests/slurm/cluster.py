@@ -10,13 +10,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
-
 SEARCHED = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue")
 MISSING = "no SLURM on this machine: apt-get install -y --no-install-recommends slurm-wlm munge"
-# Half a minute is enough for a node to be missed and for its jobs to begin again; by default it takes seven. The memory
-# is not there: a scan asks for that of a real model.
+# The memory is not there: a scan asks for that of a real model.
 SETTINGS = """\
 ClusterName=here
 SlurmctldHost={host}(127.0.0.1)
@@ -40,7 +37,6 @@ SelectTypeParameters=CR_CPU
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 SlurmdParameters=config_overrides
-SlurmdTimeout=10
 ReturnToService=2
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory=64000 State=UNKNOWN
 PartitionName=here Nodes=ALL Default=YES MaxTime=INFINITE State=UP
@@ -79,7 +75,8 @@ class Cluster:
             self._start("munged", "--foreground", "--force", *named)
             wait_for(lambda: (self.directory / "munge.socket").exists(), "munged")
             self._start("slurmctld", "-D", "-c")
-            self.start_node()
+            self._start("slurmd", "-D")
+            wait_for(lambda: self.state() in ("idle", "mixed", "allocated"), "the node to be up")
         except BaseException:
             self.__exit__()
             raise
@@ -87,8 +84,7 @@ class Cluster:
 
     def __exit__(self, *_: object) -> None:
         with contextlib.suppress(subprocess.SubprocessError):
-            self.ask("scancel", "--me", "--signal=KILL", check=False)
-            wait_for(lambda: not self.jobs("RUNNING", "COMPLETING"), "jobs to end", seconds=20)
+            self.ask("scancel", "--me", "--full", "--signal=KILL")
         for daemon in reversed(self._daemons.values()):
             daemon.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -100,48 +96,18 @@ class Cluster:
             program = shutil.which(name, path=SEARCHED) or name
             self._daemons[name] = subprocess.Popen([program, *options], stdout=log, stderr=log, env=self.environment)
 
-    def ask(self, *words: str, check: bool = True) -> str:
-        """What one of SLURM's own commands answers."""
-        run = subprocess.run(words, env=self.environment, capture_output=True, text=True, check=check, timeout=60)
-        return run.stdout
+    def ask(self, *words: str) -> str:
+        """What one of SLURM's own commands answers, empty while the controller does not."""
+        return subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=60).stdout
 
-    def jobs(self, *states: str) -> dict[str, dict[str, str]]:
-        """By id: the state of each job, its CPUs, its rule, how often it was requeued, what it asked for of GPUs."""
-        asked = ",".join(states or ["all"])
-        fields = ("JobID", "State", "NumCPUs", "Comment", "RestartCnt", "tres-per-job")
-        shape = ",".join(f"{field}:|" for field in fields)
-        lines = self.ask("squeue", "--noheader", f"--states={asked}", f"--Format={shape}", check=False).splitlines()
-        rows = [dict(zip(fields, map(str.strip, line.split("|")), strict=False)) for line in lines]
-        return {row["JobID"]: row for row in rows}
+    def jobs(self) -> dict[str, tuple[str, str]]:
+        """By id: the state of each job, and the rule that it runs."""
+        lines = self.ask("squeue", "--noheader", "--states=all", "--Format=JobID:|,State:|,Comment:|").splitlines()
+        return {job.strip(): (state.strip(), rule.strip()) for job, state, rule, _ in (each.split("|") for each in lines)}
 
-    def node(self) -> str:
-        """The node's state, such as ``idle`` or ``down*``."""
-        return self.ask("sinfo", "--noheader", "--format=%T", check=False).strip()
-
-    def start_node(self) -> None:
-        """Start the node's daemon and wait until it is at work."""
-        self._start("slurmd", "-D")
-        wait_for(lambda: self.node() in ("idle", "mixed", "allocated"), "the node to be up")
-
-    def kill_node(self) -> None:
-        """Kill the node's daemon and what it runs, as a power cut would: nobody says a word to the controller."""
-        daemon = self._daemons["slurmd"]
-        daemon.kill()
-        daemon.wait()
-        for process in self._processes():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-
-    def _processes(self) -> list[psutil.Process]:
-        """The processes of jobs, and before them those that would report how the jobs ended."""
-        reporters, jobs = set(), []
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):
-                values = process.environ()
-                if "SLURM_JOB_ID" in values and values.get("SLURM_CONF") == self.environment["SLURM_CONF"]:
-                    jobs.append(process)
-                    reporters |= {parent for parent in process.parents() if parent.name() == "slurmstepd"}
-        return [*reporters, *jobs]
+    def state(self) -> str:
+        """The node's state, such as ``idle``."""
+        return self.ask("sinfo", "--noheader", "--format=%T").strip()
 
 
 def missing() -> list[str]:

@@ -1,74 +1,82 @@
 """The profile for SLURM on a real cluster of one node: `make slurm-test`."""
 
 import os
+import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
+import psutil
 import pytest
-from cluster import Cluster, wait_for
-from runs import Run, kill_scan, same_scores, scan_undisturbed
+import yaml
+from checkpoints import SHAPE, randomise, tokenizer
+from cluster import MISSING, Cluster, missing, wait_for
+from transformers import AutoModelForSequenceClassification, LlamaConfig
 
+import rmnb
+from rmnb.scoring import store
+
+ROOT = Path(__file__).parents[2]
 CPUS = min(2, os.cpu_count() or 1)
+BATCH = ("--batch-size", "512")
+KEYS = ("best", "worst")
 
 
 @pytest.fixture
 def cluster():
+    if absent := missing():
+        pytest.exit(f"{MISSING} (there is no {', '.join(absent)})", returncode=2)
     with tempfile.TemporaryDirectory(prefix="rmnb-") as directory, Cluster(Path(directory), CPUS) as running:
         yield running
 
 
-def test_a_job_and_a_node_that_die_cost_no_more_than_a_shard(cluster, panel, tmp_path, note):
-    mine = panel(tmp_path / "cluster")
-    options = ("--max-threads", str(CPUS), "--slurm-init-seconds-before-status-checks", "5", "--latency-wait", "10")
-    run = Run(tmp_path / "run", mine, "slurm", *options, environment=cluster.environment)
+def write_panel(directory: Path) -> Path:
+    """A panel of one model of five shards a prompt: slow enough to be killed, quick enough for a busy machine."""
+    wide = {"hidden_size": 256, "intermediate_size": 1024}
+    model = AutoModelForSequenceClassification.from_config(LlamaConfig(**SHAPE | wide, vocab_size=5 * 1024))
+    randomise(model, 0)
+    model.save_pretrained(directory / "model")
+    tokenizer().save_pretrained(directory / "model")
+    prompts = [{"key": key, "text": f"What is the {key} thing?", "framing": "positive"} for key in KEYS]
+    models = [{"name": "tiny", "source": "model"}]
+    panel = {"name": "tiny", "title": "Tiny", "scores": "scores", "models": models, "prompts": prompts}
+    (directory / "panel.yml").write_text(yaml.safe_dump(panel))
+    return directory / "panel.yml"
 
-    def running(model: str, but: str = "") -> str:
-        """The job that scans a model, once it runs."""
-        found: list[str] = []
 
-        def look() -> list[str]:
-            run.alive()
-            found[:] = [i for i, job in cluster.jobs("RUNNING").items() if model in job["Comment"] and i != but]
-            return found
+def test_a_killed_job_is_submitted_again_goes_on_and_changes_nothing(cluster, tmp_path):
+    shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
+    panel, log = write_panel(tmp_path), tmp_path / "snakemake.log"
+    command = [sys.executable, "-m", "snakemake", "-s", "workflow/Snakefile"]
+    command += ["--workflow-profile", "workflow/profiles/slurm", "--max-threads", str(CPUS)]
+    command += ["--slurm-init-seconds-before-status-checks", "5", "--latency-wait", "10"]
+    command += ["--config", f"panel={panel}", f"options={' '.join(BATCH)}", "--", "scores"]
+    environment = cluster.environment | {"CUDA_VISIBLE_DEVICES": ""}
+    run = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log.open("w"), stderr=subprocess.STDOUT)
 
-        wait_for(look, f"a job of {model}", 300)
-        return found[0]
+    def shards() -> dict[Path, int]:
+        assert run.poll() is None, log.read_text()[-5000:]
+        return {file: file.stat().st_mtime_ns for file in tmp_path.glob("scores/**/*.partial/?????????-*")}
 
-    wait_for(lambda: run.alive() and len(cluster.jobs()) == 2, "two jobs")
-    asked = cluster.jobs()
-    assert {job["NumCPUs"] for job in asked.values()} == {str(CPUS)}
-    assert {job["tres-per-job"] for job in asked.values()} == {"N/A"}
-    note("submitted", f"{len(asked)} jobs (a model with three prompts each), {CPUS} CPUs each, no GPU asked for")
+    wait_for(lambda: len(shards()) > 2, "shards", 300)
+    written = shards()
+    (victim,) = (each for each in psutil.process_iter() if {"scan", "tiny", str(panel)} <= set(_words(each)))
+    victim.kill()  # as the kernel does when memory runs out
+    wait_for(lambda: len(shards()) > len(written), "further shards", 300)
+    now = shards()
+    assert all(now[shard] == when for shard, when in written.items())
+    assert run.wait(600) == 0, log.read_text()[-5000:]
+    assert sorted(state for state, _ in cluster.jobs().values()) == ["COMPLETED", "FAILED"]
 
-    wait_for(lambda: run.alive() and cluster.jobs("RUNNING"), "the first job to run")
-    begun = next(iter(cluster.jobs("RUNNING").values()))["Comment"]
-    one, two = ("one", "two") if "one" in begun else ("two", "one")
-    first = running(one)
-    written = run.wait_for_shards(one, 2)
-    assert kill_scan(one, mine) == 1
-    note("killed", f"the scan in job {first}, {len(written)} shards written")
-    wait_for(lambda: cluster.jobs()[first]["State"] == "FAILED", "the job to have failed")
+    rm = rmnb.load_reward_model("tiny", panel, device="cpu")
+    for prompt in rmnb.load_panel(panel).prompts:
+        undisturbed = rmnb.scan_vocabulary(rm, prompt, batch_size=int(BATCH[1]))
+        assert store.read_scores(panel, "tiny", prompt.key)["score"].equals(undisturbed["score"])
 
-    second = running(two)
-    written_two = run.wait_for_shards(two, 2)
-    cluster.kill_node()
-    note("killed", f"the node's daemon with job {second}, {len(written_two)} shards written")
-    wait_for(lambda: cluster.node().startswith("down"), "the controller to miss the node", 120)
-    wait_for(lambda: cluster.jobs()[second]["RestartCnt"] == "1", "the job to be requeued")
-    note("requeued", f"job {second} by SLURM, its node is {cluster.node()}")
-    cluster.start_node()
-    note("node back", cluster.node())
 
-    again = running(one, but=first)
-    note("resubmitted", f"job {first} by Snakemake as job {again}")
-    for job, model, before in ((again, one, written), (second, two, written_two)):
-        running(model, but=first)
-        now = run.wait_for_shards(model, len(before))
-        assert all(now[shard] == when for shard, when in before.items())
-        note("went on", f"job {job} after its {len(before)} shards, none of them written again")
-    run.end()
-    states = {i: job["State"] for i, job in cluster.jobs().items()}
-    note("ended", ", ".join(f"job {i} {state}" for i, state in states.items()))
-    files, same = same_scores(mine, scan_undisturbed(panel(tmp_path / "alone"), CPUS))
-    note("identical", f"{same} of {files} score files bit for bit those of an undisturbed scan")
-    assert same == files == 6
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
