@@ -1,12 +1,11 @@
 """``rmnb book``: the commands behind the book's own panel, data and pages."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from rmnb.cli.options import Loading, Model, PanelName
+from rmnb.cli.options import Loading, Model, PanelName, fail
 from rmnb.errors import InputError
 
 app = typer.Typer(no_args_is_help=True, help="What serves the book: its panel, audit, data, trainings and notebooks.")
@@ -32,20 +31,17 @@ def models(panel: PanelName = "demo") -> None:
 def audit(
     models: Annotated[list[str] | None, typer.Argument(help="Models to audit. Default: all of the panel.")] = None,
     panel: PanelName = "demo",
-    sample: Annotated[int, typer.Option(min=1, help="Tokens of each scan to score again.")] = 64,
-    seed: int = 0,
     accuracy: Annotated[bool, typer.Option("--accuracy", help="Measure held-out accuracies again: minutes.")] = False,
 ) -> None:
     """Score a random sample of the shipped tokens again, from the weights. Exit code 1 if they disagree."""
     from rmnb.report.audit import audit_panel
 
-    report = audit_panel(panel, sample, seed, models, accuracy)
+    report = audit_panel(panel, models=models, accuracy=accuracy)
     if report.empty:
         raise InputError(f"panel {panel!r} has no scores to audit: run `rmnb scan` first")
     typer.echo(report.to_string(index=False, float_format="{:.1e}".format))
-    if (report["verdict"] != "ok").any():
-        print(f"rmnb: {(report['verdict'] != 'ok').sum()} of {len(report)} scans disagree", file=sys.stderr)
-        raise typer.Exit(1)
+    if wrong := (report["verdict"] != "ok").sum():
+        fail(f"{wrong} of {len(report)} scans disagree")
 
 
 @app.command()
@@ -55,14 +51,11 @@ def lists(
     panel: PanelName = "demo",
 ) -> None:
     """Score one of the panel's lists with each of its prompts. Interrupted, the same command goes on."""
-    from rmnb.files import check_writable
     from rmnb.panels import load_panel
-    from rmnb.scoring.list_scores import list_path, score_list
+    from rmnb.scoring.list_scores import score_list
 
     members = load_panel(panel)
-    spec = members.model(model)
-    check_writable(list_path(members, spec.name, texts))
-    typer.echo(score_list(Loading().model(spec), members, texts, progress=True))
+    typer.echo(score_list(Loading().model(members.model(model)), members, texts, progress=True))
 
 
 @app.command()
@@ -80,27 +73,25 @@ def explorer(
 def data(
     action: Annotated[Literal["list", "pull", "verify"], typer.Argument()] = "list",
     patterns: Annotated[list[str] | None, typer.Argument(help="Only files with one of these in their names.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Pull also files of unknown size: gigabytes.")] = False,
 ) -> None:
-    """List the external data, fetch what is not here, or check it against its hashes (exit code 2 if damaged)."""
+    """List the external data, fetch what is not here, or check it against its hashes (exit code 2 if damaged).
+
+    Files of unknown size, which may be gigabytes, are fetched by name only.
+    """
     from rmnb.data import sources
 
     pins = {name: pin for name, pin in sources.pins().items() if not patterns or any(text in name for text in patterns)}
     if not pins:
-        texts = " or ".join(map(repr, patterns or []))
-        raise InputError(f"no data file has {texts} in its name: see `rmnb book data list`")
+        raise InputError(f"no data file has one of {patterns} in its name: see `rmnb book data list`")
     if action == "verify":
         found = sources.verify(pins)
-        for status, name, path in zip(found["status"], found["name"], found["path"], strict=True):
-            typer.echo(f"{status}\t{name}\t{path}")
-        counts = found["status"].value_counts()
-        typer.echo(", ".join(f"{counts.get(status, 0)} {status}" for status in ("ok", "damaged", "absent")), err=True)
-        raise typer.Exit(2 if counts.get("damaged", 0) else 0)
+        typer.echo(found[["status", "name", "path"]].to_csv(sep="\t", header=False, index=False), nl=False)
+        raise typer.Exit(2 if (found["status"] == "damaged").any() else 0)
     for name, pin in pins.items():
         if action == "list":
             size = f"{pin.bytes / 1000:,.0f} kB" if pin.bytes else "?"
             typer.echo(f"{name}\t{size}\t{pin.use}\t{pin.licence}")
-        elif patterns or everything or pin.bytes is not None:
+        elif patterns or pin.bytes is not None:
             typer.echo(f"{name}\t{sources.locate(name)}")
 
 
@@ -138,12 +129,9 @@ def run(
 
     from rmnb.book.notebook import failure, run_notebook
 
-    pairs = [text.partition("=") for text in parameter or []]
-    for name, equals, _ in pairs:
-        if not equals:
-            raise InputError(f"parameter {name!r}: write NAME=VALUE", name)
+    if wrong := [text for text in parameter or [] if "=" not in text]:
+        raise InputError(f"parameter {wrong[0]!r}: write NAME=VALUE", wrong[0])
     try:
-        run_notebook(notebook, out, {name: value for name, _, value in pairs})
+        run_notebook(notebook, out, dict(text.split("=", 1) for text in parameter or []))
     except PapermillExecutionError as error:
-        print(f"rmnb: {notebook.name}: {failure(error)}", file=sys.stderr)
-        raise typer.Exit(1) from None
+        fail(f"{notebook.name}: {failure(error)}")

@@ -2,14 +2,12 @@
 
 import json
 import os
-import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rmnb.cli.options import Loading, QuickOption, json_rows
+from rmnb.cli.options import Loading, QuickOption, fail, json_rows, number_name
 from rmnb.files import atomic_path, check_writable
 
 if TYPE_CHECKING:
@@ -54,7 +52,7 @@ def compare(
     wanted = []
     for text in fail_if or []:
         wanted += read_limits(Path(text)) if text.endswith((".yml", ".yaml")) else [parse(text)]
-    out = out or Path(f"compare-{_short(a)}-{_short(b)}")
+    out = out or Path(f"compare-{_name(a)}-{_name(b)}")
     check_writable(out / "compare.html")
     others = [record.read(text) for text in seeds or []]
     for text in (a, b):  # what is neither a model nor a report is refused before minutes are spent on the other
@@ -80,14 +78,11 @@ def compare(
     typer.echo(f"written to {out / 'compare.html'} and {out / 'compare.json'}")
     broken = _show_outcomes(outcomes)
     if broken:
-        print(f"rmnb: {broken} limits are broken" if broken > 1 else "rmnb: a limit is broken", file=sys.stderr)
-        raise typer.Exit(1)
+        fail(f"broken limits: {broken}")
 
 
-def _short(text: str) -> str:
-    path = Path(text)
-    name = path.resolve().parent.name if path.name == "report.json" else path.resolve().name
-    return re.sub(r"[^\w.-]+", "_", name) or "model"
+def _name(text: str) -> str:
+    return Path(text.removesuffix("report.json")).resolve().name
 
 
 def _side(text: str, directory: Path, quick: bool, loading: Loading) -> "tuple[Report, ModelScores | None]":
@@ -95,12 +90,11 @@ def _side(text: str, directory: Path, quick: bool, loading: Loading) -> "tuple[R
     from rmnb.report import record, scores
 
     if record.is_report(text):
-        beside = Path(text).parent if text.endswith(".json") else Path(text)
+        beside = Path(text.removesuffix("report.json"))
         return record.read(text), scores.read(beside) if (beside / "scores").exists() else None
-    found = None if quick or loading.given else scores.shipped(text)
+    found = None if quick or loading != Loading() else scores.shipped(text)
     if found is None:
         rm = loading.model(loading.spec(text))
-        typer.echo(f"{rm.name}: scored into {directory}")
         scores.score(rm, directory, quick, progress=True, tell=typer.echo)
         found = scores.read(directory)
     else:
@@ -113,16 +107,13 @@ def _show(table: "pd.DataFrame") -> None:
     from rmnb.book.comparison_page import changes
     from rmnb.report import comparison
 
-    measured = table["seeds"].notna().any()
-    unit = table["seeds"] if measured else (table["high"] - table["low"]) / 2
+    unit = table["seeds"].fillna((table["high"] - table["low"]) / 2)
     largest = (table["change"].abs() / unit).nlargest(_SHOWN).index
     typer.echo(changes(table.loc[largest]).to_string(index=False, float_format="{:.3f}".format))
     clear, known = comparison.clear(table), table["low"].notna().sum()
     typer.echo(f"clear on other words: {clear.sum()} of {known}; this says nothing of another training")
-    if measured:
-        typer.echo(f"larger than two seeds differ: {comparison.beyond_seeds(table).sum()} of {len(table)}")
-    else:
-        typer.echo(comparison.SEEDS_UNKNOWN)
+    beyond = f"larger than two seeds differ: {comparison.beyond_seeds(table).sum()} of {len(table)}"
+    typer.echo(comparison.SEEDS_UNKNOWN if table["seeds"].isna().all() else beyond)
 
 
 def _show_outcomes(outcomes: "pd.DataFrame") -> int:
@@ -132,6 +123,5 @@ def _show_outcomes(outcomes: "pd.DataFrame") -> int:
         bad = broken[broken["limit"] == limit]
         typer.echo(f"{'kept' if bad.empty else 'broken':7} {limit}")
         for row in bad.itertuples():
-            about = ", ".join(filter(None, (row.other, row.question)))
-            typer.echo(f"        {row.name}[{about}]: {row.value:.3g}, the limit is {row.bound:.3g}")
+            typer.echo(f"        {number_name(row)}: {row.value:.3g}, the limit is {row.bound:.3g}")
     return broken["limit"].nunique()

@@ -65,6 +65,7 @@ def main() -> None:
 
 
 def _refuse_gone(words: list[str]) -> None:
-    for word in [*words[:1], *(word.partition("=")[0] for word in words[1:] if word.startswith("--"))]:
-        if word in GONE:
-            raise InputError(f"{word} is gone: it is now {GONE[word]}", word)
+    for place, word in enumerate(words):
+        name = word.partition("=")[0]
+        if name in GONE and (place == 0 or name.startswith("--")):
+            raise InputError(f"{name} is gone: it is now {GONE[name]}", name)

@@ -3,15 +3,15 @@
 import functools
 import inspect
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from rmnb.errors import InputError
-from rmnb.files import shipped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,7 @@ class Asking:
         if self.system:
             system = Turn(role="system", content=self.system)
             asked = [one.model_copy(update={"key": "custom", "history": (system, *one.history)}) for one in asked]
-        return list({one.key + one.text: one for one in asked}.values())
+        return list(dict.fromkeys(asked))
 
 
 def _read_messages(file: Path) -> "PromptSpec":
@@ -110,11 +110,6 @@ class Loading:
         ),
     ] = None
 
-    @property
-    def given(self) -> bool:
-        """Whether any option was given."""
-        return self != Loading()
-
     def spec(self, name: str, members: "Panel | None" = None) -> "ModelSpec":
         """The model of that name: of the panel, else as `rmnb.panels.find_spec` finds it."""
         from rmnb.panels import find_spec
@@ -134,8 +129,8 @@ class Loading:
         """What `rmnb.load_reward_model` is given beside the model."""
         import yaml
 
-        given = {"dtype": self.dtype, "device": self.device, "base": self.base, "label": self.label}
-        given = {key: value for key, value in given.items() if value is not None}
+        own = {key: getattr(self, key) for key in ("dtype", "device", "base", "label")}
+        given = {key: value for key, value in own.items() if value is not None}
         for text in self.load or []:
             key, _, value = text.partition("=")
             try:
@@ -147,13 +142,12 @@ class Loading:
     def model(self, spec: "ModelSpec") -> "RewardModel":
         """The loaded model."""
         arguments = self.arguments()
-        if spec.adapter:
-            shipped(Path(spec.adapter) / "adapter_model.safetensors", spec.name)  # said before torch is loaded
         from rmnb.scoring.parity import load_reward_model
 
-        if unknown := arguments.keys() - inspect.signature(load_reward_model).parameters.keys():
-            names = ", ".join(sorted(unknown))
-            raise InputError(f"--load: rmnb.load_reward_model takes no {names}", names)
+        try:
+            inspect.signature(load_reward_model).bind(spec, **arguments)
+        except TypeError as error:
+            raise InputError(f"--load: rmnb.load_reward_model {error}", "--load") from error
         return load_reward_model(spec, **arguments)
 
 
@@ -173,8 +167,19 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
 
     keywords = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in parameters]
     vars(called)["__signature__"] = inspect.Signature(keywords)
-    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return called
+
+
+def fail(message: str) -> NoReturn:
+    """End with a line on stderr and exit code 1: what was asked for is there, and not as it should be."""
+    print(f"rmnb: {message}", file=sys.stderr)
+    raise typer.Exit(1)
+
+
+def number_name(row: Any) -> str:
+    """A number of a report as ``--fail-if`` takes it: its name, and in brackets which of several it is."""
+    about = ", ".join(filter(None, (row.other, row.question)))
+    return f"{row.name}[{about}]" if about else row.name
 
 
 def json_rows(table: "pd.DataFrame | None") -> Any:
@@ -182,6 +187,6 @@ def json_rows(table: "pd.DataFrame | None") -> Any:
     return None if table is None else json.loads(table.to_json(orient="records", double_precision=15))
 
 
-def echo_json(value: Any) -> None:
-    """Write rows as JSON on stdout."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=1))
+def echo_json(table: "pd.DataFrame") -> None:
+    """Write a table as a JSON list of its rows on stdout."""
+    typer.echo(json.dumps(json_rows(table), ensure_ascii=False, indent=1))

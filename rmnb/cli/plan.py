@@ -20,8 +20,6 @@ def plan(
     """Say what a scan will take before anything is fetched: operations, weights, and a range of times."""
     members = asking.members()
     specs = [Loading().spec(name, members) for name in models or members.model_names]
-    if not specs:
-        raise InputError(f"panel {members.name!r} has no reward models, only language models under `bases`")
     questions = asking.questions()
     import pandas as pd
 
@@ -39,32 +37,31 @@ def plan(
         form = dtype or spec.dtype
         machine = named_machine(device or "", form) or this_machine(found, form, device)
         low, high = machine.seconds(found, form)
+        size = found.parameters * DTYPES[form].itemsize
         row = {
             "model": spec.name,
             "format": form,
             "tokens": found.tokens,
             "ids": found.fed,
             "TFLOP": found.operations / 1e12,
-            "GB": found.parameters * DTYPES[form].itemsize / 1e9,
+            "GB": size / 1e9,
             "low": len(questions) * low,
             "high": len(questions) * high,
-            "fits": found.parameters * DTYPES[form].itemsize < 0.95 * machine.memory,
+            "fits": size < 0.95 * machine.memory,
         }
         rows.append(row)
     if not rows:
-        raise InputError(f"nothing is known of {', '.join(unknown)} before it is fetched: `rmnb check` fetches it")
+        named = ", ".join(unknown) or "a panel without reward models"
+        raise InputError(f"nothing is known of {named} before it is fetched: `rmnb check` fetches a model")
     table = pd.DataFrame(rows)
     if json:
         return echo_json(table)
-    total = _range(table["low"].sum(), table["high"].sum())
-    table["time"] = [_range(low, high) for low, high in zip(table["low"], table["high"], strict=True)]
-    shown = table.drop(columns=["low", "high", "fits"])
+    shown = table.drop(columns="fits").assign(low=table["low"].map(_time), high=table["high"].map(_time))
     typer.echo(f"Scans of whole vocabularies on {machine.name}, prompts: {len(questions)}\n")
+    typer.echo(shown.to_string(index=False, float_format="{:,.1f}".format))
     typer.echo(
-        shown.to_string(index=False, formatters={"tokens": "{:,}".format, "TFLOP": _count, "GB": "{:.1f}".format})
-    )
-    typer.echo(
-        f"\nIn all {total}. ids: how many each token sends through the network; TFLOP: of one scan; GB: weights."
+        f"\nIn all {_time(table['low'].sum())} to {_time(table['high'].sum())}. "
+        "ids: how many each token sends through the network; TFLOP: of one scan; GB: weights; low, high: time."
     )
     for name in table["model"][~table["fits"]]:
         typer.echo(
@@ -72,14 +69,6 @@ def plan(
         )
     if unknown:
         typer.echo(f"Left out, because nothing is known of them before they are fetched: {', '.join(unknown)}")
-
-
-def _count(number: float) -> str:
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
-
-
-def _range(low: float, high: float) -> str:
-    return _time(low) if _time(low) == _time(high) else f"{_time(low)} to {_time(high)}"
 
 
 def _time(seconds: float) -> str:

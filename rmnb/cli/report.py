@@ -2,14 +2,12 @@
 
 import functools
 import os
-from dataclasses import asdict
-from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rmnb.cli.options import Json, Loading, Model, PanelName, QuickOption, echo_json, json_rows
+from rmnb.cli.options import Json, Loading, Model, PanelName, QuickOption, echo_json, number_name
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, check_writable
 
@@ -20,10 +18,10 @@ def _list_names(value: bool) -> None:
         return
     from rmnb.report import numbers
 
-    for (part, name), rows in numbers.glossary().groupby(["part", "name"], sort=False):
-        typer.echo(f"{name} ({part}): {rows['meaning'].iloc[0]}")
-        brackets = [", ".join(filter(None, key)) for key in zip(rows["other"], rows["question"], strict=True)]
-        typer.echo("    " + " ".join(f"[{text}]" for text in brackets))
+    table = numbers.glossary()
+    table["meaning"] = table["meaning"].mask(table["name"].duplicated(), "")
+    for row in table.itertuples():
+        typer.echo(f"{number_name(row):46} {row.meaning}")
     raise typer.Exit
 
 
@@ -45,7 +43,6 @@ def report(
     out = out or Path(f"report-{spec.name}{'-quick' if quick else ''}")
     check_writable(out / "report.html")
     say = functools.partial(typer.echo, err=json)
-    say(f"loading {model}")
     rm = loading.model(spec)
     import pandas as pd
 
@@ -59,14 +56,14 @@ def report(
         if result.verdict == "failed":  # a model that is read wrongly gets no report
             raise InputError(f"{rm.name} fails its check: {result.aspect}: {result.text}")
     with atomic_path(out / "check.csv") as part:
-        pd.DataFrame([asdict(result) for result in results]).to_csv(part, index=False)
+        pd.DataFrame(results).to_csv(part, index=False)
     scores.score(rm, out, quick, progress=True, tell=say)
     say("measuring, drawing and writing the page: about a minute")
     measured = record.build(scores.read(out), min(4, os.cpu_count() or 1), progress=True)
     record.write(measured, out)
-    source = Path(str(resources.files("rmnb.report"))) / "report.ipynb"
+    source = Path(record.__file__).with_name("report.ipynb")
     executed = run_notebook(source, out / "report.ipynb", {"model": rm.name, "directory": str(out.resolve())})
     write_page(executed, out / "report.html", f"Report on {rm.name}")
     say(f"{out / 'report.html'}, report.json and report.md beside it")
     if json:
-        echo_json(json_rows(measured.numbers))
+        echo_json(measured.numbers)

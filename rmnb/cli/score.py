@@ -1,21 +1,22 @@
-"""The commands that look at one model: check, score, scan, trace, search, plan."""
+"""The commands that look at one model: check, score, scan, trace, search."""
 
 import contextlib
-import re
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rmnb.cli.options import Asking, Json, Loading, Model, PanelName, echo_json
+from rmnb.cli.options import Asking, Json, Loading, Model, PanelName, echo_json, fail
 from rmnb.errors import InputError
 from rmnb.files import check_writable
 
 Protocol = Annotated[
     str,
-    typer.Option(help="exact: ids of the model's own template. published: as the papers' code, which tokenised again."),
+    typer.Option(
+        help="exact: as the model's own template gives the ids. published: tokenised again, as in the papers."
+    ),
 ]
 Restart = Annotated[bool, typer.Option("--restart", help="Delete what is at --out, finished or not.")]
 
@@ -37,6 +38,8 @@ def check(
     from rmnb.panels import load_panel
 
     rm = loading.model(loading.spec(model, load_panel(panel)))
+    import pandas as pd
+
     from rmnb.scoring.check import check_model
 
     results = check_model(rm)
@@ -45,19 +48,18 @@ def check(
 
         origin: Server | Path = Path(against)
         if against.startswith(("http://", "https://")):
-            headers = dict(re.split(r":\s*", text, maxsplit=1) for text in header or [] if ":" in text)
+            headers = dict(map(str.strip, text.partition(":")[::2]) for text in header or [])
             origin = Server(against, timeout, headers)
             print(f"rmnb: asking {against}, which may take {timeout:g} seconds", file=sys.stderr)
         results.append(check_against(rm, origin))
     if json:
-        echo_json([asdict(result) for result in results])
+        echo_json(pd.DataFrame(results))
     else:
         for result in results:
             typer.echo(f"{result.verdict:8} {result.aspect:13} {result.text}")
     bad = [result for result in results if result.verdict == "failed" or (strict and result.verdict == "warning")]
     if bad:
-        print(f"rmnb: {rm.name}: {len(bad)} of {len(results)} findings are bad", file=sys.stderr)
-        raise typer.Exit(1)
+        fail(f"{rm.name}: {len(bad)} of {len(results)} findings are bad")
 
 
 @dataclass(frozen=True)
@@ -85,18 +87,24 @@ def score(
     command with --out goes on where it stopped.
     """
     if len(responses) == 1 and responses[0].endswith((".jsonl", ".csv", ".parquet")):
+        if asking != Asking() or protocol != "exact":
+            raise InputError(
+                "a file of rows has prompts of its own: leave out --prompt, --system, --messages, --protocol"
+            )
         return _score_rows(loading, model, Path(responses[0]), rows, json)
     if rows != Rows():
         raise InputError("--out, --by, --truncate and --restart are for a file of rows")
     questions = asking.questions()
     rm = loading.model(loading.spec(model, asking.members()))
+    import pandas as pd
+
     table = []
     for question in questions:
         rewards = rm.score(question.conversation, responses, protocol)
         for text, reward in zip(responses, rewards, strict=True):
             table.append({"prompt": question.text, "response": text, "reward": float(reward)})
     if json:
-        return echo_json(table)
+        return echo_json(pd.DataFrame(table))
     for place, row in enumerate(table):
         if len(questions) > 1 and place % len(responses) == 0:
             typer.echo(row["prompt"])
@@ -104,26 +112,24 @@ def score(
 
 
 def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: bool) -> None:
-    if not file.is_file():
-        raise InputError(f"{file}: no such file", file)  # said before torch is loaded
     from rmnb.scoring import row_files as rows
 
-    rows.conversations_of(rows.read_rows(file))  # said before a model is loaded
+    content = rows.read_rows(file)
+    is_pairs = "chosen" in rows.conversations_of(content)  # what is wrong is said before a model is loaded
+    if options.by and not (is_pairs and options.by in content[0]):
+        raise InputError(f"--by: {file} has no pairs with a column {options.by!r}", "--by")
     if options.out is not None:
         _check_parquet(options.out, options.restart)
     rm = loading.model(loading.spec(model))
     table = rows.score_file(rm, file, options.out, options.truncate, progress=True)
-    is_pairs = "reward_chosen" in table
-    if options.by and not is_pairs:
-        raise InputError("--by is for rows of chosen and rejected")
     if options.out is not None:
         typer.echo(f"{len(table):,} rows in {options.out}", err=json)
-    if is_pairs:
-        shares = rows.pair_accuracies(table, options.by)
-        return echo_json(shares) if json else typer.echo(shares.to_string(index=False, float_format="{:.3f}".format))
+    shares = rows.pair_accuracies(table, options.by) if is_pairs else table
     if json:
-        return echo_json(table)
-    if options.out is None:
+        echo_json(shares)
+    elif is_pairs:
+        typer.echo(shares.to_string(index=False, float_format="{:.3f}".format))
+    elif options.out is None:
         for row, reward in enumerate(table["reward"], start=1):
             typer.echo(f"{row:6}  {reward:12.6f}")
 
@@ -158,39 +164,41 @@ def scan(
     from rmnb.scoring import store
 
     members, questions = asking.members(), asking.questions()
-    if logprobs:
-        for question in questions:
-            _scan_logprobs(model, members, question, loading, out, restart)
-        return
-    spec = loading.spec(model, members)
-    is_own = any(question.key == "custom" for question in questions)
-    changed = {name for name in loading.arguments() if name not in ("device", "device_map", "compile")}
-    if out is None and (is_own or first or changed or loading.template or spec.name not in members.model_names):
-        raise InputError(
-            "only a whole scan of a panel's model, as the panel says, goes into its store: give --out FILE or DIRECTORY"
-        )
     keys = [question.key for question in questions]
-    paths = [store.scores_path(members, spec.name, key, protocol) for key in keys] if out is None else _files(out, keys)
+    paths = _files(out, keys) if out else []
+    if not (out or logprobs):
+        spec = loading.spec(model, members)
+        changed = loading.template or loading.arguments().keys() - {"device", "device_map", "compile"}
+        if "custom" in keys or first or changed or spec.name not in members.model_names:
+            raise InputError(
+                "only a whole scan of a panel's model, as the panel says, goes into its store: "
+                "give --out FILE or DIRECTORY"
+            )
+        paths = [store.scores_path(members, spec.name, key, protocol) for key in keys]
     for path in paths:
         _check_parquet(path, restart)
-    rm = loading.model(spec)  # only now: what is wrong so far is said without torch
+    if logprobs:
+        return _scan_logprobs(model, members, questions, loading, paths)
+    rm = loading.model(loading.spec(model, members))  # only now: what is wrong so far is said without torch
     from rmnb.plans import ResumableStore, alone
     from rmnb.scoring.scanning import scan_vocabulary
 
-    options = {"protocol": protocol, "limit": first, "batch_size": batch_size, "progress": True}
     with contextlib.ExitStack() as held:
         for path in sorted(paths):  # in an order of its own: two processes never wait for each other
             held.enter_context(alone(path))
         for question, path in zip(questions, paths, strict=True):
             is_done = path.exists()
-            frame = scan_vocabulary(rm, question, path, **options)  # refuses what was made by another plan
-            if is_done:
-                typer.echo(f"{path} is already complete")
-            elif out is None:
+            frame = scan_vocabulary(  # which refuses what was made by another plan
+                rm, question, path, protocol=protocol, limit=first, batch_size=batch_size, progress=True
+            )
+            if not is_done and out is None:
                 store.write_scores(members, frame, frame.attrs["provenance"])
-            else:
+            elif not is_done:
                 store.write_scan(path, frame, frame.attrs["provenance"])
-            _show(path, frame)
+            ranked = frame.sort_values("score", kind="stable")["token"]
+            typer.echo(f"{len(frame):,} tokens in {path}{', already complete' * is_done}")
+            typer.echo("optimal:  " + " ".join(map(repr, ranked.iloc[:-6:-1])))
+            typer.echo("pessimal: " + " ".join(map(repr, ranked.iloc[:5])))
         # Not before the last prompt is written: whoever runs several in one job deletes all that a failed job has
         # written, and then they come back from the pieces without being computed again.
         for path in paths:
@@ -199,41 +207,29 @@ def scan(
 
 def _files(out: Path, keys: list[str]) -> list[Path]:
     """Where each prompt's scan is written: into a file, or into one a prompt in a directory."""
-    if out.suffix == ".parquet":
-        if len(keys) > 1:
-            raise InputError(f"--out {out}: several prompts do not fit into one file, give a directory", out)
+    if out.suffix == ".parquet" and len(keys) == 1:
         return [out]
-    if out.suffix and not out.is_dir():
-        raise InputError(f"--out {out}: choose a name that ends with .parquet, or a directory", out)
-    if len(set(keys)) < len(keys):
-        raise InputError(f"--out {out}: questions of your own have no names for their files: scan them one by one", out)
+    if (out.suffix and not out.is_dir()) or len(set(keys)) < len(keys):
+        raise InputError(f"--out {out}: one question takes a name that ends with .parquet, several a directory", out)
     return [out / f"{key}.parquet" for key in keys]
 
 
-def _show(path: Path, frame) -> None:
-    ranked = frame.sort_values("score", kind="stable")
-    typer.echo(f"{len(frame):,} tokens in {path}")
-    typer.echo("optimal:  " + " ".join(repr(token) for token in ranked["token"].iloc[:-6:-1]))
-    typer.echo("pessimal: " + " ".join(repr(token) for token in ranked["token"].iloc[:5]))
-
-
-def _scan_logprobs(model: str, members, question, loading: Loading, out: Path | None, restart: bool) -> None:
+def _scan_logprobs(model: str, members, questions, loading: Loading, paths: list[Path]) -> None:
     from rmnb.panels import find_base
 
-    if out is not None:
-        _check_parquet(out, restart)
     base, arguments = find_base(members, model), loading.arguments()
     from rmnb.scoring import store
     from rmnb.scoring.logprobs import load_language_model, scan_logprobs
 
     lm = load_language_model(base, arguments.get("wrapping"), arguments.get("dtype"))
-    frame = scan_logprobs(lm, question, out)
-    if out is not None:
-        if not out.exists():
-            store.write_table(out, frame, frame.attrs["provenance"])
-        typer.echo(f"{len(frame):,} tokens in {out}")
-    for row in frame.nlargest(10, "score").itertuples():
-        typer.echo(f"{row.score:10.4f}  {row.token!r}")
+    for question, path in zip(questions, paths or [None] * len(questions), strict=True):
+        frame = scan_logprobs(lm, question, path)
+        if path is not None:
+            if not path.exists():
+                store.write_table(path, frame, frame.attrs["provenance"])
+            typer.echo(f"{len(frame):,} tokens in {path}")
+        for row in frame.nlargest(10, "score").itertuples():
+            typer.echo(f"{row.score:10.4f}  {row.token!r}")
 
 
 def trace(
@@ -279,8 +275,6 @@ def search(
     """Search for the response with the highest or lowest reward. Interrupted, the same command goes on."""
     from rmnb.search.config import SearchConfig
 
-    if minus and len(models) > 1:
-        raise InputError("--minus takes one model to search")
     config = SearchConfig(
         length=length,
         direction="min" if lowest else "max",
@@ -291,27 +285,19 @@ def search(
         seed=seed,
     )
     members, questions = asking.members(), asking.questions()
-    specs = [loading.spec(name, members) for name in [*models, *([minus] if minus else [])]]
-    if out.suffix != ".json":
-        raise InputError(f"--out {out}: choose a name that ends with .json", out)
+    specs = [loading.spec(name, members) for name in (*models, *filter(None, [minus]))]
     check_writable(out)
+    from rmnb.scoring.store import read_scores, scores_path
     from rmnb.search import RewardObjective
     from rmnb.search.run import search as run
     from rmnb.visible import visible
 
     loaded = [loading.model(spec) for spec in specs]
-    scan = _shipped_scan(members, models[0], questions[0].key) if len(loaded) == len(questions) == 1 else None
-    objective = RewardObjective(loaded, questions, weights=[1, -1] if minus else None)
+    path, scan = scores_path(members, models[0], questions[0].key), None
+    if len(loaded) == len(questions) == 1 and models[0] in members.model_names and path.exists():
+        scan = read_scores(members, models[0], questions[0].key)  # its best single tokens need not be found again
+    objective = RewardObjective(loaded, questions, weights=[1 / len(models)] * len(models) + [-1.0] * bool(minus))
     result = run(objective, config, scan=scan, output=out, progress=True)
     typer.echo(f"{result.scored:,} sequences scored, the best {len(result.sequences)} in {out}")
     for row in result.sequences.itertuples():
         typer.echo(f"{row.reward:12.6f}  {'' if row.retokenises else '(not as text) '}{visible(str(row.text))}")
-
-
-def _shipped_scan(members, model: str, prompt: str):
-    """The panel's scan of this model and prompt, or None: a search then finds its best single tokens itself."""
-    from rmnb.scoring.store import read_scores, scores_path
-
-    if model not in members.model_names or prompt == "custom" or not scores_path(members, model, prompt).exists():
-        return None
-    return read_scores(members, model, prompt)

@@ -100,10 +100,10 @@ class Cluster:
         """What one of SLURM's own commands answers, empty while the controller does not."""
         return subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=60).stdout
 
-    def jobs(self) -> dict[str, tuple[str, str]]:
-        """By id: the state of each job, and the rule that it runs."""
-        lines = self.ask("squeue", "--noheader", "--states=all", "--Format=JobID:|,State:|,Comment:|").splitlines()
-        return {job.strip(): (state.strip(), rule.strip()) for job, state, rule, _ in (each.split("|") for each in lines)}
+    def jobs(self) -> dict[str, str]:
+        """By id: the state of each job."""
+        lines = self.ask("squeue", "--noheader", "--states=all", "--Format=JobID,State").splitlines()
+        return dict(line.split() for line in lines)
 
     def state(self) -> str:
         """The node's state, such as ``idle``."""

@@ -67,7 +67,7 @@ def test_a_killed_job_is_submitted_again_goes_on_and_changes_nothing(cluster, tm
     now = shards()
     assert all(now[shard] == when for shard, when in written.items())
     assert run.wait(600) == 0, log.read_text()[-5000:]
-    assert sorted(state for state, _ in cluster.jobs().values()) == ["COMPLETED", "FAILED"]
+    assert sorted(cluster.jobs().values()) == ["COMPLETED", "FAILED"]
 
     rm = rmnb.load_reward_model("tiny", panel, device="cpu")
     for prompt in rmnb.load_panel(panel).prompts:
