@@ -1,0 +1,194 @@
+"""What commands give: questions reach the model, scans are what the package scans, plans hold, gates say why."""
+
+import json
+import socket
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import transformers
+from checkpoints import SHAPE, tokenizer, write_decoder
+from commands import run
+from torch.utils.flop_counter import FlopCounterMode
+
+import rmnb
+from rmnb.cli import options
+from rmnb.errors import InputError
+from rmnb.panels import PromptSpec, find_spec, load_panel
+from rmnb.panels.prompt_sets import Turn
+from rmnb.plans import partial_directory, read_plan
+from rmnb.report import numbers, record
+from rmnb.scoring import scanning, store
+
+ROOT = Path(__file__).parents[2]
+QUESTION = "What is best?"
+SYSTEM, ASKED = ({"role": role, "content": text} for role, text in (("system", "Be brief."), ("user", QUESTION)))
+EARLIER = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
+
+
+def test_questions_a_system_prompt_and_earlier_turns_reach_the_model(directory, rm, tmp_path, monkeypatch, capsys):
+    file = tmp_path / "messages.json"
+    file.write_text(json.dumps([*EARLIER, ASKED]))
+    cases = [
+        (["--prompt", QUESTION, "--prompt", "What is worst?"], [QUESTION, "What is worst?"]),
+        (["--prompt", QUESTION, "--system", SYSTEM["content"]], [[SYSTEM, ASKED]]),
+        (["--messages", file], [[*EARLIER, ASKED]]),
+    ]
+    for words, prompts in cases:
+        assert run(monkeypatch, "score", directory, "a", "b", "--device", "cpu", "--json", *words) == 0
+        rewards = [row["reward"] for row in json.loads(capsys.readouterr().out)]
+        assert rewards == pytest.approx(np.concatenate([rm.score(each, ["a", "b"]) for each in prompts]), abs=1e-4)
+
+
+def test_a_system_prompt_stands_before_the_earlier_turns_of_a_prompt(monkeypatch):
+    asked = PromptSpec(key="after", text=QUESTION, framing="positive", history=tuple(Turn(**one) for one in EARLIER))
+    members = load_panel("demo").model_copy(update={"prompts": (asked,)})
+    monkeypatch.setattr(options.Asking, "members", lambda self: members)
+    [question] = options.Asking(["after"], system="Be brief.").questions()
+    assert question.conversation == [SYSTEM, *EARLIER, ASKED]
+
+
+def test_a_key_in_place_of_a_question_is_warned_of_and_content_that_is_no_text_refused(rm, caplog):
+    rm.score("greatest", ["love"])
+    assert "scored as a text" in caplog.text
+    for content in (None, [{"type": "text", "text": "What?"}]):
+        with pytest.raises(InputError, match="content of a message"):
+            rm.score([{"role": "user", "content": content}], ["love"])
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("auto", "bfloat16"), ("torch.float16", "float16"), ("bf16", "bfloat16")])
+def test_a_number_format_has_the_names_that_torch_gives_it(tmp_path, name, dtype):
+    written = write_decoder(tmp_path)
+    config = json.loads((written / "config.json").read_text())
+    (written / "config.json").write_text(json.dumps(config | {"dtype": "bfloat16"}))
+    assert rmnb.load_reward_model(written, dtype=name, device="cpu").spec.dtype == dtype
+
+
+def test_a_model_says_in_a_line_what_it_is_and_the_package_what_it_has(rm):
+    assert "\n" not in repr(rm) and "linear, float32 on cpu" in repr(rm)
+    assert {"load_reward_model", "load_scores", "scan_vocabulary"} <= set(dir(rmnb))
+
+
+def test_a_tokenizer_a_template_and_a_label_by_name_are_taken_from_elsewhere(tmp_path, monkeypatch, capsys):
+    whole = write_decoder(tmp_path / "whole")
+    config = transformers.LlamaConfig(**SHAPE | {"num_labels": 2}, vocab_size=318, id2label={0: "bad", 1: "good"})
+    two = transformers.AutoModelForSequenceClassification.from_config(config)
+    two.save_pretrained(tmp_path / "bare")
+    template = rmnb.load_reward_model(whole).dialogue.template.replace("<end>", "<end><end>")
+    (tmp_path / "template.jinja").write_text(template)
+    words = ["score", tmp_path / "bare", "love", "--prompt", QUESTION, "--device", "cpu", "--json"]
+    words += ["--tokenizer", whole, "--template", tmp_path / "template.jinja"]
+    assert run(monkeypatch, *words, "--label", "good") == 0
+    [row] = json.loads(capsys.readouterr().out)
+    turns = [ASKED, {"role": "assistant", "content": "love"}]
+    own = transformers.AutoTokenizer.from_pretrained(whole)
+    text = own.apply_chat_template(turns, chat_template=template, tokenize=False)
+    ids = own(text, add_special_tokens=False, return_tensors="pt")["input_ids"]
+    assert row["reward"] == pytest.approx(two.eval()(input_ids=ids).logits[0, 1].item(), abs=1e-4)
+    assert run(monkeypatch, *words, "--label", "ugly") == 2
+    assert "its labels are bad, good" in capsys.readouterr().err
+
+
+def write_panel(directory, tmp_path):
+    """The path of a panel of a tiny model, one that is nowhere, and two prompts, with a store of its own."""
+    path = tmp_path / "tiny.yml"
+    prompts = [{"key": key, "text": f"What is the {key} thing?", "framing": "positive"} for key in ("best", "worst")]
+    models = [{"name": "tiny", "source": str(directory)}, {"name": "theirs", "source": "nobody/knows-this"}]
+    described = {"name": "tiny", "title": "Tiny", "scores": str(tmp_path / "scores")}
+    path.write_text(json.dumps(described | {"models": models, "prompts": prompts}))
+    return path
+
+
+def test_one_process_scans_several_prompts_into_the_store_or_a_directory(directory, monkeypatch, tmp_path):
+    panel, asked = write_panel(directory, tmp_path), ["--prompt", "best", "--prompt", "worst"]
+    assert run(monkeypatch, "scan", "tiny", "--panel", panel, *asked) == 0
+    best, worst = (store.read_scores(panel, "tiny", key) for key in ("best", "worst"))
+    assert len(best) == 400 and not best["score"].equals(worst["score"])
+    rm = rmnb.load_reward_model(find_spec("tiny", panel))
+    alone = rmnb.scan_vocabulary(rm, rmnb.load_panel(panel).prompt("worst"))
+    np.testing.assert_array_equal(worst["score"], alone["score"])
+    words = ["scan", directory, "--first", "40", "--device", "cpu", "--system", "Be brief."]
+    assert run(monkeypatch, *words, "--prompt", "Which one?", "--out", tmp_path / "one.parquet") == 0
+    assert store.read_scan(tmp_path / "one.parquet")[1]["history"] == [SYSTEM]
+    assert run(monkeypatch, *words[:-2], *asked, "--out", tmp_path / "both") == 0
+    assert sorted(file.name for file in (tmp_path / "both").iterdir()) == ["best.parquet", "worst.parquet"]
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_of_two_processes_that_begin_one_scan_the_first_sets_the_batch(rm, tmp_path, monkeypatch):
+    out = tmp_path / "scan.parquet"
+
+    def outrun(scorer, continuations):
+        # While this process looks at its memory, another one begins the same scan with another batch size.
+        monkeypatch.setattr(scanning, "_batch_size", lambda scorer, continuations: 16)
+        scanning.scan_vocabulary(rm, QUESTION, output=out)
+        return 32
+
+    monkeypatch.setattr(scanning, "_batch_size", outrun)
+    scan = scanning.scan_vocabulary(rm, QUESTION, output=out)
+    assert scan.attrs["provenance"]["batch_size"] == 16 == read_plan(partial_directory(out))["batch_size"]
+
+
+def test_the_log_probabilities_of_a_language_model_are_a_scan(monkeypatch, tmp_path):
+    words, out = tokenizer(), tmp_path / "x.parquet"
+    config = transformers.LlamaConfig(**SHAPE | {"num_labels": 2}, vocab_size=len(words))
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path / "lm")
+    words.save_pretrained(tmp_path / "lm")
+    assert run(monkeypatch, "scan", tmp_path / "lm", "--logprobs", "--prompt", "best", "--out", out) == 0
+    assert np.exp(store.read_table(out)[0]["score"]).sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_plans_need_no_network_and_hold_what_was_measured(directory, rm, tmp_path, monkeypatch, capsys):
+    def refuse(*_):
+        raise AssertionError("something was to be fetched")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    papers = ["plan", "--panel", "facct2025", "--device"]
+    assert run(monkeypatch, *papers, "h100", "--dtype", "bfloat16", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    measured = pd.read_csv(ROOT / "data/gpu/papers.csv").set_index("architecture")
+    for spec, row in zip(rmnb.load_panel("facct2025").models, rows, strict=True):
+        known = measured.loc[f"{spec.family.split()[0]} {spec.parameters:g}B"]
+        assert row["low"] < known["seconds"] < row["high"] < 4 * row["low"]
+        assert row["GB"] < known["GPU memory, GB"] < 1.1 * row["GB"] and row["fits"]
+    assert run(monkeypatch, *papers, "l4", "S-Gem-27B", "R-Lla-3B") == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines() if "does not fit" in line] == ["S-Gem-27B"]
+
+    panel = write_panel(directory, tmp_path)
+    assert run(monkeypatch, "plan", "--panel", panel, "--prompt", "best", "--device", "cpu") == 0
+    assert "theirs" in capsys.readouterr().out.split("Left out")[1]
+    assert run(monkeypatch, "plan", "--panel", panel, "--prompt", "best", "--device", "cpu", "--json") == 0
+    [row] = json.loads(capsys.readouterr().out)
+    with FlopCounterMode(display=False) as counter:
+        rmnb.scan_vocabulary(rm, rmnb.load_panel(panel).prompt("best"))
+    assert 1 <= row["TFLOP"] / (counter.get_total_flops() / 1e12) < 1.3  # a scan leaves out some of the last layer
+    assert (row["tokens"], row["ids"]) == (400, 2)
+
+
+def test_a_gate_passes_with_0_and_stops_with_1_and_says_why(tmp_path, monkeypatch, capsys):
+    table = numbers.glossary().query("name in ('human_spearman', 'skewness')").reset_index(drop=True)
+    paths = []
+    for name, value in (("before", 0.7), ("after", 0.4), ("seed1", 0.7), ("seed2", 0.65)):
+        measured = table.assign(value=value, low=value - 0.05, high=value + 0.05, n=100)
+        left = pd.DataFrame(value + np.linspace(-0.002, 0.002, 20) * np.ones((len(table), 1)))
+        (tmp_path / name).mkdir()
+        paths.append(record.write(record.Report(name, False, measured, left, {"model": name}), tmp_path / name).parent)
+    before, after, *seeds = paths
+    out, limits = tmp_path / "out", tmp_path / "limits.yml"
+    kept, broken = "human_spearman < 0.3", "change human_spearman < -0.1"
+    assert run(monkeypatch, "compare", before, after, "--out", out, "--fail-if", kept) == 0
+    said = capsys.readouterr().out
+    assert f"kept    {kept}" in said and "seed variation not measured" in said
+    limits.write_text(f'limits:\n  - "{broken}"\n')
+    given = ["--seeds", seeds[0], "--seeds", seeds[1], "--fail-if", "|change human_spearman| > 2 seeds"]
+    assert run(monkeypatch, "compare", before, after, "--out", out, "--fail-if", limits, *given) == 1
+    said = capsys.readouterr()
+    assert f"broken  {broken}\n        human_spearman[elo_greatest]: -0.3, the limit is -0.1" in said.out
+    assert "broken limits: 2" in said.err and "larger than two seeds differ: 3 of 3" in said.out
+    page, told = (out / "compare.html").read_text(), json.loads((out / "compare.json").read_text())
+    assert "nothing of another training" in page and "before and after" in page
+    assert [one["broken"] for one in told["limits"]] == [True, True]
+    assert run(monkeypatch, "compare", before, after, "--out", out, "--fail-if", "human_spearman[best] > 0.3") == 2
+    assert "no human_spearman of 'best'" in capsys.readouterr().err

@@ -1,0 +1,68 @@
+"""What a user gets wrong is one line and exit code 2, and nothing is written; a name that is gone says the new one."""
+
+import json
+from dataclasses import fields
+
+import pytest
+import typer
+from checkpoints import write_decoder
+from commands import run
+
+from rmnb.cli.main import app
+from rmnb.cli.options import Asking, Loading
+
+#: Command lines for a directory of a model, an output beside which nothing is written, and a file.
+CASES = [
+    ("scan {model} --out {out}.parquet --load device_map={cpu", "KEY=VALUE"),
+    ("scan {model} --out {out}.parquet --load colour=red", "colour"),
+    ("scan {model} --out {out}.parquet --template absent.jinja", "absent.jinja"),
+    ("scan {model} --out {out}.parquet --prompt greatest --prompt worst", "several a directory"),
+    ("scan {model} --out {out}.parquet --protocol nowhere", "exact, published"),
+    ("scan {model} --prompt greatest", "give --out"),
+    ("scan {small} --out {out}.parquet", "do not belong together"),
+    ("score {small} love", "do not belong together"),
+    ("score {model} love --out {out}.parquet", "file of rows"),
+    ("score {model} absent.jsonl", "absent.jsonl"),
+    ("score {model} {rows} --by nobody", "'nobody'"),
+    ("score {model} {rows} --prompt greatest", "--prompt"),
+    ("score {model} love --messages {rows}", "--messages"),
+    ("score {model} love --messages {assistant}", "--messages"),
+    ("compare {model} no-such-model --out {out}", "no-such-model"),
+    ("compare {model} {model} --out {out} --fail-if human_spaerman>0.3", "did you mean human_spearman"),
+    ("compare {model} {model} --out {out} --fail-if foo>1", "report --names"),
+    ("compare {model} {model} --out {out} --fail-if absent.yml", "absent.yml"),
+    ("compare {model} {rows}.json --out {out}", "is no report"),
+    ("plan --panel nowhere", "'nowhere'"),
+    ("plan --panel iclr2026", "without reward models"),
+    ("plan --panel facct2025 --device t4", "bfloat16"),
+    ("plan --prompt greatestt", "'greatestt'"),
+    ("plan --device abacus", "unknown device"),
+    ("plan --dtype float7", "'float7'"),
+    ("noise", "benchmarks/noise.py"),
+    ("run a b", "rmnb book run"),
+    ("scan m --limit 3", "--first"),
+    ("scan m --quantise=8bit", "--load quantise="),
+]
+
+
+@pytest.mark.parametrize(("line", "about"), CASES, ids=[line for line, _ in CASES])
+def test_a_mistake_is_one_line_and_code_2_and_nothing_is_written(line, about, directory, tmp_path, monkeypatch, capsys):
+    names = {"model": directory, "out": tmp_path / "out" / "x", "rows": tmp_path / "rows.jsonl"}
+    names |= {"small": tmp_path / "small", "assistant": tmp_path / "assistant.json"}
+    if "{small}" in line:
+        write_decoder(tmp_path / "small", rows=200)
+    names["rows"].write_text(json.dumps({"prompt": "a?", "chosen": "b", "rejected": "c"}))
+    names["assistant"].write_text(json.dumps([{"role": "assistant", "content": "a"}]))
+    for name, path in names.items():
+        line = line.replace(f"{{{name}}}", str(path))
+    assert run(monkeypatch, *line.split()) == 2
+    *before, error = capsys.readouterr().err.splitlines()
+    assert error.startswith("rmnb: ") and about in error
+    assert not [each for each in before if each.startswith("rmnb: ")] and not names["out"].parent.exists()
+
+
+@pytest.mark.parametrize("name", ["check", "score", "scan", "search", "trace", "report", "compare", "plan"])
+def test_no_command_has_more_than_eight_options_of_its_own(name):
+    shared = {"help", *(field.name for bag in (Asking, Loading) for field in fields(bag))}
+    options = typer.main.get_command(app).commands[name].params
+    assert sum(each.param_type_name == "option" and each.name not in shared for each in options) <= 8
