@@ -24,9 +24,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-import transformers
-from transformers import AutoModel, Gemma2Config, LlamaConfig
+from transformers import AutoConfig, AutoModel
 
+import rmnb
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
 from rmnb.models.attention import NAME
@@ -37,8 +37,9 @@ from rmnb.panels import ModelSpec, load_panel
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.parity import load_reward_model
 from rmnb.scoring.scanning import scan_vocabulary
-from rmnb.scoring.store import SHARD, read_scan, scores_path
+from rmnb.scoring.store import SHARD, read_scan, scores_path, versions
 from rmnb.stats import kendall_tau
+from rmnb.yaml_files import read_yaml
 
 DEMO = ("smollm2-values", "gemma3-values")
 WAYS = ("float32", "bfloat16", "float16")
@@ -47,47 +48,16 @@ DECIMALS = {
     "tokens a second": 0, "tau with the CPU": 6, "score sd": 3, "seconds": 1, "share of peak": 2,
     "times whole conversations": 1, "GPU memory, GB": 1,
 }  # fmt: skip
+SHAPES = Path(rmnb.__file__).parent / "data" / "lists" / "plan.yml"
 PREFIX = 30  # ids of a question in its template
 WHOLE = 4096  # tokens that are also scored as whole conversations
-#: Name, configuration, ids that a token needs (itself and what closes the turn), the papers' batch size.
+#: Of the papers' models: name, shape in rmnb/data/lists/plan.yml, the papers' batch size.
 PAPERS = (
-    (
-        "Llama 3B",
-        LlamaConfig(
-            vocab_size=128256, hidden_size=3072, intermediate_size=8192, num_hidden_layers=28,
-            num_attention_heads=24, num_key_value_heads=8,
-        ),
-        2,
-        128,
-    ),
-    (
-        "Llama 8B",
-        LlamaConfig(
-            vocab_size=128256, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32,
-            num_attention_heads=32, num_key_value_heads=8,
-        ),
-        2,
-        64,
-    ),
-    (
-        "Gemma 2B",
-        Gemma2Config(
-            vocab_size=256000, hidden_size=2304, intermediate_size=9216, num_hidden_layers=26,
-            num_attention_heads=8, num_key_value_heads=4, head_dim=256,
-        ),
-        3,
-        256,
-    ),
-    (
-        "Gemma 27B",
-        Gemma2Config(
-            vocab_size=256000, hidden_size=4608, intermediate_size=36864, num_hidden_layers=46,
-            num_attention_heads=32, num_key_value_heads=16, head_dim=128, query_pre_attn_scalar=144,
-        ),
-        3,
-        32,
-    ),
-)  # fmt: skip
+    ("Llama 3B", "llama-3.2-3b", 128),
+    ("Llama 8B", "llama-3-8b", 64),
+    ("Gemma 2B", "gemma-2-2b", 256),
+    ("Gemma 27B", "gemma-2-27b", 32),
+)
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -149,8 +119,10 @@ def whole_conversations(rm: RewardModel, rows: list[list[int]], batch: int) -> N
     torch.cuda.synchronize()
 
 
-def papers(name: str, config, ids: int, papers_batch: int, peak: float) -> dict:
+def papers(name: str, shape: str, papers_batch: int, peak: float) -> dict:
     """One row: an architecture."""
+    known = read_yaml(SHAPES)["shapes"][shape]
+    config, ids = AutoConfig.for_model(**known["config"]), 1 + known["closing"]  # a token, and what closes the turn
     rm = random_model(name, config)
     rng = np.random.default_rng(0)
     prefix, closing = (rng.integers(10, config.vocab_size, size).tolist() for size in (PREFIX, ids - 1))
@@ -184,7 +156,6 @@ def papers(name: str, config, ids: int, papers_batch: int, peak: float) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("demo", "papers"))
-    parser.add_argument("--models", nargs="+", default=DEMO, help="of the demo panel, for demo")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     if not torch.cuda.is_available():
@@ -192,8 +163,7 @@ def main() -> None:
     peak = matrix_peak()
     about = {
         "device": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
+        "versions": versions(),
         "peak_tflops_bfloat16": round(peak / 1e12),
         "time": datetime.now(UTC).date().isoformat(),
     }
@@ -201,13 +171,9 @@ def main() -> None:
     with atomic_path(options.out.with_suffix(".json")) as path:
         path.write_text(json.dumps(about, indent=1) + "\n")
     rows = []
-    jobs = (
-        [lambda name=name, way=way: demo(name, way) for name in options.models for way in WAYS]
-        if options.what == "demo"
-        else [lambda each=each: papers(*each, peak=peak) for each in PAPERS]
-    )
-    for job in jobs:
-        rows.append(job())
+    ways = [(name, dtype) for name in DEMO for dtype in WAYS]
+    for job in ways if options.what == "demo" else PAPERS:
+        rows.append(demo(*job) if options.what == "demo" else papers(*job, peak=peak))
         torch.cuda.empty_cache()
         print(rows[-1], flush=True)
         with atomic_path(options.out) as path:

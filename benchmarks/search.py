@@ -7,23 +7,18 @@ A step is the gradient at the parent, drawing candidates that survive as text, a
 (b) expanded: the prefix's keys and values computed once and expanded into each batch (transformers' cache, SDPA);
 (c) shared: this package; prefix keys and values shared by all, and of the parent whatever a candidate begins with.
 
-Run as ``python benchmarks/search.py``. As in ``benchmarks/scan.py`` each way runs in a process of its own and the ways
-take turns; figures are the best of the rounds, so that another load on the machine disturbs them least.
+Run as ``python benchmarks/search.py``. The fastest step of a round counts, and the median of the rounds is printed.
 """
 
 import argparse
-import json
-import resource
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
 from scan import as_classifier
 from transformers import DynamicCache
+from turns import compare, memory_beside_weights
 
 import rmnb
 from rmnb.models.reward_model import RewardModel
@@ -99,64 +94,30 @@ def objective(way: str, rm: RewardModel, prompt: str) -> RewardObjective:
     return (Rebuilt if way == "rebuilt" else Expanded)(rm, prompt)
 
 
-def measure(model: str, way: str, width: int, length: int, steps: int) -> dict:
-    """One way in this process: seconds a step, rewards of some fixed candidates, memory beside the weights."""
-    rm = rmnb.load_reward_model(model, device="cpu")
-    config = SearchConfig(length=length, width=width)
-    target = objective(way, rm, rmnb.load_panel("demo").prompt("greatest").text)
+def measure(options: argparse.Namespace) -> dict[str, float]:
+    """One way in this process: seconds a step, difference of some fixed candidates from rebuilding them, memory."""
+    rm = rmnb.load_reward_model(options.models[0], device="cpu")
+    config = SearchConfig(length=options.length, width=options.width)
+    prompt = rmnb.load_panel("demo").prompt("greatest").text
+    target = objective(options.way, rm, prompt)
     state = SearchState(target, config)
     parent = state.random(1)[0]
     sequences = neighbours(state, parent, 1, config.topk)
     target.measure(sequences[:64], parent)  # warms up
-    fixed = [(*parent[:i], int(state.allowed[31 * i]), *parent[i + 1 :]) for i in range(length)]
     seconds = []
-    for _ in range(steps):
+    for _ in range(options.steps):
         start = time.perf_counter()
         sequences = neighbours(state, parent, 1, config.topk)
         target.measure(sequences, parent)
         seconds.append(time.perf_counter() - start)
-    return {
-        "seconds": min(seconds),
-        "candidates": len(sequences),
-        "rewards": target.measure(fixed, parent).tolist(),
-        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        - sum(p.numel() * p.element_size() for p in rm.network.parameters()),
-    }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=["smollm2-values", "gemma3-values"])
-    parser.add_argument("--width", type=int, default=256)
-    parser.add_argument("--length", type=int, default=8)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=3, help="in each round; the fastest counts")
-    parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.way:
-        print(json.dumps(measure(options.models[0], options.way, options.width, options.length, options.steps)))
-        return
-    print(f"{torch.get_num_threads()} threads, {options.width} candidates of {options.length} tokens")
-    for model in options.models:
-        rounds = [{way: in_own_process(model, way, options) for way in WAYS} for _ in range(options.rounds)]
-        fastest = {way: min(turn[way]["seconds"] for turn in rounds) for way in WAYS}
-        exact = np.array(rounds[0]["rebuilt"]["rewards"])
-        print(f"\n{model}")
-        heads = ("seconds a step", "(c) is x times", "difference to (a)", "memory - weights")
-        print(f"{'way':<10}" + "".join(f"{head:>18}" for head in heads))
-        for way in WAYS:
-            same = np.abs(np.array(rounds[0][way]["rewards"]) - exact).max()
-            memory = max(turn[way]["memory"] for turn in rounds) / 1e9
-            ratio = fastest[way] / fastest["shared"]
-            print(f"{way:<10}{fastest[way]:>18.2f}{ratio:>18.2f}{same:>18.1e}{memory:>15.2f} GB")
-
-
-def in_own_process(model: str, way: str, options: argparse.Namespace) -> dict:
-    """`measure` in a process of its own."""
-    command = [sys.executable, str(Path(__file__)), "--models", model, "--way", way]
-    command += ["--width", str(options.width), "--length", str(options.length), "--steps", str(options.steps)]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+    memory = memory_beside_weights(rm)
+    difference = target.measure(sequences[:8], parent) - Rebuilt(rm, prompt).measure(sequences[:8])
+    return {"seconds": min(seconds), "difference": float(np.abs(difference).max()), "GB": memory}
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--width", type=int, default=256)
+    parser.add_argument("--length", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=3, help="in each round; the fastest counts")
+    compare(parser, WAYS, measure, "seconds")

@@ -23,7 +23,7 @@ from rmnb.scoring import scanning, store
 
 ROOT = Path(__file__).parents[2]
 QUESTION = "What is best?"
-SYSTEM, ASKED = ({"role": role, "content": text} for role, text in (("system", "Be brief."), ("user", QUESTION)))
+ASKED, SYSTEM = {"role": "user", "content": QUESTION}, {"role": "system", "content": "Be brief."}
 EARLIER = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
 
 
@@ -57,17 +57,12 @@ def test_a_key_in_place_of_a_question_is_warned_of_and_content_that_is_no_text_r
             rm.score([{"role": "user", "content": content}], ["love"])
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("auto", "bfloat16"), ("torch.float16", "float16"), ("bf16", "bfloat16")])
-def test_a_number_format_has_the_names_that_torch_gives_it(tmp_path, name, dtype):
-    written = write_decoder(tmp_path)
-    config = json.loads((written / "config.json").read_text())
-    (written / "config.json").write_text(json.dumps(config | {"dtype": "bfloat16"}))
-    assert rmnb.load_reward_model(written, dtype=name, device="cpu").spec.dtype == dtype
-
-
-def test_a_model_says_in_a_line_what_it_is_and_the_package_what_it_has(rm):
-    assert "\n" not in repr(rm) and "linear, float32 on cpu" in repr(rm)
-    assert {"load_reward_model", "load_scores", "scan_vocabulary"} <= set(dir(rmnb))
+def test_a_number_format_has_the_names_that_torch_gives_it(tmp_path):
+    config = write_decoder(tmp_path) / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"dtype": "bfloat16"}))
+    for name, dtype in (("auto", "bfloat16"), ("torch.float16", "float16"), ("bf16", "bfloat16")):
+        rm = rmnb.load_reward_model(tmp_path, dtype=name, device="cpu")
+        assert f"linear, {dtype} on cpu" in repr(rm) and "\n" not in repr(rm)
 
 
 def test_a_tokenizer_a_template_and_a_label_by_name_are_taken_from_elsewhere(tmp_path, monkeypatch, capsys):
@@ -83,8 +78,7 @@ def test_a_tokenizer_a_template_and_a_label_by_name_are_taken_from_elsewhere(tmp
     [row] = json.loads(capsys.readouterr().out)
     turns = [ASKED, {"role": "assistant", "content": "love"}]
     own = transformers.AutoTokenizer.from_pretrained(whole)
-    text = own.apply_chat_template(turns, chat_template=template, tokenize=False)
-    ids = own(text, add_special_tokens=False, return_tensors="pt")["input_ids"]
+    ids = own.apply_chat_template(turns, chat_template=template, return_tensors="pt")["input_ids"]
     assert row["reward"] == pytest.approx(two.eval()(input_ids=ids).logits[0, 1].item(), abs=1e-4)
     assert run(monkeypatch, *words, "--label", "ugly") == 2
     assert "its labels are bad, good" in capsys.readouterr().err
@@ -108,10 +102,10 @@ def test_one_process_scans_several_prompts_into_the_store_or_a_directory(directo
     rm = rmnb.load_reward_model(find_spec("tiny", panel))
     alone = rmnb.scan_vocabulary(rm, rmnb.load_panel(panel).prompt("worst"))
     np.testing.assert_array_equal(worst["score"], alone["score"])
-    words = ["scan", directory, "--first", "40", "--device", "cpu", "--system", "Be brief."]
-    assert run(monkeypatch, *words, "--prompt", "Which one?", "--out", tmp_path / "one.parquet") == 0
+    words = ["scan", directory, "--first", "40", "--device", "cpu", *asked, "--system", SYSTEM["content"]]
+    assert run(monkeypatch, *words[:-4], *words[-2:], "--out", tmp_path / "one.parquet") == 0
     assert store.read_scan(tmp_path / "one.parquet")[1]["history"] == [SYSTEM]
-    assert run(monkeypatch, *words[:-2], *asked, "--out", tmp_path / "both") == 0
+    assert run(monkeypatch, *words[:-2], "--out", tmp_path / "both") == 0
     assert sorted(file.name for file in (tmp_path / "both").iterdir()) == ["best.parquet", "worst.parquet"]
     assert not list(tmp_path.rglob("*.partial"))
 
@@ -153,13 +147,13 @@ def test_plans_need_no_network_and_hold_what_was_measured(directory, rm, tmp_pat
         known = measured.loc[f"{spec.family.split()[0]} {spec.parameters:g}B"]
         assert row["low"] < known["seconds"] < row["high"] < 4 * row["low"]
         assert row["GB"] < known["GPU memory, GB"] < 1.1 * row["GB"] and row["fits"]
-    assert run(monkeypatch, *papers, "l4", "S-Gem-27B", "R-Lla-3B") == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines() if "does not fit" in line] == ["S-Gem-27B"]
-
+    assert run(monkeypatch, *papers, "l4", "S-Gem-27B", "R-Lla-3B", "--json") == 0
+    assert [row["fits"] for row in json.loads(capsys.readouterr().out)] == [False, True]
     panel = write_panel(directory, tmp_path)
-    assert run(monkeypatch, "plan", "--panel", panel, "--prompt", "best", "--device", "cpu") == 0
+    words = ["plan", "--panel", panel, "--prompt", "best", "--device", "cpu"]
+    assert run(monkeypatch, *words) == 0
     assert "theirs" in capsys.readouterr().out.split("Left out")[1]
-    assert run(monkeypatch, "plan", "--panel", panel, "--prompt", "best", "--device", "cpu", "--json") == 0
+    assert run(monkeypatch, *words, "--json") == 0
     [row] = json.loads(capsys.readouterr().out)
     with FlopCounterMode(display=False) as counter:
         rmnb.scan_vocabulary(rm, rmnb.load_panel(panel).prompt("best"))
@@ -168,27 +162,23 @@ def test_plans_need_no_network_and_hold_what_was_measured(directory, rm, tmp_pat
 
 
 def test_a_gate_passes_with_0_and_stops_with_1_and_says_why(tmp_path, monkeypatch, capsys):
-    table = numbers.glossary().query("name in ('human_spearman', 'skewness')").reset_index(drop=True)
-    paths = []
-    for name, value in (("before", 0.7), ("after", 0.4), ("seed1", 0.7), ("seed2", 0.65)):
+    table = numbers.glossary().query("name == 'human_spearman'").reset_index(drop=True)
+    words = ["compare", tmp_path / "before", tmp_path / "after", "--out", tmp_path / "out", "--fail-if"]
+    for directory, value in zip(words[1:3], (0.7, 0.4), strict=True):
         measured = table.assign(value=value, low=value - 0.05, high=value + 0.05, n=100)
-        left = pd.DataFrame(value + np.linspace(-0.002, 0.002, 20) * np.ones((len(table), 1)))
-        (tmp_path / name).mkdir()
-        paths.append(record.write(record.Report(name, False, measured, left, {"model": name}), tmp_path / name).parent)
-    before, after, *seeds = paths
-    out, limits = tmp_path / "out", tmp_path / "limits.yml"
-    kept, broken = "human_spearman < 0.3", "change human_spearman < -0.1"
-    assert run(monkeypatch, "compare", before, after, "--out", out, "--fail-if", kept) == 0
+        left = pd.DataFrame([np.linspace(value - 0.002, value + 0.002, 20)])
+        directory.mkdir()
+        record.write(record.Report(directory.name, False, measured, left, {}), directory)
+    assert run(monkeypatch, *words, "human_spearman < 0.3") == 0
     said = capsys.readouterr().out
-    assert f"kept    {kept}" in said and "seed variation not measured" in said
-    limits.write_text(f'limits:\n  - "{broken}"\n')
-    given = ["--seeds", seeds[0], "--seeds", seeds[1], "--fail-if", "|change human_spearman| > 2 seeds"]
-    assert run(monkeypatch, "compare", before, after, "--out", out, "--fail-if", limits, *given) == 1
+    assert "kept    human_spearman < 0.3" in said and "seed variation not measured" in said
+    (tmp_path / "limits.yml").write_text("limits: [change human_spearman < -0.1]")
+    assert run(monkeypatch, *words, tmp_path / "limits.yml") == 1
     said = capsys.readouterr()
-    assert f"broken  {broken}\n        human_spearman[elo_greatest]: -0.3, the limit is -0.1" in said.out
-    assert "broken limits: 2" in said.err and "larger than two seeds differ: 3 of 3" in said.out
-    page, told = (out / "compare.html").read_text(), json.loads((out / "compare.json").read_text())
-    assert "nothing of another training" in page and "before and after" in page
-    assert [one["broken"] for one in told["limits"]] == [True, True]
-    assert run(monkeypatch, "compare", before, after, "--out", out, "--fail-if", "human_spearman[best] > 0.3") == 2
+    broken = "broken  change human_spearman < -0.1\n        human_spearman[elo_greatest]: -0.3, the limit is -0.1"
+    assert broken in said.out and "broken limits: 1" in said.err
+    assert "nothing of another training" in (tmp_path / "out" / "compare.html").read_text()
+    (row,) = json.loads((tmp_path / "out" / "compare.json").read_text())["limits"]
+    assert row["broken"]
+    assert run(monkeypatch, *words, "human_spearman[best] > 0.3") == 2
     assert "no human_spearman of 'best'" in capsys.readouterr().err

@@ -33,7 +33,6 @@ CASES = [
     ("compare {model} {model} --out {out} --fail-if absent.yml", "absent.yml"),
     ("compare {model} {rows}.json --out {out}", "is no report"),
     ("plan --panel nowhere", "'nowhere'"),
-    ("plan --panel iclr2026", "without reward models"),
     ("plan --panel facct2025 --device t4", "bfloat16"),
     ("plan --prompt greatestt", "'greatestt'"),
     ("plan --device abacus", "unknown device"),
