@@ -133,7 +133,7 @@ class ResumableStore:
     Parameters
     ----------
     output
-        The file that the work will be.
+        The file that the work will be. None: nothing is kept.
     plan
         As `open_or_refuse` takes it.
 
@@ -148,9 +148,10 @@ class ResumableStore:
         As `open_or_refuse`; when read, a piece that is damaged.
     """
 
-    def __init__(self, output: Path, plan: Mapping[str, Any]):
-        self.directory = partial_directory(output)
-        self.begun = open_or_refuse(self.directory, plan)
+    def __init__(self, output: Path | None, plan: Mapping[str, Any]):
+        self.is_kept = output is not None
+        self.directory = Path() if output is None else partial_directory(output)
+        self.begun = open_or_refuse(self.directory, plan) if self.is_kept else dict(plan)
 
     def __iter__(self) -> Iterator[bytes]:
         """All pieces, in order."""
@@ -176,6 +177,8 @@ class ResumableStore:
 
     def rewards(self, place: int, score: Callable[[], np.ndarray]) -> np.ndarray:
         """The rewards of a piece, float32: as they were written, or scored now and written."""
+        if not self.is_kept:
+            return score()
         content = self.read(place)
         if content is None:
             content = score().astype("<f4").tobytes()

@@ -51,16 +51,13 @@ def score(rm: RewardModel, prompt: Prompt | Sequence[Prompt], responses: Sequenc
         No response, one that is no text, no order among them, messages that end with the assistant's, or an unknown
         protocol.
     """
-    if isinstance(responses, str):
-        raise InputError(f"responses must be a list of texts, not one text: give [{responses[:20]!r}]")
-    if not hasattr(responses, "__iter__") or isinstance(responses, (AbstractSet, Mapping)):
-        raise InputError(f"responses must be a list of texts, in an order, not {str(responses)[:60]}")
+    if isinstance(responses, (str, AbstractSet, Mapping)) or not isinstance(responses, Iterable):
+        raise InputError(f"responses must be a list of texts, in an order, not {str(responses)[:60]!r}")
     responses = list(responses)  # a pandas Series and an array are lists too
-    one = isinstance(prompt, str) or (isinstance(prompt, Sequence) and len(prompt) and isinstance(prompt[0], dict))
     if isinstance(prompt, str) and prompt in _known_keys():
         logger.warning("%r is scored as a text: `load_panel(...).prompt(%r).text` is the question", prompt, prompt)
-    several = isinstance(prompt, Iterable) and not one
-    prompts = list(prompt) if several else [prompt] * len(responses)
+    is_one = not isinstance(prompt, Iterable) or isinstance(prompt, str) or isinstance(next(iter(prompt), None), dict)
+    prompts = [prompt] * len(responses) if is_one else list(prompt)
     return score_rows(rm, prompts, responses, protocol)  # type: ignore[arg-type]
 
 
@@ -109,39 +106,37 @@ def score_rows(
     """
     prompts, responses = list(prompts), list(responses)
     _check_rows(prompts, responses)
-    pieces = None if output is None else ResumableStore(output, describe_rows(rm, prompts, responses, protocol))
+    pieces = ResumableStore(output, describe_rows(rm, prompts, responses, protocol) if output else {})
     rewards = np.empty(len(responses), dtype=np.float32)
     with tqdm(total=len(responses), unit=" rows", disable=not progress, smoothing=0.05) as bar:
         groups = _groups(rm, prompts, responses, check_protocol(protocol))
         for number, (rows, sequences, start) in enumerate(groups):
-            compute = functools.partial(score_sequences, rm, sequences, start)
-            rewards[rows] = compute() if pieces is None else pieces.rewards(number, compute)
+            rewards[rows] = pieces.rewards(number, functools.partial(score_sequences, rm, sequences, start))
             bar.update(len(rows))
     return rewards
 
 
 def _groups(
     rm: RewardModel, prompts: list[Prompt], responses: list[str], protocol: str
-) -> Iterator[tuple[list[int], list[list[int]], Ids | None]]:
+) -> Iterator[tuple[list[int], list[Ids], Ids | None]]:
     """Rows to score at once, the ids of their conversations, and those of the prompt that they share, if they do."""
     by_prompt: dict[str, list[int]] = {}
     for row, prompt in enumerate(prompts):
         by_prompt.setdefault(json.dumps(prompt), []).append(row)
     tokenise = rm.dialogue.conversations if protocol == "exact" else rm.dialogue.published_ids
-    sequences: dict[int, list[int]] = {}
+    sequences: dict[int, Ids] = {}
     for rows in by_prompt.values():
-        conversations = tokenise(prompts[rows[0]], [responses[row] for row in rows])
-        sequences.update(zip(rows, conversations, strict=True))
+        sequences.update(zip(rows, tokenise(prompts[rows[0]], [responses[row] for row in rows]), strict=True))
     groups = list(by_prompt.values())
     # Of a pair without a template, the prompt's ids tell question and answer apart.
-    mixed = rm.dialogue.template is not None and len(groups) > 1 and len(responses) < _MANY * len(groups)
-    if mixed:
+    is_mixed = rm.dialogue.template is not None and 1 < len(groups) and len(responses) < _MANY * len(groups)
+    if is_mixed:
         groups = [sorted(sequences, key=lambda row: len(sequences[row]))]
     for rows in groups:
-        start = None if mixed or protocol != "exact" else rm.dialogue.frame(prompts[rows[0]])[0]
+        start = None if is_mixed or protocol != "exact" else rm.dialogue.frame(prompts[rows[0]])[0]
         for first in range(0, len(rows), store.SHARD):
-            chunk = rows[first : first + store.SHARD]
-            yield chunk, [sequences[row] for row in chunk], start
+            shard = rows[first : first + store.SHARD]
+            yield shard, [sequences[row] for row in shard], start
 
 
 def _check_rows(prompts: list[Any], responses: list[Any]) -> None:
@@ -149,16 +144,15 @@ def _check_rows(prompts: list[Any], responses: list[Any]) -> None:
         raise InputError("no response given: name at least one")
     if len(prompts) != len(responses):
         raise InputError(f"{len(prompts)} prompts and {len(responses)} responses: give one prompt, or one for each")
-    for text in responses:
-        if not isinstance(text, str):
-            raise InputError(f"responses must be texts, found {text!r} ({type(text).__name__})")
-    for prompt in prompts:
+    for prompt, response in zip(prompts, responses, strict=True):
         check_prompt(prompt)
+        if not isinstance(response, str):
+            raise InputError(f"responses must be texts, found {response!r}")
 
 
 def check_prompt(prompt: Prompt) -> None:
     """Raise InputError for messages that end with the assistant's: the response would be its second in a row."""
-    if not isinstance(prompt, str) and as_messages(prompt)[-1]["role"] == "assistant":
+    if as_messages(prompt)[-1]["role"] == "assistant":
         raise InputError("the last message must be the user's: it is the question", "messages")
 
 

@@ -17,9 +17,9 @@ from rmnb.models.dialogue import as_messages, check_protocol
 from rmnb.models.reward_model import RewardModel
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
-from rmnb.plans import ResumableStore, partial_directory, read_plan, refuse_other
+from rmnb.plans import ResumableStore, refuse_other
 from rmnb.scoring import store
-from rmnb.scoring.engine import Ids, NonFiniteReward, PrefixScorer
+from rmnb.scoring.engine import NonFiniteReward, PrefixScorer
 from rmnb.scoring.rows import common_prefix
 from rmnb.scoring.store import Provenance, describe_model
 
@@ -101,37 +101,26 @@ def scan_vocabulary(
         return table
 
     prefix, sequences = _sequences(rm, spec, chosen.protocol, words)
-    places: dict[tuple[int, ...], int] = {}
-    which = np.array([places.setdefault(ids, len(places)) for ids in sequences])
-    continuations = list(places)
+    places = {ids: place for place, ids in enumerate(dict.fromkeys(sequences))}
+    distinct, which = list(places), np.array([places[ids] for ids in sequences])
     scorer = PrefixScorer(rm, prefix)
-    begun = {} if output is None else read_plan(partial_directory(output))
-    batch_size = begun.get("batch_size") or chosen.batch_size or _batch_size(scorer, continuations)
-    settings = {"batch_size": batch_size, "attention": scorer.attention, "compile": scorer.compile}
-    pieces = None if output is None else ResumableStore(output, {**plan, **settings})
-    if pieces is not None:  # of processes that begin a scan at once, one sets the batch size for all
-        settings = {name: pieces.begun[name] for name in settings}
+    batch_size = chosen.batch_size or _batch_size(scorer, max(map(len, distinct)))
+    pieces = ResumableStore(output, {**plan, "batch_size": batch_size, "attention": scorer.attention})
+    batch_size = pieces.begun["batch_size"]  # of processes that begin at once, one sets it for all
 
     def score(first: int) -> np.ndarray:
         try:
-            return scorer(continuations[first : first + store.SHARD], settings["batch_size"])
+            return scorer(distinct[first : first + store.SHARD], batch_size)
         except NonFiniteReward as error:
-            token = words.iloc[int(np.flatnonzero(which == first + error.index)[0])]
-            raise InputError(
-                f"the reward of token {token['token_id']} ({token['token']!r}) is {error.reward}: {error.advice}"
-            ) from error
+            token = words.iloc[np.flatnonzero(which == first + error.index)[0]]
+            name = f"token {token['token_id']} ({token['token']!r})"
+            raise InputError(f"the reward of {name} is {error.reward}: {error.advice}") from error
 
-    rewards = np.empty(len(continuations), dtype=np.float32)
-    kept = set() if pieces is None else pieces.places()
-    done = min(len(kept) * store.SHARD, len(rewards))
-    bar = tqdm(total=len(rewards), initial=done, unit=" tokens", disable=not chosen.progress, smoothing=0.05)
-    with bar:
-        for place, first in enumerate(range(0, len(rewards), store.SHARD)):
-            shard = rewards[first : first + store.SHARD]
-            shard[:] = score(first) if pieces is None else pieces.rewards(place, functools.partial(score, first))
-            bar.update(0 if place in kept else len(shard))
-    table = words[["token_id", "token", "kind"]].assign(score=rewards[which])
-    table.attrs["provenance"] = {**plan, **settings, "sequences": len(continuations)}
+    shards = range(0, len(distinct), store.SHARD)
+    with tqdm(shards, unit=" tokens", unit_scale=store.SHARD, disable=not chosen.progress, smoothing=0.05) as bar:
+        rewards = [pieces.rewards(place, functools.partial(score, first)) for place, first in enumerate(bar)]
+    table = words[["token_id", "token", "kind"]].assign(score=np.concatenate(rewards)[which])
+    table.attrs["provenance"] = {**pieces.begun, "sequences": len(distinct)}
     return table
 
 
@@ -150,11 +139,11 @@ def _sequences(
     return prefix, [rm.reading.kept(prefix, ids) for ids in sequences]
 
 
-def _batch_size(scorer: PrefixScorer, continuations: Sequence[Ids]) -> int:
-    longest = max(len(ids) for ids in continuations)
+def _batch_size(scorer: PrefixScorer, longest: int) -> int:
+    """As many tokens as memory takes (one in a hundred more), as many in every batch of a shard."""
     most = scorer.batch_size(longest)
     batches = math.ceil(store.SHARD / (most + most // 100))
-    return math.ceil(store.SHARD / batches)  # as large in every batch of a shard: no small one at its end
+    return math.ceil(store.SHARD / batches)
 
 
 def ids_sha256(ids: Sequence[int] | pd.Series) -> str:

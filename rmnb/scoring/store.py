@@ -58,6 +58,7 @@ def describe_model(rm) -> Provenance:
         "quantise": rm.placement.quantise,
         "device": rm.device.type,
         "device_map": rm.placement.device_map,
+        "compile": rm.placement.compile,
         "versions": versions(),
     }
 

@@ -60,10 +60,10 @@ def test_rows_that_were_cut_off_go_on(rm, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("prompt", "responses", "message"),
     [
-        ("a", "love", "not one text"),
+        ("a", "love", "list of texts"),
         ("a", {"love", "war"}, "in an order"),
         ("a", [], "no response"),
-        ("a", None, "not None"),
+        ("a", None, "None"),
         (None, ["love"], "a prompt is a text or a list of messages"),
         ([{"role": "user"}], ["love"], "a prompt is a text or a list of messages"),
         ("a", ["love", 7], "must be texts"),
