@@ -24,7 +24,7 @@ def plan(
     import pandas as pd
 
     from rmnb.models.devices import DTYPES
-    from rmnb.scoring.plan import named_machine, plan_scan, this_machine
+    from rmnb.scoring.plan import find_machine, plan_scan
 
     if dtype is not None and dtype not in DTYPES:
         raise InputError(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}", dtype)
@@ -35,7 +35,7 @@ def plan(
             unknown.append(spec.name)
             continue
         form = dtype or spec.dtype
-        machine = named_machine(device or "", form) or this_machine(found, form, device)
+        machine = find_machine(device, form)
         low, high = machine.seconds(found, form)
         size = found.parameters * DTYPES[form].itemsize
         row = {

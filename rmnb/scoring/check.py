@@ -1,11 +1,9 @@
 """Check a reward model before scanning it: does it read what it should read, and score what its card says it scores?"""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
-
-import numpy as np
 
 from rmnb.errors import InputError
 from rmnb.models.dialogue import FROZEN_DATE, Dialogue
@@ -13,11 +11,10 @@ from rmnb.models.reward_model import Parity, RewardModel
 
 Verdict = Literal["ok", "warning", "failed"]
 QUESTION = "What, in one word, is the greatest thing ever?"
-RESPONSES = ("love", "war", "peace and quiet for everybody, everywhere and always")
 # Each would show one way in which a template can alter words: case, spaces, quotes, line ends, markup.
 _PROBES = ("Love", "war and peace", "it's", "two\nlines", "<b>x</b> & y", "Straße 世界")
 _TAGGED = "a</think>b"  # some templates cut thinking off on purpose
-_ANSWERS = ("love", "War", "7")
+_ANSWERS = ["love", "War", "7"]
 _MARK = "\ue001"  # a private-use character: no template writes or trims it
 
 
@@ -28,6 +25,9 @@ class CheckResult:
     aspect: str
     verdict: Verdict
     text: str
+
+
+_Found = Iterator[tuple[str, Verdict, str]]
 
 
 def check_model(rm: RewardModel) -> list[CheckResult]:
@@ -44,197 +44,132 @@ def check_model(rm: RewardModel) -> list[CheckResult]:
         In a fixed order. After a vocabulary or a template that cannot be used, nothing more.
     """
     results: list[CheckResult] = []
-    for aspects in (_AS_LOADED, _IN_USE):
-        for aspect, look in aspects.items():
-            results += [CheckResult(aspect, verdict, text) for verdict, text in look(rm)]
-        if any(result.verdict == "failed" for result in results):
+    for aspects in (_as_loaded, _template, _ids, _place, _rewards):
+        results += [CheckResult(*found) for found in aspects(rm)]
+        if aspects is _template and any(result.verdict == "failed" for result in results):
             break
     return results
 
 
-_Found = Iterator[tuple[Verdict, str]]
-
-
-def _head(rm: RewardModel) -> _Found:
-    yield "ok", "a whole classifier" if rm.head is None else f"{rm.head.name}, in float32"
-
-
-def _dtype(rm: RewardModel) -> _Found:
+def _as_loaded(rm: RewardModel) -> _Found:
+    """Head, number format, attention, vocabulary."""
     stored = str(next(rm.network.parameters()).dtype).removeprefix("torch.")
-    yield "ok", f"{stored} trunk on {rm.device}"
-
-
-def _attention(rm: RewardModel) -> _Found:
-    if not rm.shares_prefix:
-        yield "warning", f"each conversation in full, which is slower: {rm.plain_because}"
+    head = "a whole classifier" if rm.head is None else f"{rm.head.name}, in float32"
+    yield "head", "ok", f"{head}; {stored} trunk on {rm.device}"
+    if rm.shares_prefix:
+        yield "attention", "ok", "continuations share the prefix"
     else:
-        yield "ok", "continuations share the prefix"
-
-
-def _softcap(rm: RewardModel) -> _Found:
+        yield "attention", "warning", f"each conversation in full, which is slower: {rm.plain_because}"
     cap = getattr(rm.network.config.get_text_config(), "attn_logit_softcapping", None)
     if cap is not None:
-        yield "ok", f"attention scores are capped at ±{cap:g}"
+        yield "soft-capping", "ok", f"attention scores are capped at ±{cap:g}"
     elif not rm.spec.softcap:
-        yield "warning", "left out, as asked for: the model was trained with it"
-
-
-def _vocabulary(rm: RewardModel) -> _Found:
+        yield "soft-capping", "warning", "left out, as asked for: the model was trained with it"
     rows, known = rm.vocabulary_size, len(rm.tokenizer)
-    yield "ok" if rows >= known else "failed", f"{rows:,} rows of the embedding, {known:,} tokens"
+    yield "vocabulary", "ok" if rows >= known else "failed", f"{rows:,} rows of the embedding, {known:,} tokens"
 
 
 def _template(rm: RewardModel) -> _Found:
+    """Whether the template keeps the assistant's words and the day out of the reward."""
     dialogue, spec = rm.dialogue, rm.spec
     if dialogue.template is None:
-        yield "ok", "none: the pair of question and answer, between the tokenizer's separators"
+        yield "template", "ok", "none: the pair of question and answer, between the tokenizer's separators"
         return
     origin = "the panel's" if spec.template else "the one the adapter was trained with" if spec.base else "its own"
     try:
         dialogue.frame(QUESTION)
         altered = _altered(dialogue, *_PROBES)
     except InputError as error:
-        yield "failed", f"{origin}: {error}"
+        yield "template", "failed", f"{origin}: {error}"
         return
     if altered:
-        yield "failed", f"{origin}: it alters the assistant's words: {altered}"
+        yield "template", "failed", f"{origin}: it alters the assistant's words: {altered}"
         return
-    yield "ok", f"{origin}; the assistant's words stay as they are"
+    yield "template", "ok", f"{origin}; the assistant's words stay as they are"
     if cut := _altered(dialogue, _TAGGED):
-        yield "warning", f"thinking tags inside a response are cut: {cut}"
+        yield "template", "warning", f"thinking tags inside a response are cut: {cut}"
+    if re.search(r"strftime_now\((?!['\"])", dialogue.template or ""):
+        yield "date", "warning", "the template writes today's date in a way that cannot be frozen"
+    elif re.search("strftime_now|date_string", dialogue.template or ""):
+        yield "date", "ok", f"the template's date is frozen at {FROZEN_DATE}"
 
 
-def _blanks(rm: RewardModel) -> _Found:
-    """What becomes of blanks around a text; an id of a scan keeps its own."""
-    if rm.dialogue.template is not None:
-        prefix, closing = rm.dialogue.frame(QUESTION)
-        ids = rm.dialogue.conversations(QUESTION, [" love "])[0]
-        read = rm.tokenizer.decode(ids[len(prefix) : len(ids) - len(closing)])
-        yield "ok", f"the text ' love ' is read as {read!r}, under protocol published as {_written(rm.dialogue)!r}"
-
-
-def _date(rm: RewardModel) -> _Found:
-    template = rm.dialogue.template or ""
-    if re.search(r"strftime_now\((?!['\"])", template):
-        yield "warning", "the template writes today's date in a way that cannot be frozen"
-    elif "strftime_now" in template or "date_string" in template:
-        yield "ok", f"the template's date is frozen at {FROZEN_DATE}"
-
-
-def _bos(rm: RewardModel) -> _Found:
-    bos = rm.tokenizer.bos_token_id
-    if rm.dialogue.template is None:
+def _ids(rm: RewardModel) -> _Found:
+    """What becomes of blanks around a text, of BOS, and of a special token that a response spells out."""
+    dialogue, words = rm.dialogue, rm.tokenizer
+    if dialogue.template is None:
         return
-    if not isinstance(bos, int):
-        yield "ok", "the tokenizer has none"
-        return
-    both = rm.dialogue.frame(QUESTION)[0], rm.dialogue.published_ids(QUESTION, ["love"])[0]
-    exact, published = (next((i for i, found in enumerate(ids) if found != bos), len(ids)) for ids in both)
-    counts = f"{exact} under protocol exact, {published} under published"
-    if exact > 1:
-        yield "failed", f"{counts}: the template writes it more than once"
-    elif exact == 0 and published == 1:
-        yield "warning", f"{counts}: the template leaves it to the tokenizer, so exact goes without"
+    prefix, closing = dialogue.frame(QUESTION)
+    ids = dialogue.conversations(QUESTION, [" love "])[0]
+    read = words.decode(ids[len(prefix) : len(ids) - len(closing)])
+    yield "blanks", "ok", f"the text ' love ' is read as {read!r}, under protocol published as {_written(dialogue)!r}"
+    if words.bos_token_id is None:
+        yield "BOS", "ok", "the tokenizer has none"
     else:
-        yield "ok", counts + (", doubled there as in the papers' runs" if published > 1 else "")
+        exact = _leading(prefix, words.bos_token_id)
+        published = _leading(dialogue.published_ids(QUESTION, ["love"])[0], words.bos_token_id)
+        counts = f"{exact} under protocol exact, {published} under published"
+        if exact > 1:
+            yield "BOS", "failed", f"{counts}: the template writes it more than once"
+        elif exact == 0 and published == 1:
+            yield "BOS", "warning", f"{counts}: the template leaves it to the tokenizer, so exact goes without"
+        else:
+            yield "BOS", "ok", counts + (", doubled there as in the papers' runs" if published > 1 else "")
+    text = f"a {words.all_special_tokens[-1]} b" if words.all_special_tokens else ""
+    try:
+        is_plain = dialogue.conversations(QUESTION, [text]) != dialogue.ids_in_context(QUESTION, [text])
+    except InputError as error:
+        yield "markers", "ok", f"{text!r}: {error}"
+        return
+    if is_plain:
+        yield "markers", "ok", f"special tokens in a response ({text!r}) are plain text here, not in transformers"
 
 
-def _closing(rm: RewardModel) -> _Found:
-    closing = rm.dialogue.frame(QUESTION)[1]
-    pieces = " ".join(repr(rm.tokenizer.decode([i])) for i in closing)
-    yield "ok", f"{pieces} ({', '.join(map(str, closing))})" if closing else "nothing: the answer ends the conversation"
+def _place(rm: RewardModel) -> _Found:
+    """How answers join the conversation, as tokens; where the reward is read, and whether that may surprise."""
+    prefix, closing = rm.dialogue.frame(QUESTION)
 
+    def tokens(ids: list[int]) -> str:
+        return " ".join(map(repr, rm.tokenizer.convert_ids_to_tokens(ids)))
 
-def _read(rm: RewardModel) -> _Found:
-    """Where the reward is read, and whether that may be another place than the user thinks."""
-    closing = rm.dialogue.frame(QUESTION)[1]
+    conversations = zip(_ANSWERS, rm.dialogue.conversations(QUESTION, _ANSWERS), strict=True)
+    answers = [f"{text}: {tokens(ids[len(prefix) : len(ids) - len(closing)])}" for text, ids in conversations]
+    yield "boundary", "ok", f"{tokens(prefix[-2:])} | {', '.join(answers)} | {tokens(closing)}"
     token, offset = rm.read_at(QUESTION)
     place = token if offset in (None, -1) else f"{token}, {-offset - 1} before the last"
     if offset is not None and -offset > len(closing) + 1:
-        yield "failed", f"{place}: before the answer, so that every answer gets the same reward; read=last reads later"
+        yield "read", "failed", f"{place}: before the answer, so that all get the same reward; read=last reads later"
     elif offset is None or rm.reading.padding not in closing:
-        yield "ok", place
+        yield "read", "ok", place
     elif rm.reading.rule == "last":
-        yield "warning", f"{place}: the padding id closes the answer, and a classifier of transformers reads before it"
+        yield "read", "warning", f"{place}: the padding id, before which a classifier of transformers reads"
     else:
-        name = repr(rm.tokenizer.decode([rm.reading.padding]))
-        text = f"{place}: its own code takes the closing id {name} for padding; read=last reads at it, another reward"
-        yield "warning", text
+        yield "read", "warning", f"{place}: its own code takes the closing id for padding; read=last reads at it"
 
 
-def _tokens(rm: RewardModel, ids: Sequence[int]) -> str:
-    return " ".join(map(repr, rm.tokenizer.convert_ids_to_tokens(list(ids))))
-
-
-def _boundary(rm: RewardModel) -> _Found:
-    """How answers join the conversation, as tokens."""
-    prefix, closing = rm.dialogue.frame(QUESTION)
-    shown = []
-    for text, ids in zip(_ANSWERS, rm.dialogue.conversations(QUESTION, _ANSWERS), strict=True):
-        shown.append(f"{text}: {_tokens(rm, ids[len(prefix) : len(ids) - len(closing)])}")
-    yield "ok", f"{_tokens(rm, prefix[-2:])} | {', '.join(shown)} | {_tokens(rm, closing)}"
-
-
-def _markers(rm: RewardModel) -> _Found:
-    """What becomes of a special token that a response spells out."""
-    special = [text for text in rm.tokenizer.all_special_tokens if text]
-    if special and rm.dialogue.template is not None:
-        marker = special[-1]
-        try:
-            plain = rm.dialogue.conversations(QUESTION, [f"a {marker} b"])
-        except InputError as error:
-            yield "ok", f"{marker!r}: {error}"
-            return
-        if plain != rm.dialogue.ids_in_context(QUESTION, [f"a {marker} b"]):
-            yield "ok", f"{marker!r} spelled out in a response is plain text here, a control token in transformers"
-
-
-def _scores(rm: RewardModel) -> _Found:
-    rewards = rm.score(QUESTION, RESPONSES)
-    yield "ok", "rewards " + ", ".join(f"{reward:.4g}" for reward in rewards)
-    if len(np.unique(rewards)) == 1:
-        yield "warning", "three different responses get the same reward"
-
-
-def _parity(rm: RewardModel) -> _Found:
+def _rewards(rm: RewardModel) -> _Found:
+    """Rewards of three answers, parity, and the examples of the model's card."""
+    rewards = rm.score(QUESTION, _ANSWERS)
+    text = "rewards " + ", ".join(f"{reward:.4g}" for reward in rewards)
+    yield "scores", "ok" if len(set(rewards)) > 1 else "warning", f"{text} of {', '.join(_ANSWERS)}"
     parity = rm.parity or Parity("nothing")
     if parity.difference is None:
-        yield "warning", f"compared with {parity.against}"
+        yield "parity", "warning", f"compared with {parity.against}"
     else:
         text = f"three conversations within {parity.difference:.1e} of {parity.against}"
-        yield "ok" if parity.exact else "failed", text
-
-
-def _reference(rm: RewardModel) -> _Found:
+        yield "parity", "ok" if parity.exact else "failed", text
     if not rm.spec.reference:
-        yield "ok", "no score is known that its card publishes"
+        yield "reference", "ok", "no score is known that its card publishes"
     for known in rm.spec.reference:
         reward = float(rm.score(known.prompt, [known.response], known.protocol)[0])
-        close = abs(reward - known.score) <= known.tolerance
+        is_close = abs(reward - known.score) <= known.tolerance
         text = f"{reward:.4f}, published {known.score:g} ± {known.tolerance:g} ({known.protocol}; {known.source})"
-        yield "ok" if close else "failed", text
+        yield "reference", "ok" if is_close else "failed", text
 
 
-_AS_LOADED: dict[str, Callable[[RewardModel], _Found]] = {
-    "head": _head,
-    "dtype": _dtype,
-    "attention": _attention,
-    "soft-capping": _softcap,
-    "vocabulary": _vocabulary,
-    "template": _template,
-}
-_IN_USE: dict[str, Callable[[RewardModel], _Found]] = {
-    "blanks": _blanks,
-    "date": _date,
-    "BOS": _bos,
-    "closing": _closing,
-    "read": _read,
-    "boundary": _boundary,
-    "markers": _markers,
-    "scores": _scores,
-    "parity": _parity,
-    "reference": _reference,
-}
+def _leading(ids: list[int], token_id: int) -> int:
+    """How often ids begin with one id."""
+    return next((place for place, one in enumerate(ids) if one != token_id), len(ids))
 
 
 def _written(dialogue: Dialogue, response: str = " love ") -> str:
@@ -246,11 +181,8 @@ def _written(dialogue: Dialogue, response: str = " love ") -> str:
 
 def _altered(dialogue: Dialogue, *probes: str) -> str | None:
     """The first probe that the template changes, and into what; None if it changes none."""
-    for probe in probes:
-        written = _written(dialogue, probe)
-        if written != probe:
-            return f"{probe!r} becomes {written!r}"
-    return None
+    written = ((probe, _written(dialogue, probe)) for probe in probes)
+    return next((f"{probe!r} becomes {after!r}" for probe, after in written if after != probe), None)
 
 
 def _turns(response: str) -> list[dict[str, str]]:

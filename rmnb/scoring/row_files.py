@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest
+import pyarrow.parquet as pq
+from statsmodels.stats.proportion import proportion_confint
 
 from rmnb.errors import InputError, first_line
 from rmnb.models.dialogue import Prompt, as_messages
@@ -43,17 +44,14 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     """
     try:
         if path.suffix == ".parquet":
-            import pyarrow.parquet as pq
-
             rows = pq.read_table(path).to_pylist()
         elif path.suffix == ".csv":
             rows = pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
         else:
             rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, ValueError) as error:  # ValueError: what is no JSON, CSV, Parquet or Unicode
-        raise InputError(
-            f"{path} cannot be read: {getattr(error, 'strerror', None) or first_line(error)}", path
-        ) from error
+        reason = getattr(error, "strerror", None) or first_line(error)
+        raise InputError(f"{path} cannot be read: {reason}", path) from error
     if not rows:
         raise InputError(f"{path} holds no rows", path)
     return rows
@@ -67,8 +65,7 @@ def conversations_of(rows: Sequence[dict[str, Any]]) -> dict[str, list[Conversat
     InputError
         A row has other keys than the first, or a value that is no text and no messages; its number is named.
     """
-    pairs = "chosen" in rows[0]
-    keys = ("chosen", "rejected") if pairs else ("response",)
+    keys = ("chosen", "rejected") if "chosen" in rows[0] else ("response",)
     found: dict[str, list[Conversation]] = {key: [] for key in keys}
     for number, row in enumerate(rows, start=1):
         for key in keys:
@@ -81,8 +78,7 @@ def conversations_of(rows: Sequence[dict[str, Any]]) -> dict[str, list[Conversat
 
 
 def _conversation(row: dict[str, Any], key: str) -> Conversation:
-    answer = row.get(key)
-    prompt = row.get("prompt") or row.get("messages")
+    prompt, answer = row.get("prompt") or row.get("messages"), row.get(key)
     if answer is None and key == "response":  # messages that end with the response
         prompt, answer = None, row["messages"]
     if isinstance(answer, str):
@@ -97,7 +93,7 @@ def _conversation(row: dict[str, Any], key: str) -> Conversation:
 
 
 def score_file(
-    rm: RewardModel, path: Path, output: Path | None = None, truncate: bool = False, progress: bool = False
+    rm: RewardModel, path: Path, output: Path | None = None, shorten: bool = False, progress: bool = False
 ) -> pd.DataFrame:
     """Score the rows of a file.
 
@@ -109,7 +105,7 @@ def score_file(
         JSON lines, CSV or Parquet.
     output
         Parquet file for the rewards. What is done is kept beside it: cut off, the same call goes on.
-    truncate
+    shorten
         Cut the end of a response that is too long for the model, in place of an error.
     progress
         Show a progress bar.
@@ -126,16 +122,21 @@ def score_file(
         As `read_rows` and `conversations_of`; a conversation is too long; or other rewards are at `output`.
     """
     rows = read_rows(path)
+    table = pd.DataFrame([{key: value for key, value in row.items() if key not in _TEXTS} for row in rows])
     by_key = conversations_of(rows)
     conversations = [one for column in by_key.values() for one in column]
-    fitting = [_fitting(rm, one, place % len(rows) + 1, truncate) for place, one in enumerate(conversations)]
-    prompts, responses = [one.prompt for one in fitting], [one.response for one in fitting]
+    for place, one in enumerate(conversations):
+        cut = truncate(rm, one)
+        if cut != one and not shorten:
+            row = place % len(rows) + 1
+            raise InputError(f"row {row} has too many tokens for {rm.name}: shorten it, or give --truncate", row)
+        conversations[place] = cut
+    prompts, responses = [one.prompt for one in conversations], [one.response for one in conversations]
     plan = describe_rows(rm, prompts, responses, "exact")
     with contextlib.nullcontext() if output is None else alone(output):
         if output is not None and (finished := read_finished(output, plan)):
             return finished[0]
         rewards = score_rows(rm, prompts, responses, output=output, progress=progress)
-        table = pd.DataFrame([{key: value for key, value in row.items() if key not in _TEXTS} for row in rows])
         for key, part in zip(by_key, np.split(rewards, len(by_key)), strict=True):
             table["reward" if key == "response" else f"reward_{key}"] = part
         if output is not None:
@@ -144,17 +145,20 @@ def score_file(
     return table
 
 
-def _fitting(rm: RewardModel, one: Conversation, row: int, truncate: bool) -> Conversation:
-    """A conversation, its response cut if it is too long."""
-    excess = len(rm.dialogue.conversations(one.prompt, [one.response])[0]) - (rm.context or np.inf)
-    if excess <= 0:
-        return one
-    ids = rm.tokenizer(one.response, add_special_tokens=False)["input_ids"]
-    if not truncate:
-        raise InputError(f"row {row} has {excess} tokens too many for {rm.name}: shorten it, or give --truncate", row)
-    if len(ids) <= excess:
-        raise InputError(f"row {row}: its prompt alone is too long for {rm.name}", row)
-    return _fitting(rm, Conversation(one.prompt, rm.tokenizer.decode(ids[: -int(excess)])), row, truncate)
+def truncate(rm: RewardModel, one: Conversation) -> Conversation:
+    """The conversation, the end of its response cut where it is too long for the model.
+
+    Raises
+    ------
+    InputError
+        The prompt alone is too long.
+    """
+    while (excess := len(rm.dialogue.conversations(one.prompt, [one.response])[0]) - (rm.context or 10**9)) > 0:
+        ids = rm.tokenizer(one.response, add_special_tokens=False)["input_ids"]
+        if len(ids) <= excess:
+            raise InputError(f"this prompt alone is too long for {rm.name}: {str(one.prompt)[:60]!r}")
+        one = Conversation(one.prompt, rm.tokenizer.decode(ids[:-excess]))
+    return one
 
 
 def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
@@ -180,10 +184,9 @@ def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     if by is not None and by not in frame:
         raise InputError(f"the rows have no column {by!r}: choose one of {', '.join(map(str, frame))}", by)
     right = frame["reward_chosen"] > frame["reward_rejected"]
-    parts = dict(iter(right.groupby(frame[by]))) if by else {}
-    table = []
-    for name, part in {**parts, "all": right}.items():
-        test = binomtest(int(part.sum()), len(part))
-        low, high = test.proportion_ci(0.95, method="wilson")
-        table.append({"part": name, "accuracy": part.mean(), "low": low, "high": high, "pairs": len(part)})
-    return pd.DataFrame(table)
+    counts = right.groupby(np.full(len(right), "all")).agg(["sum", "size"])
+    if by is not None:
+        counts = pd.concat([right.groupby(frame[by]).agg(["sum", "size"]), counts])
+    low, high = proportion_confint(counts["sum"], counts["size"], method="wilson")
+    columns = {"accuracy": counts["sum"] / counts["size"], "low": low, "high": high, "pairs": counts["size"]}
+    return pd.DataFrame(columns).rename_axis("part").reset_index()

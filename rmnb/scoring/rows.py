@@ -129,7 +129,7 @@ def _groups(
         sequences.update(zip(rows, tokenise(prompts[rows[0]], [responses[row] for row in rows]), strict=True))
     groups = list(by_prompt.values())
     # Of a pair without a template, the prompt's ids tell question and answer apart.
-    is_mixed = rm.dialogue.template is not None and 1 < len(groups) and len(responses) < _MANY * len(groups)
+    is_mixed = rm.dialogue.template is not None and len(groups) > 1 and len(responses) < _MANY * len(groups)
     if is_mixed:
         groups = [sorted(sequences, key=lambda row: len(sequences[row]))]
     for rows in groups:

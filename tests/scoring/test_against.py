@@ -14,7 +14,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 import rmnb
 from rmnb.cli.main import main
 from rmnb.errors import InputError
-from rmnb.scoring.against import Conversation, Server, asked, compare, rendered
+from rmnb.scoring.against import Conversation, Server, compare, probes, rendered
 from rmnb.scoring.rows import score_sequences
 
 PAD, BOS = 0, 1
@@ -38,14 +38,11 @@ class Served:
         if self.fault == "no closing id":
             ids = [one[:-1] for one in ids]
         longest, found = max(map(len, ids)), []
-        model = self.model
-        if self.fault == "bfloat16":
-            model = AutoModelForSequenceClassification.from_pretrained(model.name_or_path, dtype=torch.bfloat16).eval()
         for one in ids:
             padding = [PAD] * (longest - len(one))
             one = {"left": [*padding, *one], "right": [*one, *padding]}.get(self.fault, one)
-            hidden = model.model(input_ids=torch.tensor([one])).last_hidden_state[0, -1]
-            found.append(model.score(hidden).float().item())
+            hidden = self.model.model(input_ids=torch.tensor([one])).last_hidden_state[0, -1]
+            found.append(self.model.score(hidden).float().item())
         if self.fault == "sigmoid":
             return torch.sigmoid(torch.tensor(found)).tolist()
         if self.fault in ("negated", "ones"):
@@ -61,8 +58,8 @@ class Served:
             if "text" not in body:
                 return 422, {"detail": "text: field required"}
             return 200, [{"embedding": [reward], "meta_info": {}} for reward in self.rewards(body["text"])]
-        if body.get("model") != "tiny" or body.get("use_activation") is not False:
-            return 400, {"error": "no such model"}
+        if body.get("use_activation") is not False:
+            return 400, {"error": "not the raw reward"}
         rewards = self.rewards(body["input"])
         if path == "/pooling":
             return 200, {"data": [{"index": i, "data": [reward]} for i, reward in enumerate(rewards)][::-1]}
@@ -76,9 +73,6 @@ def serve():
 
     def start(served) -> str:
         class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                self.reply(200, {"data": [{"id": "tiny"}]})
-
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 self.reply(*served.answer(self.path, body))
@@ -113,7 +107,7 @@ def rm(directory):
 
 def ask(rm, address):
     """What the check makes of a server's answers."""
-    conversations = asked(rm)
+    conversations = probes(rm)
     assert len(conversations) == 10
     return compare(rm, conversations, Server(address).rewards(rendered(rm, conversations)))
 
@@ -121,7 +115,7 @@ def ask(rm, address):
 @pytest.mark.parametrize(("shape", "path"), [("vllm", "/classify"), ("vllm", "/pooling"), ("sglang", "/classify")])
 def test_a_server_that_is_right_is_said_to_be(shape, path, directory, rm, serve):
     found = ask(rm, serve(Served(directory, shape=shape)) + path)
-    assert found.cause is None and found.largest < 1e-4
+    assert found.verdict == "ok" and "likely cause" not in found.text
 
 
 FAULTS = {
@@ -131,13 +125,12 @@ FAULTS = {
     "right": "padding on the right",
     "sigmoid": "a sigmoid",
     "scaled": "another scale: its reward is 0.5 times this one -2",
-    "bfloat16": "likely cause: half precision",
-    "alternating": "small differences that half precision would not make",
+    "alternating": "likely cause: differences as small as half precision makes",
     "truncated": "long conversations are truncated",
     "no system prompt": "the system prompt is left out",
     "shuffled": "none of the known ones",
     "negated": "its reward is -1 times this one",
-    "ones": "none of the known ones",
+    "ones": "its reward is 0 times this one +1",
 }
 
 
@@ -187,7 +180,7 @@ def test_an_endpoint_that_is_down_or_answers_nonsense_is_one_line(serve):
         ((200, {"data": [{"index": 0, "object": "score"}]}), "no list of rewards"),
         ((200, {"data": []}), "0 rewards to 1"),
         ((200, {"data": [{"probs": [0.5, 0.5]}]}), "no list of rewards"),
-        ((200, {"data": [{"probs": [float("nan")]}]}), "0 rewards to 1"),
+        ((200, {"data": [{"probs": [float("nan")]}]}), "1 rewards to 1 conversations, or no numbers"),
     ]:
         with pytest.raises(InputError, match=said):
             Server(serve(Nonsense(*reply)) + "/classify").rewards(["a"])
