@@ -6,8 +6,8 @@ SGLang's ``/v1/classify`` take ``input``, SGLang's own ``/classify`` takes ``tex
 the raw reward instead of its sigmoid.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ import requests
 
 from rmnb.errors import InputError
 from rmnb.models.dialogue import as_messages
-from rmnb.models.reading import Reading
 from rmnb.models.reward_model import RewardModel
 from rmnb.scoring.check import CheckResult
 from rmnb.scoring.parity import ROUNDING
@@ -164,10 +163,11 @@ def compare(rm: RewardModel, conversations: Sequence[Conversation], rewards: np.
     differences = np.abs(own - rewards)
     at = int(differences.argmax())
     text = f"{len(own)} conversations: largest difference {differences[at]:.2g}, median {np.median(differences):.2g}"
-    if differences[at] <= ROUNDING[rm.spec.dtype] * max(1.0, float(np.abs(own).max())):
+    tolerances = {dtype: limit * max(1.0, float(np.abs(own).max())) for dtype, limit in ROUNDING.items()}
+    if differences[at] <= tolerances[rm.spec.dtype]:
         return CheckResult("against", "ok", text)
-    margin = _HALF * (float(np.ptp(own)) or 1)
-    cause = _cause_of_some(rm, conversations, ids, differences > margin) or _cause_of_all(rm, ids, own, rewards, margin)
+    differs = differences > tolerances["float32"]
+    cause = _cause_of_some(rm, conversations, ids, differs) or _cause_of_all(rm, ids, own, rewards)
     text += f", at number {at + 1} ({conversations[at].response[:40]!r}: {own[at]:.4g} here, {rewards[at]:.4g} there)"
     return CheckResult("against", "failed", f"{text}; likely cause: {cause}")
 
@@ -176,47 +176,37 @@ def _cause_of_some(
     rm: RewardModel, conversations: Sequence[Conversation], ids: list[Ids], differs: np.ndarray
 ) -> str | None:
     """What the conversations that differ have in common, where the others agree."""
-    lengths, special = np.array([len(each) for each in ids]), rm.tokenizer.all_special_tokens
+    if differs.all():
+        return None
+    lengths, special = np.array(list(map(len, ids))), rm.tokenizer.all_special_tokens
     shared = {
-        "long conversations are truncated": lengths >= max(_SHORT, lengths[differs].min(initial=10**9)),
-        "the system prompt is left out or written otherwise": [
-            as_messages(one.prompt)[0]["role"] == "system" for one in conversations
-        ],
+        "long conversations are truncated": lengths >= max(_SHORT, lengths[differs].min()),
+        "the system prompt is left out": [as_messages(one.prompt)[0]["role"] == "system" for one in conversations],
         "special tokens that a response spells out are control tokens there, plain text here": [
             any(text in one.response for text in special) for one in conversations
         ],
     }
-    some = differs.any() and not differs.all()
-    return next((cause for cause, has in shared.items() if some and np.array_equal(differs, has)), None)
+    return next((cause for cause, has in shared.items() if np.array_equal(differs, has)), None)
 
 
-def _cause_of_all(rm: RewardModel, ids: list[Ids], own: np.ndarray, rewards: np.ndarray, margin: float) -> str:
+def _cause_of_all(rm: RewardModel, ids: list[Ids], own: np.ndarray, rewards: np.ndarray) -> str:
     """The mistake, made on purpose, that gives nearly the rewards of the other side."""
-    longest, bos, pad = max(map(len, ids)), rm.tokenizer.bos_token_id, rm.tokenizer.pad_token_id or 0
-    short = [place for place, each in enumerate(ids) if len(each) <= _SHORT] or range(len(ids))
-    ids, own, rewards = [ids[place] for place in short], own[short], rewards[short]
-    at_end = replace(rm, reading=Reading("last"))
-    changes: dict[str, Callable[[Ids], Ids]] = {
-        "the closing id is missing": lambda one: one[:-1],
-        "BOS is doubled: the template writes one and the tokenizer another": lambda one: [bos, *one],
-        "BOS is missing": lambda one: one[1:],
-        "padding on the right is read": lambda one: one + [pad] * (longest - len(one)),
-        "padding on the left is attended to": lambda one: [pad] * (longest - len(one)) + one,
-        "it is read at the last id, padding or not": lambda one: one,
+    bos = [] if rm.tokenizer.bos_token_id is None else [rm.tokenizer.bos_token_id]
+    has_room = np.array([len(one) < (rm.context or np.inf) for one in ids])
+    ids, own, rewards = [one for one, has in zip(ids, has_room, strict=True) if has], own[has_room], rewards[has_room]
+    mistakes = {
+        "the closing id is missing": [one[:-1] for one in ids],
+        "BOS is doubled: the template writes one and the tokenizer another": [bos + one for one in ids],
+        "BOS is missing": [one[len(bos) :] for one in ids],
     }
-    made = {
-        "differences as small as half precision makes": own,
-        "a sigmoid over the reward: ask for the raw score": 1 / (1 + np.exp(-own.clip(-500))),
-    }
-    for cause, change in changes.items():
-        if bos is not None or "BOS" not in cause:
-            reader = at_end if "padding" in cause else rm
-            made[cause] = np.array([score_sequences(reader, [change(one)])[0] for one in ids], dtype=float)
-    errors = {cause: float(np.abs(values - rewards).max()) for cause, values in made.items()}
-    nearest = min(errors, key=lambda cause: errors[cause])
-    if errors[nearest] <= margin:
-        return nearest
-    slope, shift = np.polyfit(own, rewards, 1) if np.ptp(own) and len(own) > 2 else (np.nan, np.nan)
-    if np.abs(slope * own + shift - rewards).max() <= margin * abs(slope):
+    made = {"differences as small as half precision makes": own}
+    made["a sigmoid over the reward: ask for the raw score"] = 1 / (1 + np.exp(-own.clip(-500)))
+    made |= {cause: score_sequences(rm, changed) for cause, changed in mistakes.items()}
+    margin = _HALF * np.ptp(own)
+    for cause, values in made.items():
+        if np.abs(values - rewards).max() <= margin:
+            return cause
+    slope, shift = np.polyfit(own, rewards, 1)
+    if np.abs(slope * own + shift - rewards).max() < margin * abs(slope):
         return f"another scale: its reward is {slope:.4g} times this one {shift:+.4g}"
     return "none of the known ones (is the template the same?)"

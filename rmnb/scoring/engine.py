@@ -36,8 +36,7 @@ class NonFiniteReward(InputError):
 
     def __init__(self, index: int, reward: float, dtype: str = ""):
         self.index, self.reward, self.dtype = index, reward, dtype
-        whole = dtype == "float32"
-        self.advice = "even in float32, so its weights are damaged" if whole else "try --dtype float32"
+        self.advice = "even in float32: its weights are damaged" if dtype == "float32" else "try --dtype float32"
         super().__init__(f"the reward of continuation {index} is {reward}: {self.advice}")
 
 
@@ -70,8 +69,6 @@ class PrefixScorer:
             self.prefix, states = run_prefix(rm.network, torch.tensor([self.prefix_ids], device=rm.device))
             if isinstance(rm.head, GatedHead):
                 self.gated = PromptHead(rm.head, self.prefix_ids, states.to(rm.device))
-        #: How the network is compiled, a key of `rmnb.models.devices.COMPILED`, or None.
-        self.compile = rm.placement.compile if rm.placement.compile in COMPILED else None
 
     def beginning(self, length: int) -> "PrefixScorer":
         """The same for the first `length` ids of the prefix; nothing is run, keys and values are not copied."""
@@ -99,24 +96,23 @@ class PrefixScorer:
     @torch.inference_mode()
     def __call__(self, continuations: Sequence[Ids], batch_size: int | None = None) -> np.ndarray:
         """One reward for each continuation, float32 [continuations]; see `score_continuations`."""
-        for index, ids in enumerate(continuations):
-            if not len(ids):
-                raise InputError(f"continuation {index} is empty: there is no id to read the reward at")
+        if not all(map(len, continuations)):
+            index = list(map(len, continuations)).index(0)
+            raise InputError(f"continuation {index} is empty: there is no id to read the reward at")
         self._check(continuations, len(self.prefix_ids))
         ends = np.array([self.rm.reading.end(self.prefix_ids, ids) for ids in continuations]) - len(self.prefix_ids)
         rewards = np.empty(len(continuations), dtype=np.float32)
         for end in np.unique(ends[ends <= 0]):  # read before they begin
             rewards[ends == end] = self._whole_rewards([[]], int(end) - 1).item()
         # Longest first, so that memory runs out at once or never.
-        order = np.argsort(-ends, kind="stable")[: (ends > 0).sum()]
+        order = left = np.argsort(-ends, kind="stable")[: (ends > 0).sum()]
         # Rewards stay on their device until the last batch: a copy in between would make host and GPU wait in turn.
-        scored: list[torch.Tensor] = []
-        start = 0
-        while start < len(order):
-            batch = self._next_batch(order[start:], ends, batch_size)
+        scored = [torch.empty(0, device=self.rm.device)]
+        while len(left):
+            batch = self._next_batch(left, ends, batch_size)
             try:
                 scored.append(self._rewards([continuations[i][: ends[i]] for i in batch]))
-                start += len(batch)
+                left = left[len(batch) :]
                 continue
             except (RuntimeError, MemoryError) as error:
                 if not isinstance(error, (torch.OutOfMemoryError, MemoryError)) and not should_reduce_batch_size(error):
@@ -127,28 +123,22 @@ class PrefixScorer:
             logger.warning("memory ran out with %d sequences at once: halving", len(batch))
             self._most = len(batch) // 2
             clear_device_cache()
-        if scored:
-            rewards[order] = torch.cat(scored).cpu().numpy()
-        bad = np.flatnonzero(~np.isfinite(rewards))
-        if len(bad):
-            raise NonFiniteReward(int(bad[0]), float(rewards[bad[0]]), self.rm.spec.dtype)
+        rewards[order] = torch.cat(scored).cpu().numpy()
+        if bad := np.flatnonzero(~np.isfinite(rewards)).tolist():
+            raise NonFiniteReward(bad[0], float(rewards[bad[0]]), self.rm.spec.dtype)
         return rewards
 
     def _check(self, sequences: Sequence[Ids], before: int) -> None:
         """Refuse what the model cannot read."""
-        rm, context = self.rm, self.rm.context
+        name, context, rows = self.rm.name, self.rm.context, self.rm.vocabulary_size
         longest = before + max(map(len, sequences), default=0)
         if context is not None and longest > context:
             raise InputError(
-                f"prompt and response have {longest} tokens, more than the {context} that {rm.name} is made for: "
-                "shorten them"
+                f"prompt and response have {longest} tokens, more than the {context} that {name} is made for"
             )
         highest = max((max(ids) for ids in sequences if len(ids)), default=0)
-        if highest >= rm.vocabulary_size:
-            raise InputError(
-                f"{rm.name} reads {rm.vocabulary_size:,} ids, and its tokenizer gives {highest:,}: "
-                "they do not belong together"
-            )
+        if highest >= rows:
+            raise InputError(f"{name} reads {rows:,} ids, and its tokenizer gives {highest:,}: they do not go together")
 
     def _next_batch(self, order: np.ndarray, lengths: np.ndarray, batch_size: int | None) -> np.ndarray:
         """Indices of like lengths. Without sharing, sequences are never padded."""
@@ -156,7 +146,7 @@ class PrefixScorer:
         size = batch_size or self.batch_size(longest)
         batch = order[: min(size, self._most or size)]
         slack = 1.0 if self.prefix is None else _SLACK
-        return batch[: int((lengths[batch] * slack >= longest).sum())]
+        return batch[lengths[batch] * slack >= longest]
 
     def _rewards(self, batch: list[Ids]) -> torch.Tensor:
         if self.prefix is None:
@@ -171,7 +161,7 @@ class PrefixScorer:
         position = self.prefix.length + torch.arange(longest, device=rm.device)[None]
         rows = torch.arange(len(batch), device=rm.device)
         # A network that is compiled would be compiled again for each batch's hooks.
-        with contextlib.nullcontext() if self.compile else last_layer_at(rm.network, rows, last):
+        with contextlib.nullcontext() if rm.placement.compile in COMPILED else last_layer_at(rm.network, rows, last):
             hidden = rm.network(
                 input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix
             ).last_hidden_state
@@ -184,24 +174,19 @@ class PrefixScorer:
         rm = self.rm
         ids = upload([self.prefix_ids + list(ids) for ids in batch], rm.device)
         if rm.head is None:
-            return self._classifier_rewards(ids)
+            inputs = {"input_ids": ids}
+            # Of a pair, the question is 0 and the answer 1; a conversation in a template is one text.
+            if rm.dialogue.template is None and "token_type_ids" in rm.tokenizer.model_input_names:
+                inputs["token_type_ids"] = torch.ones_like(ids)
+                inputs["token_type_ids"][:, : len(self.prefix_ids)] = 0
+            return rm.network(**inputs).logits[:, rm.spec.label or 0].float()
         with own_attention(rm.network):
             hidden = rm.network(input_ids=ids, use_cache=False).last_hidden_state.to(rm.device)
         if not isinstance(rm.head, GatedHead):
             return rm.head(hidden[:, at])  # type: ignore[operator]
-        rewards = []
-        for row, continuation in zip(hidden, batch, strict=True):
-            place = rm.head.place([*self.prefix_ids, *continuation])
-            rewards.append((row[at].float() @ rm.head.given(row[place]))[None])
-        return torch.cat(rewards)
-
-    def _classifier_rewards(self, ids: torch.Tensor) -> torch.Tensor:
-        inputs = {"input_ids": ids}
-        # Of a pair, the question is 0 and the answer 1; a conversation in a template is one text.
-        if self.rm.dialogue.template is None and "token_type_ids" in self.rm.tokenizer.model_input_names:
-            inputs["token_type_ids"] = torch.ones_like(ids)
-            inputs["token_type_ids"][:, : len(self.prefix_ids)] = 0
-        return self.rm.network(**inputs).logits[:, self.rm.spec.label or 0].float()
+        places = [rm.head.place([*self.prefix_ids, *continuation]) for continuation in batch]
+        rows = zip(hidden, places, strict=True)
+        return torch.stack([row[at].float() @ rm.head.given(row[place]) for row, place in rows])
 
 
 def score_continuations(

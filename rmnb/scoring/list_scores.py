@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from rmnb.data.text_lists import TextList, described_parts, named_parts, part_texts, text_list
 from rmnb.errors import InputError
-from rmnb.panels import Panel, PromptSpec, load_panel, load_prompts
+from rmnb.panels import Panel, PromptSpec, load_prompts
 from rmnb.plans import ResumableStore, alone
 from rmnb.scoring.store import (
     Provenance,
@@ -132,37 +132,3 @@ def read_list(path: Path) -> tuple[pd.DataFrame, Provenance]:
     found = [texts[part][item] for part, item in zip(frame["part"], frame["item"], strict=True)]
     frame.insert(1, "text", found)
     return frame.drop(columns="item"), provenance
-
-
-def load_list_scores(panel: str | Path | Panel, name: str, prompt: str) -> pd.DataFrame:
-    """One prompt's scores of a list, for all models of a panel that have them.
-
-    Returns
-    -------
-    DataFrame
-        Columns part, text, then float32, one column a model in panel order.
-
-    Raises
-    ------
-    InputError
-        No model of the panel has scored that list, or it is not scored with that prompt.
-    """
-    panel = panel if isinstance(panel, Panel) else load_panel(panel)
-    text_list(name)
-    table: pd.DataFrame | None = None
-    for model in panel.model_names:
-        path = list_path(panel, model, name)
-        if not path.exists():
-            continue
-        frame, provenance = read_list(path)
-        if prompt not in provenance["prompts"]:
-            raise InputError(f"{name} is not scored with prompt {prompt!r}: choose {', '.join(provenance['prompts'])}")
-        if table is None:
-            table = frame[["part", "text"]].copy()
-        table[model] = frame[prompt]
-    if table is None:
-        raise InputError(
-            f"no model of panel {panel.name} has scored the list {name}: "
-            f"run `rmnb book lists MODEL {name} --panel {panel.called}`"
-        )
-    return table

@@ -19,11 +19,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from rmnb.data.text_lists import described_parts, part_texts
 from rmnb.errors import InputError, few
 from rmnb.files import joint_sha256
-from rmnb.models.bases import BASES, base_directory
+from rmnb.models.bases import base_directory
 from rmnb.models.checkpoint_files import readable
-from rmnb.models.devices import input_device
+from rmnb.models.devices import DTYPES, input_device
 from rmnb.models.dialogue import Dialogue, Prompt, as_messages
-from rmnb.models.hub import fetch
 from rmnb.models.loading import quiet_transformers, shipped_adapter
 from rmnb.models.origin import config_sha256, template_sha256, tokenizer_sha256, weights_sha256
 from rmnb.models.vocabulary import vocabulary
@@ -32,7 +31,6 @@ from rmnb.scoring.store import Provenance, read_finished, versions, write_table
 
 NOUNS = ("agency_communion", "big_two")  # lists of texts
 SPELLINGS = ("{}", " {}", "{C}", " {C}")  # of "love": love, ␣love, Love, ␣Love
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 @dataclass(frozen=True)
@@ -64,12 +62,9 @@ class LanguageModel:
 
 
 def load_language_model(
-    model: str | Path | BaseSpec,
-    wrapping: str | None = None,
-    dtype: str | None = None,
-    device_map: str | Mapping[str, Any] | None = None,
+    model: str | Path | BaseSpec, wrapping: str | None = None, dtype: str | None = None
 ) -> LanguageModel:
-    """Load a causal language model.
+    """Load a causal language model, onto a GPU if there is one.
 
     Parameters
     ----------
@@ -81,8 +76,6 @@ def load_language_model(
         model that has a chat template and ``bare`` for one that has none.
     dtype
         Of the weights. Default: the spec's own (float32).
-    device_map
-        As transformers takes it. Default: a GPU if there is one.
 
     Raises
     ------
@@ -90,20 +83,20 @@ def load_language_model(
         Unknown model, wrapping or dtype, ``chat`` for a model without chat template, pickled weights only, or a
         checkpoint that lacks a language model's head, as classifiers do.
     """
-    for what, value, known in (("wrapping", wrapping, get_args(Wrapping)), ("dtype", dtype, tuple(DTYPES))):
-        if value is not None and value not in known:
-            raise InputError(f"unknown {what} {value!r}: choose one of {', '.join(known)}")
-    source = model.source if isinstance(model, BaseSpec) else str(model)
-    revision = model.revision if isinstance(model, BaseSpec) else None
-    directory = base_directory(source) if source in BASES else fetch(source, revision)
+    for value, known in ((wrapping, get_args(Wrapping)), (dtype, ("float32", "bfloat16", "float16"))):
+        if value not in (None, *known):
+            raise InputError(f"unknown {value!r}: choose one of {', '.join(known)}", value)
+    if isinstance(model, BaseSpec):
+        spec = model
+    else:
+        spec = BaseSpec(name=Path(model).name, source=str(model), kind="pretrained", wrapping="chat")
+    directory = base_directory(f"{spec.source}@{spec.revision}" if spec.revision else spec.source)
     with readable(directory):
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
-    template = (model.template if isinstance(model, BaseSpec) else None) or tokenizer.chat_template
-    if not isinstance(model, BaseSpec):
-        kind = "instruct" if template else "pretrained"
-        model = BaseSpec(name=Path(source).name, source=source, kind=kind, wrapping="chat" if template else "bare")
-    changes = {"wrapping": wrapping, "dtype": dtype}
-    spec = model.model_copy(update={name: value for name, value in changes.items() if value})
+    template = spec.template or tokenizer.chat_template
+    if not isinstance(model, BaseSpec) and template is None:
+        wrapping = wrapping or "bare"
+    spec = spec.model_copy(update={"wrapping": wrapping or spec.wrapping, "dtype": dtype or spec.dtype})
     if spec.wrapping == "chat" and template is None:
         raise InputError(f"{spec.name} has no chat template: give wrapping bare or user_assistant")
     with readable(directory), quiet_transformers():
@@ -111,13 +104,13 @@ def load_language_model(
             directory,
             dtype=DTYPES[spec.dtype],
             attn_implementation="eager",  # the one kernel that every architecture has, soft-capping included
-            device_map=device_map or ("cuda" if torch.cuda.is_available() else None),
+            device_map="cuda" if torch.cuda.is_available() else None,
             trust_remote_code=False,
             use_safetensors=True,
             output_loading_info=True,
         )
     if missing := sorted(info["missing_keys"]):  # transformers would make them up
-        raise InputError(f"{source} is no whole language model: its weights lack {few(missing)}", missing[0])
+        raise InputError(f"{spec.source} is no whole language model: its weights lack {few(missing)}", missing[0])
     weights, configs = [weights_sha256(directory)], [directory / "config.json"]
     if spec.adapter:
         adapter = shipped_adapter(spec.name, spec.adapter)
@@ -231,19 +224,22 @@ def score_nouns(lm: LanguageModel, prompts: Sequence[PromptSpec], parts: Sequenc
         part (str), item (int32, the noun's place in its part), spelling (int32, place in `SPELLINGS`), and a float32
         column a prompt: natural log. No text, so that it can be shipped where the texts may not.
     """
-    first = scan_logprobs(lm, prompts[0])
-    once = first[~first["token"].duplicated(keep=False)].set_index("token")["token_id"]
+    words = scan_logprobs(lm, prompts[0])
+    ids = words[~words["token"].duplicated(keep=False)].set_index("token")["token_id"]
     rows = []
     for part in parts:
         for item, word in enumerate(part_texts(part)):
             for spelling, pattern in enumerate(SPELLINGS):
                 token = pattern.format(word, C=word.capitalize())
-                if token in once.index:
-                    rows.append((part, item, spelling, once[token]))
-    frame = pd.DataFrame(rows, columns=["part", "item", "spelling", "id"])
-    ids = frame.pop("id").to_numpy()
-    columns = {prompt.key: next_token_logprobs(lm, prompt.conversation)[ids] for prompt in prompts}
-    return pd.concat([frame.astype({"item": "int32", "spelling": "int32"}), pd.DataFrame(columns)], axis=1)
+                if token in ids.index:
+                    rows.append((part, item, spelling, ids[token]))
+    frame = pd.DataFrame(rows, columns=["part", "item", "spelling", "id"]).astype(
+        {"item": "int32", "spelling": "int32"}
+    )
+    places = frame.pop("id").to_numpy()
+    for prompt in prompts:
+        frame[prompt.key] = next_token_logprobs(lm, prompt.conversation)[places]
+    return frame
 
 
 def write_nouns(panel: Panel, base: str, wrapping: str, path: Path) -> None:

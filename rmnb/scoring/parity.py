@@ -11,14 +11,17 @@ import contextlib
 import copy
 import functools
 import logging
-from collections.abc import Callable
+import traceback
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from transformers import AutoModelForSequenceClassification
 
+import rmnb
 from rmnb.errors import InputError, first_line
 from rmnb.models import loading
 from rmnb.models.attention import UnsupportedAttention
@@ -48,24 +51,30 @@ def check_parity(rm: RewardModel) -> RewardModel:
     InputError
         The model cannot be run at all.
     """
-    reason = _why_not_compared(rm)
+    own, reason = None, _why_not_compared(rm)
+    against = f"nothing: {reason}"
     if reason is None:
         try:
             against, own = _own_rewards(rm)
         except NonFiniteReward as error:  # whoever scores will hear of it
-            reason = str(error)
-    if reason is not None:
-        if rm.shares_prefix:
-            _, failure = _attempt(lambda: PrefixScorer(rm, [0, 0]))
-            rm = _fall_back(rm, failure)
-        return replace(rm, parity=Parity(f"nothing: {reason}"))
-    tolerance = ROUNDING[rm.spec.dtype] * max(1.0, float(np.abs(own).max()))
-    rewards, failure = _attempt(lambda: rm.score(QUESTION, RESPONSES)) if rm.shares_prefix else (None, None)
-    if rewards is not None and np.abs(rewards - own).max() > tolerance:
+            against = f"nothing: {error}"
+    tolerance = 0.0 if own is None else ROUNDING[rm.spec.dtype] * max(1.0, float(np.abs(own).max()))
+    rewards, failure = None, None
+    if rm.shares_prefix:
+        try:
+            with _in_one_line("sharing the prefix fails"):
+                rewards = PrefixScorer(rm, [0, 0]) if own is None else rm.score(QUESTION, RESPONSES)
+        except (InputError, UnsupportedAttention) as error:
+            failure = str(error)
+    if own is not None and rewards is not None and np.abs(rewards - own).max() > tolerance:
         failure = f"sharing the prefix would change its rewards by {np.abs(rewards - own).max():.2g}"
-    rm = _fall_back(rm, failure)
+    if failure is not None:
+        logger.warning("%s: scoring whole sequences, which is slower: %s", rm.name, failure)
+        rm = replace(rm, plain_because=failure)
+    if own is None:
+        return replace(rm, parity=Parity(against))
     if not rm.shares_prefix:
-        rewards = _run(rm, lambda: rm.score(QUESTION, RESPONSES))
+        rewards = _whole_rewards(rm)
     difference = float(np.abs(rewards - own).max())
     if difference > tolerance:
         said = "%s: its rewards differ from its own %s by %.2g: see `rmnb check`"
@@ -73,21 +82,18 @@ def check_parity(rm: RewardModel) -> RewardModel:
     return replace(rm, parity=Parity(against, difference, difference <= tolerance))
 
 
-def _fall_back(rm: RewardModel, reason: str | None) -> RewardModel:
-    if reason is None:
-        return rm
-    logger.warning("%s: scoring whole sequences, which is slower: %s", rm.name, reason)
-    return replace(rm, plain_because=reason)
-
-
-def _attempt(score: Callable[[], Any]) -> tuple[Any, str | None]:
-    """What something gives, or why it fails: an architecture that nobody has foreseen raises anything."""
+@contextlib.contextmanager
+def _in_one_line(what: str) -> Iterator[None]:
+    """An InputError for whatever a network's own code raises; a mistake in this package's code stays what it is."""
     try:
-        return score(), None
-    except (InputError, UnsupportedAttention) as error:
-        return None, str(error)
-    except Exception as error:
-        return None, f"sharing the prefix fails: {first_line(error)}"
+        yield
+    except (InputError, UnsupportedAttention):
+        raise
+    except Exception as error:  # an architecture that nobody has foreseen raises anything
+        where = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
+        if isinstance(error, (NameError, AttributeError, TypeError)) and Path(rmnb.__file__).parent in where.parents:
+            raise
+        raise InputError(f"{what}: {first_line(error)}") from error
 
 
 def _why_not_compared(rm: RewardModel) -> str | None:
@@ -106,21 +112,16 @@ def _why_not_compared(rm: RewardModel) -> str | None:
 
 def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray]:
     """What the rewards are compared with, and those: of the model's own classifier, if transformers has one."""
-    if rm.head is None or isinstance(rm.head, LinearHead):
-        classifier = rm.network if rm.head is None else _classifier(rm)
-        return type(classifier).__name__, _run(rm, lambda: _classified(rm, classifier))
-    whole = replace(rm, plain_because="to compare with")
-    return "attention in full", _run(rm, lambda: whole.score(QUESTION, RESPONSES))
+    if rm.head is not None and not isinstance(rm.head, LinearHead):
+        return "attention in full", _whole_rewards(replace(rm, plain_because="to compare with"))
+    classifier = rm.network if rm.head is None else _classifier(rm)
+    with _in_one_line(f"{rm.name}: the model fails on a short conversation"):
+        return type(classifier).__name__, _classified(rm, classifier)
 
 
-def _run(rm: RewardModel, score: Callable[[], np.ndarray]) -> np.ndarray:
-    """What `score` returns, and one line for whatever a model raises that cannot be run as others are."""
-    try:
-        return score()
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"{rm.name}: the model fails on a short conversation: {first_line(error)}") from error
+def _whole_rewards(rm: RewardModel) -> np.ndarray:
+    with _in_one_line(f"{rm.name}: the model fails on a short conversation"):
+        return rm.score(QUESTION, RESPONSES)
 
 
 @torch.inference_mode()
@@ -129,10 +130,10 @@ def _classified(rm: RewardModel, classifier: Any) -> np.ndarray:
     inputs = [{"input_ids": ids} for ids in rm.dialogue.ids_in_context(QUESTION, RESPONSES)]
     if rm.dialogue.template is None:
         inputs = [dict(rm.tokenizer(QUESTION, text)) for text in RESPONSES]
-    whole = rm.head is None  # an encoder, perhaps, that knows no cache
-    options = {} if whole else {"use_cache": False}
-    rewards, label = [], (rm.spec.label or 0) if whole else 0
-    with contextlib.nullcontext() if whole else own_attention(rm.network):
+    is_whole = rm.head is None  # an encoder, perhaps, that knows no cache
+    options, label = ({}, rm.spec.label or 0) if is_whole else ({"use_cache": False}, 0)
+    rewards = []
+    with contextlib.nullcontext() if is_whole else own_attention(rm.network):
         for each in inputs:
             tensors = {name: torch.tensor([ids], device=rm.device) for name, ids in each.items()}
             rewards.append(classifier(**tensors, **options).logits[0, label].item())
@@ -144,25 +145,13 @@ def _classified(rm: RewardModel, classifier: Any) -> np.ndarray:
 
 def _classifier(rm: RewardModel) -> Any:
     """transformers' classifier for the model's configuration, over the very tensors of the model."""
-    assert isinstance(rm.head, LinearHead)
     config = copy.deepcopy(rm.network.config)
     config.num_labels = 1
     # Without a padding id one conversation alone is read at its last id.
-    padding = rm.reading.padding if rm.reading.rule == "last but padding" else None
-    config.get_text_config().pad_token_id = padding
+    config.get_text_config().pad_token_id = rm.reading.padding if rm.reading.rule == "last but padding" else None
     with torch.device("meta"):
         classifier: Any = AutoModelForSequenceClassification.from_config(config)
     setattr(classifier, classifier.base_model_prefix, rm.network)
-    classifier.score = _AsModule(rm.head)
+    del classifier.score
+    classifier.score = lambda hidden: rm.head(hidden)[..., None]  # type: ignore[misc]
     return classifier.eval()
-
-
-class _AsModule(torch.nn.Module):
-    """A head in the place of a classifier's own: over each position, in fp32."""
-
-    def __init__(self, head: LinearHead):
-        super().__init__()
-        self.head = head
-
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        return self.head(hidden)[..., None]  # type: ignore[arg-type]

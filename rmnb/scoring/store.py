@@ -7,7 +7,6 @@ hold its provenance, its plan among it, and the checksum of its content.
 import functools
 import hashlib
 import json
-import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -26,7 +25,6 @@ from rmnb.models.origin import hashes_now, template_sha256
 from rmnb.panels import Panel, load_panel
 from rmnb.plans import alone, refuse_other
 
-logger = logging.getLogger(__name__)
 SHARD = 1024  # continuations between two writes
 _KEY, _DIGEST = b"rmnb", b"rmnb_sha256"
 SCHEMA = 1  # of score files: raise it when their columns or the meaning of their provenance change
@@ -128,15 +126,15 @@ def read_table(path: Path) -> tuple[pd.DataFrame, Provenance]:
         described = table.schema.metadata[_KEY]
         provenance = json.loads(described)
         frame = table.to_pandas(ignore_metadata=True)
-        schema, digest = provenance.get("schema", SCHEMA), provenance["content_sha256"]
-        content, types = content_sha256(frame), _types(frame)
+        digest, types = hashlib.sha256(described).hexdigest().encode(), _types(frame)
+        is_whole = provenance["content_sha256"] == content_sha256(frame)
+        # The first files have neither the types of their columns nor a digest of their provenance.
+        is_whole &= provenance.get("columns", types) == types and table.schema.metadata.get(_DIGEST, digest) == digest
     except Exception as error:  # damage makes the libraries raise all kinds
         raise InputError(f"{path} is damaged, or not a score file of rmnb: delete it and scan again") from error
-    if schema != SCHEMA:
+    if (schema := provenance.get("schema", SCHEMA)) != SCHEMA:
         raise InputError(f"{path} has schema {schema}, this version of rmnb reads {SCHEMA}: scan again")
-    written = table.schema.metadata.get(_DIGEST, b"").decode("ascii", "replace")  # the first files have none
-    whole = written in ("", hashlib.sha256(described).hexdigest()) and provenance.get("columns", types) == types
-    if content != digest or not whole:
+    if not is_whole:
         raise InputError(f"{path} is damaged: its content does not have the checksum it was written with")
     return frame, provenance
 
@@ -209,18 +207,17 @@ def write_scores(panel: Panel, scan: pd.DataFrame, provenance: Provenance) -> Pa
 
     Models of one tokenizer whose embeddings are padded to different sizes have a vocabulary file each.
     """
-    path = scores_path(panel, provenance["model"], provenance["prompt_key"], provenance["protocol"])
     words = scan[_VOCABULARY_COLUMNS]
     digest, tokenizer = content_sha256(words), provenance["tokenizer_sha256"]
     for name in (f"{tokenizer[:12]}", f"{tokenizer[:12]}-{digest[:12]}"):
-        vocabulary = f"vocabularies/{name}.parquet"
-        file = store_directory(panel) / vocabulary
+        shared = {"vocabulary": f"vocabularies/{name}.parquet", "vocabulary_sha256": digest}
+        file = store_directory(panel) / shared["vocabulary"]
         with alone(file):
             if not file.exists():
                 write_table(file, words, {"tokenizer_sha256": tokenizer})
         if read_table(file)[1]["content_sha256"] == digest:
             break
-    shared = {"vocabulary": vocabulary, "vocabulary_sha256": digest}
+    path = scores_path(panel, provenance["model"], provenance["prompt_key"], provenance["protocol"])
     write_table(path, scan[["token_id", "score"]], {**provenance, **shared})
     return path
 
@@ -245,6 +242,7 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
             f"run `rmnb scan {model} --panel {panel.called} --prompt {asked.key} --protocol {protocol}`"
         )
     scan, provenance = read_scan(path)
+    optional = {"head": spec.head, "label": spec.label, "revision": provenance.get("revision") and spec.revision}
     expected = {
         "model": spec.name,
         "prompt": asked.text,
@@ -252,22 +250,11 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
         "protocol": protocol,
         "read": spec.read,
         "softcap": spec.softcap,
-        **({"head": spec.head} if spec.head else {}),
-        **({} if spec.label is None else {"label": spec.label}),
-        **({"revision": spec.revision} if spec.revision and provenance.get("revision") else {}),
+        "dtype": spec.dtype,
+        **{key: value for key, value in optional.items() if value is not None},
         **hashes_now(spec),
     }
-    # Files of the first versions say less of themselves: what they do not say is not compared.
-    written = {"history": [], **provenance}
-    if changed := [key for key in expected if key in written and written[key] != expected[key]]:
+    if changed := [key for key in expected if provenance.get(key) != expected[key]]:
         names = ", ".join(key.removesuffix("_sha256") for key in changed)
         raise InputError(f"{path} is not what the panel asks for: it differs in {names}: scan with --restart", path)
-    if provenance.get("dtype", spec.dtype) != spec.dtype:
-        _warn(f"{panel.name}: {spec.name} was scanned in {provenance['dtype']}, the panel says {spec.dtype}")
     return scan
-
-
-@functools.cache
-def _warn(message: str) -> None:
-    """A warning that is not repeated for each of many files."""
-    logger.warning(message)

@@ -17,8 +17,6 @@ from rmnb.errors import InputError
 from rmnb.scoring.against import Conversation, Server, compare, probes, rendered
 from rmnb.scoring.rows import score_sequences
 
-PAD, BOS = 0, 1
-
 
 class Served:
     """A tiny reward model as a server has it, by transformers alone; `fault` says how it goes wrong."""
@@ -37,10 +35,8 @@ class Served:
             ids = [[1, *one[one.index(3) :]] if one[1] != 3 else one for one in ids]
         if self.fault == "no closing id":
             ids = [one[:-1] for one in ids]
-        longest, found = max(map(len, ids)), []
+        found = []
         for one in ids:
-            padding = [PAD] * (longest - len(one))
-            one = {"left": [*padding, *one], "right": [*one, *padding]}.get(self.fault, one)
             hidden = self.model.model(input_ids=torch.tensor([one])).last_hidden_state[0, -1]
             found.append(self.model.score(hidden).float().item())
         if self.fault == "sigmoid":
@@ -121,8 +117,6 @@ def test_a_server_that_is_right_is_said_to_be(shape, path, directory, rm, serve)
 FAULTS = {
     "double BOS": "BOS is doubled",
     "no closing id": "closing id is missing",
-    "left": "padding on the left",
-    "right": "padding on the right",
     "sigmoid": "a sigmoid",
     "scaled": "another scale: its reward is 0.5 times this one -2",
     "alternating": "likely cause: differences as small as half precision makes",
@@ -130,7 +124,7 @@ FAULTS = {
     "no system prompt": "the system prompt is left out",
     "shuffled": "none of the known ones",
     "negated": "its reward is -1 times this one",
-    "ones": "its reward is 0 times this one +1",
+    "ones": "none of the known ones",
 }
 
 

@@ -55,10 +55,6 @@ def test_every_text_gets_the_reward_of_every_prompt(panel, rm, path):
         expected = rm.score(panel.prompt(key).text, words[:5])
         np.testing.assert_allclose(table[key].iloc[:5], expected, atol=1e-4)
     assert b"achievement" not in path.read_bytes()
-    wide = list_scores.load_list_scores(panel, "words", "greatest")
-    assert wide.columns.tolist() == ["part", "text", "tiny"] and wide["tiny"].equals(table["greatest"].rename("tiny"))
-    with pytest.raises(InputError, match="not scored with prompt 'worst'"):
-        list_scores.load_list_scores(panel, "words", "worst")
 
 
 def test_the_audit_finds_a_wrong_score_in_a_list(panel, path):
@@ -87,8 +83,6 @@ def test_the_audit_asks_the_exchanged_prompts_again(panel, rm):
     assert audit_panel(panel).set_index("prompt")["verdict"]["exchanged (identity)"] == "scores differ"
 
 
-def test_an_unknown_list_is_named(panel):
+def test_an_unknown_list_is_named(panel, rm):
     with pytest.raises(InputError, match="choose one of elo, elo_sample, words, training"):
-        list_scores.load_list_scores(panel, "verbs", "greatest")
-    with pytest.raises(InputError, match="no model of panel tiny has scored the list elo"):
-        list_scores.load_list_scores(panel, "elo", "greatest")
+        list_scores.score_list(rm, panel, "verbs")

@@ -15,7 +15,7 @@ import rmnb
 from rmnb.errors import InputError
 from rmnb.models import attention
 from rmnb.models.devices import Placement
-from rmnb.scoring import parity
+from rmnb.scoring import engine, parity
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 TEXTS = ["love", "war and pain", "peace, water and good words"]
@@ -99,6 +99,12 @@ def test_what_differs_or_fails_goes_by_whole_sequences(attend, reason, tmp_path,
     assert rmnb.scan_vocabulary(rm, PROMPT, limit=9).attrs["provenance"]["attention"] == "plain"
 
 
+def test_a_mistake_in_our_own_code_is_no_property_of_the_network(directory, monkeypatch):
+    monkeypatch.delattr(engine, "upload")
+    with pytest.raises(NameError, match="upload"):
+        rmnb.load_reward_model(directory, device="cpu")
+
+
 def test_a_model_that_cannot_be_run_is_one_line(tmp_path):
     bart = write(tmp_path / "bart", transformers.BartConfig, d_model=32)
     with pytest.raises(InputError, match=r"^bart: the model fails on a short conversation: Each example must contain"):
@@ -107,7 +113,7 @@ def test_a_model_that_cannot_be_run_is_one_line(tmp_path):
 
 def test_what_a_model_is_compared_with(rm, tmp_path):
     classifier = parity._classifier(rm)
-    mine = {parameter.data_ptr() for module in (rm.network, rm.head) for parameter in module.parameters()}
+    mine = {parameter.data_ptr() for parameter in rm.network.parameters()}
     assert {parameter.data_ptr() for parameter in classifier.parameters()} == mine
     assert rm.parity.against == "LlamaForSequenceClassification" and rm.parity.difference < 1e-4
     urm = rmnb.load_reward_model(write_head(tmp_path / "urm", "urm"), device="cpu")
