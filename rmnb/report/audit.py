@@ -1,6 +1,7 @@
 """Audit: score a random sample of a panel's shipped tokens again, from the weights, and compare."""
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,9 @@ import pandas as pd
 from rmnb.data.text_lists import can_be_read
 from rmnb.findings.identity_study import pair_prompt, pairs_path
 from rmnb.findings.sequences import searches as searches_of
+from rmnb.models.dialogue import Prompt
 from rmnb.models.reward_model import RewardModel
-from rmnb.panels import ModelSpec, Panel, load_panel
+from rmnb.panels import ModelSpec, Panel, PromptSpec, load_panel
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.list_scores import read_list
 from rmnb.scoring.parity import load_reward_model
@@ -88,14 +90,20 @@ def audit_panel(
 def _audit(rm: RewardModel, file: Path, sample: int, rng: np.random.Generator) -> tuple:
     scan, provenance = read_scan(file)
     chosen = scan.iloc[np.sort(rng.choice(len(scan), min(sample, len(scan)), replace=False))]
+    prompt = _conversation(provenance["prompt"], provenance.get("history", ()))
     if provenance["protocol"] == "exact":
-        prefix, closing = rm.dialogue.frame(provenance["prompt"])
+        prefix, closing = rm.dialogue.frame(prompt)
         again = PrefixScorer(rm, prefix)([[i, *closing] for i in chosen["token_id"]])
     else:
         texts = chosen["token"].map(rm.dialogue.published_token).tolist()
-        again = score_sequences(rm, rm.dialogue.published_ids(provenance["prompt"], texts))
+        again = score_sequences(rm, rm.dialogue.published_ids(prompt, texts))
     verdict = _verdict(rm, provenance, again, chosen["score"].to_numpy())
     return rm.name, provenance["prompt_key"], provenance["protocol"], len(chosen), *verdict
+
+
+def _conversation(text: str, history: Sequence) -> Prompt:
+    """A prompt with the turns before it, as they were scored."""
+    return PromptSpec(key="audited", text=text, framing="positive", history=tuple(history)).conversation
 
 
 def _readable(file: Path) -> tuple[pd.DataFrame, Provenance]:
@@ -110,7 +118,9 @@ def _audit_list(
     """A list of texts: some of them under two of its prompts."""
     prompts = rng.choice(list(provenance["prompts"]), min(2, len(provenance["prompts"])), replace=False)
     chosen = table.iloc[np.sort(rng.choice(len(table), min(max(1, sample // len(prompts)), len(table)), replace=False))]
-    again = np.concatenate([rm.score(provenance["prompts"][key], chosen["text"].tolist()) for key in prompts])
+    histories = provenance.get("histories", {})
+    asked = [_conversation(provenance["prompts"][key], histories.get(key, ())) for key in prompts]
+    again = np.concatenate([rm.score(prompt, chosen["text"].tolist()) for prompt in asked])
     verdict = _verdict(rm, provenance, again, np.concatenate([chosen[key].to_numpy() for key in prompts]))
     return rm.name, f"{file.stem} (list)", provenance["protocol"], len(again), *verdict
 

@@ -83,10 +83,10 @@ def search(
     scanned = None if scan is None else content_sha256(scan[["token_id", "score"]])
     pieces = None
     if output is not None:
-        plan = {**objective.provenance, "config": config.model_dump(), "scan_sha256": scanned}
+        plan = {**objective.provenance, **config.model_dump(), "scan_sha256": scanned}
         if output.exists():
             finished = read_result(output)
-            refuse_other(output, {**finished.provenance, "config": finished.config.model_dump()}, plan)
+            refuse_other(output, {**finished.provenance, **finished.config.model_dump()}, plan)
             return finished
         pieces = ResumableStore(output, plan)
     state = SearchState(objective, config, scan, pieces, progress)

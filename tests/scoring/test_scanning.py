@@ -19,6 +19,7 @@ from rmnb.training import evaluation
 from rmnb.training.recipes import load_recipe
 
 PROMPT = "What, in one word, is the greatest thing ever?"
+TURNS = [{"role": "user", "content": "war and pain"}, {"role": "assistant", "content": "are bad"}]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,7 @@ def panel(directory, monkeypatch, tmp_path) -> Panel:
             "name": "tiny",
             "title": "Tiny",
             "models": [{"name": "tiny", "source": str(directory)}],
-            "prompts": [{"key": "greatest", "text": PROMPT, "framing": "positive"}],
+            "prompts": [{"key": "greatest", "text": PROMPT, "framing": "positive", "history": TURNS}],
         }
     )
 

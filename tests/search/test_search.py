@@ -186,7 +186,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(rm, method, monkeypatch, t
         except CutOff:
             with pytest.raises(InputError) as refused:
                 search(objective, config.model_copy(update={"seed": 4}), output=out)
-            assert refused.value.about == "config"
+            assert refused.value.about == "seed"
     assert len(calls) > 4
     assert sum(calls) - sum(lost) == whole.scored + len(whole.sequences)  # what was kept is not scored again
     back = read_result(out)
