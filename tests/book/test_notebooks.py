@@ -1,8 +1,10 @@
 """Every notebook is stripped and checked for its parameters; every chapter runs on a panel with a planted truth."""
 
+import ast
 import contextlib
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import numpy as np
@@ -26,6 +28,44 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 SEARCHED = next(path for path in NOTEBOOKS if path.stem == "08_sequences")  # reads searches, which take hours
 CHAPTERS = [path for path in NOTEBOOKS if path.name[0].isdigit() and path != SEARCHED]
 MODELS = {"one-a": "one", "one-b": "one", "other-a": "other", "other-b": "other"}
+#: Of each exercise a wrong answer and the right one, written in the chapter's own names.
+ANSWERS = {
+    "ex-scale": ("{'mean'}", "changed"),
+    "ex-words": ("min(errors, key=errors.get)", "max(errors, key=errors.get)"),
+    "ex-convex": ("dict.fromkeys(answer, 'down')", "found"),
+    "ex-groups": ("'nobody'", "clear"),
+    "ex-deaf": ("dict.fromkeys(answer, 0)", "expected"),
+    "ex-pairs": ("0.81", "share_kept"),
+    "ex-frequency-scale": ("dict.fromkeys(answer, True)", "{number: 'raw' in number for number in answer}"),
+    "ex-frequency-control": ("'length'", "'token id'"),
+    "ex-frequency-cluster": ("9", "errors['word'] / errors[None]"),
+    "ex-identity-striking": ("0.05", "1 - 0.95**8"),
+    "ex-identity-controls": ("'beside'", "'below' if gap_to_all < 0 else 'above'"),
+    "ex-identity-position": ("0", "495"),
+    "ex-elo-ties": ("0", "1"),
+    "ex-elo-guest": ("'neither'", "'towards zero'"),
+    "ex-elo-reliability": ("0.3", "0.5"),
+    "ex-agency-unit": (
+        "dict.fromkeys(answer, -1)",
+        "{unit: (null.loc[null['quantity'] == quantities[unit], 'value'] < 0.05).sum() for unit in answer}",
+    ),
+    "ex-agency-recipes": ("4", "8"),
+    "ex-sequences-double": ("'stays'", "truth"),
+    "ex-sequences-budget": ("1000", "693"),
+    "training-1": ("dict.fromkeys(answer, 2)", "dict.fromkeys(answer, expected)"),
+    "training-2": ("dict.fromkeys(answer, 4)", "dict(zip(answer, (2, 1)))"),
+}
+_TRIAL = """def attempt(answer):
+    try:
+        exec(check, globals() | {{"answer": answer}})
+    except AssertionError as hint:
+        return str(hint)
+    return "passes"
+
+
+check = {check!r}
+print([attempt({wrong}), attempt({right})])
+"""
 HOSTILE = ["<script>alert(1)</script>", "$x$", "**b**", "\u202eevil", "\n\n", "漢", " " * 40, "</td>"]
 
 
@@ -109,9 +149,27 @@ def test_an_unknown_parameter_stops_a_notebook_with_one_line(path, tmp_path):
     assert "\n" not in str(raised.value)
 
 
+def with_trials(path: Path) -> nbformat.NotebookNode:
+    """A chapter that, behind the check of each exercise, tries a wrong and the right answer."""
+    notebook = nbformat.read(path, 4)
+    label, cells = "", []
+    for cell in notebook.cells:
+        cells.append(cell)
+        if cell.cell_type == "markdown":
+            gates = re.findall(r"^```\{exercise-(?:start\}.*\n:label: *(\S+)|end\})", cell.source, re.MULTILINE)
+            label = gates[-1] if gates else label
+        elif label and "assert" in cell.source:
+            wrong, right = ANSWERS[label]
+            cell.metadata["exercise"] = label
+            cells.append(nbformat.v4.new_code_cell(_TRIAL.format(check=cell.source, wrong=wrong, right=right)))
+            cells[-1].metadata["trial"] = label
+    notebook.cells = cells
+    return notebook
+
+
 @pytest.fixture(scope="module")
 def executed(panel, tmp_path_factory):
-    """Runs each chapter once on the planted panel, in a directory of its own."""
+    """Runs each chapter once on the planted panel, its exercises tried, in a directory of its own."""
     done: dict[Path, tuple] = {}
     given = {"panel": str(panel), "n_boot": 20}
 
@@ -125,7 +183,8 @@ def executed(panel, tmp_path_factory):
             with pytest.MonkeyPatch.context() as patch:
                 patch.chdir(directory)
                 taken = {name: value for name, value in given.items() if re.search(rf"^{name}\b", declared, re.M)}
-                run_notebook(path, directory / "out.ipynb", taken)
+                nbformat.write(with_trials(path), directory / path.name)
+                run_notebook(directory / path.name, directory / "out.ipynb", taken)
             done[path] = nbformat.read(directory / "out.ipynb", 4), directory / "results"
         return done[path]
 
@@ -160,6 +219,35 @@ def test_no_token_becomes_markup(path, executed):
             assert "<script" not in text and "\u202e" not in text
             if "remove-stderr" not in cell.metadata.get("tags", []):
                 assert output.get("name") != "stderr", output.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_exercises_say_what_to_do_give_a_hint_and_take_the_right_answer(path, executed):
+    shown = {"exercise": {}, "trial": {}}
+    for cell in executed(path)[0].cells:
+        for state in set(shown) & set(cell.metadata):
+            shown[state][cell.metadata[state]] = "".join(output.get("text", "") for output in cell.outputs)
+    assert len(shown["trial"]) >= 2
+    for label, tried in shown["trial"].items():
+        assert "eplace" in shown["exercise"][label], label
+        wrong, right = ast.literal_eval(tried.splitlines()[-1])
+        assert len(wrong) > 10 and right == "passes", (label, wrong, right)
+
+
+def test_the_exercises_on_sequences_check_themselves(capsys):
+    names = {"np": np, "question": SimpleNamespace(text=""), "rm": SimpleNamespace(score=lambda *_: [1.0, 0.5])}
+    tried = 0
+    for cell in with_trials(SEARCHED).cells:
+        if {"exercise", "trial"} & set(cell.metadata) or cell.source.startswith("answer ="):
+            exec(cell.source, names)
+            said = capsys.readouterr().out
+            assert "exercise" not in cell.metadata or "eplace" in said
+            if "trial" in cell.metadata:
+                wrong, right = ast.literal_eval(said.splitlines()[-1])
+                assert len(wrong) > 10 and right == "passes", said
+                tried += 1
+    assert tried == 2
 
 
 @pytest.mark.slow
