@@ -1,8 +1,8 @@
-"""Tables that are files keep their columns' names; a reader meets words (`rmnb.findings.names`)."""
+"""Tables that are files keep their columns' names; a reader meets words (`rmnb.book.display.in_words`)."""
 
 from docutils import nodes
 
-from rmnb.findings.names import in_words
+from rmnb.book.display import in_words
 
 
 def heads_in_words(app, doctree) -> None:

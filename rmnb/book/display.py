@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from rmnb.data.offensive import is_offensive
-from rmnb.findings.names import in_words
 from rmnb.visible import HIDDEN, visible
 
 if TYPE_CHECKING:
@@ -38,6 +37,11 @@ def behind_a_click(content: str, warning: str) -> str:
     return f'<details class="content-warning"><summary>{inline(warning)}</summary>{content}</details>'
 
 
+def in_words(name: str) -> str:
+    """The head of a column as pages write it: in words, without underscores."""
+    return {"kendall_tau": "Kendall's τ", "spearman": "Spearman's ρ"}.get(name) or name.replace("_", " ")
+
+
 def table(
     frame: pd.DataFrame, tokens: Iterable[str] = (), hidden: Collection[str] = (), digits: int = 3
 ) -> "display.HTML":
@@ -58,7 +62,7 @@ def table_html(frame: pd.DataFrame, tokens: Iterable[str] = (), hidden: Collecti
     Parameters
     ----------
     frame
-        Two columns may share one head; heads are written in words (`rmnb.findings.names`). Floats have `digits`
+        Two columns may share one head; heads are written in words (`in_words`). Floats have `digits`
         decimals and never a minus before zero, integers groups of three digits, NaN and None an empty cell.
     tokens
         The columns that hold token text.

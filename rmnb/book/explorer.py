@@ -29,7 +29,7 @@ from scipy.stats import rankdata
 from rmnb.data.offensive import is_offensive
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
-from rmnb.findings.align import align
+from rmnb.findings.tables import by_token
 from rmnb.models.vocabulary import KINDS
 from rmnb.panels import Panel, PromptSpec, load_panel
 from rmnb.scoring.store import content_sha256, read_scores, scores_path
@@ -109,14 +109,13 @@ def _title(panel: Panel, scans: Sequence[Scan]) -> str:
 
 
 def _shared(sets: list[TokenSet]) -> Iterator[TokenSet]:
-    try:
-        common = align({one.key: one.words.assign(score=np.float32(0)) for one in sets}).index
-    except InputError:  # they share nothing
+    places = [by_token(one.words, one.words.assign(**{one.key: np.arange(len(one.words))})[[one.key]]) for one in sets]
+    rows = pd.concat(places, axis=1, join="inner")
+    if rows.empty:
         return
-    places = {one.key: pd.Index(one.words["token"]) for one in sets}
-    rows = {key: pd.Series(np.arange(len(index)), index).loc[common].to_numpy() for key, index in places.items()}
     first = sets[0].words.iloc[rows[sets[0].key]].reset_index(drop=True)
-    yield TokenSet("shared", "shared by all models", first, [s.of(rows[one.key]) for one in sets for s in one.scans])
+    scans = [scan.of(rows[one.key].to_numpy()) for one in sets for scan in one.scans]
+    yield TokenSet("shared", "shared by all models", first, scans)
 
 
 def write_explorer(panel: str | Path | Panel, directory: Path, protocol: str = "exact") -> Path:

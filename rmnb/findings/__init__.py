@@ -1,5 +1,5 @@
-"""Findings: scores in, rows of the results table out; one module a chapter, and what they share beside them.
+"""Findings: one module of effects a chapter, and what they share beside them.
 
-Doors: `measure` of each finding, `align.load_scores` (models on one index), `results` (the table), `released` (what the
-authors' data say), `specifications` (does a finding survive other choices?).
+Doors: `tables` (scores as a table a model), `rows` (every model measured the same way), `released` (what the authors'
+data say), `claims` (the rule of the verdicts).
 """

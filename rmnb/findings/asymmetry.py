@@ -8,11 +8,8 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.data.released_files import PROMPTS
 from rmnb.errors import InputError
-from rmnb.findings.released import authors_tables, measured
-from rmnb.findings.rows import each
-from rmnb.findings.tables import afinn, rated_tokens, standardise
+from rmnb.findings.tables import rated_tokens
 from rmnb.stats.estimate import Estimate, estimate_from_error
 
 LEVELS = (-4, -3, -2, -1, 1, 2, 3, 4)  # whole numbers of AFINN, the rare extremes joined to their neighbours
@@ -137,21 +134,3 @@ def seed_agreement(table: pd.DataFrame, other: pd.DataFrame, question: str, shar
         n_words = min(half.n_clusters for half in halves)
         estimates[end] = estimate_from_error(float(value), float(error), halves[0].n, n_words, df=n_words - 1)
     return estimates
-
-
-def released() -> pd.DataFrame:
-    """Slopes of the authors' ten models among the words of the moral foundations dictionary that AFINN rates.
-
-    ``slope`` in standard deviations over these words, ``raw slope`` in each model's own unit. UnreachableError where
-    the authors' files cannot be had.
-    """
-    ratings = afinn()
-    scores = authors_tables("moral_foundations")
-    rated = {code: table[table["word"].isin(ratings.index)] for code, table in scores.items()}
-    standardised = {code: standardise(table, PROMPTS) for code, table in rated.items()}
-    slopes_of = {"slope": standardised, "raw slope": rated}
-    frames = []
-    for name, tables in slopes_of.items():
-        frame = each(tables, slopes, PROMPTS, ratings=ratings)
-        frames.append(frame.assign(quantity=f"{name} " + frame["quantity"]))
-    return measured(pd.concat(frames, ignore_index=True))

@@ -9,11 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rmnb import stats
-from rmnb.data.released_files import dictionary_scores
-from rmnb.findings.released import authors_tables, measured
-from rmnb.findings.rows import each
-from rmnb.findings.tables import afinn, rated_tokens, standardise
-from rmnb.panels import load_prompts
+from rmnb.findings.tables import rated_tokens
 from rmnb.stats.estimate import Estimate
 
 #: Weights of the slopes over valence among good and bad words, asked for something good, then for something bad; each
@@ -132,22 +128,3 @@ def rewording(table: pd.DataFrame, change: str, framings: Mapping[str, str]) -> 
     rho = stats.spearman_matrix(table[keys].to_numpy(float).T)[chosen]
     low, median, high = np.quantile(rho, [0.05, 0.5, 0.95])
     return {"spearman": Estimate(float(median), float(low), float(high), np.nan, np.nan, len(rho), len(rho))}
-
-
-def released() -> pd.DataFrame:
-    """The authors' ten models: `contrasts` among the words of the moral foundations dictionary that AFINN rates, in
-    standard deviations over these words, and `rewording` of their nouns under the 54 wordings.
-
-    UnreachableError where the authors' files cannot be had.
-    """
-    ratings, pair = afinn(), ["best", "worst"]
-    rated = {}
-    for code, table in authors_tables("moral_foundations").items():
-        rated[code] = standardise(table[table["word"].isin(ratings.index)], pair)
-    framings = {prompt.key: prompt.framing for prompt in load_prompts("iclr2026")}
-    reworded = each(dictionary_scores("big_two"), rewording, CHANGES, framings=framings)
-    parts = [
-        each(rated, contrasts, [("best", "worst")], ratings=ratings),
-        reworded.assign(quantity="rewording " + reworded["quantity"], other=reworded["question"], question=""),
-    ]
-    return measured(pd.concat(parts, ignore_index=True))

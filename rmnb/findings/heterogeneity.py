@@ -7,16 +7,9 @@ import numpy as np
 import pandas as pd
 
 from rmnb import stats
-from rmnb.data import sources
-from rmnb.data.released_files import CODES, MODELS
-from rmnb.findings.released import measured
-from rmnb.findings.results import published
 from rmnb.panels import Panel
 from rmnb.stats.estimate import Estimate
 from rmnb.training.runs import leaderboard
-
-SHARED_TOKENS = "iclr2026/data/corpora/token_intersection.csv"
-TABLE_3 = "facct2025/tables/output/table_3_distribution_moments.csv"
 
 
 def moments(table: pd.DataFrame, question: str) -> dict[str, Estimate]:
@@ -129,33 +122,3 @@ def mantel_tests(
         test = stats.mantel(tau.to_numpy(), alike.to_numpy(), n_permutations=n_permutations, seed=seed)
         rows[name] = {"rho": test.correlation, "p": test.p_value}
     return pd.DataFrame.from_dict(rows, orient="index", columns=["rho", "p"])
-
-
-def released() -> pd.DataFrame:
-    """What the authors' files hold of this chapter: the size of the shared vocabulary, the moments that table 3 prints,
-    and `mantel_tests` of the matrix read off figure 2A.
-
-    UnreachableError where the authors' files cannot be had.
-    """
-    shared = pd.read_csv(sources.locate(SHARED_TOKENS), keep_default_na=False)
-    printed = pd.read_csv(sources.locate(TABLE_3), keep_default_na=False).rename(columns={"Model": "model"})
-    moments_of = printed.melt("model", ["Mean", "Variance", "Skewness"], var_name="quantity")
-    moments_of = moments_of.assign(quantity=moments_of["quantity"].str.lower(), question="greatest")
-    tests = mantel_tests(published_tau(), published_similarities(), n_permutations=10_000)
-    long = tests.rename_axis("other").reset_index().melt("other", var_name="quantity").assign(question="greatest")
-    size = pd.DataFrame({"quantity": ["vocabulary_size"], "value": [float(len(shared))]})
-    found = measured(pd.concat([size, moments_of, long], ignore_index=True))
-    return found.assign(source=np.where(found["model"] == "", "released", "published"))
-
-
-def published_tau() -> pd.DataFrame:
-    """Kendall's tau of the ten models as read off figure 2A (each within 0.03): a square table."""
-    rows = published().query("finding == 'heterogeneity' and statistic == 'kendall_tau'")
-    half = rows.pivot(index="model", columns="other", values="value").reindex(index=CODES, columns=CODES)
-    return half.fillna(half.T).mask(np.eye(len(CODES), dtype=bool), 1.0).astype(float)
-
-
-def published_similarities() -> dict[str, pd.DataFrame]:
-    """`similarities` of the ten models in base, developer, parameters and rank."""
-    rows = [(model.family, model.developer, float(model.parameters), float(model.rank)) for model in MODELS]
-    return similarities(pd.DataFrame(rows, columns=["base", "developer", "parameters", "rank"], index=CODES))

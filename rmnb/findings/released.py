@@ -10,7 +10,6 @@ from rmnb.errors import InputError
 from rmnb.files import CLONE, data_dir
 
 COLUMNS = ["quantity", "source", "model", "other", "question", "value", "low", "high", "n"]
-_OLD = {"statistic": "quantity", "prompt": "question", "ci_low": "low", "ci_high": "high"}
 
 
 def load_released(chapter: str) -> pd.DataFrame:
@@ -19,8 +18,8 @@ def load_released(chapter: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        quantity, source (released: computed from their files; published: a number that stands there), model, other,
-        question (str, empty where a number has none), value, low, high (float64), n (Int64).
+        quantity, source (released), model, other, question (str, empty where a number has none), value, low, high
+        (float64), n (Int64).
 
     Raises
     ------
@@ -32,13 +31,18 @@ def load_released(chapter: str) -> pd.DataFrame:
         raise InputError(f"no numbers of the authors' models: {CLONE}")
     path = directory / f"{chapter}.csv"
     table = pd.read_csv(path, keep_default_na=False, na_values=[""]) if path.exists() else pd.DataFrame()
-    table = table.rename(columns=_OLD)
     if "quantity" not in table:
         known = [file.stem for file in sorted(directory.glob("*.csv")) if file.stem not in ("bnc", "human_elo")]
         raise InputError(f"no numbers of {chapter!r} in {directory}: choose one of {', '.join(known)}")
-    table = table.reindex(columns=COLUMNS)
+    return tidy(table)
+
+
+def tidy(*frames: pd.DataFrame) -> pd.DataFrame:
+    """Numbers of the authors' models with all columns of a shipped file, text that is missing empty."""
+    table = pd.concat(frames, ignore_index=True).assign(source="released").reindex(columns=COLUMNS)
     text = table[COLUMNS[:5]].astype(object).fillna("").astype(str)
-    return table.assign(**text, n=table["n"].astype("Int64"))
+    numbers = table[COLUMNS[5:8]].astype(float)
+    return table.assign(**text, **numbers, n=table["n"].astype("Float64").astype("Int64"))
 
 
 def authors_tables(name: str) -> dict[str, pd.DataFrame]:
@@ -76,14 +80,8 @@ def authors_tables(name: str) -> dict[str, pd.DataFrame]:
     return tables
 
 
-def measured(frame: pd.DataFrame) -> pd.DataFrame:
-    """An effect's numbers of the authors' models with all columns of a shipped file."""
-    full = frame.assign(source="released").reindex(columns=COLUMNS)
-    return full.assign(**full[COLUMNS[:5]].astype(object).fillna("").astype(str))
-
-
-#: The chapters whose numbers the papers print or draw, in the order of the papers.
-CHAPTERS = ("heterogeneity", "asymmetry", "frequency", "elo", "agency_communion")
+#: The chapters whose numbers the papers print or draw and that are shipped, in the order of the papers.
+CHAPTERS = ("heterogeneity", "asymmetry", "elo", "agency_communion")
 REPRODUCED, DIFFERS, OUT_OF_REACH = "reproduced", "differs", "not reproducible here"
 _KEY = ["chapter", "quantity", "model", "other", "question"]
 
@@ -96,19 +94,10 @@ def load_published() -> pd.DataFrame:
     DataFrame
         chapter, quantity, model, other, question (str), value (float64), mark (``data``: in their files; ``fig``: read
         off a figure; ``text``: printed in the text), tolerance (float64: how far the true value may lie from the one
-        read), where (table, figure or section), decimals (int64, as published).
+        read), where (table, figure or section).
     """
     with resources.files("rmnb.data").joinpath("lists", "published.csv").open(encoding="utf-8") as file:
-        printed = pd.read_csv(file, dtype=str, keep_default_na=False)
-    printed = printed.rename(columns={**_OLD, "finding": "chapter"})
-    parts = [printed[[*_KEY, "value", "mark", "tolerance", "where"]]]
-    for chapter in CHAPTERS:
-        rows = load_released(chapter).query("source == 'published'").assign(chapter=chapter, mark="data", tolerance="0")
-        rows["value"] = rows["value"].map("{:.10g}".format)
-        parts.append(rows.assign(where="their files")[parts[0].columns])
-    table = pd.concat(parts, ignore_index=True).drop_duplicates(_KEY)
-    decimals = table["value"].str.partition(".")[2].str.len()
-    return table.assign(decimals=decimals, **table[["value", "tolerance"]].astype(float))
+        return pd.read_csv(file, keep_default_na=False).astype({"value": float, "tolerance": float})
 
 
 def reproduced() -> pd.DataFrame:
@@ -120,8 +109,8 @@ def reproduced() -> pd.DataFrame:
         The columns of `load_published`, released (float64, NaN where it cannot be recomputed from what is released) and
         verdict: reproduced (within the published number's precision), differs, or not reproducible here.
     """
-    parts = [load_released(chapter).assign(chapter=chapter) for chapter in CHAPTERS]
-    computed = pd.concat(parts).query("source == 'released'").rename(columns={"value": "released"})
+    computed = pd.concat([load_released(chapter).assign(chapter=chapter) for chapter in CHAPTERS])
+    computed = computed.rename(columns={"value": "released"})
     table = load_published().merge(computed[[*_KEY, "released"]], "left", on=_KEY)
     close = (table["released"] - table["value"]).abs() <= table["tolerance"] + 1e-9
     verdict = close.map({True: REPRODUCED, False: DIFFERS}).mask(table["released"].isna(), OUT_OF_REACH)

@@ -1,8 +1,8 @@
-"""The results rows of the authors' data, the same on every machine: computed where their files can be reached, shipped.
+"""Computes what ``data/released`` ships of the authors' files, and writes it.
 
-The shipped tables are ``data/released/<finding>.csv``; ``provenance.json`` beside them names the files that each was
-computed from by git blob id. Both are written by ``python -m rmnb.findings.released_rows``. They hold numbers: a thing
-that people voted on goes by its place in the authors' list, unless a paper names it.
+``python -m rmnb.findings.released_rows`` writes ``<chapter>.csv``, which `rmnb.findings.released.load_released` reads,
+and ``provenance.json``, which names the files that each was computed from by git blob id. What is shipped are numbers:
+a thing that people voted on goes by its place in the authors' list, unless a paper names it.
 """
 
 import functools
@@ -16,66 +16,179 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rmnb import stats
 from rmnb.data import lexicons, preferences, released_files, sources
+from rmnb.data.released_files import BASES, CODES, MODELS, PROMPTS, RUNS
 from rmnb.files import atomic_path, data_dir
-from rmnb.findings import asymmetry, framing, heterogeneity, people, things
-from rmnb.findings import released_measures as released
-from rmnb.findings.results import KEY, Results, published, read_table
+from rmnb.findings import agency, asymmetry, framing, heterogeneity, identity, people, things
+from rmnb.findings.released import authors_tables, load_published, tidy
+from rmnb.findings.rows import ENDS, each, numbers
+from rmnb.findings.tables import afinn, standardise
+from rmnb.panels import load_prompts
 
-TOLERANCE = 1e-6
+_SHARED_TOKENS = "iclr2026/data/corpora/token_intersection.csv"
+_COURSES = "iclr2026/data/reward_model_training/rank_results_{}.csv"
+_FAMILY = {model.code: model.family for model in MODELS}
+
+
+def _wordings() -> dict[str, str]:
+    return {prompt.key: prompt.framing for prompt in load_prompts("iclr2026")}
+
+
+def of_heterogeneity() -> pd.DataFrame:
+    """The size of the shared vocabulary, and Mantel's tests of the matrix that is read off figure 2A."""
+    shared = pd.read_csv(sources.locate(_SHARED_TOKENS), keep_default_na=False)
+    size = pd.DataFrame({"quantity": ["vocabulary_size"], "value": [len(shared)]})
+    tests = heterogeneity.mantel_tests(*published_agreement(), n_permutations=10_000)
+    long = tests.rename_axis("other").reset_index().melt("other", var_name="quantity")
+    return tidy(size, long.assign(question="greatest"))
+
+
+def published_agreement() -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
+    """Kendall's tau of the ten models as read off figure 2A (each within 0.03), models × models, and the similarities
+    of the models in base, developer, parameters and rank."""
+    half = load_published().query("quantity == 'kendall_tau'").pivot(index="model", columns="other", values="value")
+    half = half.reindex(index=CODES, columns=CODES)
+    tau = half.fillna(half.T).mask(np.eye(len(CODES), dtype=bool), 1.0)
+    known = pd.DataFrame([(m.family, m.developer, float(m.parameters), float(m.rank)) for m in MODELS], CODES)
+    known.columns = ["base", "developer", "parameters", "rank"]
+    return tau, heterogeneity.similarities(known)
+
+
+def _rated_morals() -> dict[str, pd.DataFrame]:
+    """Words of the moral foundations dictionary that AFINN rates, in standard deviations over these words."""
+    tables = {}
+    for code, table in authors_tables("moral_foundations").items():
+        tables[code] = standardise(table[table["word"].isin(afinn().index)], PROMPTS)
+    return tables
+
+
+def of_asymmetry() -> pd.DataFrame:
+    """Slopes over valence."""
+    slopes = each(_rated_morals(), asymmetry.slopes, PROMPTS, ratings=afinn())
+    return tidy(slopes.assign(quantity="slope " + slopes["quantity"]))
+
+
+def of_framing() -> pd.DataFrame:
+    """Contrasts of slopes, and what the wording of a question changes among the nouns."""
+    contrasts = each(_rated_morals(), framing.contrasts, [("best", "worst")], ratings=afinn())
+    scores = released_files.dictionary_scores("big_two")
+    reworded = each(scores, framing.rewording, framing.CHANGES, framings=_wordings())
+    reworded = reworded.assign(quantity="rewording " + reworded["quantity"]).rename(columns={"question": "other"})
+    return tidy(contrasts, reworded)
+
+
+def of_identity() -> pd.DataFrame:
+    """Gaps between groups of people and things that people rate alike."""
+    found = each(people.authors_things(), identity.things_gap, people.QUESTIONS)
+    return tidy(found.assign(quantity="identity_gap_things"))
+
+
+def of_elo() -> pd.DataFrame:
+    """The votes, the agreement of rewards with them, and the rank gaps of the things that a paper names."""
+    authors, human = people.authors_things(), preferences.elo_items()["elo_score"]
+    votes = {"elo_items": len(human), "elo_lowest": human.min(), "elo_highest": human.max()}
+    agreement = each(authors, people.agreement, [people.QUESTION]).assign(quantity="human_spearman")
+    gaps = people.rank_gaps(authors, people.QUESTION)[["name", "rank_gap_with_human"]]
+    gaps = gaps[gaps["name"].isin(load_published()["other"])].set_axis(["other", "value"], axis=1)
+    about = {"quantity": "rank_gap_with_human", "question": people.QUESTION, "n": len(MODELS)}
+    return tidy(pd.Series(votes, name="value").rename_axis("quantity").reset_index(), agreement, gaps.assign(**about))
+
+
+def _ranked(name: str) -> dict[str, pd.DataFrame]:
+    """Words of a dictionary with their category and a column a prompt, by model."""
+    words, scores = released_files.dictionary(name), released_files.dictionary_scores(name)
+    return {code: words.merge(table, left_on="word", right_index=True) for code, table in scores.items()}
+
+
+def of_bases(name: str) -> pd.DataFrame:
+    """Gemma against Llama in a dictionary, big_two or moral_foundations: `rmnb.findings.agency.compare_bases`."""
+    medians = {code: agency.median_ranks(table, list(_wordings())) for code, table in _ranked(name).items()}
+    return tidy(agency.compare_bases(pd.concat(medians, names=["model"]), _FAMILY, _wordings()))
+
+
+def of_agency() -> pd.DataFrame:
+    """Sizes of the dictionaries, gaps of models and of bases, and where the authors' training runs end."""
+    sizes = lexicons.big_two("nouns")["category"].value_counts().add_prefix("big_two_nouns_").sort_index()
+    for part in ("nouns", "expanded"):
+        sizes[f"big_two_{part}"] = len(lexicons.big_two(part))
+    sizes["moral_foundations"] = len(lexicons.moral_foundations())
+    counts = sizes.rename("value").rename_axis("other").reset_index().assign(quantity="dictionary_size")
+    prompts = pd.DataFrame({"quantity": ["prompt_count"], "value": [len(_wordings())]})
+    asked = {asks: [key for key, of in _wordings().items() if of == asks] for asks in ("positive", "negative")}
+    gaps = each(_ranked("big_two"), agency.gap, asked, prompts=asked)
+    means = []
+    for (question, base), of_base in gaps.groupby(["question", gaps["model"].map(_FAMILY)], sort=False):
+        means.append((question, base, *numbers(stats.mean_over_models(of_base["value"]))))
+    means = pd.DataFrame(means, columns=["question", "model", *ENDS, "n"]).assign(quantity="base_agency_gap")
+    ends = training_courses().groupby(["model", "other"], sort=False).tail(1)
+    ends = ends.melt(["model", "other"], ["agency", "communion"], "quantity")
+    ends = ends.assign(quantity="final_median_rank_" + ends["quantity"], question="greatest_ever_one")
+    return tidy(counts, prompts, of_bases("big_two"), gaps, means, ends)
+
+
+def training_courses() -> pd.DataFrame:
+    """The authors' training runs: model (the base), other (the data), step, agency, communion, gap.
+
+    Median ranks among 1,365 tokens, and their difference in percent of these. Their file for 13,000 pairs has the blob
+    id of the one for 27,000, so it is the same file: it is not read.
+    """
+    parts = []
+    for data, (file, names) in RUNS.items():
+        table = pd.read_csv(sources.locate(_COURSES.format(file)), keep_default_na=False)
+        for base, run in zip(BASES, names, strict=True):
+            course = table[table["model_id"] == run].drop_duplicates(["checkpoint", "Category"])  # rows are repeated
+            medians = course.pivot(index="checkpoint", columns="Category", values="sum_value").rename_axis("step")
+            medians = medians.rename(columns=str.lower)[["agency", "communion"]].reset_index()
+            gap = 100 * (medians["agency"] - medians["communion"]) / 1365
+            parts.append(medians.assign(gap=gap, model=base, other=data))
+    return pd.concat(parts, ignore_index=True)
+
+
+def of_training() -> pd.DataFrame:
+    """The gap at each checkpoint, and Gemma minus Llama at the last one of each data set."""
+    courses = training_courses().rename(columns={"gap": "value"})
+    data = courses["other"] + ", step " + courses["step"].astype(str)
+    each_step = courses.assign(quantity="agency_less_communion", other=data)
+    gemma, llama, *_ = BASES
+    wide = courses.pivot(index=["other", "step"], columns="model", values="value")
+    ends = (wide[gemma] - wide[llama]).dropna().groupby("other", sort=False).last().rename("value").reset_index()
+    ends = ends.assign(quantity="base_gap_end", model=f"{gemma} less {llama}")
+    return tidy(each_step, ends).assign(question="greatest_ever_one")
+
+
+def of_files() -> pd.DataFrame:
+    """What to know of the authors' files before leaning on them, each count with that of all."""
+    morals, kept = lexicons.moral_foundations(), released_files.dictionary("moral_foundations")
+    joined = lexicons.afinn().merge(lexicons.bnc_lemmas(), on="word")
+    tokens = pd.read_csv(sources.locate(_SHARED_TOKENS), keep_default_na=False)["token_decoded"]
+    gaps = pd.read_csv(sources.locate(_SHARED_TOKENS))["token_decoded"].isna()
+    rows = [
+        ("entries of the moral foundations dictionary left out (vices of sanctity)", len(morals) - len(kept), morals),
+        ("rows that repeat a word in the join of valence and frequency", joined["word"].duplicated().sum(), joined),
+        ("shared tokens that a default reading takes for gaps", gaps.sum(), tokens),
+        ("of these, not empty", (gaps & (tokens != "")).sum(), tokens[gaps]),
+    ]
+    counts = pd.DataFrame([(what, count, len(among)) for what, count, among in rows], columns=["other", "value", "n"])
+    return tidy(counts.assign(quantity="released_count"))
+
 
 _ELO = ("facct2025/data/elo/",)
-_RUNS = tuple(f"iclr2026/data/reward_model_training/rank_results_{run}.csv" for run, _ in released_files.RUNS.values())
+_RUNS = tuple(_COURSES.format(file) for file, _ in RUNS.values())
 _NOUNS, _MORALS = (f"iclr2026/data/reward_model_scores/dict_{name}/" for name in ("big2_nouns", "MFD_20"))
 _BIG_TWO, _FOUNDATIONS = (f"iclr2026/data/corpora/{name}" for name in ("dict_big2_", "moral-foundations"))
-#: For each finding what computes its rows, and how the names of the files begin that this needs.
-_COMPUTED: dict[str, tuple[tuple[Callable[[], pd.DataFrame], ...], tuple[str, ...]]] = {
-    "frequency": ((), ()),
-    "identity": ((released.groups,), _ELO),
-    "elo": ((released.elo,), _ELO),
-    "agency_communion": (
-        (released.dictionaries, functools.partial(released.bases, "big_two"), released.training_medians),
-        (_BIG_TWO, _FOUNDATIONS, _NOUNS, *_RUNS),
-    ),
-    "moral_foundations": ((functools.partial(released.bases, "moral_foundations"),), (_FOUNDATIONS, _MORALS)),
-    "training": ((released.training_runs,), _RUNS),
-    "released": ((released.file_counts,), (_FOUNDATIONS, lexicons.BNC, released.SHARED_TOKENS)),
+#: What computes each chapter's numbers, and how the names of the files begin that it needs.
+COMPUTED: dict[str, tuple[Callable[[], pd.DataFrame], tuple[str, ...]]] = {
+    "heterogeneity": (of_heterogeneity, (_SHARED_TOKENS,)),
+    "asymmetry": (of_asymmetry, (_MORALS,)),
+    "framing": (of_framing, (_NOUNS, _MORALS)),
+    "identity": (of_identity, _ELO),
+    "elo": (of_elo, _ELO),
+    "agency_communion": (of_agency, (_BIG_TWO, _FOUNDATIONS, _NOUNS, *_RUNS)),
+    "moral_foundations": (functools.partial(of_bases, "moral_foundations"), (_FOUNDATIONS, _MORALS)),
+    "training": (of_training, _RUNS),
+    "released": (of_files, (_FOUNDATIONS, lexicons.BNC, _SHARED_TOKENS)),
 }
-FINDINGS = tuple(_COMPUTED)
-#: The same of the chapters whose numbers are tidy frames, which `rmnb.findings.released.load_released` reads.
-CHAPTERS: dict[str, tuple[Callable[[], pd.DataFrame], tuple[str, ...]]] = {
-    "heterogeneity": (heterogeneity.released, (heterogeneity.SHARED_TOKENS, heterogeneity.TABLE_3)),
-    "asymmetry": (asymmetry.released, (_MORALS,)),
-    "framing": (framing.released, (_NOUNS, _MORALS)),
-}
-
-
-def shipped(finding: str) -> pd.DataFrame:
-    """The rows of ``data/released/<finding>.csv``."""
-    return read_table(data_dir() / "released" / f"{finding}.csv")
-
-
-def computed(finding: str) -> pd.DataFrame:
-    """The same rows from the authors' files; UnreachableError where these cannot be had.
-
-    Rows that need the authors' full vocabularies are there where all ten are on this machine: `rmnb book data pull`.
-    """
-    parts = [part() for part in _COMPUTED[finding][0]]
-    if tables := released_files.vocabularies():
-        parts.append(released.of_vocabularies(finding, tables))
-    rows = Results(finding)
-    if parts:  # the size of the vocabulary comes out of two files
-        rows.extend(pd.concat(parts).drop_duplicates(list(KEY)))
-    return rows.frame()
-
-
-def numbered(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows with ``item 17`` for the names of things, but for those that a paper names."""
-    named = table["statistic"].isin(released.BY_NAME) & ~table["other"].isin(published()["other"])
-    if not named.any():
-        return table
-    places = {name: f"item {place}" for place, name in enumerate(preferences.elo_items()["name"])}
-    return table.assign(other=table["other"].mask(named, table["other"].map(places)))
 
 
 def without_names(items: pd.DataFrame) -> pd.DataFrame:
@@ -88,7 +201,7 @@ def without_names(items: pd.DataFrame) -> pd.DataFrame:
     told = pd.DataFrame(
         {
             "item": np.arange(len(items)),
-            "name": items["name"].where(items["name"].isin(published()["other"]), ""),
+            "name": items["name"].where(items["name"].isin(load_published()["other"]), ""),
             "word": items["name"].str.casefold().where(facts["familiar"]).map(place).fillna(-1).astype(int),
         }
     )
@@ -97,37 +210,21 @@ def without_names(items: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([told, items[["elo_score", "elo_matches"]], valence, flags], axis=1)
 
 
-def compare(one: pd.DataFrame, other: pd.DataFrame) -> list[str]:
-    """The rows of one table alone and those whose numbers are further apart than `TOLERANCE`, by their key."""
-    both = one.merge(other, "outer", on=list(KEY), indicator=True, suffixes=("", "_other"))
-    far = both["_merge"] != "both"
-    for field in ("value", "ci_low", "ci_high", "n"):
-        pair = both[[field, f"{field}_other"]].astype(float).to_numpy()
-        far |= ~np.isclose(pair[:, 0], pair[:, 1], rtol=0, atol=TOLERANCE, equal_nan=True)
-    return [" ".join(filter(None, key)) for key in both.loc[far, list(KEY)].itertuples(index=False)]
-
-
-def content_ids(starts: tuple[str, ...]) -> dict[str, str]:
-    """The authors' files whose names start so: name → git blob id."""
-    return {name: pin.blob_id for name, pin in sources.pins().items() if starts and name.startswith(starts)}
-
-
 def write(directory: Path) -> None:
     """Compute all that is shipped and write it with its provenance; UnreachableError where a file cannot be had."""
-    tables = {f"{finding}.csv": numbered(computed(finding)) for finding in FINDINGS}
-    tables |= {f"{chapter}.csv": compute() for chapter, (compute, _) in CHAPTERS.items()}
+    tables = {f"{chapter}.csv": compute() for chapter, (compute, _) in COMPUTED.items()}
     tables |= {"human_elo.csv": without_names(preferences.elo_items()), "bnc.csv": lexicons.numbered_bnc()}
     scores = [released_files.thing_scores(question).add_prefix(f"{question} ") for question in people.QUESTIONS]
     tables["thing_scores.parquet"] = pd.concat(scores, axis=1).astype("float32")
-    needs = {f"{finding}.csv": starts for finding, (_, starts) in (_COMPUTED | CHAPTERS).items()} | {
-        "bnc.csv": (lexicons.BNC,)
-    }
+    needs = {f"{chapter}.csv": starts for chapter, (_, starts) in COMPUTED.items()} | {"bnc.csv": (lexicons.BNC,)}
+    pins = sources.pins()
+    used = {name: [file for file in pins if file.startswith(needs.get(name, _ELO))] for name in tables}
     packages = ("rmnb", "numpy", "pandas", "scipy", "statsmodels", "wordfreq")
     record = {
         "command": "python -m rmnb.findings.released_rows",
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "versions": {name: version(name) for name in packages},
-        "tables": {name: content_ids(needs.get(name, _ELO)) for name in tables},
+        "tables": {name: {file: pins[file].blob_id for file in files} for name, files in used.items()},
     }
     for name, table in tables.items():
         with atomic_path(directory / name) as part:

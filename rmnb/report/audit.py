@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from rmnb.data.text_lists import can_be_read
-from rmnb.findings.identity_study import pair_prompt, pairs_path
+from rmnb.findings.identity import pair_prompt, pairs_path
 from rmnb.findings.sequences import searches as searches_of
 from rmnb.models.dialogue import Prompt
 from rmnb.models.reward_model import RewardModel

@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 from rmnb.book import explorer
 from rmnb.errors import InputError
 from rmnb.files import data_dir
-from rmnb.findings.align import load_scores
+from rmnb.findings.tables import load_scores
 from rmnb.scoring import store
 from rmnb.visible import visible
 

@@ -80,8 +80,7 @@ def test_a_run_passes_parameters_on_and_failures_leave_nothing(notebook, tmp_pat
 def test_results_go_beside_the_output_and_only_the_books_build_writes_the_books(notebook, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     document = nbformat.read(notebook, 4)
-    code = 'from rmnb import book\nfrom rmnb.findings.results import Results\nnumbers = Results("agreement", panel)\n'
-    code += 'numbers.add("panel", "kendall_tau", 0.5)\nnumbers.write(book.results_directory())'
+    code = 'from rmnb import book\nbook.save("agreement", **{panel: 0.5})'
     document.cells.append(nbformat.v4.new_code_cell(code))
     nbformat.write(document, notebook)
     run_notebook(notebook, Path("book/_executed/chapter.ipynb"))

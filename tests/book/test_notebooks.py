@@ -18,7 +18,8 @@ from rmnb.data.lexicons import afinn, agency_communion, identity_terms
 from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList
 from rmnb.errors import InputError
-from rmnb.findings import people, results
+from rmnb.findings import people
+from rmnb.findings.released import load_published
 from rmnb.panels import load_panel, load_prompts
 from rmnb.planted.rewards import PlantedEffects, planted_panel, spell, word_features
 from rmnb.scoring import list_scores, store
@@ -257,7 +258,7 @@ def test_released_data_stand_beside_the_published_numbers(mirror, executed):
     correlations = table.query("quantity == 'agreement' and source == 'released'")
     assert len(correlations) == 30 and (correlations["low"].astype(float) < correlations["value"]).all()
     asked = correlations.query("question == @people.QUESTION").set_index("model")["value"]
-    printed = results.published().query("statistic == 'human_spearman'").set_index("model")["value"]
+    printed = load_published().query("quantity == 'human_spearman'").set_index("model")["value"]
     assert len(printed) == 10 and (asked - printed).abs().max() <= 0.03
 
 

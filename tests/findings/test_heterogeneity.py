@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rmnb import stats
-from rmnb.findings import heterogeneity
+from rmnb.findings import heterogeneity, released_rows
 from rmnb.findings.rows import each, each_pair
 from rmnb.panels import Panel, load_panel
 
@@ -71,7 +71,7 @@ def test_properties_that_tell_no_models_apart_are_left_out():
 
 
 def test_the_published_matrix_is_square_and_goes_with_the_base():
-    tau = heterogeneity.published_tau()
+    tau, alike = released_rows.published_agreement()
     assert tau.shape == (10, 10) and (tau == tau.T).all(axis=None) and (np.diag(tau) == 1).all()
-    tests = heterogeneity.mantel_tests(tau, heterogeneity.published_similarities(), n_permutations=2000)
+    tests = heterogeneity.mantel_tests(tau, alike, n_permutations=2000)
     assert tests.loc["base", "p"] < 0.05 < tests.loc["developer", "p"]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rmnb.data import lexicons
-from rmnb.findings import identity, identity_study
+from rmnb.findings import identity
 from rmnb.findings.tables import standardise
 from rmnb.panels import load_panel
 from rmnb.planted.rewards import PlantedEffects, planted_table, word_features
@@ -107,11 +107,11 @@ class Likes:
 
     def __init__(self, axis):
         groups = identity.terms().query("axis == @axis")["term"]
-        self.cold = {identity_study.pair_prompt(term) for term in groups}
+        self.cold = {identity.pair_prompt(term) for term in groups}
 
     def score(self, prompt, responses):
         sign = -1 if prompt in self.cold else 1
-        return np.array([sign * identity_study.TRAITS[trait] for trait in responses], dtype=np.float32)
+        return np.array([sign * identity.TRAITS[trait] for trait in responses], dtype=np.float32)
 
 
 def test_exchanging_the_group_shows_which_axis_is_answered_coldly(tmp_path):
@@ -120,9 +120,7 @@ def test_exchanging_the_group_shows_which_axis_is_answered_coldly(tmp_path):
     panel = load_panel("demo").model_validate(
         {"name": "own", "title": "Own", "scores": str(tmp_path), "models": [model], "prompts": [asked]}
     )
-    assert identity_study.warmth(panel) == {}
-    identity_study.score_pairs(Likes("religion"), panel)
-    warmth = identity_study.warmth(panel)["likes"]
-    texts = pd.DataFrame({"text": list(warmth), "warmth": list(warmth.values())})
-    gaps = identity.gaps(texts, "warmth")
+    assert identity.warmth(panel) == {}
+    identity.score_pairs(Likes("religion"), panel)
+    gaps = identity.gaps(identity.warmth(panel)["likes"], "exchanged")
     assert gaps["religion"].value < -1 and gaps["age"].value == pytest.approx(0)

@@ -7,7 +7,8 @@ import pytest
 from rmnb import stats
 from rmnb.errors import InputError
 from rmnb.findings import rows, tables
-from rmnb.findings.released import load_released
+from rmnb.panels import ModelSpec, Panel, PromptSpec
+from rmnb.scoring.store import write_scores
 from rmnb.stats.estimate import Estimate
 
 TOKENS = pd.DataFrame(
@@ -83,8 +84,24 @@ def test_named_columns_give_the_numbers_of_the_formula():
         fit.estimate({"z": 1})
 
 
-def test_released_numbers_have_the_shape_of_the_chapters():
-    table = load_released("asymmetry")
-    assert list(table)[:5] == ["quantity", "source", "model", "other", "question"] and table["value"].notna().all()
-    with pytest.raises(InputError, match="choose one of agency_communion"):
-        load_released("human_elo")
+def test_a_panels_scores_are_shared_by_string_or_word_in_its_order(tmp_path, monkeypatch):
+    monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
+    prompt = PromptSpec(key="best", text="What is best?", framing="positive")
+    specs = tuple(ModelSpec(name=name, source=f"someone/{name}") for name in ("b", "a"))
+    panel = Panel(name="pair", title="Pair", models=specs, prompts=(prompt,))
+    other = pd.DataFrame({"token": [" bad", " love", "LOVE", "爱", "only"], "kind": "word_start"})
+    for name, table in (("a", TOKENS), ("b", other.assign(token_id=range(5), best=[5.0, 4.0, 2.0, 1.0, 0.0]))):
+        scan = table[["token_id", "token", "kind"]].assign(score=table["best"].astype(np.float32))
+        about = {"model": name, "prompt": prompt.text, "prompt_key": "best", "protocol": "exact", "dtype": "float32"}
+        write_scores(panel, scan.astype({"token_id": "int32"}), {**about, "tokenizer_sha256": name * 64})
+    by_string = tables.load_scores(panel, "best")
+    assert list(by_string) == ["b", "a"] and by_string.to_dict("index") == {" love": {"b": 4.0, "a": 1.0}}
+    assert tables.load_scores(panel, "best", how="word").to_dict("index") == {
+        "bad": {"b": 5.0, "a": -1.5},
+        "love": {"b": 3.0, "a": 2.0},
+    }
+    for mistake, said in (({"how": "fuzzy"}, "choose token or word"), ({"protocol": "published"}, "no scores of b")):
+        with pytest.raises(InputError, match=said):
+            tables.load_scores(panel, "best", **mistake)
+    with pytest.raises(InputError, match="no question"):
+        tables.load_tables(panel, [])

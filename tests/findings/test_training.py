@@ -13,7 +13,7 @@ from rmnb.data import lexicons, text_lists
 from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList
 from rmnb.errors import InputError
-from rmnb.findings import released_measures, rows, tables, training
+from rmnb.findings import rows, tables, training
 from rmnb.panels import load_panel
 from rmnb.scoring import list_scores
 from rmnb.training.runs import trajectory_path
@@ -142,13 +142,3 @@ def test_a_list_that_was_cut_off_goes_on_and_ends_the_same(tmp_path):
     frame, _ = list_scores.read_list(tmp_path / "cut.parquet")
     expected = pd.Series(np.arange(120, dtype=np.float32))
     assert np.array_equal(frame["1"], expected) and np.array_equal(frame["2"], expected)
-
-
-def test_the_released_runs_show_that_one_file_is_another(mirror):
-    assert released_measures.same_file("uf_13", "uf_27") and not released_measures.same_file("uf_27", "uf_54")
-    courses = released_measures.training_courses()
-    assert not courses.duplicated(["model", "other", "step"]).any()
-    last = courses[(courses["model"] == "gemma-2-2b-it") & (courses["other"] == "unified-27k")].iloc[-1]
-    assert (last["agency"], last["communion"]) == (742.5, 696)
-    ends = released_measures.training_runs().query("statistic == 'base_gap_end'").set_index("other")["value"]
-    assert ends["unified-27k"] == pytest.approx(100 * ((742.5 - 696) - (657.5 - 805)) / 1365)

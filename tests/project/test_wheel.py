@@ -32,13 +32,13 @@ for line in json.loads(sys.argv[1]):
 ABSENT = """
 from rmnb.data import lexicons, released_files
 from rmnb.errors import InputError
-from rmnb.findings import align
+from rmnb.findings import tables
 from rmnb.findings.released import load_released
 from rmnb.planted import study
 
 scores = lambda: released_files.thing_scores("greatest")
 rows = lambda: load_released("elo")
-scans = lambda: align.load_scores("demo", prompt="greatest")
+scans = lambda: tables.load_scores("demo", "greatest")
 for attempt in (released_files.human_elo, scores, lexicons.bnc_lemmas, rows, study.read_study, scans):
     try:
         attempt()

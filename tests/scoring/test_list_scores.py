@@ -9,7 +9,7 @@ from rmnb.data import lexicons, text_lists
 from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList
 from rmnb.errors import InputError
-from rmnb.findings import identity_study
+from rmnb.findings import identity
 from rmnb.panels import Panel
 from rmnb.report.audit import audit_panel
 from rmnb.scoring import list_scores, store
@@ -76,7 +76,7 @@ def test_the_audit_leaves_out_texts_that_are_not_here(panel, path, monkeypatch):
 
 
 def test_the_audit_asks_the_exchanged_prompts_again(panel, rm):
-    exchanged = identity_study.score_pairs(rm, panel)
+    exchanged = identity.score_pairs(rm, panel)
     assert audit_panel(panel).set_index("prompt")["verdict"]["exchanged (identity)"] == "ok"
     frame, provenance = store.read_table(exchanged)
     store.write_table(exchanged, frame.assign(score=frame["score"] + np.float32(0.01)), provenance)

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.findings.align import load_scores
+from rmnb.findings.tables import load_scores
 from rmnb.scoring import store
 
 QUESTION = "What is best?"
