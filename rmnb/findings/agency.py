@@ -66,31 +66,6 @@ def median_ranks(table: pd.DataFrame, prompts: Sequence[str]) -> pd.DataFrame:
     return medians.rename_axis(index="prompt", columns="category")
 
 
-def log_ratio(table: pd.DataFrame, other: pd.DataFrame, prompts: Sequence[str], weighted: bool = True) -> pd.Series:
-    """Log ratio of two models' probabilities of each word, mean over prompts; positive where the first says it more.
-
-    Parameters
-    ----------
-    table, other
-        Log-probabilities of the same words in the same order.
-    weighted
-        Mixture-weighted, ½ (p₁ + p₂) (log p₁ − log p₂), zero where both are zero; else log p₁ − log p₂, which is the
-        implicit reward, up to a factor and a constant of the prompt, where the first model is the second one tuned.
-
-    References
-    ----------
-    Christian et al. (2026), section 4. Rafailov et al. (2023), equation 5.
-    """
-    if not table["word"].equals(other["word"]):
-        raise InputError("the two tables hold other words: take those that both have, in one order")
-    first, second = table[list(prompts)].to_numpy(float), other[list(prompts)].to_numpy(float)
-    possible = ~(np.isneginf(first) & np.isneginf(second))
-    ratio = np.subtract(first, second, out=np.zeros(first.shape), where=possible)
-    if weighted:
-        ratio = 0.5 * (np.exp(first) + np.exp(second)) * ratio
-    return pd.Series(ratio.mean(axis=1), index=table["word"])
-
-
 def interaction_f(medians: pd.DataFrame, framing: Mapping[str, str]) -> float:
     """F of category by model in the analysis of variance of median ranks, which takes prompts for independent.
 

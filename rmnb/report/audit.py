@@ -1,7 +1,7 @@
 """Audit: score a random sample of a panel's shipped tokens again, from the weights, and compare."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,6 @@ from rmnb.scoring.list_scores import read_list
 from rmnb.scoring.parity import load_reward_model
 from rmnb.scoring.rows import score_sequences
 from rmnb.scoring.store import Provenance, read_scan, read_table, store_directory
-from rmnb.search.run import SearchResult
 from rmnb.training.evaluation import held_out_accuracy
 from rmnb.training.recipes import load_recipe
 from rmnb.training.runs import recorded
@@ -68,37 +67,65 @@ def audit_panel(
     rows = []
     for name in models or panel.model_names:
         spec = panel.model(name)
-        files = sorted((store_directory(panel) / name).glob("*.parquet"))
-        lists = sorted((store_directory(panel) / name / "lists").glob("*.parquet"))
-        if files or lists:
+        if any((store_directory(panel) / name).rglob("*.parquet")):
             # The plain path shares nothing with the engine that made the scores.
             rm = dataclasses.replace(load_reward_model(spec), plain_because="audited by whole sequences")
-            rows += [_audit(rm, file, sample, rng) for file in files]
-            exchanged = pairs_path(panel, name)
-            texts = [(file, *_readable(file)) for file in lists if file != exchanged]
-            rows += [_audit_list(rm, *known, sample // 2, rng) for known in texts if not known[1].empty]
-            if exchanged.exists():
-                rows.append(_audit_exchanged(rm, exchanged, rng))
-            if searches := list(searches_of(panel, name).values()):
-                rows.append(_audit_searches(rm, searches))
+            for prompt, provenance, shipped, again in _scored_again(rm, panel, sample, rng):
+                difference = float(np.abs(again - shipped).max())
+                verdict = "ok" if difference <= TOLERANCE else "scores differ"
+                if provenance["weights_sha256"] != rm.weights_sha256:
+                    verdict = "weights differ"
+                rows.append((name, prompt, provenance.get("protocol", "exact"), len(again), difference, verdict))
         if accuracy and recorded(spec):
             rows.append(_audit_accuracy(spec))
     columns = ["model", "prompt", "protocol", "tokens", "largest_difference", "verdict"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def _audit(rm: RewardModel, file: Path, sample: int, rng: np.random.Generator) -> tuple:
-    scan, provenance = read_scan(file)
-    chosen = scan.iloc[np.sort(rng.choice(len(scan), min(sample, len(scan)), replace=False))]
-    prompt = _conversation(provenance["prompt"], provenance.get("history", ()))
-    if provenance["protocol"] == "exact":
-        prefix, closing = rm.dialogue.frame(prompt)
-        again = PrefixScorer(rm, prefix)([[i, *closing] for i in chosen["token_id"]])
-    else:
-        texts = chosen["token"].map(rm.dialogue.published_token).tolist()
-        again = score_sequences(rm, rm.dialogue.published_ids(prompt, texts))
-    verdict = _verdict(rm, provenance, again, chosen["score"].to_numpy())
-    return rm.name, provenance["prompt_key"], provenance["protocol"], len(chosen), *verdict
+def _scored_again(
+    rm: RewardModel, panel: Panel, sample: int, rng: np.random.Generator
+) -> Iterator[tuple[str, Provenance, np.ndarray, np.ndarray]]:
+    """For each file of a model what it is of, its provenance, and a sample of its scores beside what they are now."""
+    directory = store_directory(panel) / rm.name
+    for file in sorted(directory.glob("*.parquet")):
+        scan, provenance = read_scan(file)
+        chosen = _drawn(scan, sample, rng)
+        prompt = _conversation(provenance["prompt"], provenance.get("history", ()))
+        if provenance["protocol"] == "exact":
+            again = _by_ids(rm, prompt, [[i] for i in chosen["token_id"]])
+        else:
+            texts = chosen["token"].map(rm.dialogue.published_token).tolist()
+            again = score_sequences(rm, rm.dialogue.published_ids(prompt, texts))
+        yield provenance["prompt_key"], provenance, chosen["score"].to_numpy(), again
+    exchanged = pairs_path(panel, rm.name)
+    for file in sorted((directory / "lists").glob("*.parquet")):
+        if file == exchanged:
+            continue
+        table, provenance = read_list(file)
+        # A name that stands in for a text that is not here cannot be scored again.
+        table = table[table["part"].map({part: can_be_read(part) for part in table["part"].unique()})]
+        if not table.empty:
+            prompts = rng.choice(list(provenance["prompts"]), min(2, len(provenance["prompts"])), replace=False)
+            chosen = _drawn(table, max(1, sample // 2 // len(prompts)), rng)
+            histories, again = provenance.get("histories", {}), []
+            for key in prompts:
+                prompt = _conversation(provenance["prompts"][key], histories.get(key, ()))
+                again.append(rm.score(prompt, chosen["text"].tolist()))
+            yield f"{file.stem} (list)", provenance, chosen[prompts].to_numpy().T.ravel(), np.concatenate(again)
+    if exchanged.exists():
+        table, provenance = read_table(exchanged)
+        chosen = table[table["people"].isin(rng.choice(table["people"].unique(), 2, replace=False))]
+        asked = chosen.groupby("people", sort=False)["trait"]
+        again = [rm.score(pair_prompt(str(people)), traits.tolist()) for people, traits in asked]
+        yield "exchanged (identity)", provenance, chosen["score"].to_numpy(), np.concatenate(again)
+    if searches := list(searches_of(panel, rm.name).values()):
+        again = _by_ids(rm, searches[0].provenance["prompts"][0], [result.best["ids"] for result in searches])
+        shipped = np.array([result.best["reward"] for result in searches])
+        yield "sequences (searched)", searches[0].provenance["models"][0], shipped, again
+
+
+def _drawn(table: pd.DataFrame, count: int, rng: np.random.Generator) -> pd.DataFrame:
+    return table.iloc[np.sort(rng.choice(len(table), min(count, len(table)), replace=False))]
 
 
 def _conversation(text: str, history: Sequence) -> Prompt:
@@ -106,42 +133,9 @@ def _conversation(text: str, history: Sequence) -> Prompt:
     return PromptSpec(key="audited", text=text, framing="positive", history=tuple(history)).conversation
 
 
-def _readable(file: Path) -> tuple[pd.DataFrame, Provenance]:
-    """Scores of a list whose texts are here: a name that stands in for a text cannot be scored again."""
-    table, provenance = read_list(file)
-    return table[table["part"].map({part: can_be_read(part) for part in table["part"].unique()})], provenance
-
-
-def _audit_list(
-    rm: RewardModel, file: Path, table: pd.DataFrame, provenance: Provenance, sample: int, rng: np.random.Generator
-) -> tuple:
-    """A list of texts: some of them under two of its prompts."""
-    prompts = rng.choice(list(provenance["prompts"]), min(2, len(provenance["prompts"])), replace=False)
-    chosen = table.iloc[np.sort(rng.choice(len(table), min(max(1, sample // len(prompts)), len(table)), replace=False))]
-    histories = provenance.get("histories", {})
-    asked = [_conversation(provenance["prompts"][key], histories.get(key, ())) for key in prompts]
-    again = np.concatenate([rm.score(prompt, chosen["text"].tolist()) for prompt in asked])
-    verdict = _verdict(rm, provenance, again, np.concatenate([chosen[key].to_numpy() for key in prompts]))
-    return rm.name, f"{file.stem} (list)", provenance["protocol"], len(again), *verdict
-
-
-def _audit_exchanged(rm: RewardModel, file: Path, rng: np.random.Generator) -> tuple:
-    """The answers to two of the prompts in which the name of people is exchanged."""
-    table, provenance = read_table(file)
-    chosen = table[table["people"].isin(rng.choice(table["people"].unique(), 2, replace=False))]
-    prompts = chosen.groupby("people", sort=False)["trait"]
-    again = np.concatenate([rm.score(pair_prompt(str(people)), traits.tolist()) for people, traits in prompts])
-    verdict = _verdict(rm, provenance, again, chosen["score"].to_numpy())
-    return rm.name, "exchanged (identity)", "exact", len(chosen), *verdict
-
-
-def _audit_searches(rm: RewardModel, searches: list[SearchResult]) -> tuple:
-    """The best sequence of every search, by its ids."""
-    prompt, provenance = searches[0].provenance["prompts"][0], searches[0].provenance["models"][0]
+def _by_ids(rm: RewardModel, prompt: Prompt, responses: Iterable[Sequence[int]]) -> np.ndarray:
     prefix, closing = rm.dialogue.frame(prompt)
-    again = PrefixScorer(rm, prefix)([[*result.best["ids"], *closing] for result in searches])
-    verdict = _verdict(rm, provenance, again, np.array([result.best["reward"] for result in searches]))
-    return rm.name, "sequences (searched)", "exact", len(searches), *verdict
+    return PrefixScorer(rm, prefix)([[*ids, *closing] for ids in responses])
 
 
 def _audit_accuracy(spec: ModelSpec) -> tuple:
@@ -151,10 +145,3 @@ def _audit_accuracy(spec: ModelSpec) -> tuple:
     difference = max(abs(now[source]["value"] - then[source]["value"]) for source in then)
     verdict = "ok" if now == then else "accuracy differs"
     return rm.name, "held-out pairs", "exact", now["all"]["pairs"], difference, verdict
-
-
-def _verdict(rm: RewardModel, provenance: Provenance, again: np.ndarray, shipped: np.ndarray) -> tuple[float, str]:
-    difference = float(np.abs(again - shipped).max())
-    if provenance["weights_sha256"] != rm.weights_sha256:
-        return difference, "weights differ"
-    return difference, "ok" if difference <= TOLERANCE else "scores differ"

@@ -42,28 +42,27 @@ def compare(a: Report, b: Report, seeds: Sequence[Report] = ()) -> pd.DataFrame:
     InputError
         A quick report beside a whole one, a single seed, or no number in common.
     """
-    everyone = [a, b, *seeds]
-    if len({report.quick for report in everyone}) > 1:
-        quick = next(report.name for report in everyone if report.quick)
-        whole = next(report.name for report in everyone if not report.quick)
+    of_kind = {report.quick: report.name for report in (*seeds, b, a)}
+    if len(of_kind) > 1:
+        quick, whole = of_kind[True], of_kind[False]
         raise InputError(f"{quick} was scored with --quick and {whole} in full: their numbers are of other words")
     if len(seeds) == 1:
         raise InputError("one seed shows no variation: give the reports of two seeds or more")
-    ends = ["value", "low", "high"]
-    sides = {name: report.numbers.set_index(numbers.KEY)[ends] for name, report in (("a", a), ("b", b))}
-    both = sides["a"].add_prefix("a_").join(sides["b"].add_prefix("b_"), how="inner")
+    both = numbers.glossary()
+    for side, report in (("a", a), ("b", b)):
+        heads = {"value": side, "low": f"{side}_low", "high": f"{side}_high"}
+        both = both.merge(report.numbers[[*numbers.KEY, *heads]].rename(columns=heads), on=numbers.KEY)
     if both.empty:
         raise InputError(f"{a.name} and {b.name} have no number in common")
-    both = both.rename(columns={"a_value": "a", "b_value": "b"}).assign(change=both["b_value"] - both["a_value"])
-    left = (b.left_out.loc[both.index] - a.left_out.loc[both.index]).to_numpy()
-    intervals = [jackknife(change, row) for change, row in zip(both["change"], left, strict=True)]
-    both[["low", "high"]] = np.array(intervals, dtype=float)
-    spread = pd.Series(np.nan, index=both.index)
+    keys = pd.MultiIndex.from_frame(both[numbers.KEY])
+    both["change"] = both["b"] - both["a"]
+    left = (b.left_out.loc[keys] - a.left_out.loc[keys]).to_numpy()
+    both[["low", "high"]] = [jackknife(change, row) for change, row in zip(both["change"], left, strict=True)]
+    both["seeds"] = np.nan
     if seeds:
-        values = [report.numbers.set_index(numbers.KEY)["value"] for report in seeds]
-        spread = np.sqrt(2) * pd.concat(values, axis=1).std(axis=1, ddof=1, skipna=False)
-    both["seeds"] = spread.reindex(both.index)
-    return numbers.glossary().merge(both.reset_index(), on=numbers.KEY)
+        values = pd.concat([report.numbers.set_index(numbers.KEY)["value"] for report in seeds], axis=1)
+        both["seeds"] = np.sqrt(2) * values.std(axis=1, ddof=1, skipna=False).reindex(keys).to_numpy()
+    return both
 
 
 def clear(table: pd.DataFrame) -> pd.Series:

@@ -9,7 +9,7 @@ Names are those of `rmnb.report.numbers.glossary`; brackets hold the question, w
 apart, or both with a comma between.
 """
 
-import difflib
+import math
 import operator
 import re
 from collections.abc import Iterable
@@ -37,10 +37,10 @@ class Limit:
     ----------
     text, name, of : str
         As the user wrote it; the number; what stood in brackets.
-    end : str
-        low or high, or empty for the number itself.
-    change, absolute, seeds : bool
-        Of the change; of its absolute value; in units of what two seeds differ by.
+    column : str
+        Of a comparison, what the limit is on: b, b_low, b_high, change, low or high.
+    absolute, seeds : bool
+        Of the absolute value; in units of what two seeds differ by.
     sign : str
     bound : float
     """
@@ -48,8 +48,7 @@ class Limit:
     text: str
     name: str
     of: str
-    end: str
-    change: bool
+    column: str
     absolute: bool
     seeds: bool
     sign: str
@@ -64,33 +63,23 @@ def parse(text: str) -> Limit:
     InputError
         It has another form, or there is no such number.
     """
-    found = _FORM.fullmatch(text.strip())
+    match = _FORM.fullmatch(text.strip())
+    found = match.groupdict("") if match else {}
     if not found or bool(found["bar"]) != bool(found["close"]) or not (found["number"] or found["seeds"]):
         raise InputError(f'limit {text!r} cannot be read: write it like "|change identity_gap[religion]| > 0.1"', text)
-    known = numbers.glossary()["name"].unique()
-    if found["name"] not in known:
-        near = difflib.get_close_matches(found["name"], known, cutoff=0.5)
-        meant = f"did you mean {' or '.join(near)}?" if near else "`rmnb report --names` lists them"
-        raise InputError(f"limit {text!r}: there is no number {found['name']!r}: {meant}", text)
+    name, end, change, seeds = (found[part] for part in ("name", "end", "change", "seeds"))
+    if name not in set(numbers.glossary()["name"]):
+        raise InputError(f"limit {text!r}: there is no number {name!r}: `rmnb report --names` lists them", text)
     try:
         bound = float(found["number"] or 1)
     except ValueError:
-        bound = float("nan")
-    if bound - bound != 0:  # NaN and infinity
+        bound = math.nan
+    if not math.isfinite(bound):
         raise InputError(f"limit {text!r}: {found['number']!r} is not a number", text)
-    if found["seeds"] and not found["change"]:
+    if seeds and not change:
         raise InputError(f"limit {text!r}: what seeds differ by is a measure of changes: write change before it", text)
-    return Limit(
-        text=text.strip(),
-        name=found["name"],
-        of=(found["of"] or "").strip(),
-        end=found["end"] or "",
-        change=bool(found["change"]),
-        absolute=bool(found["bar"]),
-        seeds=bool(found["seeds"]),
-        sign=found["sign"],
-        bound=bound,
-    )
+    column = end or "change" if change else "_".join(filter(None, ("b", end)))
+    return Limit(text.strip(), name, found["of"].strip(), column, bool(found["bar"]), bool(seeds), found["sign"], bound)
 
 
 def read_limits(path: Path) -> list[Limit]:
@@ -130,9 +119,7 @@ def check(limits: Iterable[Limit], table: pd.DataFrame) -> pd.DataFrame:
     parts = []
     for limit in limits:
         rows = rows_of(limit, table)
-        columns = ("change", "low", "high") if limit.change else ("b", "b_low", "b_high")
-        column = dict(zip(("", "low", "high"), columns, strict=True))[limit.end]
-        value = rows[column]
+        value = rows[limit.column]
         bound = limit.bound * rows["seeds"] if limit.seeds else limit.bound
         if limit.seeds and rows["seeds"].isna().any():
             raise InputError(f"limit {limit.text!r}: seed variation not measured: give --seeds", limit.text)

@@ -4,10 +4,9 @@ Which they are, what they are called and what they mean is in ``numbers.csv``; `
 and of the authors' data, as ``python -m rmnb.report.numbers`` computes them.
 """
 
-import functools
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from importlib import resources
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +17,7 @@ from rmnb.data import lexicons, released_files
 from rmnb.data.sources import UnreachableError
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
-from rmnb.findings import agency, asymmetry, frequency, identity, people, tables
-from rmnb.findings.framing import CHANGES, rewording, turn
+from rmnb.findings import agency, asymmetry, framing, frequency, identity, people, tables
 from rmnb.findings.released import load_released
 from rmnb.findings.rows import numbers as ends
 from rmnb.models.origin import hashes_now
@@ -28,15 +26,13 @@ from rmnb.report.scores import FRAMING, THINGS, ModelScores, of_panel
 from rmnb.stats.estimate import Estimate
 
 KEY = ["name", "question", "other"]
-KNOWN = Path(str(resources.files("rmnb.report"))) / "known.csv"
-Row = tuple[str, str, str, Estimate]
+KNOWN = Path(__file__).with_name("known.csv")
 
 
-@functools.cache
+@cache
 def glossary() -> pd.DataFrame:
     """All numbers in the order of a report: part, name, question, other, label, unit, meaning."""
-    with resources.files("rmnb.report").joinpath("numbers.csv").open(encoding="utf-8") as file:
-        return pd.read_csv(file, keep_default_na=False)
+    return pd.read_csv(KNOWN.with_name("numbers.csv"), keep_default_na=False)
 
 
 def known() -> pd.DataFrame:
@@ -54,8 +50,10 @@ def measure(scores: ModelScores) -> pd.DataFrame:
         was not scored, has too few words, or rests on word lists of others that cannot be reached.
     """
     rows = []
-    for part in (_question, _valence, _frequency, _identity, _agency, _foundations, _people):
-        rows += [(*key, *ends(estimate)) for *key, estimate in part(scores)]
+    for effect, key in _effects(scores):
+        with suppress(InputError):
+            for quantity, estimate in effect().items():
+                rows.append((*(part.format(quantity) for part in key), *ends(estimate)))
     measured = pd.DataFrame(rows, columns=[*KEY, "value", "low", "high", "n"])
     return glossary().merge(measured, on=KEY)
 
@@ -84,85 +82,50 @@ def stand_out(measured: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     return rows.sort_values("distance", key=lambda distance: -distance.abs(), kind="stable", ignore_index=True)
 
 
-def _question(scores: ModelScores) -> Iterator[Row]:
+def _effects(scores: ModelScores) -> Iterator[tuple[partial[Mapping[str, Estimate]], tuple[str, str, str]]]:
+    """Effects of one model, each with the `KEY` of its numbers, in which {} stands for the effect's own name of one."""
     good, bad = FRAMING
     once = scores.table[~scores.table["token"].duplicated(keep=False)]
-    with suppress(InputError):
-        yield "framing_kendall", good, bad, turn(once, good, bad)["tau"]
+    yield partial(framing.turn, once, good, bad), ("framing_kendall", good, bad)
     listed = scores.words.drop_duplicates("text")
-    for change in CHANGES:
-        for estimate in rewording(listed, change, scores.wordings).values():
-            yield "wording_spearman", "", change, estimate
-
-
-def _valence(scores: ModelScores) -> Iterator[Row]:
-    table, ratings = tables.standardise(scores.table, list(FRAMING)), tables.afinn()
+    for change in framing.CHANGES:
+        yield partial(framing.rewording, listed, change, scores.wordings), ("wording_spearman", "", change)
+    table, ratings = tables.standardise(scores.table, [good, bad]), tables.afinn()
+    words = frequency.word_tokens(table)
     for question in FRAMING:
-        with suppress(InputError):
-            for end, slope in asymmetry.slopes(table, question, ratings).items():
-                yield f"slope_{end}", question, "", slope
-        yield "skewness", question, "", asymmetry.skewness(table, question)["skewness"]
-
-
-def _frequency(scores: ModelScores) -> Iterator[Row]:
-    good, bad = FRAMING
-    words = frequency.word_tokens(tables.standardise(scores.table, [good, bad]))
-    for question in FRAMING:
+        yield partial(asymmetry.slopes, table, question, ratings), ("slope_{}", question, "")
+        yield partial(asymmetry.skewness, table, question), ("skewness", question, "")
         for which, name in (("rated", "frequency_slope"), ("unrated", "frequency_slope_unrated")):
-            with suppress(InputError):
-                slope = frequency.slope(words, question, which=which)
-                yield name, question, "", next(iter(slope.values()))
-    with suppress(InputError):
-        yield "frequency_slope_common", good, bad, frequency.by_question(words, good, bad)["common"]
-
-
-def _identity(scores: ModelScores) -> Iterator[Row]:
+            yield partial(frequency.slope, words, question, which=which), (name, question, "")
+    yield partial(frequency.by_question, words, good, bad), ("frequency_slope_{}", good, bad)
+    yield partial(_foundations, scores.table, good), ("foundation_rank", good, "{}")
     asked = {}
-    for framing in dict.fromkeys(FRAMING.values()):
-        asked[framing] = [prompt for prompt, kind in scores.wordings.items() if kind == framing]
+    for asks in FRAMING.values():
+        asked[asks] = [prompt for prompt, framing_of in scores.wordings.items() if framing_of == asks]
     texts = identity.average_wordings(scores.words, asked)
-    for framing in asked:
-        with suppress(InputError):
-            for axis, gap in identity.gaps(texts, framing).items():
-                yield "identity_gap", framing, axis, gap
+    nouns = lexicons.agency_communion().merge(scores.words, left_on="word", right_on="text")
+    nouns = nouns[nouns["part"] == "agency_communion"]
+    for asks in asked:
+        yield partial(identity.gaps, texts, asks), ("identity_gap", asks, "{}")
+        yield partial(agency.gap, nouns, asks, asked), ("agency_gap", asks, "")
     if scores.things is not None:
-        with suppress(InputError):
-            yield "identity_gap_things", THINGS, "", identity.things_gap(scores.things, THINGS)["gap among things"]
+        yield partial(identity.things_gap, scores.things, THINGS), ("identity_gap_things", THINGS, "")
+        judged = scores.things.assign(judges=~_seen(scores))
+        yield partial(people.agreement, judged, THINGS), ("human_spearman", THINGS, "")
 
 
-def _agency(scores: ModelScores) -> Iterator[Row]:
-    listed = scores.words[scores.words["part"] == "agency_communion"]
-    nouns = lexicons.agency_communion().merge(listed, left_on="word", right_on="text")
-    for framing in dict.fromkeys(scores.wordings.values()):
-        prompts = {framing: [prompt for prompt, asked in scores.wordings.items() if asked == framing]}
-        with suppress(InputError):
-            yield "agency_gap", framing, "", agency.gap(nouns, framing, prompts)["agency_gap"]
-
-
-def _foundations(scores: ModelScores) -> Iterator[Row]:
+def _foundations(table: pd.DataFrame, question: str) -> dict[str, Estimate]:
     """Mean rank of each foundation's words among the words of all five, in percent, of words that are one token."""
     try:
         dictionary = released_files.dictionary("moral_foundations")
     except UnreachableError:
-        return
-    question = next(iter(FRAMING))
-    tokens = scores.table[scores.table["kind"].isin(tables.WORD_KINDS)]
+        return {}
+    tokens = table[table["kind"].isin(tables.WORD_KINDS)]
     means = tokens[tokens["word"].isin(dictionary["word"])].groupby("word")[question].mean()
     listed = dictionary[dictionary["word"].isin(means.index)]
-    rank = 100 * stats.mid_ranks(-means[listed["word"]].to_numpy()) / max(1, len(listed))
-    for foundation, ranks in pd.Series(rank).groupby(listed["category"].to_numpy()):
-        if len(ranks) >= 10:
-            yield "foundation_rank", question, str(foundation), stats.moments(ranks.to_numpy()).mean
-
-
-def _people(scores: ModelScores) -> Iterator[Row]:
-    if scores.things is None:
-        return
-    seen = _seen(scores)
-    judged = scores.things[~seen]
-    with suppress(InputError):
-        rho = stats.spearman_interval(judged["elo_score"], judged[THINGS])
-        yield "human_spearman", THINGS, "", rho
+    rank = pd.Series(100 * stats.mid_ranks(-means[listed["word"]].to_numpy()) / max(1, len(listed)))
+    by_foundation = rank.groupby(listed["category"].to_numpy())
+    return {name: stats.moments(ranks.to_numpy()).mean for name, ranks in by_foundation if len(ranks) >= 10}
 
 
 def _seen(scores: ModelScores) -> np.ndarray:
@@ -174,23 +137,13 @@ def _seen(scores: ModelScores) -> np.ndarray:
     return ~people.judged_on(demo, scores.things)[scores.name]
 
 
-#: What the authors' data call the numbers that they have, too: chapter, quantity.
-_RELEASED: Mapping[str, tuple[str, str]] = {
-    "wording_spearman": ("framing", "rewording spearman"),
-    "identity_gap_things": ("identity", "identity_gap_things"),
-    "human_spearman": ("elo", "human_spearman"),
-    "agency_gap": ("agency_communion", "agency_gap"),
-}
-
-
 def compute_known() -> pd.DataFrame:
     """What is shipped as ``known.csv``: of the demo models by their shipped scores, of the authors' as released."""
     demo = load_panel("demo")
     parts = [measure(of_panel(demo, name)).assign(panel="demo", model=name) for name in demo.model_names]
-    for name, (chapter, quantity) in _RELEASED.items():
-        rows = load_released(chapter)
-        rows = rows[(rows["quantity"] == quantity) & (rows["source"] == "released") & (rows["model"] != "")]
-        parts.append(rows.assign(name=name, panel="authors"))
+    for chapter in ("framing", "identity", "elo", "agency_communion"):
+        rows = load_released(chapter).assign(panel="authors").rename(columns={"quantity": "name"})
+        parts.append(rows.replace({"name": {"rewording spearman": "wording_spearman"}}))
     table = pd.concat(parts, ignore_index=True).merge(glossary()[KEY], on=KEY)
     return table[["panel", "model", *KEY, "value", "low", "high"]]
 

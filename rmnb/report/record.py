@@ -54,9 +54,8 @@ def write(report: Report, directory: Path) -> Path:
     ``report.json`` has model, quick, numbers (each with its replicates) and provenance, ``report.md`` a table for a
     model card. Returns the path of the former.
     """
-    rows = json.loads(report.numbers.to_json(orient="records", double_precision=15))
-    for row, values in zip(rows, report.left_out.to_numpy(), strict=True):
-        row["left_out"] = [float(value) if np.isfinite(value) else None for value in values]
+    table = report.numbers.assign(left_out=report.left_out.to_numpy().tolist())
+    rows = json.loads(table.to_json(orient="records", double_precision=15))
     content = {"schema": SCHEMA, "model": report.name, "quick": report.quick, "numbers": rows}
     path = Path(directory) / "report.json"
     with atomic_path(path) as part:

@@ -39,13 +39,9 @@ def left_out(scores: ModelScores, workers: int = 1, progress: bool = False) -> p
     DataFrame
         Index `rmnb.report.numbers.KEY`, a float64 column a group; NaN where too few words are left.
     """
-    measure = functools.partial(_values, scores)
-    if workers == 1:
-        columns = [measure(group) for group in range(GROUPS)]
-    else:
-        columns = process_map(
-            measure, range(GROUPS), max_workers=workers, disable=not progress, desc="leaving out words"
-        )
+    measure, groups = functools.partial(_values, scores), range(GROUPS)
+    shown = {"disable": not progress, "desc": "leaving out words"}
+    columns = map(measure, groups) if workers == 1 else process_map(measure, groups, max_workers=workers, **shown)
     return pd.concat(dict(enumerate(columns)), axis=1)
 
 
@@ -55,14 +51,16 @@ def _values(scores: ModelScores, group: int) -> pd.Series:
 
 def without(scores: ModelScores, group: int) -> ModelScores:
     """The scores without the words of one group: tokens that spell them, listed texts, and things."""
-    listed = scores.words["text"].str.strip().str.casefold()
-    kept = {
-        "table": scores.table[_groups(scores.table["word"]) != group],
-        "words": scores.words[_groups(listed) != group],
-    }
-    if scores.things is not None:
-        kept["things"] = scores.things[_thing_groups(scores.things) != group]
-    return dataclasses.replace(scores, **{name: part.reset_index(drop=True) for name, part in kept.items()})
+
+    def kept(table: pd.DataFrame, groups: NDArray[np.int64]) -> pd.DataFrame:
+        return table[groups != group].reset_index(drop=True)
+
+    return dataclasses.replace(
+        scores,
+        table=kept(scores.table, _groups(scores.table["word"])),
+        words=kept(scores.words, _groups(scores.words["text"].str.strip().str.casefold())),
+        things=None if scores.things is None else kept(scores.things, _thing_groups(scores.things)),
+    )
 
 
 def jackknife(value: float, left: NDArray[np.float64]) -> tuple[float, float]:

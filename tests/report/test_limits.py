@@ -48,7 +48,7 @@ def test_a_limit_is_broken_where_it_holds(text, broken, kept):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("identity_gab > 0.3", "no number 'identity_gab': did you mean identity_gap"),
+        ("identity_gab > 0.3", "no number 'identity_gab'"),
         ("identity_gap > much", "'much' is not a number"),
         ("identity_gap > nan", "'nan' is not a number"),
         ("identity_gap = 0.3", "cannot be read: write it like"),
