@@ -28,7 +28,7 @@ CASES = [
     ("score {model} love --messages {rows}", "--messages"),
     ("score {model} love --messages {assistant}", "--messages"),
     ("compare {model} no-such-model --out {out}", "no-such-model"),
-    ("compare {model} {model} --out {out} --fail-if human_spaerman>0.3", "did you mean human_spearman"),
+    ("compare {model} {model} --out {out} --fail-if human_spaerman>0.3", "no number 'human_spaerman'"),
     ("compare {model} {model} --out {out} --fail-if foo>1", "report --names"),
     ("compare {model} {model} --out {out} --fail-if absent.yml", "absent.yml"),
     ("compare {model} {rows}.json --out {out}", "is no report"),
