@@ -125,6 +125,6 @@ def rewording(table: pd.DataFrame, change: str, framings: Mapping[str, str]) -> 
         chosen &= (asks[:, None] != asks[None]) == (change == "framing")
     if not chosen.any():
         return {}
-    rho = stats.spearman_matrix(table[keys].to_numpy(float).T)[chosen]
+    rho = table[keys].corr(method="spearman").to_numpy()[chosen]
     low, median, high = np.quantile(rho, [0.05, 0.5, 0.95])
     return {"spearman": Estimate(float(median), float(low), float(high), np.nan, np.nan, len(rho), len(rho))}

@@ -1,48 +1,38 @@
 """Cases about models: few of them, whatever the number of questions and words."""
 
-from dataclasses import replace
-from functools import cache
-
 import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.planted.rewards import PlantedEffects, planted_models, planted_scores, spell, word_features
 from rmnb.planted.study import Case, Outcome
 from rmnb.planted.words import valence_words
 
 # The papers' ten models and 54 questions.
-MODELS = {f"model {i}": "Gemma" if i < 4 else "Llama" for i in range(10)}
-IS_GEMMA = np.array([base == "Gemma" for base in MODELS.values()])
+IS_GEMMA = np.arange(10) < 4
+N_MODELS = len(IS_GEMMA)
 N_QUESTIONS = 27  # of each framing
-NO_DIFFERENCE = PlantedEffects(word_sd=1.0, noise_sd=0.3)
-DIFFERENCE = PlantedEffects(word_sd=1.0, noise_sd=0.3, communion={"Gemma": 0.5, "Llama": -0.3})
-COMMUNION_SD = 0.4  # how much models of one base differ
+COMMUNION_SD = 0.4  # how much models of one base differ in what they give to communion more than to agency
+NO_DIFFERENCE, DIFFERENCE = (0.0, 0.0), (0.5, -0.3)  # what Gemma and Llama give to it
 SLOPE, SLOPE_SD = 0.4, 0.15
 
 
-@cache
-def noun_features() -> pd.DataFrame:
-    """The project's nouns of agency and communion, one token each."""
-    return word_features(spell(lexicons.agency_communion()["word"], variants=1))
-
-
 def _is_communion() -> np.ndarray:
-    return (noun_features()["category"] == "communion").to_numpy()
+    """Which of the project's nouns are of communion; the others are of agency."""
+    return (lexicons.agency_communion()["category"] == "communion").to_numpy()
 
 
-def _nouns(rng: np.random.Generator, effects: PlantedEffects) -> np.ndarray:
-    """Scores (models, framings, questions, words)."""
-    features = noun_features()
-    scores = np.empty((len(MODELS), 2, N_QUESTIONS, len(features)))
-    drawn = planted_models(features, effects, MODELS, rng, communion_sd=COMMUNION_SD)
-    for i, (_, base, own, word_effects) in enumerate(drawn):
-        noiseless = replace(own, noise_sd=0.0)
-        scores[i, 0] = planted_scores(features, noiseless, rng, "positive", base, word_effects)
-        scores[i, 1] = planted_scores(features, noiseless, rng, "negative", base, word_effects)
-    return scores + effects.noise_sd * rng.normal(size=scores.shape)
+def _nouns(rng: np.random.Generator, communion: tuple[float, float]) -> np.ndarray:
+    """Scores (models, framings, questions, words); a negative question reverses what a base gives to communion."""
+    category = np.where(_is_communion(), 0.5, -0.5)
+    scores = []
+    for gemma in IS_GEMMA:
+        preference = communion[0 if gemma else 1] + COMMUNION_SD * rng.normal()
+        own = rng.normal(size=len(category))
+        scores.append([own + preference * category, own - preference * category])
+    shape = (N_MODELS, 2, N_QUESTIONS, len(category))
+    return np.array(scores)[:, :, None] + 0.3 * rng.normal(size=shape)
 
 
 def _median_ranks(scores: np.ndarray) -> pd.DataFrame:
@@ -91,8 +81,7 @@ def difference_of_bases(rng: np.random.Generator) -> Outcome:
     scores = _nouns(rng, DIFFERENCE)
     gap = scores[..., _is_communion()].mean(axis=-1) - scores[..., ~_is_communion()].mean(axis=-1)
     contrasts = (gap[:, 0] - gap[:, 1]).mean(axis=-1)
-    truth = (1 - DIFFERENCE.negative_framing) * (DIFFERENCE.communion["Gemma"] - DIFFERENCE.communion["Llama"])
-    return Outcome.of(truth, stats.difference_between_groups(contrasts, IS_GEMMA))
+    return Outcome.of(2 * (DIFFERENCE[0] - DIFFERENCE[1]), stats.difference_between_groups(contrasts, IS_GEMMA))
 
 
 def independent_questions(rng: np.random.Generator) -> Outcome:
@@ -104,13 +93,13 @@ def independent_questions(rng: np.random.Generator) -> Outcome:
 
 def _slopes(rng: np.random.Generator) -> pd.DataFrame:
     """Scores of 200 words by ten models whose slopes differ: columns model, valence, score."""
-    features = valence_words().drop_duplicates("word").head(200)
-    scores = []
-    for model in MODELS:
+    words = valence_words().drop_duplicates("word").head(200)[["valence"]]
+    tables = []
+    for model in range(N_MODELS):
         slope = SLOPE + SLOPE_SD * rng.normal()
-        own = PlantedEffects(valence_positive=slope, valence_negative=slope, word_sd=0.7, noise_sd=0.3)
-        scores.append(features[["valence"]].assign(score=planted_scores(features, own, rng), model=model))
-    return pd.concat(scores, ignore_index=True)
+        scatter = 0.7 * rng.normal(size=len(words)) + 0.3 * rng.normal(size=len(words))
+        tables.append(words.assign(score=slope * words["valence"] + scatter, model=model))
+    return pd.concat(tables, ignore_index=True)
 
 
 def mean_slope(rng: np.random.Generator) -> Outcome:
@@ -129,10 +118,10 @@ def sign_flip(rng: np.random.Generator) -> Outcome:
 
 def _matrix(rng: np.random.Generator, cause: np.ndarray | None = None, aloof_sd: float = 0.0) -> np.ndarray:
     """Similarities of models that stand at random places, shifted by their cause; the aloof agree with all less."""
-    places = rng.normal(size=(len(MODELS), 3))
+    places = rng.normal(size=(N_MODELS, 3))
     if cause is not None:
         places[:, 0] += 1.5 * cause
-    aloof = aloof_sd * rng.normal(size=len(MODELS))
+    aloof = aloof_sd * rng.normal(size=N_MODELS)
     return -np.linalg.norm(places[:, None] - places[None, :], axis=2) - aloof[:, None] - aloof[None, :]
 
 
@@ -142,7 +131,7 @@ def mantel(rng: np.random.Generator) -> Outcome:
 
 
 def pairs_as_independent(rng: np.random.Generator) -> Outcome:
-    upper = np.triu_indices(len(MODELS), 1)
+    upper = np.triu_indices(N_MODELS, 1)
     one, other = _matrix(rng, aloof_sd=0.5)[upper], _matrix(rng, aloof_sd=0.5)[upper]
     result = spearmanr(one, other, alternative="greater")
     return Outcome(0.0, float(result.statistic), p_value=float(result.pvalue))
@@ -155,37 +144,27 @@ def mantel_alone(rng: np.random.Generator) -> Outcome:
     return Outcome(float("nan"), test.correlation, p_value=test.p_value)
 
 
-def regression_on_base(rng: np.random.Generator) -> Outcome:
-    """Two matrices to which sharing a base adds: does the regression take one for the other?"""
-    base = (IS_GEMMA[:, None] == IS_GEMMA[None, :]).astype(float)
-    response, other = _matrix(rng) + 1.5 * base, _matrix(rng) + 1.5 * base
-    fit = stats.matrix_regression(response, {"other": other, "base": base}, "pearson", n_permutations=999, seed=rng)
-    return Outcome(0.0, float(fit.coefficients[0]), p_value=float(fit.p_values[0]))
-
-
 _SLOPE = "reward a point of valence"
 _COMMON = "common practice"
 
 CASES = (
-    Case("Base by category by framing, exact over models", "two_group_test", "bases", "ranks, summed over 27 questions",
+    Case("Base by category by framing, exact over models", "bases", "ranks, summed over 27 questions",
          "rejection", exact_over_models),
-    Case("Difference of bases, one number a model", "difference_between_groups", "bases", "reward", "coverage",
+    Case("Difference of bases, one number a model", "bases", "reward", "coverage",
          difference_of_bases),
-    Case("Base by category by framing, prompts independent", "mixed", "bases", "ranks", "coverage",
+    Case("Base by category by framing, prompts independent", "bases", "ranks", "coverage",
          independent_questions),
-    Case("Base by category by framing, random intercept", "median ~ base * category * framing", "bases", "ranks",
-         "coverage", papers_mixed_model, holds=False, origin="ICLR26", slow=True),
-    Case("Bases compared, prompts as observations", "perm.t.test", "bases", "ranks", "rejection", papers_permutation,
-         holds=False, origin="ICLR26"),
-    Case("Mean slope over models", "mean_over_models", "models", _SLOPE, "coverage", mean_slope),
-    Case("Signs of ten models", "sign_flip_test", "models", "reward", "rejection", sign_flip),
-    Case("Slope over models, one slope for all", "mixed without random slopes", "models", _SLOPE, "coverage",
-         fixed_slope, holds=False, origin=_COMMON, slow=True),
-    Case("Two matrices, Mantel", "mantel", "matrices", "correlation", "rejection", mantel),
-    Case("One cause that adds, regression", "matrix_regression", "matrices", "standardised coefficient", "rejection",
-         regression_on_base),
-    Case("Two matrices, 45 pairs as observations", "spearmanr of the pairs", "matrices", "correlation", "rejection",
-         pairs_as_independent, holds=False, origin=_COMMON),
-    Case("One cause on a map, Mantel one at a time", "mantel", "matrices", "correlation", "rejection", mantel_alone,
-         holds=False, origin="FAccT25"),
+    Case("Base by category by framing, random intercept", "bases", "ranks",
+         "coverage", papers_mixed_model, origin="ICLR26", slow=True),
+    Case("Bases compared, prompts as observations", "bases", "ranks", "rejection", papers_permutation,
+         origin="ICLR26"),
+    Case("Mean slope over models", "models", _SLOPE, "coverage", mean_slope),
+    Case("Signs of ten models", "models", "reward", "rejection", sign_flip),
+    Case("Slope over models, one slope for all", "models", _SLOPE, "coverage",
+         fixed_slope, origin=_COMMON, slow=True),
+    Case("Two matrices, Mantel", "matrices", "correlation", "rejection", mantel),
+    Case("Two matrices, 45 pairs as observations", "matrices", "correlation", "rejection",
+         pairs_as_independent, origin=_COMMON),
+    Case("One cause on a map, Mantel one at a time", "matrices", "correlation", "rejection", mantel_alone,
+         origin="FAccT25"),
 )  # fmt: skip

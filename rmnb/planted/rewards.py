@@ -1,14 +1,14 @@
 """Planted rewards: scans whose truth is known, because the reward is a stated function of the word.
 
-    reward = intercept + f * (valence slope * valence + communion of the base) + frequency slope * log frequency
-             + length slope * length + gap of the identity axis + word effect + noise
+    reward = intercept + f * valence slope * valence + frequency slope * log frequency + length slope * length
+             + gap of the identity axis + word effect + noise
 
 where f is 1 for a question that asks for something good and `negative_framing` for one that asks for something bad.
 The spellings of a word ("love", " Love") share its word effect, as they share most of a real model's reward.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -36,10 +36,8 @@ class PlantedEffects:
         Reward per unit of natural log frequency per million, and per character.
     identity : mapping
         Identity axis to the reward added to its terms.
-    communion : mapping
-        Base to the reward of communion words minus that of agency words, in models of that base.
     negative_framing : float
-        Factor on valence and communion under a negative question; -1 reverses them.
+        Factor on valence under a negative question; -1 reverses it.
     shared_word_sd, word_sd, noise_sd : float
         Standard deviation of word effects common to all models, of a model's own, and of every single reward.
     skewness : float
@@ -52,7 +50,6 @@ class PlantedEffects:
     log_frequency: float = 0.0
     length: float = 0.0
     identity: Mapping[str, float] = field(default_factory=dict)
-    communion: Mapping[str, float] = field(default_factory=dict)
     negative_framing: float = -1.0
     shared_word_sd: float = 0.0
     word_sd: float = 1.0
@@ -88,9 +85,7 @@ def spell(words: Iterable[str], variants: int | Iterable[int] = 4) -> pd.DataFra
     return table
 
 
-def word_features(
-    vocabulary: pd.DataFrame, identity: Mapping[str, str] | None = None, categories: Mapping[str, str] | None = None
-) -> pd.DataFrame:
+def word_features(vocabulary: pd.DataFrame, identity: Mapping[str, str] | None = None) -> pd.DataFrame:
     """What a planted reward can depend on, one row a token.
 
     Parameters
@@ -99,20 +94,16 @@ def word_features(
         Columns token_id, token, kind.
     identity
         Word to identity axis; by default the project's own list.
-    categories
-        Word to "agency" or "communion"; by default the project's own list.
 
     Returns
     -------
     DataFrame
         token_id, token, kind, word (stripped, case folded), valence (float64, 0 for words absent from AFINN),
-        log_frequency (natural log of occurrences per million), length (characters), axis and category ("" for none).
+        log_frequency (natural log of occurrences per million), length (characters), axis ("" for none).
     """
     if identity is None:
         terms = lexicons.identity_terms()
         identity = dict(zip(terms["term"].str.casefold(), terms["axis"], strict=True))
-    if categories is None:
-        categories = lexicons.agency_communion().set_index("word")["category"].to_dict()
     word = vocabulary["token"].str.strip().str.casefold()
     distinct = word.unique()
     zipf = word.map(dict(zip(distinct, lexicons.zipf(distinct), strict=True))).astype(float)
@@ -122,7 +113,6 @@ def word_features(
         log_frequency=(zipf.clip(lower=RAREST) - 3) * np.log(10),
         length=word.str.len().astype(float),
         axis=[identity.get(text, "") for text in word],
-        category=[categories.get(text, "") for text in word],
     )
 
 
@@ -131,92 +121,56 @@ def planted_scores(
     effects: PlantedEffects,
     rng: np.random.Generator,
     framing: Framing = "positive",
-    base: str = "",
     word_effects: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Rewards (tokens,) of one model under one question.
 
-    The `word_effects` (words,) of a model are the same under all its questions: draw them once with
-    `draw_word_effects`, in the order in which words first appear in `features`.
+    The `word_effects` (words,) of a model, in the order in which words first appear in `features`, are the same under
+    all its questions; they are drawn where none are given.
     """
     if framing not in ("positive", "negative"):
         raise InputError(f"framing must be 'positive' or 'negative', got {framing!r}")
     codes, words = pd.factorize(features["word"])
     if word_effects is None:
-        word_effects = draw_word_effects(len(words), effects, rng)
+        word_effects = _scatter(len(words), effects.word_sd, effects.skewness, rng)
     valence = features["valence"].to_numpy()
     slope = np.where(valence > 0, effects.valence_positive, effects.valence_negative)
-    category = features["category"].map({"communion": 0.5, "agency": -0.5}).fillna(0.0).to_numpy(float)
     factor = 1.0 if framing == "positive" else effects.negative_framing
-    scores = effects.intercept + factor * (slope * valence + effects.communion.get(base, 0.0) * category)
+    scores = effects.intercept + factor * slope * valence
     scores += effects.log_frequency * features["log_frequency"].to_numpy()
     scores += effects.length * features["length"].to_numpy()
     scores += features["axis"].map(dict(effects.identity)).fillna(0.0).to_numpy(float)
     return scores + word_effects[codes] + _scatter(len(scores), effects.noise_sd, effects.skewness, rng)
 
 
-def planted_table(
-    features: pd.DataFrame, effects: PlantedEffects, questions: Mapping[str, Framing], seed: int = 0, base: str = ""
-) -> pd.DataFrame:
-    """One model's table of rewards as `rmnb.load_tables` gives it: the features, and a column of rewards a question."""
-    rng = np.random.default_rng(seed)
-    word_effects = draw_word_effects(features["word"].nunique(), effects, rng)
-    rewards = {
-        question: planted_scores(features, effects, rng, framing, base, word_effects)
-        for question, framing in questions.items()
-    }
-    return features.assign(**rewards)
-
-
 def planted_panel(
     features: pd.DataFrame,
     effects: PlantedEffects,
-    models: Mapping[str, str],
+    models: Iterable[str],
     questions: Mapping[str, Framing],
     seed: int | np.random.Generator = 0,
 ) -> dict[str, pd.DataFrame]:
-    """The tables of several models that share word effects, by model.
+    """Tables as `rmnb.load_tables` gives them, of models that share word effects: the features, a column a question.
 
     Parameters
     ----------
     models
-        Name to base.
+        Their names.
     questions
         Column to framing.
     """
     rng = np.random.default_rng(seed)
+    n_words = features["word"].nunique()
+    shared = _scatter(n_words, effects.shared_word_sd, effects.skewness, rng)
     tables = {}
-    for model, base, own, word_effects in planted_models(features, effects, models, rng):
+    for model in models:
+        word_effects = shared + _scatter(n_words, effects.word_sd, effects.skewness, rng)
         rewards = {
-            question: planted_scores(features, own, rng, framing, base, word_effects)
+            question: planted_scores(features, effects, rng, framing, word_effects)
             for question, framing in questions.items()
         }
         tables[model] = features.assign(**rewards)
     return tables
-
-
-def planted_models(
-    features: pd.DataFrame,
-    effects: PlantedEffects,
-    models: Mapping[str, str],
-    rng: np.random.Generator,
-    communion_sd: float = 0.0,
-) -> list[tuple[str, str, PlantedEffects, NDArray[np.float64]]]:
-    """Name, base, own effects and word effects of each model; `communion_sd` is how much models of a base differ."""
-    n_words = features["word"].nunique()
-    shared = _scatter(n_words, effects.shared_word_sd, effects.skewness, rng)
-    drawn = []
-    for model, base in models.items():
-        communion = effects.communion.get(base, 0.0) + communion_sd * rng.normal()
-        own = replace(effects, communion={base: communion})
-        drawn.append((model, base, own, shared + _scatter(n_words, effects.word_sd, effects.skewness, rng)))
-    return drawn
-
-
-def draw_word_effects(n_words: int, effects: PlantedEffects, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Shared and own word effects of one model (words,)."""
-    shared = _scatter(n_words, effects.shared_word_sd, effects.skewness, rng)
-    return shared + _scatter(n_words, effects.word_sd, effects.skewness, rng)
 
 
 def _scatter(n: int, sd: float, skewness: float, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,7 @@ Measure = Literal["coverage", "rejection"]
 BAND: dict[Measure, tuple[float, float]] = {"coverage": (0.92, 0.98), "rejection": (0.03, 0.07)}
 LEVEL = 0.05
 STUDY = data_dir() / "simulations" / "coverage.csv"
+COLUMNS = ("name", "group", "unit", "measure", "holds", "origin")  # of a case, that a study tells
 PACKAGES = ("numpy", "scipy", "statsmodels", "scikit-learn", "pandas", "wordfreq", "afinn")
 
 
@@ -52,8 +53,6 @@ class Case:
     ----------
     name : str
         What is estimated, and how.
-    function : str
-        Of `rmnb.stats`, or what was used instead.
     group : str
         The section of the page.
     unit : str
@@ -61,23 +60,24 @@ class Case:
     measure : "coverage" of the 95 % interval, or "rejection" at 5 % of a true null hypothesis
     simulate : callable
         Generator to `Outcome`.
-    holds : bool
-        Whether the book relies on it; the others show what goes wrong.
     origin : str
-        The paper that used it, if one did.
+        Who uses it where the book does not, because it goes wrong.
     slow : bool
         Tried on two fifths of the data sets.
     """
 
     name: str
-    function: str
     group: str
     unit: str
     measure: Measure
     simulate: Callable[[np.random.Generator], Outcome]
-    holds: bool = True
     origin: str = ""
     slow: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether the book relies on it; the others show what goes wrong."""
+        return not self.origin
 
 
 def all_cases() -> tuple[Case, ...]:
@@ -93,22 +93,22 @@ def run(case: Case, n_simulations: int, seed: int = 0) -> dict[str, Any]:
     Returns
     -------
     dict
-        name, function, group, unit, measure, holds, origin of the `Case`; truth, mean_estimate and spread (standard
-        deviation of the estimates) in that unit; value, the share that is right, with its 95 % Wilson interval
-        ci_low, ci_high; n_simulations; within_band.
+        name, group, unit, measure, holds, origin of the `Case`; truth, mean_estimate and spread (standard deviation of
+        the estimates) in that unit; value, the share that is right, with its 95 % Wilson interval ci_low, ci_high;
+        n_simulations; within_band.
     """
     if n_simulations < 1:
         raise InputError(f"n_simulations must be 1 or more, got {n_simulations}")
     key = zlib.crc32(case.name.encode())
     drawn = pd.DataFrame([case.simulate(np.random.default_rng([seed, key, i])) for i in range(n_simulations)])
     if case.measure == "coverage":
-        right = (drawn["ci_low"] <= drawn["truth"]) & (drawn["truth"] <= drawn["ci_high"])
+        right = drawn["truth"].between(drawn["ci_low"], drawn["ci_high"])
     else:
         right = drawn["p_value"] <= LEVEL
     interval = binomtest(int(right.sum()), n_simulations).proportion_ci(0.95, method="wilson")
     low, high = BAND[case.measure]
     return {
-        **{name: getattr(case, name) for name in ("name", "function", "group", "unit", "measure", "holds", "origin")},
+        **{name: getattr(case, name) for name in COLUMNS},
         "truth": drawn["truth"].mean(),
         "mean_estimate": drawn["estimate"].mean(),
         "spread": drawn["estimate"].std(),
@@ -121,37 +121,27 @@ def run(case: Case, n_simulations: int, seed: int = 0) -> dict[str, Any]:
 
 
 def study(n_simulations: int, seed: int = 0, cases: Iterable[Case] | None = None) -> pd.DataFrame:
-    """A table of what `run` says of each case."""
-    cases = list(all_cases() if cases is None else cases)
-    sizes = [max(1, n_simulations * 2 // 5) if case.slow else n_simulations for case in cases]
-    shown = tqdm(zip(cases, sizes, strict=True), total=len(cases), desc="cases", disable=None)
-    return pd.DataFrame([run(case, size, seed) for case, size in shown])
+    """A table of what `run` says of each case, by default all; slow ones on two fifths of the data sets."""
+    rows = []
+    for case in tqdm(list(all_cases() if cases is None else cases), desc="cases", disable=None):
+        rows.append(run(case, max(1, n_simulations * 2 // 5) if case.slow else n_simulations, seed))
+    return pd.DataFrame(rows)
 
 
 def read_study(path: Path = STUDY) -> pd.DataFrame:
     """The shipped study; origin is "" where no paper used the estimator. InputError where it is not here."""
     if not path.exists():
         raise InputError(f"no study at {path}: {CLONE}")
-    return pd.read_csv(path, keep_default_na=False, na_values=["nan", ""], dtype={"origin": str}).fillna({"origin": ""})
+    return pd.read_csv(path).fillna({"origin": ""})
 
 
-def main(
-    n_simulations: Annotated[
-        int, typer.Option(min=1, help="Data sets a case; two fifths of them where one takes long.")
-    ] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of all of them.")] = 0,
-    out: Annotated[Path, typer.Option(help="The table; its provenance is written beside it as JSON.")] = STUDY,
-) -> None:
-    """Try every estimator on planted rewards and write how often it is right."""
+def main(n_simulations: int = 1000, seed: int = 0, out: Path = STUDY) -> None:
+    """Try every estimator on planted rewards and write how often it is right, with its provenance as JSON beside it."""
     table = study(n_simulations, seed)
     with atomic_path(out) as path:
         table.to_csv(path, index=False, float_format="%.6g")
     provenance = {
         "command": f"python -m rmnb.planted.study --n-simulations {n_simulations} --seed {seed}",
-        "seed": seed,
-        "n_simulations": n_simulations,
-        "level": LEVEL,
-        "bands": BAND,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "rmnb": rmnb.__version__,
         "python": platform.python_version(),

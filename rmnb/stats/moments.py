@@ -1,4 +1,4 @@
-"""The shape of a distribution of scores: moments with intervals that respect repeated words, and its tails."""
+"""The shape of a distribution of scores: moments with intervals that respect repeated words."""
 
 from dataclasses import dataclass
 
@@ -63,27 +63,3 @@ def moments(scores: ArrayLike, clusters: ArrayLike | None = None) -> Moments:
         variance=influence_interval(variance, variance * (z**2 - 1), codes, n_clusters),
         skewness=influence_interval(skewness, bend, codes, n_clusters),
     )
-
-
-def tail_ratio(values: ArrayLike, share: float = 0.01) -> float:
-    """Natural logarithm of the upper tail's reach over the lower one's: 0 for a symmetric distribution.
-
-    The reach of a tail is the distance from the median to the quantile that cuts off `share` of the values; the ratio
-    looks at the tails alone, while a few far values can carry a skewness.
-
-    Raises
-    ------
-    InputError
-        A share outside 0 to 0.5, too few values, or a tail that does not reach beyond the median.
-
-    References
-    ----------
-    Hinkley (1975), On power transformations to symmetry (the same quantiles, as a difference over a sum).
-    """
-    x = as_vector(values, "values", minimum=3)
-    if not 0 < share < 0.5:
-        raise InputError(f"share must lie between 0 and 0.5, got {share}: for 1 % give 0.01")
-    low, median, high = np.quantile(x, [share, 0.5, 1 - share])
-    if low == median or high == median:
-        raise InputError(f"more than {0.5 - share:.0%} of the values equal the median: the tails have no reach")
-    return float(np.log((high - median) / (median - low)))

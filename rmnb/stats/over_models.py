@@ -4,7 +4,7 @@ Ten models are ten observations, whatever the number of prompts and tokens.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +18,10 @@ EXACT_LIMIT = 200_000  # arrangements; at most about a second
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """The observed statistic, its two-sided p-value, the arrangements compared, and whether these were all."""
+    """The observed statistic, its two-sided p-value, and whether every arrangement was compared."""
 
     statistic: float
     p_value: float
-    n_arrangements: int
     exact: bool
 
 
@@ -34,13 +33,6 @@ def mean_over_models(values: ArrayLike) -> Estimate:
     x = as_vector(values, "values", minimum=2)
     error = x.std(ddof=1) / np.sqrt(len(x))
     return estimate_from_error(x.mean(), error, len(x), len(x), df=len(x) - 1)
-
-
-def over_models(estimates: Sequence[Estimate]) -> Estimate:
-    """The mean of one estimate a model, with its interval over models; of a single model that model's own estimate."""
-    if not estimates:
-        raise InputError("no model has this estimate: there is no mean")
-    return mean_over_models([one.value for one in estimates]) if len(estimates) > 1 else estimates[0]
 
 
 def jackknife_over_models(statistic: Callable[[np.ndarray], float], n: int) -> Estimate:
@@ -110,8 +102,8 @@ def two_group_test(
         return np.abs(one.mean(axis=axis) - other.mean(axis=axis))
 
     exact = math.comb(len(first) + len(second), len(first)) <= EXACT_LIMIT
-    test = _permuted((first, second), distance, "independent", n_permutations if not exact else EXACT_LIMIT, seed)
-    return PermutationTest(float(first.mean() - second.mean()), *test, exact)
+    p_value = _permuted((first, second), distance, "independent", EXACT_LIMIT if exact else n_permutations, seed)
+    return PermutationTest(float(first.mean() - second.mean()), p_value, exact)
 
 
 def sign_flip_test(
@@ -131,8 +123,8 @@ def sign_flip_test(
         return np.abs(sample.mean(axis=axis))
 
     exact = 2 ** len(x) <= EXACT_LIMIT
-    test = _permuted((x,), distance, "samples", n_permutations if not exact else EXACT_LIMIT, seed)
-    return PermutationTest(float(x.mean()), *test, exact)
+    p_value = _permuted((x,), distance, "samples", EXACT_LIMIT if exact else n_permutations, seed)
+    return PermutationTest(float(x.mean()), p_value, exact)
 
 
 def _permuted(
@@ -141,7 +133,7 @@ def _permuted(
     kind: str,
     n_permutations: int,
     seed: int | np.random.Generator,
-) -> tuple[float, int]:
+) -> float:
     from scipy.stats import permutation_test
 
     result = permutation_test(
@@ -153,7 +145,7 @@ def _permuted(
         alternative="greater",
         rng=np.random.default_rng(seed),
     )
-    return float(result.pvalue), len(result.null_distribution)
+    return float(result.pvalue)
 
 
 def _two_groups(

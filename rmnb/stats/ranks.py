@@ -4,9 +4,6 @@ Half-precision rewards tie by the thousand, so a statistic that breaks ties by p
 vocabulary.
 """
 
-from collections.abc import Callable
-from itertools import combinations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -96,28 +93,3 @@ def rank_biased_overlap(x: ArrayLike, y: ArrayLike, p: float = 0.9) -> float:
     ]
     agreement = (shares[0] * shares[1]).sum(axis=1) / d
     return float((1 - p) * np.sum(agreement * p ** (d - 1.0)) + agreement[-1] * p**depth)
-
-
-def kendall_matrix(scores: ArrayLike) -> NDArray[np.float64]:
-    """Tau-b of every two rows of `scores` (models × tokens): symmetric (models × models), ones on the diagonal."""
-    return _matrix(scores, kendall_tau)
-
-
-def spearman_matrix(scores: ArrayLike) -> NDArray[np.float64]:
-    """Spearman's rho of every two rows of `scores` (models × tokens): symmetric (models × models)."""
-    return _matrix(scores, spearman)
-
-
-def overlap_matrix(scores: ArrayLike, p: float = 0.9) -> NDArray[np.float64]:
-    """`rank_biased_overlap` of every two rows of `scores` (models × tokens), ones on the diagonal."""
-    return _matrix(scores, lambda one, other: rank_biased_overlap(one, other, p))
-
-
-def _matrix(scores: ArrayLike, statistic: Callable[[NDArray, NDArray], float]) -> NDArray[np.float64]:
-    table = np.asarray(scores)
-    if table.ndim != 2 or table.shape[1] < 2:
-        raise InputError(f"scores must be models × tokens with two tokens or more, got shape {table.shape}")
-    matrix = np.eye(len(table))
-    for i, j in combinations(range(len(table)), 2):
-        matrix[i, j] = matrix[j, i] = statistic(table[i], table[j])
-    return matrix

@@ -10,7 +10,7 @@ from rmnb import stats
 from rmnb.data import lexicons
 from rmnb.findings import frequency
 from rmnb.findings.tables import standardise
-from rmnb.planted.rewards import PlantedEffects, planted_table
+from rmnb.planted.rewards import PlantedEffects, planted_panel
 from rmnb.planted.words import common_words
 
 ASKED = {"good": "positive", "bad": "negative"}
@@ -26,7 +26,7 @@ def features():
 def rewards(features, **effects):
     """A planted table in standard deviations, and the unit that it was divided by."""
     effects = {"valence_positive": 0.4, "valence_negative": 0.25, "word_sd": 0.5, **effects}
-    table = planted_table(features, PlantedEffects(**effects), ASKED)
+    table = planted_panel(features, PlantedEffects(**effects), ["a"], ASKED)["a"]
     return standardise(table, list(ASKED)), table["good"].std(ddof=0)
 
 

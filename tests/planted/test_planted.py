@@ -14,89 +14,58 @@ from rmnb.planted.rewards import PlantedEffects
 CASES = study.all_cases()
 
 
-def names(case):
-    return case.name
-
-
 @pytest.fixture(scope="module")
 def features():
     return rewards.word_features(rewards.spell(["love", "war", "table", "kindness"], [4, 2, 1, 1]))
 
 
 def test_without_scatter_the_reward_is_the_stated_function(features):
-    effects = PlantedEffects(
-        intercept=1,
-        valence_positive=0.5,
-        valence_negative=0.25,
-        log_frequency=0.1,
-        length=-0.01,
-        communion={"Gemma": 0.4},
-        negative_framing=-0.5,
-        word_sd=0,
-        noise_sd=0,
-    )
+    valences = dict(valence_positive=0.5, valence_negative=0.25, negative_framing=-0.5)
+    effects = PlantedEffects(intercept=1, log_frequency=0.1, length=-0.01, word_sd=0, noise_sd=0, **valences)
     valence = lexicons.afinn().set_index("word")["valence"]
-    zipf = dict(zip(features["word"], lexicons.zipf(features["word"]), strict=True))
-    nouns = lexicons.agency_communion().set_index("word")["category"]
     for framing, turned in (("positive", 1), ("negative", -0.5)):
-        scores = rewards.planted_scores(features, effects, np.random.default_rng(0), framing, "Gemma")
+        scores = rewards.planted_scores(features, effects, np.random.default_rng(0), framing)
         for word, score in zip(features["word"], scores, strict=True):
             v = valence.get(word, 0)
-            pull = {"agency": -0.2, "communion": 0.2}.get(nouns.get(word, ""), 0)
-            expected = 1 + turned * ((0.5 if v > 0 else 0.25) * v + pull) - 0.01 * len(word)
-            expected += 0.1 * np.log(10 ** (zipf[word] - 3))
+            expected = 1 + turned * (0.5 if v > 0 else 0.25) * v - 0.01 * len(word)
+            expected += 0.1 * np.log(10 ** (lexicons.zipf([word])[0] - 3))
             assert score == pytest.approx(expected)
 
 
 def test_spellings_share_their_word_and_models_what_is_shared(features):
-    effects = PlantedEffects(word_sd=1, noise_sd=0)
-    scores = rewards.planted_scores(features, effects, np.random.default_rng(0))
-    assert np.ptp(scores[:4]) == 0
-    assert np.ptp(scores) > 0
-    panel = rewards.planted_panel(
-        features,
-        PlantedEffects(shared_word_sd=1, word_sd=0, noise_sd=0),
-        {"one": "Gemma", "other": "Llama"},
-        {"best": "positive", "worst": "negative"},
-    )
+    scores = rewards.planted_scores(features, PlantedEffects(word_sd=1, noise_sd=0), np.random.default_rng(0))
+    assert np.ptp(scores[:4]) == 0 < np.ptp(scores)
+    shared = PlantedEffects(shared_word_sd=1, word_sd=0, noise_sd=0)
+    panel = rewards.planted_panel(features, shared, ["one", "other"], {"best": "positive", "worst": "negative"})
     assert list(panel) == ["one", "other"]
     assert panel["one"].equals(panel["other"]) and {"token", "kind", "word", "best", "worst"} <= set(panel["one"])
 
 
 def test_scatter_has_the_skewness_that_was_asked_for():
-    features = rewards.word_features(rewards.spell([f"w{i}" for i in range(30_000)], 1), {}, {})
-    scores = rewards.planted_scores(
-        features, PlantedEffects(word_sd=2, noise_sd=0, skewness=-1), np.random.default_rng(0)
-    )
+    features = rewards.word_features(rewards.spell([f"w{i}" for i in range(30_000)], 1), {})
+    effects = PlantedEffects(word_sd=2, noise_sd=0, skewness=-1)
+    scores = rewards.planted_scores(features, effects, np.random.default_rng(0))
     assert scores.mean() == pytest.approx(0, abs=0.05)
     assert scores.std() == pytest.approx(2, rel=0.02)
     assert np.mean((scores / 2) ** 3) == pytest.approx(-1, abs=0.1)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [case for case in CASES if case.holds], ids=names)
-def test_estimators_recover_what_was_planted(case):
-    n = 30 if case.slow else 80  # the shipped study tries all of them on many more
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_estimators_recover_what_was_planted_and_those_that_do_not_are_seen_to_fail(case):
+    n = 60 if case.slow else 150  # the shipped study tries all of them on many more
     result = study.run(case, n, seed=11)
-    if not np.isnan(result["truth"]):
+    low, high = study.BAND[case.measure]
+    assert (result["ci_low"] <= high and result["ci_high"] >= low) == case.holds
+    if case.holds and not np.isnan(result["truth"]):
         assert abs(result["mean_estimate"] - result["truth"]) < 5 * result["spread"] / np.sqrt(n)
-    low, high = study.BAND[case.measure]
-    assert result["ci_low"] <= high and result["ci_high"] >= low
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", [case for case in CASES if not case.holds], ids=names)
-def test_failing_estimators_are_seen_to_fail(case):
-    result = study.run(case, 40 if case.slow else 150, seed=11)
-    low, high = study.BAND[case.measure]
-    assert result["ci_high"] < low or result["ci_low"] > high
 
 
 def test_the_shipped_study_covers_every_estimator_and_supports_what_is_claimed_of_it():
     shipped = study.read_study()
     provenance = json.loads(study.STUDY.with_suffix(".json").read_text(encoding="utf-8"))
     assert provenance["sha256"] == sha256(study.STUDY)
-    for column in ("name", "function", "group", "unit", "holds"):
+    for column in study.COLUMNS[:3]:
         assert shipped[column].tolist() == [getattr(case, column) for case in CASES]
     assert shipped["n_simulations"].min() >= 200
     assert shipped["within_band"].equals(shipped["holds"])
@@ -107,7 +76,7 @@ def test_a_study_counts_what_it_should():
         x = rng.uniform()
         return study.Outcome(0.0, x, ci_low=x - 0.7, ci_high=x + 1, p_value=x)
 
-    cases = [study.Case(measure, "", "", "", measure, simulate) for measure in study.BAND]
+    cases = [study.Case(measure, "", "", measure, simulate) for measure in study.BAND]
     table = study.study(400, cases=cases)
     assert table["value"].tolist() == pytest.approx([0.7, 0.05], abs=0.06)
     assert not table["within_band"][0]
@@ -115,20 +84,8 @@ def test_a_study_counts_what_it_should():
     assert study.study(400, cases=cases[1:]).loc[0].equals(table.loc[1])  # the same data whatever else is run
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: rewards.spell(["love"], 5), "1 to 4"),
-        (
-            lambda: rewards.planted_scores(
-                rewards.word_features(rewards.spell(["love"])), PlantedEffects(), np.random.default_rng(0), "best"
-            ),
-            "framing",
-        ),
-        (lambda: study.run(CASES[0], 0), "n_simulations"),
-    ],
-)
-def test_bad_input_is_named_in_one_line(call, message):
-    with pytest.raises(InputError, match=message) as caught:
-        call()
-    assert "\n" not in str(caught.value)
+def test_bad_input_is_named():
+    with pytest.raises(InputError, match="1 to 4"):
+        rewards.spell(["love"], 5)
+    with pytest.raises(InputError, match="n_simulations"):
+        study.run(CASES[0], 0)

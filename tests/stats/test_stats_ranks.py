@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmnb import stats
-from rmnb.errors import InputError
 
 few_levels = st.integers(3, 25).flatmap(
     lambda n: st.tuples(*(st.lists(st.integers(-3, 3), min_size=n, max_size=n) for _ in range(2)))
@@ -36,15 +35,6 @@ def overlap_of_orders(one, other, p):
 def test_tau_equals_all_pairs_with_ties(pair):
     x, y = pair
     assert stats.kendall_tau(x, y) == pytest.approx(brute_force_tau(x, y), abs=1e-12, nan_ok=True)
-
-
-@given(few_levels)
-def test_spearman_is_pearson_of_mid_ranks(pair):
-    x, y = (np.asarray(v, float) for v in pair)
-    ranks = [(v[:, None] > v).sum(1) + ((v[:, None] == v).sum(1) + 1) / 2 for v in (x, y)]
-    with np.errstate(all="ignore"):
-        expected = np.corrcoef(*ranks)[0, 1] if np.ptp(x) and np.ptp(y) else np.nan
-    assert stats.spearman(x, y) == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
 @settings(max_examples=40)
@@ -85,18 +75,6 @@ def test_ties_do_not_look_like_agreement():
     assert stats.rank_biased_overlap(*by_position) > 0.1
 
 
-def test_matrices_hold_the_pairs():
-    scores = np.random.default_rng(1).normal(size=(4, 50)).round(1)
-    for matrix, statistic in (
-        (stats.kendall_matrix(scores), stats.kendall_tau),
-        (stats.spearman_matrix(scores), stats.spearman),
-        (stats.overlap_matrix(scores), stats.rank_biased_overlap),
-    ):
-        assert np.array_equal(matrix, matrix.T)
-        for i, j in itertools.combinations(range(4), 2):
-            assert matrix[i, j] == pytest.approx(statistic(scores[i], scores[j]), abs=1e-12)
-
-
 def test_moments_equal_their_definitions_and_tell_repeated_words():
     x = np.random.default_rng(2).exponential(size=500)
     got = stats.moments(x)
@@ -110,23 +88,6 @@ def test_moments_equal_their_definitions_and_tell_repeated_words():
     for name in ("mean", "variance", "skewness"):
         assert getattr(again, name).value == pytest.approx(getattr(got, name).value)
         assert getattr(again, name).standard_error == pytest.approx(getattr(got, name).standard_error)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: stats.kendall_tau([1, 2, 3], [1, 2]), "differ in length"),
-        (lambda: stats.kendall_tau([1, np.nan, 3], [1, 2, 3]), r"x\[1\] is nan"),
-        (lambda: stats.rank_biased_overlap([1, 2], [1, 2], p=1), "between 0 and 1"),
-        (lambda: stats.kendall_matrix([1, 2, 3]), "models × tokens"),
-        (lambda: stats.moments([1, 1, 1]), "all equal"),
-        (lambda: stats.spearman(["a", "b"], [1, 2]), "must be numbers"),
-    ],
-)
-def test_bad_input_is_named_in_one_line(call, message):
-    with pytest.raises(InputError, match=message) as caught:
-        call()
-    assert "\n" not in str(caught.value)
 
 
 def test_import_is_light():
