@@ -2,15 +2,11 @@
 
 import importlib.metadata
 import sys
-from pathlib import Path
 
 import psutil
-import yaml
 
 from rmnb.errors import InputError
 from rmnb.panels import Panel, load_panel
-
-ROOT = Path(__file__).parents[2]
 
 
 def set_up(panel: str) -> tuple[str, str]:
@@ -60,10 +56,3 @@ def stale_packages() -> list[str]:
         if loaded is not None and loaded.split("+")[0] != importlib.metadata.version(name).split("+")[0]:
             found.append(name)
     return found
-
-
-def repository(config: Path = ROOT / "_config.yml") -> str | None:
-    """The address of the sources, as the book's configuration gives it, or None."""
-    settings = yaml.safe_load(config.read_text(encoding="utf-8"))
-    url = (settings.get("repository") or {}).get("url")
-    return url.rstrip("/") if url else None

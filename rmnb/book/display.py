@@ -1,11 +1,9 @@
-"""Token text made safe and legible: for HTML, for Markdown, for figures.
+"""Token text made safe and legible, for HTML and for Markdown.
 
 A vocabulary holds markup, LaTeX, control and right-to-left characters, blanks of every kind. Nothing that renders a
 token may be steered by it, and a reader must see that a token is `" love"` and not `"love"`.
 """
 
-import functools
-import unicodedata
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from rmnb.data.offensive import is_offensive
-from rmnb.visible import HIDDEN, visible
+from rmnb.visible import visible
 
 if TYPE_CHECKING:
     from IPython import display
@@ -93,23 +91,3 @@ def table_html(frame: pd.DataFrame, tokens: Iterable[str] = (), hidden: Collecti
     table = shown.to_html(index=False, escape=False, border=0, justify="inherit", classes="names" if named else None)
     # tabindex: a keyboard, too, can scroll what is wider than the page.
     return f'<div class="table-scroll" tabindex="0">{table}</div>'
-
-
-@functools.cache
-def _drawable() -> frozenset[int]:
-    from matplotlib import font_manager, ft2font
-
-    return frozenset(ft2font.FT2Font(font_manager.findfont(font_manager.FontProperties())).get_charmap())
-
-
-def figure_text(token: str) -> str:
-    r"""A token as matplotlib text: ``$`` starts no formula and a character the font lacks is written ``\uXXXX``."""
-
-    def drawn(character: str) -> str:
-        code = ord(character)
-        if code in _drawable() and unicodedata.category(character) not in HIDDEN:  # fonts draw joiners, as nothing
-            return character
-        code -= 0x2400 if 0x2400 <= code < 0x2420 else 0  # the picture of a control character stands for that one
-        return f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
-
-    return "".join(map(drawn, visible(token))).replace("$", r"\$")

@@ -95,7 +95,9 @@ def dot_chart(
         height = lines.index(row["model"]) + 0.7 / max(len(levels), 3) * (place - (len(levels) - 1) / 2)
         ink = colour[row["model"]]
         axes.plot([row["low"], row["high"]], [height, height], color=ink)
-        axes.plot(row["value"], height, MARKERS[place], color=ink, markeredgecolor=INK, markeredgewidth=0.5, markersize=5)
+        axes.plot(
+            row["value"], height, MARKERS[place], color=ink, markeredgecolor=INK, markeredgewidth=0.5, markersize=5
+        )
     for marker, level in zip(MARKERS, levels, strict=False):
         axes.plot([], [], marker, color=FAINT, label=level, markersize=5)
     axes.axvline(0, color=FAINT, linewidth=0.8, zorder=0)

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import TypeAdapter, ValidationError
+
 from rmnb.data.sources import UnreachableError
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
 _TYPES = {kind.__name__: kind for kind in (str, int, float, bool)}
 _WIDGET = "application/vnd.jupyter.widget-view+json"
-_BOOLEANS = {"true": True, "false": False}
 _RESULTS = "RMNB_RESULTS"
 
 
@@ -57,21 +58,6 @@ def _kind(name: str, declared: dict) -> type:
         ) from None
 
 
-def _converted(value: object, kind: type) -> object:
-    """`value` as `kind`, where text (from a command line) is read as that type; ValueError if it is none."""
-    if isinstance(value, str) and kind is bool:
-        if value.lower() not in _BOOLEANS:
-            raise ValueError(value)
-        return _BOOLEANS[value.lower()]
-    if isinstance(value, str) and kind in (int, float):
-        return kind(value)
-    if kind is float and type(value) is int:
-        return float(value)
-    if type(value) is not kind:  # not isinstance: True is no number here
-        raise ValueError(value)
-    return value
-
-
 def check_parameters(notebook: Path, parameters: Mapping[str, object]) -> dict[str, object]:
     """The parameters, each of the type that the notebook's ``parameters`` cell gives it.
 
@@ -103,8 +89,8 @@ def check_parameters(notebook: Path, parameters: Mapping[str, object]) -> dict[s
             raise InputError(f"{notebook.name} has no parameter {name!r}; its parameters are: {takes}")
         kind = _kind(name, declared[name])
         try:
-            checked[name] = _converted(value, kind)
-        except ValueError:
+            checked[name] = TypeAdapter(kind).validate_strings(str(value))
+        except ValidationError:
             raise InputError(
                 f"parameter {name!r} of {notebook.name} must be {kind.__name__} (such as {declared[name]['default']}), "
                 f"not {value!r}"

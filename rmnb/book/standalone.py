@@ -1,7 +1,6 @@
 """An executed notebook as one HTML file: without code, scripts or anything that would have to be fetched."""
 
 import html
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,18 +77,11 @@ def _html(cells: Iterable["NotebookNode"]) -> "BeautifulSoup":
 
 def _contents(body: "BeautifulSoup") -> list[tuple[str, str]]:
     """Anchor and text of every heading of the second level, which gets that anchor as its id."""
-    contents: dict[str, str] = {}
-    taken = {str(element["id"]) for element in body(id=True)}
-    for heading in body("h2"):
-        text = heading.get_text().strip()
-        anchor = base = re.sub(r"\W+", "-", text.casefold()).strip("-") or "section"
-        count = 1
-        while anchor in taken:
-            count += 1
-            anchor = f"{base}-{count}"
-        taken.add(anchor)
-        heading["id"], contents[anchor] = anchor, text
-    return list(contents.items())
+    contents = []
+    for number, heading in enumerate(body("h2"), start=1):
+        heading["id"] = f"section-{number}"
+        contents.append((heading["id"], heading.get_text().strip()))
+    return contents
 
 
 def write_page(notebook: Path, page: Path, title: str) -> Path:

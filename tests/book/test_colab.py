@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 from rmnb.book import colab
 from rmnb.errors import InputError
@@ -17,7 +18,6 @@ from rmnb.report.audit import TOLERANCE
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-URL = "https://github.com/someone/something"
 
 
 def test_every_notebook_has_the_same_cell_for_colab_behind_its_parameters(monkeypatch):
@@ -31,7 +31,8 @@ def test_every_notebook_has_the_same_cell_for_colab_behind_its_parameters(monkey
         found.add("".join(code[place]["source"]))
     (cell,) = found
     assert "colab.set_up(" in cell
-    assert f"git clone -q --depth 1 {colab.repository() or 'https://github.com/OWNER/rmnb'} " in cell
+    settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8")).get("repository") or {}
+    assert f"git clone -q --depth 1 {settings.get('url', 'https://github.com/OWNER/rmnb')} " in cell
     monkeypatch.delenv("COLAB_RELEASE_TAG", raising=False)
     python = re.sub(r"^(\s+)[!%].*$", r"\1raise AssertionError", cell, flags=re.MULTILINE)
     exec(compile(python, "cell", "exec"), {})  # elsewhere it does nothing
@@ -51,14 +52,6 @@ def test_packages_that_changed_under_a_running_session_are_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "numpy", types.SimpleNamespace(__version__="1.0"))
     with pytest.raises(InputError, match="numpy changed under the running session: choose Runtime > Restart session"):
         colab.set_up("demo")
-
-
-def test_the_address_comes_from_the_configuration_of_the_book(tmp_path):
-    file = tmp_path / "_config.yml"
-    file.write_text("title: x\n")
-    assert colab.repository(file) is None
-    file.write_text(f"repository:\n  url: {URL}/\n")
-    assert colab.repository(file) == URL
 
 
 def test_launch_buttons_open_the_source():

@@ -12,14 +12,12 @@ import pandas as pd
 import pytest
 import yaml
 
-from rmnb import stats
 from rmnb.book.notebook import run_notebook
 from rmnb.data.lexicons import afinn, agency_communion, identity_terms
 from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList
 from rmnb.errors import InputError
 from rmnb.findings import people
-from rmnb.findings.released import load_published
 from rmnb.panels import load_panel, load_prompts
 from rmnb.planted.rewards import PlantedEffects, planted_panel, spell, word_features
 from rmnb.scoring import list_scores, store
@@ -125,29 +123,14 @@ def _learner(step):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebooks_are_stripped_and_take_parameters(path):
-    cells = nbformat.read(path, 4).cells
-    code = [cell for cell in cells if cell.cell_type == "code"]
+def test_notebooks_are_stripped_take_parameters_and_describe_every_figure(path):
+    code = [cell for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
     assert not any(cell.outputs or cell.execution_count for cell in code), "run `pre-commit run nbstripout`"
     assert sum("parameters" in cell.metadata.get("tags", []) for cell in code) == 1
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_every_figure_has_a_caption_and_alternative_text(path):
-    for cell in nbformat.read(path, 4).cells:
-        if cell.cell_type == "code" and re.search(
-            r"plt\.(subplots|figure)\(|figures\.(dot_chart)\(", cell.source
-        ):
+    for cell in code:
+        if re.search(r"plt\.(subplots|figure)\(|figures\.dot_chart\(", cell.source):
             shown = cell.metadata.get("mystnb", {})
-            assert shown.get("figure", {}).get("caption"), cell.source
-            assert shown.get("image", {}).get("alt"), cell.source
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_an_unknown_parameter_stops_a_notebook_with_one_line(path, tmp_path):
-    with pytest.raises(InputError, match=r"has no parameter 'pannel'; its parameters are: \w+") as raised:
-        run_notebook(path, tmp_path / "out.ipynb", {"pannel": "demo"})
-    assert "\n" not in str(raised.value)
+            assert shown.get("figure", {}).get("caption") and shown.get("image", {}).get("alt"), cell.source
 
 
 def with_trials(path: Path) -> nbformat.NotebookNode:
@@ -168,65 +151,28 @@ def with_trials(path: Path) -> nbformat.NotebookNode:
     return notebook
 
 
-@pytest.fixture(scope="module")
-def executed(panel, tmp_path_factory):
-    """Runs each chapter once on the planted panel, its exercises tried, in a directory of its own."""
-    done: dict[Path, tuple] = {}
+@pytest.mark.slow
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_chapters_run_on_any_panel_and_their_exercises_check_themselves(path, panel, tmp_path, monkeypatch):
+    if path.stem == "06_elo" and not list_scores.list_path(load_panel(panel), next(iter(MODELS)), "elo").exists():
+        pytest.skip("the names of things cannot be reached")
+    monkeypatch.chdir(tmp_path)
+    notebook = with_trials(path)
+    declared = next(cell.source for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))
     given = {"panel": str(panel), "n_boot": 20}
+    taken = {name: value for name, value in given.items() if re.search(rf"^{name}\b", declared, re.M)}
+    nbformat.write(notebook, path.name)
+    executed = nbformat.read(run_notebook(Path(path.name), Path("out.ipynb"), taken), 4)
 
-    def run(path: Path):
-        if path.stem == "06_elo" and not list_scores.list_path(load_panel(panel), next(iter(MODELS)), "elo").exists():
-            pytest.skip("the names of things cannot be reached")
-        if path not in done:
-            directory = tmp_path_factory.mktemp(path.stem)
-            cells = nbformat.read(path, 4).cells
-            declared = next(cell.source for cell in cells if "parameters" in cell.metadata.get("tags", []))
-            with pytest.MonkeyPatch.context() as patch:
-                patch.chdir(directory)
-                taken = {name: value for name, value in given.items() if re.search(rf"^{name}\b", declared, re.M)}
-                nbformat.write(with_trials(path), directory / path.name)
-                run_notebook(directory / path.name, directory / "out.ipynb", taken)
-            done[path] = nbformat.read(directory / "out.ipynb", 4), directory / "results"
-        return done[path]
-
-    return run
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_chapters_run_on_any_panel_and_end_in_the_results_table(path, executed):
-    _, directory = executed(path)
-    frames = [
-        pd.read_csv(file, keep_default_na=False).rename(columns={"ci_low": "low"}) for file in directory.glob("*.csv")
-    ]
-    here = pd.concat(frames).query("source == 'panel'")
-    assert set(MODELS) <= set(here["model"])
-    assert (here["low"] != "").any()
-
-
-@pytest.mark.slow
-def test_a_panel_that_was_not_searched_is_told_so_in_one_line(panel, tmp_path):
-    with pytest.raises(InputError, match="no model of panel 'planted' has been searched"):
-        run_notebook(SEARCHED, tmp_path / "out.ipynb", {"panel": str(panel)})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_no_token_becomes_markup(path, executed):
-    notebook, _ = executed(path)
-    for cell in notebook.cells:
+    here = pd.read_csv(f"results/{path.stem[3:]}.csv").query("source == 'panel'")
+    assert set(MODELS) <= set(here["model"]) and here["low"].notna().any()
+    shown = {"exercise": {}, "trial": {}}
+    for cell in executed.cells:
         for output in cell.get("outputs", []):
             text = "".join(output.get("data", {}).get("text/html", ""))
             assert "<script" not in text and "\u202e" not in text
             if "remove-stderr" not in cell.metadata.get("tags", []):
                 assert output.get("name") != "stderr", output.text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_exercises_say_what_to_do_give_a_hint_and_take_the_right_answer(path, executed):
-    shown = {"exercise": {}, "trial": {}}
-    for cell in executed(path)[0].cells:
         for state in set(shown) & set(cell.metadata):
             shown[state][cell.metadata[state]] = "".join(output.get("text", "") for output in cell.outputs)
     assert len(shown["trial"]) >= 2
@@ -234,6 +180,12 @@ def test_exercises_say_what_to_do_give_a_hint_and_take_the_right_answer(path, ex
         assert "eplace" in shown["exercise"][label], label
         wrong, right = ast.literal_eval(tried.splitlines()[-1])
         assert len(wrong) > 10 and right == "passes", (label, wrong, right)
+
+
+@pytest.mark.slow
+def test_a_panel_that_was_not_searched_is_told_so_in_one_line(panel, tmp_path):
+    with pytest.raises(InputError, match="no model of panel 'planted' has been searched"):
+        run_notebook(SEARCHED, tmp_path / "out.ipynb", {"panel": str(panel)})
 
 
 def test_the_exercises_on_sequences_check_themselves(capsys):
@@ -249,34 +201,3 @@ def test_the_exercises_on_sequences_check_themselves(capsys):
                 assert len(wrong) > 10 and right == "passes", said
                 tried += 1
     assert tried == 2
-
-
-@pytest.mark.slow
-def test_released_data_stand_beside_the_published_numbers(mirror, executed):
-    elo = next(path for path in CHAPTERS if path.stem == "06_elo")
-    table = pd.read_csv(executed(elo)[1] / "elo.csv", keep_default_na=False)
-    correlations = table.query("quantity == 'agreement' and source == 'released'")
-    assert len(correlations) == 30 and (correlations["low"].astype(float) < correlations["value"]).all()
-    asked = correlations.query("question == @people.QUESTION").set_index("model")["value"]
-    printed = load_published().query("quantity == 'human_spearman'").set_index("model")["value"]
-    assert len(printed) == 10 and (asked - printed).abs().max() <= 0.03
-
-
-@pytest.mark.slow
-def test_a_finding_is_written_by_one_chapter(executed):
-    written = [file.name for path in CHAPTERS for file in executed(path)[1].glob("*.csv")]
-    assert len(set(written)) == len(written)
-
-
-@pytest.mark.slow
-def test_heterogeneity_prints_the_agreement_of_the_planted_scores(panel, executed):
-    path = next(path for path in CHAPTERS if path.stem == "01_heterogeneity")
-    table = pd.read_csv(executed(path)[1] / "heterogeneity.csv")
-    rows = table[table["quantity"] == "agreement tau"]
-    assert len(rows) == 6
-    for row in rows.itertuples():
-        x, y = (store.read_scores(panel, model, "greatest")["score"] for model in (row.model, row.other))
-        assert row.value == pytest.approx(stats.kendall_tau(x, y), abs=1e-12)
-        assert row.low < row.value < row.high
-    # Half of the planted scatter is shared, so the models agree, but not wholly.
-    assert rows["value"].between(0.3, 0.9).all()

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from rmnb.book.notebook import run_notebook
-from rmnb.errors import InputError
 from rmnb.findings.released import DIFFERS, load_published
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -74,8 +73,3 @@ def test_the_report_leaves_no_published_number_out(executed):
     assert counts.sum() == len(load_published()) == 131
     assert counts["differs"] == 0 == shown.count(f"<td>{DIFFERS}</td>")
     assert counts["reproduced"] == 43
-
-
-def test_a_lesson_with_an_unknown_model_ends_in_one_line(executed):
-    with pytest.raises(InputError, match="unknown model 'smollm9'"):
-        executed("lesson", model="smollm9")
