@@ -2,8 +2,10 @@
 
 import importlib.metadata
 import sys
+from pathlib import Path
 
 import psutil
+import yaml
 
 from rmnb.errors import InputError
 from rmnb.panels import Panel, load_panel
@@ -56,3 +58,10 @@ def stale_packages() -> list[str]:
         if loaded is not None and loaded.split("+")[0] != importlib.metadata.version(name).split("+")[0]:
             found.append(name)
     return found
+
+
+def repository() -> str | None:
+    """The address of the sources, as the book's configuration gives it, or None."""
+    settings = yaml.safe_load((Path(__file__).parents[2] / "_config.yml").read_text(encoding="utf-8"))
+    url = (settings.get("repository") or {}).get("url")
+    return url.rstrip("/") if url else None

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
 from rmnb.book import colab
 from rmnb.errors import InputError
@@ -31,8 +30,7 @@ def test_every_notebook_has_the_same_cell_for_colab_behind_its_parameters(monkey
         found.add("".join(code[place]["source"]))
     (cell,) = found
     assert "colab.set_up(" in cell
-    settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8")).get("repository") or {}
-    assert f"git clone -q --depth 1 {settings.get('url', 'https://github.com/OWNER/rmnb')} " in cell
+    assert f"git clone -q --depth 1 {colab.repository() or 'https://github.com/OWNER/rmnb'} " in cell
     monkeypatch.delenv("COLAB_RELEASE_TAG", raising=False)
     python = re.sub(r"^(\s+)[!%].*$", r"\1raise AssertionError", cell, flags=re.MULTILINE)
     exec(compile(python, "cell", "exec"), {})  # elsewhere it does nothing
