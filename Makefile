@@ -13,7 +13,7 @@ TESTS := $(BIN)/pytest --numprocesses 2 --dist loadfile
 # One line a step (workflow/step); what a step says is in _build/log.
 BUILD := $(BIN)/snakemake --quiet all -s workflow/Snakefile
 
-.PHONY: book pdf lab lesson links test test-all site-test slurm-test torture vulnerabilities scores bench clean env
+.PHONY: book pdf lab lesson slides links test test-all site-test slurm-test torture vulnerabilities scores bench clean env
 .DEFAULT_GOAL := book
 
 book: env ## Audit the shipped scores, run the notebooks, build the book: _build/html/index.html
@@ -25,8 +25,17 @@ pdf: env ## Print the whole book to _build/book.pdf (needs Chromium)
 lab: env ## Open the notebooks in JupyterLab
 	$(BIN)/jupyter lab --notebook-dir=notebooks
 
-lesson: env ## Run the classroom's notebook: one small model, the beginning of its vocabulary, under three minutes
+lesson: env ## Run the classroom's notebook: two small models, the beginning of their vocabulary
 	$(BUILD) --forcerun lesson -- lesson
+
+slides: lesson _build/slides/reveal ## Slides of the lesson, with notes for the teacher (key S): _build/slides/lesson.slides.html
+	$(BIN)/jupyter nbconvert --log-level WARN --to slides --no-input --template slides --TemplateExporter.extra_template_basedirs=workflow \
+		--SlidesExporter.reveal_url_prefix=reveal --SlidesExporter.reveal_theme=white \
+		--output-dir _build/slides _build/lesson/lesson.ipynb
+
+_build/slides/reveal: workflow/slides/requirements.txt | env
+	$(BIN)/pip install --quiet --no-deps --require-hashes --upgrade --target _build/reveal -r $<
+	mkdir -p _build/slides && rm -rf $@ && cp -r _build/reveal/sphinx_revealjs/_static/revealjs $@ && touch $@
 
 links: env ## Check every link of the book (needs the network)
 	$(BUILD) links

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from nbconvert import SlidesExporter
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 CHAPTERS = [path for path in NOTEBOOKS if re.match(r"0[1-9]_", path.name)]
@@ -85,6 +86,14 @@ def test_the_lesson_shows_no_answer_before_a_guess():
             if "hide-output" in cell["metadata"].get("tags", []) or "behind_a_click" in _source(cell)
         ]
         assert shown and shown == hidden, [_source(cell) for cell in shown if cell not in hidden]
+
+
+def test_slides_of_the_lesson_ask_the_network_for_nothing():
+    templates = [str(NOTEBOOKS[0].parents[1] / "workflow")]
+    exporter = SlidesExporter(extra_template_basedirs=templates, template_name="slides", reveal_url_prefix="reveal")
+    page, _ = exporter.from_filename(str(NOTEBOOKS[0].parent / "lesson.ipynb"))
+    assert not re.findall(r'(?:src|href)="https?:|import .* from .http', page)
+    assert "{doc}" not in page and "{cite" not in page and page.count('<aside class="notes">') == 8
 
 
 def test_every_question_of_a_quiz_has_options_and_an_answer_among_them():
