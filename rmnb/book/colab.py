@@ -60,8 +60,8 @@ def stale_packages() -> list[str]:
     return found
 
 
-def repository() -> str | None:
+def repository(config: Path = Path(__file__).parents[2] / "_config.yml") -> str | None:
     """The address of the sources, as the book's configuration gives it, or None."""
-    settings = yaml.safe_load((Path(__file__).parents[2] / "_config.yml").read_text(encoding="utf-8"))
+    settings = yaml.safe_load(config.read_text(encoding="utf-8"))
     url = (settings.get("repository") or {}).get("url")
     return url.rstrip("/") if url else None
