@@ -69,10 +69,9 @@ def score_list(
     texts = text_list(name)
     prompts = list_prompts(panel, texts) if prompts is None else prompts
     histories = {prompt.key: [turn.model_dump() for turn in prompt.history] for prompt in prompts if prompt.history}
-    texts_of_prompts = {prompt.key: prompt.text for prompt in prompts}
-    provenance = {**describe_model(rm), "prompts": texts_of_prompts, "histories": histories}
+    asked = {"prompts": {prompt.key: prompt.text for prompt in prompts}, "histories": histories}
     columns = {prompt.key: partial(rm.score, prompt.conversation) for prompt in prompts}
-    return score_columns(list_path(panel, rm.name, name), texts, columns, provenance, progress)
+    return score_columns(list_path(panel, rm.name, name), texts, columns, {**describe_model(rm), **asked}, progress)
 
 
 def score_columns(
@@ -94,15 +93,10 @@ def score_columns(
         Show a progress bar.
     """
     parts = {part: part_texts(part) for part in texts.parts}
-    plan = {
-        **provenance,
-        "list": texts.name,
-        "parts": described_parts(parts),
-        "protocol": "exact",
-        "versions": versions(),
-    }
+    listed = {"list": texts.name, "parts": described_parts(parts), "protocol": "exact", "versions": versions()}
+    plan = {**provenance, **listed}
     rows = [(part, item, text) for part, words in parts.items() for item, text in enumerate(words)]
-    frame = pd.DataFrame(rows, columns=pd.Index(["part", "item", "text"])).astype({"item": "int32"})
+    frame = pd.DataFrame(rows, columns=["part", "item", "text"]).astype({"item": "int32"})
     which, distinct = pd.factorize(frame.pop("text"))
     with alone(path):
         if read_finished(path, plan) is None:

@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import itertools
 import json
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -159,16 +160,12 @@ def check_prompt(prompt: Prompt) -> None:
 def describe_rows(rm: RewardModel, prompts: Sequence[Prompt], responses: Sequence[str], protocol: str) -> Provenance:
     """The plan and provenance of rewards of rows."""
     rows = json.dumps([list(prompts), list(responses)]).encode("utf-8", "surrogatepass")
-    return {
-        **describe_model(rm),
-        "protocol": protocol,
-        "rows": len(responses),
-        "rows_sha256": hashlib.sha256(rows).hexdigest(),
-    }
+    digest = hashlib.sha256(rows).hexdigest()
+    return {**describe_model(rm), "protocol": protocol, "rows": len(responses), "rows_sha256": digest}
 
 
 def score_sequences(rm: RewardModel, sequences: Sequence[Ids], start: Ids | None = None) -> np.ndarray:
-    """Rewards of whole conversations; what they all begin with is run once, identical ones are scored once.
+    """Rewards of whole conversations; what they all begin with is run once.
 
     Parameters
     ----------
@@ -185,17 +182,13 @@ def score_sequences(rm: RewardModel, sequences: Sequence[Ids], start: Ids | None
         float32 [sequences].
     """
     prefix = common_prefix(sequences if start is None else [*sequences, [*start, -1]])  # -1: no id
-    endings = [tuple(ids[len(prefix) :]) for ids in sequences]
-    place = {ending: index for index, ending in enumerate(dict.fromkeys(endings))}
-    return score_continuations(rm, prefix, list(place))[[place[ending] for ending in endings]]
+    return score_continuations(rm, prefix, [ids[len(prefix) :] for ids in sequences])
 
 
 def common_prefix(sequences: Sequence[Ids]) -> list[int]:
     """The ids that all sequences begin with, at least one id of each left over."""
-    first, last = min(map(list, sequences)), max(map(list, sequences))
-    longest = min(len(ids) for ids in sequences) - 1
-    shared = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), longest)
-    return first[: min(shared, longest)]
+    columns = itertools.takewhile(lambda column: len(set(column)) == 1, zip(*sequences, strict=False))
+    return [column[0] for column in columns][: min(map(len, sequences)) - 1]
 
 
 RewardModel.score = score  # here, where model and engine are both known

@@ -96,18 +96,14 @@ def write_table(path: Path, frame: pd.DataFrame, provenance: Provenance) -> Prov
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), **added})
     # Consecutive ids as differences, rewards byte by byte: half the size of the plain layout.
     layout = {"i": "DELTA_BINARY_PACKED", "f": "BYTE_STREAM_SPLIT"}
-    encoding = {name: layout[frame[name].dtype.kind] for name in map(str, frame) if frame[name].dtype.kind in layout}
-    text = [name for name in map(str, frame) if name not in encoding]
+    encoding = {str(name): layout.get(kind.kind) for name, kind in frame.dtypes.items()}
+    options: dict[str, Any] = {
+        "use_dictionary": [name for name, how in encoding.items() if how is None],
+        "column_encoding": {name: how for name, how in encoding.items() if how is not None},
+    }
     # Opened here, so that it is closed where the disk is full: the space of an open file is not free again.
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
-        pq.write_table(
-            table,
-            file,
-            compression="zstd",
-            compression_level=19,
-            use_dictionary=text,  # pyright: ignore[reportArgumentType]
-            column_encoding=encoding,
-        )
+        pq.write_table(table, file, compression="zstd", compression_level=19, **options)
     return provenance
 
 
@@ -254,7 +250,8 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
         **{key: value for key, value in optional.items() if value is not None},
         **hashes_now(spec),
     }
-    if changed := [key for key in expected if provenance.get(key) != expected[key]]:
+    written = {**expected, "history": [], **provenance}  # what the first files do not say is not compared
+    if changed := [key for key in expected if written[key] != expected[key]]:
         names = ", ".join(key.removesuffix("_sha256") for key in changed)
         raise InputError(f"{path} is not what the panel asks for: it differs in {names}: scan with --restart", path)
     return scan

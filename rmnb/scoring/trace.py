@@ -43,16 +43,15 @@ def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
     rest = ids[len(prefix) :]
     closing = common_prefix([rest[::-1], [*closing[::-1], -1]])[::-1]
     own = rest[: len(rest) - len(closing)]
-    empty = [list(closing)] if closing else []
-    rewards = score_continuations(rm, prefix, [*empty, *([*own[:end], *closing] for end in range(1, len(own) + 1))])
-    before = rewards[:-1] if closing else np.concatenate([[np.nan], rewards[:-1]])
-    rewards = rewards[len(empty) :]
+    first = 0 if closing else 1  # without a closing id, an empty response has no reward
+    rewards = score_continuations(rm, prefix, [[*own[:end], *closing] for end in range(first, len(own) + 1)])
+    rewards = np.concatenate([[np.nan] * first, rewards]).astype(np.float32)
     return pd.DataFrame(
         {
             "position": np.arange(1, len(own) + 1),
             "token_id": own,
             "token": [rm.tokenizer.decode([i]) for i in own],
-            "reward": rewards,
-            "change": (rewards - before).astype(np.float32),
+            "reward": rewards[1:],
+            "change": np.diff(rewards),
         }
     )

@@ -12,22 +12,20 @@ from rmnb.panels import BaseSpec, PromptSpec
 from rmnb.scoring import logprobs
 
 PROMPT = "What, in one word, is the greatest thing ever?"
-_SHAPE = SHAPE | {"num_hidden_layers": 2}
 
 
-def write_language_model(directory, architecture: str = "llama", template: str | None = TEMPLATE, seed: int = 0):
+KINDS = {
+    "llama": (transformers.LlamaConfig, {}),
+    "gemma2": (transformers.Gemma2Config, dict(head_dim=16, attn_logit_softcapping=2.0, final_logit_softcapping=5.0)),
+}
+
+
+def write_language_model(directory, architecture: str = "llama", template: str | None = TEMPLATE):
     words = tokenizer(template)
-    kinds = {
-        "llama": (transformers.LlamaConfig, {}),
-        "gemma2": (
-            transformers.Gemma2Config,
-            dict(head_dim=16, attn_logit_softcapping=2.0, final_logit_softcapping=5.0),
-        ),
-    }
-    kind, special = kinds[architecture]
-    special = special | {"head_dim": 16} if special else special
-    model = transformers.AutoModelForCausalLM.from_config(kind(**_SHAPE, **special, vocab_size=len(words) + 2))
-    randomise(model, seed)
+    kind, special = KINDS[architecture]
+    shape = SHAPE | {"num_hidden_layers": 2, "vocab_size": len(words) + 2} | special
+    model = transformers.AutoModelForCausalLM.from_config(kind(**shape))
+    randomise(model, 0)
     model.save_pretrained(directory)
     words.save_pretrained(directory)
     return directory

@@ -129,22 +129,22 @@ def test_what_a_model_is_compared_with(rm, tmp_path):
     assert "try --dtype" not in str(error.value)  # it is float32 already
 
 
-@pytest.mark.parametrize(
-    ("kind", "limit"), [("llama", 64), ("gpt2", 64), ("bert", 64), ("roberta", 63)], ids=lambda value: str(value)
-)
-def test_a_conversation_beyond_the_context_is_one_line(kind, limit, tmp_path):
-    configs = {
-        "llama": transformers.LlamaConfig,
-        "gpt2": transformers.GPT2Config,
-        "bert": transformers.BertConfig,
-        "roberta": transformers.RobertaConfig,
-    }
-    rm = rmnb.load_reward_model(write(tmp_path / kind, configs[kind], max_position_embeddings=64), device="cpu")
+CONTEXTS = {
+    "llama": (transformers.LlamaConfig, 64),
+    "gpt2": (transformers.GPT2Config, 64),
+    "bert": (transformers.BertConfig, 64),
+    "roberta": (transformers.RobertaConfig, 63),
+}
+
+
+@pytest.mark.parametrize("kind", CONTEXTS)
+def test_a_conversation_beyond_the_context_is_one_line(kind, tmp_path):
+    config, limit = CONTEXTS[kind]
+    rm = rmnb.load_reward_model(write(tmp_path / kind, config, max_position_embeddings=64), device="cpu")
     whole = len(rm.dialogue.ids_in_context(PROMPT, ["love"])[0])
     love = len(rm.dialogue.response_ids("love" * 2)) - len(rm.dialogue.response_ids("love"))
     fits = "love" * (1 + (limit - whole) // love)
     assert np.isfinite(rm.score(PROMPT, [fits])).all()
-    with pytest.raises(InputError, match=rf"have \d+ tokens, more than the {limit} that {kind} is made for"):
-        rm.score(PROMPT, ["love", fits + "love" * 3])
-    with pytest.raises(InputError, match=rf"more than the {limit} that {kind}"):
-        rm.score(PROMPT * 9, ["love"])
+    for prompt, responses in ((PROMPT, ["love", fits + "love" * 3]), (PROMPT * 9, ["love"])):
+        with pytest.raises(InputError, match=rf"have \d+ tokens, more than the {limit} that {kind} is made for"):
+            rm.score(prompt, responses)

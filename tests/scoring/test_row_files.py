@@ -10,7 +10,6 @@ from commands import run
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from rmnb.errors import InputError
-from rmnb.scoring import rows as scored_rows
 from rmnb.scoring.row_files import conversations_of, pair_accuracies, score_file
 from rmnb.scoring.store import read_table
 
@@ -76,18 +75,12 @@ def test_pairs_are_scored_as_rewardbench_scores_them(directory, rm, tmp_path):
     model = AutoModelForSequenceClassification.from_pretrained(directory).eval()
     expected = {}
     for key in ("chosen", "rejected"):
-        texts = [
-            tokenizer.apply_chat_template(
-                [{"role": "user", "content": row["prompt"]}, answer(row[key])], tokenize=False
-            )
-            for row in rows
-        ]
+        turns = [[{"role": "user", "content": row["prompt"]}, answer(row[key])] for row in rows]
         logits = []
-        for start in range(0, len(texts), 16):
-            options = dict(padding=True, truncation=True, max_length=2048, add_special_tokens=False)
-            inputs = tokenizer(texts[start : start + 16], return_tensors="pt", **options)
+        for start in range(0, len(turns), 16):
+            options = dict(padding=True, return_tensors="pt", return_dict=True)
             with torch.no_grad():
-                logits.append(model(**inputs).logits[:, 0])
+                logits.append(model(**tokenizer.apply_chat_template(turns[start : start + 16], **options)).logits[:, 0])
         expected[key] = torch.cat(logits).numpy()
         np.testing.assert_allclose(table[f"reward_{key}"], expected[key], atol=1e-4)
     by_subset = pair_accuracies(table, "subset").set_index("part")
@@ -100,43 +93,18 @@ def test_pairs_are_scored_as_rewardbench_scores_them(directory, rm, tmp_path):
 def test_the_command_scores_each_kind_of_file_in_its_order(directory, rm, tmp_path, monkeypatch, capsys, suffix):
     frame = pd.DataFrame(pairs(20))[["prompt", "chosen", "subset"]].rename(columns={"chosen": "response"})
     file, out = tmp_path / f"rows.{suffix}", tmp_path / "rewards.parquet"
-    writers = {"csv": frame.to_csv, "parquet": frame.to_parquet}
-    if suffix == "jsonl":
-        write(file, frame.to_dict("records"))
-    else:
-        writers[suffix](file, index=False)
+    {
+        "csv": lambda: frame.to_csv(file, index=False),
+        "parquet": lambda: frame.to_parquet(file),
+        "jsonl": lambda: write(file, frame.to_dict("records")),
+    }[suffix]()
     assert run(monkeypatch, "score", directory, file, "--out", out, "--device", "cpu") == 0
-    rewards = [
-        float(rm.score(prompt, [text])[0]) for prompt, text in zip(frame["prompt"], frame["response"], strict=True)
-    ]
     table = read_table(out)[0]
-    assert table["reward"].tolist() == pytest.approx(rewards, abs=1e-4) and table["subset"].tolist() == [
-        *frame["subset"]
-    ]
+    np.testing.assert_allclose(table["reward"], rm.score(frame["prompt"], frame["response"]), atol=1e-4)
+    assert table["subset"].tolist() == frame["subset"].tolist()
     assert capsys.readouterr().out == f"20 rows in {out}\n"
     assert run(monkeypatch, "score", directory, file, "--device", "cpu", "--json") == 0
-    assert [row["reward"] for row in json.loads(capsys.readouterr().out)] == pytest.approx(rewards, abs=1e-4)
-
-
-def test_cut_off_it_goes_on_and_other_rows_are_refused(rm, tmp_path, monkeypatch):
-    file, out = write(tmp_path / "pairs.jsonl", pairs(700)), tmp_path / "rewards.parquet"
-    whole = score_file(rm, file)
-    compute, calls = scored_rows.score_sequences, []
-
-    def interrupted(*arguments):
-        calls.append(arguments)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return compute(*arguments)
-
-    monkeypatch.setattr(scored_rows, "score_sequences", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        score_file(rm, file, out)
-    pd.testing.assert_frame_equal(score_file(rm, file, out), whole)
-    pd.testing.assert_frame_equal(score_file(rm, file, out), whole)
-    write(file, pairs(699))
-    with pytest.raises(InputError, match="holds other work"):
-        score_file(rm, file, out)
+    assert [row["reward"] for row in json.loads(capsys.readouterr().out)] == pytest.approx(table["reward"], abs=1e-4)
 
 
 def test_a_row_that_is_too_long_is_named_or_cut(rm, tmp_path):

@@ -7,7 +7,6 @@ import transformers
 
 from rmnb.errors import InputError
 from rmnb.models.dialogue import Dialogue
-from rmnb.scoring.rows import score_rows
 
 PROMPTS = ["What is best?", [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "And worst?"}]]
 RESPONSES = ["love", "war and peace", "", "a b c d e f g"]
@@ -33,28 +32,6 @@ def test_rows_are_scored_as_by_transformers_in_their_order(rm, directory, repeat
     expected = np.tile(theirs(directory, rm.dialogue, prompts[:8], responses[:8]), repeats)
     np.testing.assert_allclose(rm.score(prompts, responses), expected, atol=1e-4)
     np.testing.assert_allclose(rm.score(PROMPTS[1], RESPONSES), expected[4:8], atol=1e-4)
-
-
-def test_rows_that_were_cut_off_go_on(rm, tmp_path, monkeypatch):
-    monkeypatch.setattr("rmnb.scoring.store.SHARD", 3)
-    calls = []
-    prompts, responses = [f"What is {i}?" for i in range(10)], [f"{i}" for i in range(10)]
-    whole = score_rows(rm, prompts, responses)
-
-    def counted(*given):
-        calls.append(given)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return score(*given)
-
-    from rmnb.scoring import rows
-
-    score = rows.score_sequences
-    monkeypatch.setattr(rows, "score_sequences", counted)
-    with pytest.raises(KeyboardInterrupt):
-        score_rows(rm, prompts, responses, output=tmp_path / "x.csv")
-    np.testing.assert_array_equal(score_rows(rm, prompts, responses, output=tmp_path / "x.csv"), whole)
-    assert len(calls) == 5, "a piece was scored twice"
 
 
 @pytest.mark.parametrize(

@@ -37,27 +37,17 @@ def scan(panel, model):
     return store.write_scores(panel, found, found.attrs["provenance"])
 
 
-def command(monkeypatch, capsys, *words) -> tuple[int, str]:
-    return run(monkeypatch, *words), capsys.readouterr().err
-
-
 def trained_on(directory):
     file = directory / "model.safetensors"
     tensors = load_file(file)
     save_file(tensors | {"score.weight": 2 * tensors["score.weight"]}, file, metadata={"format": "pt"})
 
 
-def another_template(directory):
-    file = directory / "chat_template.jinja"
-    file.write_text(file.read_text() + " ")
-
-
-def another_tokenizer(directory):
-    file = directory / "tokenizer.json"
-    file.write_text(file.read_text() + "\n")
-
-
-CHANGES = {"weights": trained_on, "template": another_template, "tokenizer": another_tokenizer}
+CHANGES = {
+    "weights": trained_on,
+    "template": lambda directory: (directory / "chat_template.jinja").write_text(TEMPLATE + " "),
+    "tokenizer": lambda directory: (directory / "merges.txt").write_text("a b"),
+}
 
 
 @pytest.mark.parametrize("what", CHANGES)
@@ -70,9 +60,11 @@ def test_what_has_changed_since_a_scan_is_said_by_whoever_reads_or_repeats_it(wh
     with pytest.raises(InputError, match=rf"not what the panel asks for: it differs in {what}:") as refused:
         load_scores(panel, "best")
     assert refused.value.about == str(file)
-    code, said = command(monkeypatch, capsys, "scan", "tiny", "--panel", panel, "--prompt", "best")
-    assert code == 2 and f"{file} holds other work: it differs in {what}" in said and said.count("rmnb: ") == 1, said
-    assert run(monkeypatch, "scan", "tiny", "--panel", panel, "--prompt", "best", "--restart") == 0
+    words = ("scan", "tiny", "--panel", panel, "--prompt", "best")
+    assert run(monkeypatch, *words) == 2
+    said = capsys.readouterr().err
+    assert f"{file} holds other work: it differs in {what}" in said and said.count("rmnb: ") == 1
+    assert run(monkeypatch, *words, "--restart") == 0
     assert len(load_scores(panel, "best")) > 100
 
 

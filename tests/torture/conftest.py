@@ -17,8 +17,6 @@ import pandas as pd
 import pytest
 
 from rmnb.errors import first_line
-from rmnb.files import atomic_path
-from rmnb.plans import alone
 from rmnb.scoring.store import versions
 
 PARTS = {
@@ -30,7 +28,7 @@ PARTS = {
     "test_texts": "input",
     "test_supply_chain": "supply chain",
 }
-COLUMNS = ["part", "attack", "tries", "survived", "lost", "outcome"]
+ROWS: list[dict] = []
 
 
 @pytest.fixture
@@ -45,23 +43,11 @@ def attack(request) -> Callable:
                 outcomes[attempt(what)] += 1
             except (Exception, pytest.fail.Exception) as error:
                 failures.append(f"{str(what)[:200]}: {type(error).__name__}: {first_line(error)}")
-        survived = outcomes.total()
-        row = {
-            "part": PARTS[request.module.__name__],
-            "attack": name,
-            "tries": survived + len(failures),
-            "survived": survived,
-            "lost": len(failures),
-            "outcome": "; ".join(f"{count:,} {outcome}" for outcome, count in outcomes.most_common()),
-            "time": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seconds": round(time.monotonic() - begun, 1),
-            "versions": versions(),
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        }
-        if file := request.config.getoption("--torture"):
-            _keep(Path(file), row)
-        assert not failures, f"{len(failures)} of {row['tries']} lost: " + " | ".join(failures[:3])
-        assert survived, "nothing was tried"
+        row = {"part": PARTS[request.module.__name__], "attack": name, "tries": outcomes.total() + len(failures)}
+        row |= {"survived": outcomes.total(), "lost": len(failures)}
+        row["outcome"] = "; ".join(f"{count:,} {outcome}" for outcome, count in outcomes.most_common())
+        ROWS.append(row | {"seconds": round(time.monotonic() - begun, 1)})
+        assert outcomes and not failures, f"{len(failures)} of {row['tries']} lost: " + " | ".join(failures[:3])
 
     return made
 
@@ -72,14 +58,15 @@ def times(request) -> Callable:
     return lambda few, many: many if request.config.getoption("--torture") else few
 
 
-def _keep(file: Path, row: dict) -> None:
-    """Put a row into the table, in the place of an earlier one of the same attack."""
-    record, parts = file.with_suffix(".json"), list(PARTS.values())
-    with alone(file):
-        rows = json.loads(record.read_text(encoding="utf-8"))["attacks"] if record.exists() else []
-        rows = [row, *(other for other in rows if other["attack"] != row["attack"])]
-        rows.sort(key=lambda each: (parts.index(each["part"]), each["attack"]))
-        with atomic_path(file) as path:
-            pd.DataFrame(rows)[COLUMNS].to_csv(path, index=False)
-        with atomic_path(record) as path:
-            path.write_text(json.dumps({"table": file.name, "attacks": rows}, indent=1) + "\n", encoding="utf-8")
+def pytest_sessionfinish(session):
+    if (file := session.config.getoption("--torture")) and ROWS:
+        table = pd.DataFrame(ROWS).sort_values(["part", "attack"], key=lambda column: column.map(_order))
+        table.drop(columns="seconds").to_csv(file, index=False)
+        machine = {"machine": f"{platform.machine()}, {os.cpu_count()} cores", "versions": versions()}
+        made = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "attacks": table.to_dict("records")}
+        Path(file).with_suffix(".json").write_text(json.dumps({"table": Path(file).name, **machine, **made}, indent=1))
+
+
+def _order(value: str) -> str:
+    parts = list(dict.fromkeys(PARTS.values()))
+    return str(parts.index(value)) if value in parts else value
