@@ -30,14 +30,15 @@ GONE = {
     "noise": "the script benchmarks/noise.py of the repository",
     "--limit": "--first",
     "--limits": "--fail-if FILE.yml",
-    "--preset": "--dtype float16 --load quantise=8bit",
+    "--preset": "--dtype float16 --load 'quantization_config={load_in_8bit: true}'",
     "--part": "not needed: cut off, a scan goes on where it stopped",
     "--response": "an argument: `rmnb trace MODEL RESPONSE`",
     "--direction": "--lowest",
     "--script": "--allowed, with the script's name",
     "--also": "further arguments: `rmnb search A B`",
     "--device-map": "--load device_map=…",
-    **{f"--{name}": f"--load {name}=…" for name in ("quantise", "compile", "softcap", "read")},
+    "--quantise": "--load 'quantization_config={load_in_8bit: true}'",
+    **{f"--{name}": f"--load {name}=…" for name in ("compile", "softcap", "read")},
 }
 _INTERRUPTED = 130  # what Typer makes of Ctrl-C: the exception itself does not come through
 

@@ -105,8 +105,8 @@ class Loading:
         list[str] | None,
         typer.Option(
             metavar="KEY=VALUE",
-            help="Any other argument of rmnb.load_reward_model: read=last, softcap=off, compile=default, "
-            "device_map=auto, quantise=4bit; repeatable.",
+            help="Any other option of rmnb.load_reward_model, or of from_pretrained of transformers: read=last, "
+            "softcap=off, compile=default, device_map=auto; repeatable.",
         ),
     ] = None
 
@@ -141,14 +141,9 @@ class Loading:
 
     def model(self, spec: "ModelSpec") -> "RewardModel":
         """The loaded model."""
-        arguments = self.arguments()
         from rmnb.scoring.parity import load_reward_model
 
-        try:
-            inspect.signature(load_reward_model).bind(spec, **arguments)
-        except TypeError as error:
-            raise InputError(f"--load: rmnb.load_reward_model {error}", "--load") from error
-        return load_reward_model(spec, **arguments)
+        return load_reward_model(spec, **self.arguments())
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:

@@ -64,9 +64,7 @@ def plan(
         "ids: how many each token sends through the network; TFLOP: of one scan; GB: weights; low, high: time."
     )
     for name in table["model"][~table["fits"]]:
-        typer.echo(
-            f"{name} does not fit: try --dtype bfloat16, or --load device_map=auto, quantise=4bit with rmnb scan"
-        )
+        typer.echo(f"{name} does not fit: try --dtype bfloat16, or --load device_map=auto with rmnb scan")
     if unknown:
         typer.echo(f"Left out, because nothing is known of them before they are fetched: {', '.join(unknown)}")
 

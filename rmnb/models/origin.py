@@ -8,7 +8,7 @@ from typing import Any
 from rmnb.errors import InputError
 from rmnb.files import cached_sha256, data_dir, joint_sha256
 from rmnb.models.bases import BASES, base_sha256
-from rmnb.models.checkpoint_files import is_adapter
+from rmnb.models.checkpoint_files import ADAPTER, is_adapter
 from rmnb.panels import ModelSpec
 
 _TOKENIZER = ("tokenizer*", "vocab*", "merges*", "*.model", "added_tokens*", "special_tokens_map*")
@@ -52,26 +52,53 @@ def template_sha256(template: str | None) -> str:
     return hashlib.sha256((template or "").encode()).hexdigest()
 
 
+def hashes_of(directory: Path, base: str | Path | None = None, tokenizer: Path | None = None) -> dict[str, str]:
+    """Hashes of a checkpoint's files as they are now.
+
+    Parameters
+    ----------
+    directory
+        Of a whole checkpoint, or of an adapter.
+    base
+        Of an adapter: a key of `rmnb.models.bases.BASES`, whose hash stands for its configuration too, or a directory.
+    tokenizer
+        The tokenizer's directory, if it is known.
+
+    Returns
+    -------
+    dict
+        weights_sha256, config_sha256 and, if it is known, tokenizer_sha256.
+    """
+    packaged = base in BASES
+    weights, configs = [weights_sha256(directory)], [directory / "config.json"]
+    if base is not None:
+        weights = [base_sha256(str(base)), *weights]
+        configs = [*([] if packaged else [Path(base) / "config.json"]), directory / "adapter_config.json"]
+    hashes = {"weights_sha256": joint_sha256(weights), "config_sha256": config_sha256(*configs)}
+    if tokenizer is not None:
+        # What else lies in a packaged base's directory was written by the transformers that converted it.
+        own = cached_sha256(tokenizer / "tokenizer.json") if packaged else tokenizer_sha256(tokenizer)
+        hashes["tokenizer_sha256"] = own
+    return hashes
+
+
 def hashes_now(spec: ModelSpec) -> dict[str, str]:
     """Hashes of a model's weights, configuration, tokenizer and template, as far as its files are at hand.
 
-    Nothing is downloaded: of a model on the hub only the template that a panel gives is known. Of a demo model's base
-    the hash is a constant of this package; its adapter is read.
+    Nothing is downloaded: of a model on the hub only the template that a panel gives is known.
     """
-    known: dict[str, str] = {}
-    template = spec.template
-    if spec.base and spec.adapter and (spec.base in BASES or Path(spec.base).is_dir()):
-        adapter = data_dir() / spec.adapter
-        if (weights := adapter / "adapter_model.safetensors").exists():
-            known["weights_sha256"] = joint_sha256([base_sha256(spec.base), cached_sha256(weights)])
-            known["config_sha256"] = config_sha256(adapter / "adapter_config.json")
+    known, template = {}, spec.template
+    if spec.base and spec.adapter:
+        adapter, base = data_dir() / spec.adapter, Path(spec.base)
+        if (adapter / ADAPTER).exists() and (spec.base in BASES or base.is_dir()):
+            known = hashes_of(adapter, spec.base, base if base.is_dir() else None)
     elif spec.source and (directory := Path(spec.source)).is_dir():
         # Of an adapter the base counts too: what it is takes more than a look.
         if any(directory.glob("*.safetensors")) and not is_adapter(directory):
-            known["weights_sha256"] = weights_sha256(directory)
-            known["config_sha256"] = config_sha256(directory / "config.json")
-        if any(directory.glob("tokenizer*")):
-            known["tokenizer_sha256"] = tokenizer_sha256(directory)
+            known = hashes_of(directory)
+        words = Path(spec.tokenizer or directory)
+        if any(words.glob("tokenizer*")):
+            known["tokenizer_sha256"] = tokenizer_sha256(words)
         template = _template(directory, spec.template)
     if template is not None:
         known["template_sha256"] = template_sha256(template)
@@ -82,11 +109,14 @@ def _template(directory: Path, asked: str | None) -> str | None:
     """The template that loading would take, or None if that takes more than a look: one of several, or none."""
     if any(directory.glob("additional_chat_templates/*")):
         return None
+    jinja = directory / "chat_template.jinja"
     try:
-        if asked is None and (file := directory / "chat_template.jinja").exists():
-            return file.read_text(encoding="utf-8")
-        settings = json.loads((directory / "tokenizer_config.json").read_text(encoding="utf-8"))
-        own = settings.get("chat_template")
+        if jinja.exists():
+            own = jinja.read_text(encoding="utf-8")
+        else:
+            own = json.loads((directory / "tokenizer_config.json").read_text(encoding="utf-8")).get("chat_template")
     except (OSError, ValueError, AttributeError):
-        return asked
-    return asked or own if own is None or isinstance(own, str) else None
+        own = None
+    if own is None or isinstance(own, str):
+        return asked or own
+    return None

@@ -1,12 +1,10 @@
-"""Adapters that somebody trained: found with their base, merged into it by PEFT, and told apart by their head.
+"""Adapters: found with their base, merged into it by PEFT, and told apart by their head.
 
 What is merged is whatever PEFT merges: LoRA with its variants (rank-stabilised, DoRA), biases, modules trained whole
 (``modules_to_save``, in which TRL and transformers keep the head). A language model's adapter has its value head in a
 file of its own (LLaMA-Factory).
 """
 
-import json
-import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,33 +20,36 @@ from transformers import (
     PreTrainedModel,
 )
 
-from rmnb.errors import InputError, few, first_line
-from rmnb.files import joint_sha256
-from rmnb.models.checkpoint_files import ADAPTER, readable, refuse_pickles, value_head
-from rmnb.models.hub import check_files, fetch
-from rmnb.models.origin import config_sha256, tokenizer_sha256, weights_sha256
+from rmnb.errors import InputError, few
+from rmnb.models.bases import BASES, base_directory, base_tokenizer
+from rmnb.models.checkpoint_files import ADAPTER, base_of, check_files, readable, refuse_pickles, value_head
+from rmnb.models.devices import DTYPES
+from rmnb.models.hub import fetch
+from rmnb.models.origin import hashes_of
+from rmnb.panels import ModelSpec
 
+SAFE = {"trust_remote_code": False, "use_safetensors": True}
 _WHOLE = "base_model.model."  # before the name of every tensor that PEFT writes
 
 
 @dataclass(frozen=True)
-class Merged:
-    """A base with an adapter merged into it.
+class Checkpoint:
+    """What a directory holds, in memory.
 
     Attributes
     ----------
     network : PreTrainedModel
-        The whole model.
+        Of a decoder the trunk, else the whole classifier.
     is_decoder : bool
         Whether transformers reads its classifier at the last token, over a trunk with a linear head.
     head : dict
         Of a decoder, the tensors of its head by name.
     tokenizer
-        The adapter's, else the base's.
+        Of an adapter its own, else its base's.
     padding : int or None
-        The id that the trainer's classifier takes for padding: the adapter's tokenizer's, else the base's.
+        The id that the trainer's classifier takes for padding.
     hashes : dict
-        weights_sha256 and config_sha256, both of adapter and base; tokenizer_sha256.
+        weights_sha256, config_sha256, tokenizer_sha256.
     """
 
     network: PreTrainedModel
@@ -58,136 +59,65 @@ class Merged:
     padding: int | None
     hashes: dict[str, str]
 
-    @property
-    def trunk(self) -> PreTrainedModel:
-        """The network without its head."""
-        return getattr(self.network, self.network.base_model_prefix)
 
-
-def base_of(directory: Path, base: str | None = None) -> tuple[str, str | None]:
-    """The base of an adapter, a hub id or a directory, and its revision: the one given, else its configuration's.
-
-    Raises
-    ------
-    InputError
-        The configuration cannot be read or names none.
-    """
-    try:
-        config = json.loads((directory / "adapter_config.json").read_text(encoding="utf-8"))
-        named, revision = config.get("base_model_name_or_path"), config.get("revision")
-    except (OSError, ValueError, AttributeError) as error:
-        raise InputError(f"{directory}: adapter_config.json cannot be read") from error
-    if base:
-        return base, None
-    if not named or not isinstance(named, str):
-        raise InputError(f"{directory}: the adapter does not say what it was trained from: name it with --base")
-    return named, revision
-
-
-def merge_with_peft(directory: Path, base: str | None, dtype: torch.dtype, tokenizer: Any = None) -> Merged:
+def read_adapter(directory: Path, spec: ModelSpec) -> Checkpoint:
     """Load an adapter's base, merge the adapter into it, and find its head.
 
-    Parameters
-    ----------
-    directory
-        Holds ``adapter_config.json`` and ``adapter_model.safetensors``.
-    base
-        Hub id or directory of the base, in place of what the configuration says.
-    dtype
-        Of the merged weights; merging is done in it.
-    tokenizer
-        In place of the adapter's, or its base's.
-
     Raises
     ------
     InputError
-        PEFT is missing, the base cannot be had, tensors that fit nowhere, no head.
+        The base cannot be had, tensors that fit nowhere, no head.
     """
-    try:
-        import peft
-    except ImportError as error:
-        raise InputError(f"{directory} is an adapter, which takes the package peft: pip install peft") from error
     refuse_pickles(directory, ADAPTER)
-    shapes = _shapes(directory)
-    apart, of_score = value_head(directory), [name for name in shapes if ".score." in name]
-    where, origin = _fetched(directory, base)
-    if not (where / "config.json").exists():
-        raise InputError(f"{directory}: its base {origin} is no checkpoint: it has no config.json")
-    refuse_pickles(where)
-    check_files(where)
-    words = directory if any(directory.glob("tokenizer*")) else where
-    with readable(where):
-        config = AutoConfig.from_pretrained(where, trust_remote_code=False)
+    with readable(directory), safe_open(directory / ADAPTER, framework="pt") as file:
+        shapes = {name: file.get_slice(name).get_shape() for name in sorted(file.keys())}
+    apart = value_head(directory)
+    asked = _peft_config(directory)
+    if not apart and asked.task_type != "SEQ_CLS":
+        asked.task_type = None  # a classifier, whatever it was called in training
+    origin, base = _find_base(directory, spec)
+    words, tokenizer = base, None
+    if spec.base:
+        tokenizer = base_tokenizer(spec.base)
+    elif spec.tokenizer or any(directory.glob("tokenizer*")):
+        words = Path(spec.tokenizer or directory)
     with readable(words):
         tokenizer = tokenizer or AutoTokenizer.from_pretrained(words, trust_remote_code=False)
-    # A language model with a head in a file of its own; else a classifier.
-    kind: Any = AutoModelForCausalLM if apart else AutoModelForSequenceClassification
-    decodes = bool(apart) or is_decoder(config)
-    if outputs := {shapes[name][0] for name in of_score if name.endswith("weight") and "lora_" not in name}:
-        config.num_labels = max(outputs)
-    with readable(where):
-        options: dict = {"config": config, "dtype": dtype, "trust_remote_code": False, "output_loading_info": True}
-        options["use_safetensors"] = True
-        # A head of the base that has another shape than the adapter's gives way to it.
-        network, info = kind.from_pretrained(where, ignore_mismatched_sizes=True, **options)
+    network, lacking = _read_base(base, shapes, spec, bool(apart))
     trained = {name.removeprefix(_WHOLE).replace(".modules_to_save", "") for name in shapes}
-    lacking = [*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])]
     if untrained := [name for name in lacking if name not in trained]:
-        raise InputError(
-            f"{directory}: no head: neither the adapter nor its base {origin} has {few(untrained)}"
-            + (": PEFT saves it where task_type is SEQ_CLS" if not apart else "")
-        )
-    _resize(network, shapes)
-    with readable(directory), warnings.catch_warnings(action="ignore", category=UserWarning):  # the base has moved
-        asked = _asked(directory)
-        if not apart and asked.task_type != "SEQ_CLS":
-            asked.task_type = None  # a classifier, whatever it was called in training
-        adapted = peft.get_peft_model(network, asked)
-        weights = peft.utils.load_peft_weights(str(directory), device="cpu")
-        try:
-            loaded = peft.set_peft_model_state_dict(adapted, weights)
-        except RuntimeError as error:
-            shapes = re.findall(r"size mismatch for (\S+):.*?(\[[\d, ]*\]).*?(\[[\d, ]*\])", str(error))
-            wrong = [f"{name} {found}, not {fitting}" for name, found, fitting in shapes]
-            raise InputError(
-                f"{directory} does not fit its base {origin}: {few(wrong) or first_line(error)}"
-            ) from error
-        if astray := loaded.unexpected_keys:
-            raise InputError(f"{directory}: tensors that fit nowhere in its base {origin}: {few(astray)}")
-        missing = [name for name in loaded.missing_keys if "lora_" in name or "modules_to_save" in name]
-        if missing:
-            raise InputError(f"{directory}: the adapter lacks {few(missing)}")
-        merged: Any = adapted.merge_and_unload()
-    merged.to(dtype)
+        hint = "" if apart else ": PEFT saves it where task_type is SEQ_CLS"
+        raise InputError(f"{directory}: no head: neither the adapter nor its base {origin} has {few(untrained)}{hint}")
+    merged = _merge(network, asked, directory, origin)
+    decodes = bool(apart) or is_decoder(merged.config)
     head = apart or {
         name: tensor
         for name, tensor in merged.state_dict().items()
         if decodes and not name.startswith(f"{merged.base_model_prefix}.")
     }
     # TRL and its kin tell the classifier the tokenizer's padding id, which no file beside an adapter records.
-    padding = tokenizer.pad_token_id if words == directory else config.get_text_config().pad_token_id
-    if not decodes:
-        merged.config.pad_token_id = padding
-    hashes = {
-        "weights_sha256": joint_sha256([weights_sha256(where), weights_sha256(directory)]),
-        "tokenizer_sha256": tokenizer_sha256(words),
-        "config_sha256": config_sha256(where / "config.json", directory / "adapter_config.json"),
-    }
-    return Merged(merged, decodes, head, tokenizer, padding, hashes)
+    padding = merged.config.get_text_config().pad_token_id if words == base else tokenizer.pad_token_id
+    trunk = getattr(merged, merged.base_model_prefix) if decodes else merged
+    hashes = hashes_of(directory, spec.base if spec.base in BASES else base, words)
+    return Checkpoint(trunk.to(DTYPES[spec.dtype]), decodes, head, tokenizer, padding, hashes)
 
 
-def _asked(directory: Path):
-    """The adapter's configuration as PEFT reads it."""
-    import peft
+def read_config(directory: Path, softcap: bool = True):
+    """A checkpoint's configuration; without attention soft-capping if that is to be left out.
 
-    try:
-        asked = peft.PeftConfig.from_pretrained(str(directory))
-    except KeyError as error:
-        raise InputError(f"{directory}: adapter_config.json has a peft_type unknown to PEFT: {error}") from error
-    if asked.is_prompt_learning:
-        kind = type(asked).__name__.removesuffix("Config")
-        raise InputError(f"{directory}: an adapter of kind {kind}, which cannot be merged into a base")
-    return asked
+    Raises
+    ------
+    InputError
+        The configuration cannot be read, or has no soft-capping that could be left out.
+    """
+    with readable(directory):
+        config = AutoConfig.from_pretrained(directory, trust_remote_code=False)
+    text = config.get_text_config()
+    if not softcap:
+        if getattr(text, "attn_logit_softcapping", None) is None:
+            raise InputError(f"{directory}: its attention has no soft-capping that could be switched off", "softcap")
+        text.attn_logit_softcapping = None
+    return config
 
 
 def is_decoder(config) -> bool:
@@ -201,22 +131,67 @@ def is_decoder(config) -> bool:
     return isinstance(kind, type) and issubclass(kind, GenericForSequenceClassification)
 
 
-def _fetched(directory: Path, base: str | None) -> tuple[Path, str]:
-    """The base's directory and what it is called."""
-    origin, revision = base_of(directory, base)
+def _find_base(directory: Path, spec: ModelSpec) -> tuple[str, Path]:
+    """What an adapter's base is called, and its directory."""
+    origin, revision = (spec.base, None) if spec.base else base_of(directory, spec.base_model)
     try:
-        return fetch(origin, revision), origin
+        base = base_directory(origin) if spec.base else fetch(origin, revision)
+        check_files(base)
     except InputError as error:
-        raise InputError(f"{directory}: its base: {error}: name another place with --base") from error
+        raise InputError(f"{directory}: its base: {error}: name another place with --base", error.about) from error
+    return origin, base
 
 
-def _shapes(directory: Path) -> dict[str, list[int]]:
-    with readable(directory), safe_open(directory / ADAPTER, framework="pt") as file:
-        return {name: file.get_slice(name).get_shape() for name in sorted(file.keys())}
-
-
-def _resize(network, shapes: dict[str, list[int]]) -> None:
-    """As many rows of the embedding as the adapter was trained with, where it saved them: its tokenizer has grown."""
-    rows = {shape[0] for name, shape in shapes.items() if name.endswith(("embed_tokens.weight", "lm_head.weight"))}
+def _read_base(base: Path, shapes: dict[str, list[int]], spec: ModelSpec, is_language_model: bool):
+    """The base as a classifier or a language model, and its tensors that the adapter has to bring."""
+    config = read_config(base, spec.softcap)
+    heads = [shape for name, shape in shapes.items() if ".score." in name and "lora_" not in name]
+    if outputs := [shape[0] for shape in heads]:
+        config.num_labels = max(outputs)
+    kind: Any = AutoModelForCausalLM if is_language_model else AutoModelForSequenceClassification
+    # Our own adapters are small enough to be merged in fp32 whatever they are used in.
+    dtype = torch.float32 if spec.base else DTYPES[spec.dtype]
+    with readable(base):
+        # A head of the base that has another shape than the adapter's gives way to it.
+        network, info = kind.from_pretrained(
+            base, config=config, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True, **SAFE
+        )
+    # As many rows of the embedding as the adapter was trained with, where it saved them: its tokenizer has grown.
+    rows = [shape[0] for name, shape in shapes.items() if name.endswith(("embed_tokens.weight", "lm_head.weight"))]
     if rows and max(rows) != network.get_input_embeddings().weight.shape[0]:
         network.resize_token_embeddings(max(rows), mean_resizing=False)
+    return network, [*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])]
+
+
+def _peft_config(directory: Path) -> Any:
+    """The adapter's configuration as PEFT reads it."""
+    import peft
+
+    with readable(directory):
+        try:
+            config = peft.PeftConfig.from_pretrained(str(directory))
+        except KeyError as error:
+            raise InputError(f"{directory}: adapter_config.json: peft_type unknown to PEFT: {error}") from error
+    if config.is_prompt_learning:
+        raise InputError(f"{directory}: an adapter of kind {config.peft_type}, which cannot be merged into a base")
+    return config
+
+
+def _merge(network, asked, directory: Path, origin: str) -> Any:
+    """The network with the adapter merged into it, every tensor of which has found its place."""
+    import peft
+
+    with readable(directory), warnings.catch_warnings(action="ignore", category=UserWarning):  # the base has moved
+        adapted = peft.get_peft_model(network, asked)
+        try:
+            weights = peft.utils.load_peft_weights(str(directory), device="cpu")
+            loaded = peft.set_peft_model_state_dict(adapted, weights)
+        except RuntimeError as error:
+            wrong = str(error).splitlines()[-1].strip()
+            raise InputError(f"{directory} does not fit its base {origin}: {wrong}") from error
+        if astray := loaded.unexpected_keys:
+            raise InputError(f"{directory}: tensors that fit nowhere in its base {origin}: {few(astray)}")
+        missing = [name for name in loaded.missing_keys if "lora_" in name or "modules_to_save" in name]
+        if missing:
+            raise InputError(f"{directory}: the adapter lacks {few(missing)}")
+        return adapted.merge_and_unload()

@@ -1,14 +1,14 @@
 """A reward model that is ready to score: what loading gives and everything else takes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from rmnb.models.devices import Placement, input_device, input_embedding
+from rmnb.models.devices import input_device, input_embedding
 from rmnb.models.dialogue import Dialogue, Prompt
 from rmnb.models.heads import Head
 from rmnb.models.reading import Reading
@@ -54,8 +54,10 @@ class RewardModel:
         Content hashes, for provenance.
     reading : Reading
         At which id of a conversation the reward is read.
-    placement : Placement
-        Devices, quantisation, compilation.
+    options : dict
+        What loading passed on to ``from_pretrained``: a device map, say.
+    compile : str or None
+        How torch.compile has compiled the network.
     parity : Parity or None
         What `rmnb.load_reward_model` found.
     """
@@ -68,7 +70,8 @@ class RewardModel:
     weights_sha256: str
     tokenizer_sha256: str
     reading: Reading = field(default_factory=Reading)
-    placement: Placement = field(default_factory=Placement)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    compile: str | None = None
     config_sha256: str = ""
     parity: Parity | None = None
 

@@ -16,7 +16,7 @@ from rmnb.data.sources import UnreachableError
 from rmnb.errors import InputError
 from rmnb.findings.tables import as_table
 from rmnb.models.vocabulary import vocabulary
-from rmnb.panels import Panel, PromptSpec, find_spec, load_panel, load_prompts
+from rmnb.panels import Panel, PromptSpec, load_panel, load_prompts
 from rmnb.plans import ResumableStore, alone
 from rmnb.scoring import store
 from rmnb.scoring.list_scores import read_list, score_list
@@ -152,13 +152,11 @@ def shipped(model: str) -> ModelScores | None:
     return of_panel(demo, model) if model in demo.model_names and store.store_directory(demo).is_dir() else None
 
 
-def scored(model: str, quick: bool = True, preset: str = "") -> ModelScores:
+def scored(model: str, quick: bool = True) -> ModelScores:
     """Load a model, score it into a directory of its name here, and read that back: what a notebook needs."""
-    from rmnb.models import devices
     from rmnb.scoring.parity import load_reward_model
 
-    spec = find_spec(model)
-    rm = load_reward_model(spec, **(devices.preset(preset, spec.parameters) if preset else {}))
+    rm = load_reward_model(model)
     directory = Path(f"report-{rm.name}{'-quick' if quick else ''}")
     score(rm, directory, quick, progress=True, tell=print)
     return read(directory)

@@ -19,7 +19,7 @@ from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 
 from rmnb.errors import InputError
 from rmnb.models.attention import Prefix, last_layer_at, run_prefix
-from rmnb.models.devices import COMPILED, free_memory, own_attention, upload
+from rmnb.models.devices import free_memory, own_attention, upload
 from rmnb.models.heads import GatedHead, PromptHead
 from rmnb.models.reward_model import RewardModel
 
@@ -161,7 +161,7 @@ class PrefixScorer:
         position = self.prefix.length + torch.arange(longest, device=rm.device)[None]
         rows = torch.arange(len(batch), device=rm.device)
         # A network that is compiled would be compiled again for each batch's hooks.
-        with contextlib.nullcontext() if rm.placement.compile in COMPILED else last_layer_at(rm.network, rows, last):
+        with contextlib.nullcontext() if rm.compile else last_layer_at(rm.network, rows, last):
             hidden = rm.network(
                 input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix
             ).last_hidden_state

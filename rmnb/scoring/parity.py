@@ -25,7 +25,7 @@ import rmnb
 from rmnb.errors import InputError, first_line
 from rmnb.models import loading
 from rmnb.models.attention import UnsupportedAttention
-from rmnb.models.devices import COMPILED, own_attention
+from rmnb.models.devices import own_attention
 from rmnb.models.heads import LinearHead
 from rmnb.models.reward_model import Parity, RewardModel
 from rmnb.scoring import rows  # noqa: F401  (gives `RewardModel` its `score`)
@@ -97,8 +97,8 @@ def _in_one_line(what: str) -> Iterator[None]:
 
 
 def _why_not_compared(rm: RewardModel) -> str | None:
-    if rm.placement.quantise or rm.placement.device_map or rm.placement.compile in COMPILED:
-        return "quantised, spread over devices or compiled"
+    if rm.options or rm.compile:
+        return "quantised, spread over devices, compiled or loaded with options of another kind"
     try:
         conversations = rm.dialogue.ids_in_context(QUESTION, RESPONSES)
     except InputError as error:  # a template that cannot be used is said by whoever uses it

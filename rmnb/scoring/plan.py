@@ -23,11 +23,11 @@ from rmnb.errors import InputError, first_line
 from rmnb.files import shipped
 from rmnb.models.attention import why_unsupported
 from rmnb.models.bases import base_directory, base_tokenizer
-from rmnb.models.checkpoint_files import is_adapter
-from rmnb.models.devices import DTYPES, MIXED, placement
+from rmnb.models.checkpoint_files import base_of, is_adapter
+from rmnb.models.devices import DTYPES, MIXED, find_device
 from rmnb.models.dialogue import Dialogue, Prompt, as_messages
 from rmnb.models.loading import chosen_template, quiet_transformers, trained_template
-from rmnb.models.peft_adapters import base_of, is_decoder
+from rmnb.models.peft_adapters import is_decoder
 from rmnb.models.precision import CentredLinear
 from rmnb.panels import ModelSpec
 from rmnb.scoring.engine import IDS_AT_ONCE, values_a_sequence
@@ -181,7 +181,7 @@ def find_machine(device: str | None, dtype: str) -> Machine:
     """
     sheet = read_yaml(_KNOWN)["gpus"].get((device or "").lower())
     if sheet is None:
-        return _this_machine(torch.device(placement(device).device), dtype)
+        return _this_machine(find_device(device), dtype)
     rate = sheet.get(dtype.removesuffix("-mixed"))
     if rate is None:
         raise InputError(f"the {sheet['name']} has no {dtype}: choose --dtype float16 or float32", dtype)

@@ -53,10 +53,10 @@ def describe_model(rm) -> Provenance:
         "read": rm.spec.read,
         "softcap": rm.spec.softcap,
         "dtype": rm.spec.dtype,
-        "quantise": rm.placement.quantise,
+        "quantise": rm.options.get("quantization_config"),
         "device": rm.device.type,
-        "device_map": rm.placement.device_map,
-        "compile": rm.placement.compile,
+        "device_map": rm.options.get("device_map"),
+        "compile": rm.compile,
         "versions": versions(),
     }
 

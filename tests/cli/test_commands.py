@@ -60,7 +60,7 @@ def test_a_key_in_place_of_a_question_is_warned_of_and_content_that_is_no_text_r
 def test_a_number_format_has_the_names_that_torch_gives_it(tmp_path):
     config = write_decoder(tmp_path) / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"dtype": "bfloat16"}))
-    for name, dtype in (("auto", "bfloat16"), ("torch.float16", "float16"), ("bf16", "bfloat16")):
+    for name, dtype in (("auto", "bfloat16"), ("torch.float16", "float16"), ("half", "float16")):
         rm = rmnb.load_reward_model(tmp_path, dtype=name, device="cpu")
         assert f"linear, {dtype} on cpu" in repr(rm) and "\n" not in repr(rm)
 

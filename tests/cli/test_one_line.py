@@ -35,12 +35,12 @@ CASES = [
     ("plan --panel nowhere", "'nowhere'"),
     ("plan --panel facct2025 --device t4", "bfloat16"),
     ("plan --prompt greatestt", "'greatestt'"),
-    ("plan --device abacus", "unknown device"),
+    ("plan --device abacus", "device abacus"),
     ("plan --dtype float7", "'float7'"),
     ("noise", "benchmarks/noise.py"),
     ("run a b", "rmnb book run"),
     ("scan m --limit 3", "--first"),
-    ("scan m --quantise=8bit", "--load quantise="),
+    ("scan m --quantise=8bit", "quantization_config="),
 ]
 
 

@@ -1,9 +1,13 @@
 """Where a model lies never changes what it says; what a machine cannot do is said in one line."""
 
+import copy
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 from checkpoints import write_decoder, write_encoder
+from transformers import PreTrainedModel
 
 import rmnb
 from rmnb.errors import InputError
@@ -52,21 +56,22 @@ def test_half_precision_holds_the_trunk_and_not_the_head(directory, rm, dtype):
     np.testing.assert_allclose(rewards, exact, atol=0.2 * np.ptp(exact))
 
 
-def test_compiled_code_gives_the_same_rewards_and_is_not_compiled_for_every_batch(directory, rm, monkeypatch):
-    monkeypatch.setitem(devices.COMPILED, "default", {"backend": "eager"})
+def test_compiled_code_gives_the_same_rewards_and_is_not_compiled_for_every_batch(rm):
     torch._dynamo.reset()
     counters = torch._dynamo.utils.counters
     counters.clear()
-    compiled = rmnb.load_reward_model(directory, compile="default")
     prefix, closing = rm.dialogue.frame(PROMPT)
-    scorer = PrefixScorer(compiled, prefix)
     continuations = [[i, *closing] for i in range(64)]
+    expected = PrefixScorer(rm, prefix)(continuations, batch_size=16)
+    compiled = dataclasses.replace(rm, network=copy.deepcopy(rm.network), compile="default")
+    compiled.network.compile(backend="eager")
+    scorer = PrefixScorer(compiled, prefix)
     first = scorer(continuations, batch_size=16)
     graphs = counters["stats"]["unique_graphs"]
     again = scorer(continuations, batch_size=16)
     assert graphs > 0 and counters["stats"]["unique_graphs"] == graphs and not counters["graph_break"]
     np.testing.assert_array_equal(first, again)
-    np.testing.assert_allclose(first, PrefixScorer(rm, prefix)(continuations, batch_size=16), atol=1e-5)
+    np.testing.assert_allclose(first, expected, atol=1e-5)
 
 
 def test_the_last_layer_computes_only_what_is_read(rm):
@@ -82,66 +87,13 @@ def test_the_last_layer_computes_only_what_is_read(rm):
     assert seen[-2:] == [1, 1]
 
 
-def test_other_errors_are_not_taken_for_a_lack_of_memory(rm, monkeypatch):
-    def broken(self, batch):
-        raise RuntimeError("the kernel is wrong")
-
-    monkeypatch.setattr(PrefixScorer, "_rewards", broken)
-    with pytest.raises(RuntimeError, match="the kernel is wrong"):
-        PrefixScorer(rm, [1])([[7, 5]])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"device": "gpu"}, "unknown device 'gpu'"),
-        ({"device": "cuda:99"}, "device cuda:99: this machine has"),
-        ({"device_map": "everywhere"}, "unknown device map 'everywhere'"),
-        ({"quantise": "2bit"}, "cannot quantise to '2bit'"),
-        ({"quantise": "8bit", "device": "cpu"}, "quantisation needs a CUDA GPU"),
-        ({"compile": "twice"}, "unknown way to compile 'twice'"),
-    ],
-)
-def test_what_the_machine_cannot_do_is_said_in_one_line(directory, options, message):
-    with pytest.raises(InputError, match=message) as raised:
-        rmnb.load_reward_model(directory, **options)
-    assert "\n" not in str(raised.value)
-
-
-def test_a_missing_bitsandbytes_gives_the_pip_command(directory, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.setattr(devices, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match="pip install bitsandbytes"):
-        devices.placement(quantise="4bit")
-
-
-@pytest.mark.parametrize(("bits", "option"), [("8bit", "load_in_8bit"), ("4bit", "load_in_4bit")])
-def test_quantised_weights_are_put_on_the_gpu_as_they_are_read(bits, option):
-    options = devices.Placement("cuda", quantise=bits).load_options(torch.float16)
-    assert options["device_map"] == {"": "cuda"} and getattr(options["quantization_config"], option)
-    assert "score" in options["quantization_config"].llm_int8_skip_modules
-
-
-def test_the_demo_models_cannot_be_spread():
-    with pytest.raises(InputError, match="smollm2-values is an adapter"):
-        rmnb.load_reward_model("smollm2-values", device_map="auto")
-
-
 def test_a_model_too_large_for_its_device_is_told_what_may_help(directory, monkeypatch):
     def full(self, *args, **kwargs):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(torch.nn.Module, "to", full)
-    with pytest.raises(InputError, match="the weights do not fit on cpu: try device_map=auto"):
-        devices.Placement().settle(torch.nn.Linear(2, 2))
-
-
-@pytest.mark.parametrize(
-    ("billions", "quantise"), [(None, None), (2, None), (3, None), (8, "8bit"), (27, "4bit")], ids=str
-)
-def test_the_preset_for_a_t4_quantises_what_does_not_fit_in_half_precision(billions, quantise):
-    assert devices.preset("t4", billions) == {"dtype": "float16"} | ({"quantise": quantise} if quantise else {})
+    monkeypatch.setattr(PreTrainedModel, "to", full)
+    with pytest.raises(InputError, match="on cpu: CUDA out of memory: try device_map=auto"):
+        rmnb.load_reward_model(directory, device="cpu")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from checkpoints import OPENINGS, SHAPE, SPLITTING, randomise, splitting_tokeniz
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import rmnb
-from rmnb.errors import InputError
 from rmnb.models.reading import Reading
 
 PROMPT = "What, in one word, is the greatest thing ever?"
@@ -119,8 +118,6 @@ def test_reading_last_is_asked_for(tmp_path):
     assert last.score(PROMPT, ANSWERS).tolist() == pytest.approx(expected, abs=1e-4)
     provenance = rmnb.scan_vocabulary(last, PROMPT, limit=20).attrs["provenance"]
     assert (provenance["read"], provenance["read_token"], provenance["read_offset"]) == ("last", "'<end>'", -1)
-    with pytest.raises(InputError, match="unknown place to read at 'end'"):
-        rmnb.load_reward_model(directory, read="end")
 
 
 @pytest.mark.parametrize(

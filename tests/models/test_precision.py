@@ -6,7 +6,6 @@ import torch
 from checkpoints import write_decoder, write_encoder
 
 import rmnb
-from rmnb.errors import InputError
 from rmnb.models.precision import CentredLinear
 from rmnb.panels import PromptSpec
 
@@ -86,8 +85,3 @@ def test_an_encoders_classifier_stays_in_fp32(tmp_path):
     assert type(rm.network.classifier) is torch.nn.Linear
     assert isinstance(rm.network.bert.encoder.layer[0].intermediate.dense, CentredLinear)
     assert np.isfinite(rm.score(PROMPT.text, ["love", "war", "water"])).all()
-
-
-def test_mixed_precision_with_a_device_map_is_refused(llama):
-    with pytest.raises(InputError, match="bfloat16-mixed goes with neither"):
-        rmnb.load_reward_model(llama, dtype="bfloat16-mixed", device_map="auto")

@@ -14,7 +14,6 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 import rmnb
 from rmnb.errors import InputError
 from rmnb.models import attention
-from rmnb.models.devices import Placement
 from rmnb.scoring import engine, parity
 
 PROMPT = "What, in one word, is the greatest thing ever?"
@@ -120,7 +119,7 @@ def test_what_a_model_is_compared_with(rm, tmp_path):
     assert urm.parity.against == "attention in full" and urm.parity.exact
     encoder = rmnb.load_reward_model(write_encoder(tmp_path / "encoder"), device="cpu")
     assert encoder.parity.against == "BertForSequenceClassification" and encoder.parity.difference < 1e-4
-    spread = parity.check_parity(dataclasses.replace(rm, placement=Placement(device_map="auto")))
+    spread = parity.check_parity(dataclasses.replace(rm, options={"device_map": "auto"}))
     assert spread.shares_prefix and spread.parity.difference is None
     rm.network.norm.weight.data[:] = torch.nan
     assert parity.check_parity(rm).parity.difference is None

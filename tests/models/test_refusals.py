@@ -1,0 +1,190 @@
+"""What is wrong with a checkpoint, an adapter or an option is one line that names it; nothing pickled is opened."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from checkpoints import write_decoder, write_encoder
+from peft import PromptTuningConfig, get_peft_model
+from safetensors.torch import load_file, save_file
+from trained import write_adapter, write_base
+from transformers import AutoModelForSequenceClassification
+
+import rmnb
+from rmnb.errors import InputError
+
+WEIGHTS, ADAPTER = "model.safetensors", "adapter_model.safetensors"
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 9\n"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A directory with a decoder, an encoder, and an adapter beside its base."""
+    root = tmp_path_factory.mktemp("whole")
+    write_decoder(root / "decoder")
+    write_encoder(root / "encoder")
+    write_adapter(write_base(root / "base"), root / "adapter")
+    return root
+
+
+def tensors(change, name=WEIGHTS):
+    """Spoil the tensors in a file: `change` takes them by name and changes them in place."""
+
+    def spoil(directory):
+        found = load_file(directory / name)
+        change(found)
+        save_file({key: tensor.clone() for key, tensor in found.items()}, directory / name, metadata={"format": "pt"})
+
+    return spoil
+
+
+def rename(old, new, name=WEIGHTS):
+    return tensors(lambda found: found.update({new: found.pop(old)}), name)
+
+
+def drop(part):
+    return tensors(lambda found: [found.pop(key) for key in list(found) if part in key], ADAPTER)
+
+
+def settings(name, **changes):
+    def spoil(directory):
+        file = directory / name
+        file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+    return spoil
+
+
+def write(name, content):
+    return lambda directory: (directory / name).write_bytes(content)
+
+
+def remove(name):
+    return lambda directory: [file.unlink() for file in directory.glob(name)]
+
+
+def move(old, new):
+    return lambda directory: (directory / old).rename(directory / new)
+
+
+def cut(directory):
+    (directory / WEIGHTS).write_bytes((directory / WEIGHTS).read_bytes()[:-100])
+
+
+def in_base(spoil):
+    return lambda adapter: spoil(adapter.with_name("base"))
+
+
+def another_base(**shape):
+    return lambda adapter: write_base(adapter.with_name("base"), "llama", **shape)
+
+
+def tune_prompt(adapter):
+    model = AutoModelForSequenceClassification.from_pretrained(adapter.with_name("base"), num_labels=1)
+    asked = PromptTuningConfig(task_type="SEQ_CLS", num_virtual_tokens=2)
+    get_peft_model(model, asked).save_pretrained(adapter)
+
+
+HEAD_FILE = {"v_head.summary.weight": torch.ones(1, 32)}
+UP = "model.layers.1.mlp.up_proj.weight"
+ASTRAY = {"base_model.model.model.layers.9.mlp.up_proj.lora_A.weight": torch.ones(3, 32)}
+FILES = {  # of whole models of either kind
+    "weights that git-lfs has not fetched": (write(WEIGHTS, POINTER.encode()), "git lfs pull"),
+    "a tokenizer that git-lfs has not fetched": (write("tokenizer.json", POINTER.encode()), "git-LFS"),
+    "a download that was cut off": (cut, r"model\.safetensors: damaged or cut short"),
+    "another vocabulary": (settings("config.json", vocab_size=382), r"embed\w+.weight \[318, 32\], not \[382, 32\]$"),
+    "a damaged tokenizer": (write("tokenizer_config.json", b"{no"), "damaged JSON"),
+    "no tokenizer": (remove("tokenizer*"), "no tokenizer: save it beside the weights"),
+    "no configuration": (remove("config.json"), r"it has no config\.json"),
+    **{
+        name: (move(WEIGHTS, name), rf"only pickled weights \({name}\), which can run code")
+        for name in ("pytorch_model.bin", "model.pt", "reward.pth", "head.pkl", "last.ckpt")
+    },
+}
+DECODER = {
+    "a renamed head": (rename("score.weight", "v.weight"), "expected the tensors score.weight, found .*: v.weight"),
+    "a renamed tensor": (rename(UP, "model.layers.1.other.weight"), "the weights lack layers.1.mlp.up_proj.weight"),
+    "a tensor too many": (
+        tensors(lambda found: found.update({"gating.weight": torch.zeros(2)})),
+        "belong to no known head: gating.weight",
+    ),
+    "three labels": (
+        tensors(lambda found: found.update({"score.weight": found["score.weight"].repeat(3, 1)})),
+        "the head has 3 outputs.*--label",
+    ),
+    "no template": (remove("chat_template.jinja"), "has no chat template"),
+    "a pickled head": (lambda of: torch.save(HEAD_FILE, of / "value_head.bin"), "value_head.bin.*convert"),
+    "pickled weights beside a head": (
+        lambda of: (save_file(HEAD_FILE, of / "value_head.safetensors"), move(WEIGHTS, "pytorch_model.bin")(of)),
+        "no file named model.safetensors",
+    ),
+}
+OF_ADAPTER = {
+    "a pickled base": (in_base(move(WEIGHTS, "pytorch_model.bin")), r"base: .*only pickled weights"),
+    "a base of another size": (another_base(hidden_size=64), r"does not fit its base \S+/base: .*\[1, 32\].*\[1, 64\]"),
+    "a base of fewer layers": (another_base(num_hidden_layers=2), r"nowhere in its base \S+/base: .*layers.2.mlp.down"),
+    "a base that is no checkpoint": (in_base(remove("config.json")), r"its base: .* has no config\.json"),
+    "no name of a base": (settings("adapter_config.json", base_model_name_or_path=7), "name it with --base"),
+    "a base that is gone": (lambda of: shutil.rmtree(of.with_name("base")), "its base:.*--base"),
+    "an unknown kind": (settings("adapter_config.json", peft_type="NOPE"), "peft_type unknown to PEFT: 'NOPE'"),
+    "a tuned prompt": (tune_prompt, "an adapter of kind .*PROMPT_TUNING, which cannot be merged"),
+    "a damaged head": (write("value_head.safetensors", b"x"), "value_head.safetensors: damaged or cut short"),
+    "no head": (drop("score"), "no head: neither .* has score.weight: PEFT saves it where"),
+    "a tensor astray": (tensors(lambda found: found.update(ASTRAY), ADAPTER), "fit nowhere"),
+    "half a pair": (drop("q_proj.lora_B"), "the adapter lacks"),
+    "a pickled adapter": (move(ADAPTER, "adapter_model.bin"), "only pickled weights"),
+}
+CASES = [
+    *[(kind, what, *case) for kind in ("decoder", "encoder") for what, case in FILES.items()],
+    *[("decoder", what, *case) for what, case in DECODER.items()],
+    *[("adapter", what, *case) for what, case in OF_ADAPTER.items()],
+]
+
+
+def refused(directory, match, capfd, **options):
+    capfd.readouterr()
+    with pytest.raises(InputError, match=match) as raised:
+        rmnb.load_reward_model(directory, **{"device": "cpu", **options})
+    assert "\n" not in str(raised.value)
+    assert capfd.readouterr() == ("", "")  # no library says it in its own way, too
+
+
+@pytest.mark.parametrize(("kind", "what", "spoil", "match"), CASES, ids=[" ".join(case[:2]) for case in CASES])
+def test_a_wrong_checkpoint_is_one_line(kind, what, spoil, match, whole, tmp_path, capfd):
+    for name in ("base", "adapter") if kind == "adapter" else (kind,):
+        shutil.copytree(whole / name, tmp_path / name)
+    if kind == "adapter":
+        settings("adapter_config.json", base_model_name_or_path=str(tmp_path / "base"))(tmp_path / kind)
+    spoil(tmp_path / kind)
+    refused(tmp_path / kind, match, capfd)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "match"),
+    [
+        ("decoder", {"device": "gpu"}, "device gpu: "),
+        ("decoder", {"device": "cuda:99"}, "device cuda:99: "),
+        ("decoder", {"device_map": "everywhere"}, "device_map.*everywhere"),
+        ("decoder", {"quantization_config": {"load_in_8bit": True}}, "bitsandbytes"),
+        ("decoder", {"colour": "red"}, "unexpected keyword argument 'colour'"),
+        ("decoder", {"compile": "twice"}, "mode=twice"),
+        ("decoder", {"dtype": "int3"}, "dtype 'int3'"),
+        ("decoder", {"dtype": "bfloat16-mixed", "device_map": "auto"}, "bfloat16-mixed: it takes no device_map"),
+        ("decoder", {"read": "end"}, "read 'end'"),
+        ("decoder", {"label": "good"}, "no label 'good': its labels are LABEL_0"),
+        ("decoder", {"label": 3}, "no label 3"),
+        ("decoder", {"softcap": False}, "no soft-capping that could be switched off"),
+        ("decoder", {"base": "x"}, "is no adapter"),
+        ("decoder", {"head": "urm"}, "expected the tensors weights.fc.0.bias.*besides the trunk: score.weight"),
+        ("decoder", {"head": "linear-normalised"}, "need mean and std in config.json"),
+        ("decoder", {"trust_remote_code": True}, "trust_remote_code"),
+        ("adapter", {"device_map": "auto"}, "is an adapter, merged when it is loaded: it takes no device_map"),
+    ],
+)
+def test_a_wrong_option_is_one_line(kind, options, match, whole, capfd):
+    refused(whole / kind, match, capfd, **options)
+
+
+@pytest.mark.parametrize("model", [torch.nn.Linear(1, 1), None])
+def test_what_is_no_model_is_one_line(model, capfd):
+    refused(model, r"^a model is", capfd)
