@@ -13,79 +13,44 @@ from nbconvert import SlidesExporter
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 CHAPTERS = [path for path in NOTEBOOKS if re.match(r"0[1-9]_", path.name)]
-#: Solutions that need no code.
-ANSWERED_IN_WORDS: set[str] = set()
+CODE = "\0"  # stands for a code cell
+GATED = re.compile(r"```\{(exercise|solution)-start\} *([^\n]*)\n(.*?)```\{\1-end\}", re.DOTALL)
+HIDDEN = {"hide-input", "hide-cell", "remove-input"}
 
 
-def code_cells(path):
-    """Code cells that a reader may see."""
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    code = [cell for cell in cells if cell["cell_type"] == "code"]
-    return [cell for cell in code if "remove-cell" not in cell["metadata"].get("tags", [])]
-
-
-def gated(path):
-    """What stands between each pair of gates: label, `exercise` or `solution`, number of code cells."""
-    found, gate, label, code = [], "", "", 0
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] == "code":
-            code += 1
-            continue
-        for line in "".join(cell["source"]).splitlines():
-            if start := re.match(r"```\{(exercise|solution)-start\} *(.*)", line):
-                gate, label, code = start[1], start[2], 0
-            elif named := re.match(r":label: *(\S+)", line):
-                label = named[1]
-            elif end := re.match(r"```\{(exercise|solution)-end\}", line):
-                assert end[1] == gate, f"{path.stem}: {line} ends no {gate}"
-                found.append((label, gate, code))
-                gate = ""
-            assert not (gate and line.startswith("#")), f"{path.stem}: a heading inside {label}"
-    return found
+def cells(path):
+    """Of each cell of a notebook: its kind, its source and its tags."""
+    read = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return [(cell["cell_type"], "".join(cell["source"]), set(cell["metadata"].get("tags", []))) for cell in read]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_exercises_have_a_cell_to_start_from_and_solutions_that_run(path):
-    found = gated(path)
-    without = [
-        label for label, gate, code in found if not code and (gate == "exercise" or label not in ANSWERED_IN_WORDS)
-    ]
-    assert not without, f"no code cell: {without}"
-    exercises, solutions = ({label for label, of, _ in found if of == gate} for gate in ("exercise", "solution"))
-    assert exercises == solutions and len(found) == 2 * len(exercises)
-    assert len(exercises) >= 2 or path not in CHAPTERS
+    text = "\n".join(CODE if kind == "code" else source for kind, source, _ in cells(path))
+    gated = GATED.findall(text)
+    assert 2 * len(gated) == len(re.findall(r"-(?:start|end)\}", text))
+    assert all(CODE in body and not re.search("^#", body, re.MULTILINE) for _, _, body in gated)
+    exercises = [re.search(r":label: *(\S+)", body)[1] for kind, _, body in gated if kind == "exercise"]
+    assert sorted(exercises) == sorted(label for kind, label, _ in gated if kind == "solution")
+    assert len(set(exercises)) == len(exercises) >= (2 if path in CHAPTERS else 0)
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_chapters_show_their_code_in_short_cells(path):
-    code = code_cells(path)
-    statements = [[line for line in "".join(cell["source"]).splitlines() if line.strip()] for cell in code]
-    lines = [sum(not line.strip().startswith("#") for line in cell) for cell in statements]
-    hidden = [
-        bool({"hide-input", "hide-cell", "remove-input"} & set(cell["metadata"].get("tags", []))) for cell in code
-    ]
+    code = [(source, tags) for kind, source, tags in cells(path) if kind == "code" and "remove-cell" not in tags]
+    lines = [len(re.findall(r"^\s*[^\s#]", source, re.MULTILINE)) for source, _ in code]
     assert np.median(lines) <= 12 and np.percentile(lines, 90) <= 20, sorted(lines)
-    assert np.mean(hidden) <= 1 / 3, f"{sum(hidden)} of {len(hidden)} cells are hidden"
-
-
-def test_what_is_excused_is_there():
-    labels = {label for path in NOTEBOOKS for label, gate, _ in gated(path) if gate == "solution"}
-    assert labels >= ANSWERED_IN_WORDS
+    assert np.mean([bool(HIDDEN & tags) for _, tags in code]) <= 1 / 3
 
 
 def test_the_lesson_shows_no_answer_before_a_guess():
-    cells = json.loads((NOTEBOOKS[0].parent / "lesson.ipynb").read_text(encoding="utf-8"))["cells"]
-    steps = [at for at, cell in enumerate(cells) if "**Guess:**" in "".join(cell["source"])]
+    lesson = cells(NOTEBOOKS[0].with_name("lesson.ipynb"))
+    answer = re.compile(r"book\.(table|show)\(|plt\.|^turning\(", re.MULTILINE)
+    steps = [place for place, (_, source, _) in enumerate(lesson) if "**Guess:**" in source]
     assert len(steps) >= 7
-    for start, end in zip(steps, [*steps[1:], len(cells)], strict=True):
-        answers = re.compile(r"book\.(table|show)\(|plt\.|^turning\(", re.MULTILINE)
-        shown = [cell for cell in cells[start + 1 : end] if answers.search(_source(cell))]
-        hidden = [
-            cell
-            for cell in shown
-            if "hide-output" in cell["metadata"].get("tags", []) or "behind_a_click" in _source(cell)
-        ]
-        assert shown and shown == hidden, [_source(cell) for cell in shown if cell not in hidden]
+    for start, end in zip(steps, [*steps[1:], len(lesson)], strict=True):
+        shown = [(source, tags) for _, source, tags in lesson[start + 1 : end] if answer.search(source)]
+        assert shown and all("hide-output" in tags or "behind_a_click" in source for source, tags in shown)
 
 
 def test_slides_of_the_lesson_ask_the_network_for_nothing():
@@ -103,7 +68,3 @@ def test_every_question_of_a_quiz_has_options_and_an_answer_among_them():
             asked, answer = question.split(":::{dropdown} Answer")
             assert re.search(r"^a\) .+ b\) .+ c\) .+$", asked, re.MULTILINE), asked
             assert re.match(r"\s+\*\*[abc]\.\*\* ", answer), asked
-
-
-def _source(cell):
-    return "".join(cell["source"])

@@ -40,32 +40,20 @@ def test_python_version_is_the_same_everywhere():
     assert f"python{minimum}" in (ROOT / "Makefile").read_text()
 
 
-def test_every_pin_runs_on_the_first_release_of_the_python_that_is_asked_for():
-    oldest = PROJECT["requires-python"].removeprefix(">=") + ".0"
-    too_new = {}
-    for name in CONSTRAINTS:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            wanted = importlib.metadata.metadata(name)["Requires-Python"]
-            if wanted and not SpecifierSet(wanted).contains(oldest):
-                too_new[name] = wanted
-    assert not too_new
-
-
 def test_constraints_satisfy_what_pyproject_asks_for():
     unmet = [str(r) for r in DIRECT if not r.specifier.contains(CONSTRAINTS[canonicalize_name(r.name)])]
     assert not unmet
 
 
-def test_torch_is_pinned_without_a_build_suffix():
-    # A suffix such as +cpu would make the pin unsatisfiable on machines with a GPU.
-    assert "+" not in CONSTRAINTS["torch"]
-
-
-def test_installed_versions_are_the_pinned_ones():
-    different = {}
+def test_what_is_installed_is_pinned_and_runs_on_the_first_release_of_the_python_that_is_asked_for():
+    assert "+" not in CONSTRAINTS["torch"]  # a suffix such as +cpu cannot be had on machines with a GPU
+    oldest = PROJECT["requires-python"].removeprefix(">=") + ".0"
+    different, too_new = {}, {}
     for name, pinned in CONSTRAINTS.items():
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # an extra left out, another platform
-            installed = Version(importlib.metadata.version(name)).public
-            if installed != pinned:
-                different[name] = (installed, pinned)
-    assert not different
+            installed = importlib.metadata.metadata(name)
+            if Version(installed["Version"]).public != pinned:
+                different[name] = installed["Version"]
+            if not SpecifierSet(installed["Requires-Python"] or "").contains(oldest):
+                too_new[name] = installed["Requires-Python"]
+    assert not different and not too_new

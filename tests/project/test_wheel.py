@@ -29,22 +29,6 @@ for line in json.loads(sys.argv[1]):
             code = end.code or 0
     print(json.dumps([code, out.getvalue(), err.getvalue()]))
 """
-ABSENT = """
-from rmnb.data import lexicons, released_files
-from rmnb.errors import InputError
-from rmnb.findings import tables
-from rmnb.findings.released import load_released
-from rmnb.planted import study
-
-scores = lambda: released_files.thing_scores("greatest")
-rows = lambda: load_released("elo")
-scans = lambda: tables.load_scores("demo", "greatest")
-for attempt in (released_files.human_elo, scores, lexicons.bnc_lemmas, rows, study.read_study, scans):
-    try:
-        attempt()
-    except InputError as error:
-        print(type(error).__name__, repr(str(error)))
-"""
 pytestmark = pytest.mark.slow
 
 
@@ -105,35 +89,24 @@ def test_anyones_model_is_looked_at_and_a_demo_model_says_how_to_get_it(elsewher
     model = str(write_decoder(tmp_path))
     asked = [
         ["check", model],
-        ["score", model, "love", "war", "--prompt", "greatest"],
+        ["score", model, "love", "war", "--prompt", "greatest", "--json"],
         ["trace", model, "--prompt", "greatest", "love and peace"],
         ["scan", model, "--prompt", "greatest", "--first", "50", "--out", "scan.parquet"],
         ["report", model, "--quick", "--out", "report"],
         ["compare", "report", "report/report.json", "--out", "compare", "--fail-if", "framing_kendall > 1.5"],
         ["book", "models"],
         ["score", "smollm2-values", "love"],
-        ["scan", "gemma3-mixed"],
     ]
     said = [json.loads(line) for line in elsewhere(COMMANDS, json.dumps(asked))]
-    assert [code for code, _, _ in said] == [0, 0, 0, 0, 0, 0, 0, 2, 2], said
-    checked, scored, traced, scanned, _, compared, listed, *demo = said
-    assert "continuations share the prefix" in checked[1] and len(traced[1].splitlines()) > 3
-    rewards = [float(line.split()[0]) for line in scored[1].splitlines()]
+    assert [code for code, _, _ in said] == [0, 0, 0, 0, 0, 0, 0, 2], said
+    _, scored, _, scanned, _, compared, listed, (_, out, err) = said
+    rewards = [row["reward"] for row in json.loads(scored[1])]
     expected = rmnb.load_reward_model(model, device="cpu").score(QUESTION, ["love", "war"])
     assert rewards == pytest.approx(expected.tolist(), abs=1e-4)
-    assert scanned[1].startswith("50 tokens") and "clone it and set RMNB_DATA" in listed[1]
-    for _, out, err in demo:
-        assert not out and err.count("\n") == 1 and "clone it and set RMNB_DATA" in err
-    assert (
-        "kept    framing_kendall > 1.5" in compared[1] and (elsewhere.cwd / "compare" / "compare.html").stat().st_size
-    )
+    assert scanned[1].startswith("50 tokens") and "kept    framing_kendall > 1.5" in compared[1]
+    assert "clone it and set RMNB_DATA" in listed[1]
+    assert not out and err.count("\n") == 1 and "clone it and set RMNB_DATA" in err
     assert sorted(path.name for path in elsewhere.cwd.iterdir()) == ["compare", "report", "scan.parquet"]
     page = (elsewhere.cwd / "report" / "report.html").read_text(encoding="utf-8")
     assert "cannot be reached from here" in page  # what rests on files of others, without a network
     assert not (elsewhere.cache / "panels").exists()
-
-
-def test_data_that_is_not_in_the_package_is_named_and_how_to_get_it(elsewhere):
-    lines = elsewhere(ABSENT)
-    assert [line.split()[0] for line in lines] == ["UnreachableError"] * 3 + ["InputError"] * 3
-    assert all("RMNB_DATA" in line and "\\n" not in line for line in lines)
