@@ -53,6 +53,9 @@ def version(show: Annotated[bool, typer.Option("--version", help="Show the versi
 def main() -> None:
     """Run the command line: a user's mistake is one line on stderr and exit code 2."""
     logging.basicConfig(format="rmnb: %(message)s", level=logging.WARNING)
+    logging.getLogger("urllib3").setLevel(
+        logging.ERROR
+    )  # what cannot be fetched in the end is said by whoever needs it
     try:
         _refuse_gone(sys.argv[1:])
         app()

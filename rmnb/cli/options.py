@@ -3,7 +3,6 @@
 import functools
 import inspect
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -167,7 +166,7 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
 
 def fail(message: str) -> NoReturn:
     """End with a line on stderr and exit code 1: what was asked for is there, and not as it should be."""
-    print(f"rmnb: {message}", file=sys.stderr)
+    typer.echo(f"rmnb: {message}", err=True)
     raise typer.Exit(1)
 
 

@@ -1,7 +1,6 @@
 """The commands that look at one model: check, score, scan, trace, search."""
 
 import contextlib
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -50,7 +49,7 @@ def check(
         if against.startswith(("http://", "https://")):
             headers = dict(map(str.strip, text.partition(":")[::2]) for text in header or [])
             origin = Server(against, timeout, headers)
-            print(f"rmnb: asking {against}, which may take {timeout:g} seconds", file=sys.stderr)
+            typer.echo(f"rmnb: asking {against}, which may take {timeout:g} seconds", err=True)
         results.append(check_against(rm, origin))
     if json:
         echo_json(pd.DataFrame(results))
@@ -250,8 +249,7 @@ def trace(
     table = trace(rm, question.conversation, response)
     if json:
         return echo_json(table)
-    start = table.iloc[0]
-    typer.echo(f"{start['reward'] - start['change']:12.6f} {'':12}  (no answer yet)")
+    typer.echo(f"{table['reward'][0] - table['change'][0]:12.6f} {'':12}  (no answer yet)")
     for row in table.itertuples():
         typer.echo(f"{row.reward:12.6f} {row.change:+12.6f}  {visible(str(row.token))}")
 

@@ -176,7 +176,7 @@ def test_a_gate_passes_with_0_and_stops_with_1_and_says_why(tmp_path, monkeypatc
     assert run(monkeypatch, *words, tmp_path / "limits.yml") == 1
     said = capsys.readouterr()
     broken = "broken  change human_spearman < -0.1\n        human_spearman[elo_greatest]: -0.3, the limit is -0.1"
-    assert broken in said.out and "broken limits: 1" in said.err
+    assert broken in said.out and "a limit is broken" in said.err
     assert "nothing of another training" in (tmp_path / "out" / "compare.html").read_text()
     (row,) = json.loads((tmp_path / "out" / "compare.json").read_text())["limits"]
     assert row["broken"]
