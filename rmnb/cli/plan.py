@@ -51,8 +51,9 @@ def plan(
         }
         rows.append(row)
     if not rows:
-        named = ", ".join(unknown) or "a panel without reward models"
-        raise InputError(f"nothing is known of {named} before it is fetched: `rmnb check` fetches a model")
+        raise InputError(
+            f"nothing is known of {', '.join(unknown) or 'no model'} before it is fetched: see `rmnb check`"
+        )
     table = pd.DataFrame(rows)
     if json:
         return echo_json(table)
