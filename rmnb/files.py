@@ -4,7 +4,6 @@ import contextlib
 import errno
 import fcntl
 import functools
-import glob
 import hashlib
 import os
 import tempfile
@@ -25,11 +24,18 @@ def cache_dir() -> Path:
 
 
 @contextlib.contextmanager
-def atomic_path(path: Path) -> Iterator[Path]:
+def atomic_path(path: Path, overwrite: bool = True) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success sync it to disk and rename it, on failure remove it.
 
     A reader sees the old file or the whole new one, never a part, even if the process is killed. What a killed process
-    left behind is removed by the next one that writes the same file.
+    left behind is taken over by the next one that writes the same file; of several at once, each waits for the others.
+
+    Parameters
+    ----------
+    path
+        Of the file to write.
+    overwrite
+        False: a file that is there in the end stays.
 
     Raises
     ------
@@ -37,51 +43,40 @@ def atomic_path(path: Path) -> Iterator[Path]:
         The directory cannot be made or written to, or the disk is full.
     """
     path = Path(path)
-    with temporary_path(path) as temporary:
-        yield temporary
-        _sync(temporary)
-        temporary.replace(path)
-        _sync(path.parent)
-
-
-@contextlib.contextmanager
-def new_path(path: Path) -> Iterator[Path]:
-    """As `atomic_path`, but of several processes that write the same file at once the first wins, and it stays."""
-    path = Path(path)
-    with temporary_path(path) as temporary:
-        yield temporary
-        _sync(temporary)
-        with contextlib.suppress(FileExistsError):
-            os.link(temporary, path)
-
-
-@contextlib.contextmanager
-def temporary_path(path: Path) -> Iterator[Path]:
-    """Yield the path of an empty file beside `path`, which is gone in the end unless it was renamed.
-
-    Raises
-    ------
-    InputError
-        The directory cannot be made or written to, or the disk is full.
-    """
+    temporary = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(path)
-        handle, temporary = _locked_temporary(path)
+        handle = _open_locked(temporary)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
     try:
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)  # mkstemp makes files private
         yield temporary
-    except OSError as error:
-        if error.errno not in _FULL:
-            raise
-        raise InputError(f"cannot write {path}: {error.strerror or error}; make room, then try again") from error
-    finally:
+        _sync(temporary)
+        if overwrite or not path.exists():
+            temporary.replace(path)
+            _sync(path.parent)
+        else:
+            temporary.unlink()
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in _FULL:
+            raise InputError(f"cannot write {path}: {error.strerror or error}; make room, then try again") from error
+        raise
+    finally:
         os.close(handle)
+
+
+def _open_locked(path: Path) -> int:
+    """Open an empty file and lock it as long as this process lives: its next writer has to wait."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), path.stat()):
+                os.truncate(handle, 0)
+                return handle
+        os.close(handle)  # the writer before has renamed it
 
 
 def _sync(path: Path) -> None:
@@ -90,29 +85,6 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _locked_temporary(path: Path) -> tuple[int, Path]:
-    """A new file beside `path`, locked as long as this process lives, so that nobody takes it for a leftover."""
-    while True:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        if os.fstat(handle).st_nlink:
-            return handle, Path(name)
-        os.close(handle)  # taken for a leftover before it was locked
-
-
-def _remove_leftovers(path: Path) -> None:
-    """Remove the temporary files of `path` whose writers are dead: their locks are free."""
-    for file in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
-        with contextlib.suppress(OSError):
-            handle = os.open(file, os.O_RDWR)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                file.unlink()
-            finally:
-                os.close(handle)
 
 
 def sha256(path: Path) -> str:
@@ -149,11 +121,9 @@ def joint_sha256(hashes: list[str]) -> str:
 
 def git_blob_id(path: Path) -> str:
     """The id git gives the file's content: SHA-1 of ``"blob <size>\\0"`` and the content, hexadecimal."""
-    digest = hashlib.sha1(f"blob {Path(path).stat().st_size}\0".encode(), usedforsecurity=False)
+    header = f"blob {Path(path).stat().st_size}\0".encode()
     with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, lambda: hashlib.sha1(header, usedforsecurity=False)).hexdigest()
 
 
 def data_dir() -> Path:

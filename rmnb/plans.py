@@ -13,7 +13,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from rmnb.errors import InputError
-from rmnb.files import atomic_path, cache_dir, new_path
+from rmnb.files import atomic_path, cache_dir
 
 logger = logging.getLogger(__name__)
 #: What is written down of some work and is no part of its plan: who, how, when and on which machine. It changes no more
@@ -118,7 +118,7 @@ def open_or_refuse(directory: Path, plan: Mapping[str, Any]) -> dict[str, Any]:
     InputError
         The directory cannot be written, holds other work, or its plan is damaged.
     """
-    with new_path(directory / "plan.json") as temporary:
+    with atomic_path(directory / "plan.json", overwrite=False) as temporary:
         temporary.write_text(json.dumps(plan, indent=1), encoding="utf-8")
     begun = read_plan(directory)
     refuse_other(directory, begun, plan)

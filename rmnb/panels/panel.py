@@ -1,14 +1,14 @@
 """Panels: which reward models and which prompts, read from YAML and checked."""
 
+from collections.abc import Iterable
 from itertools import combinations
 from pathlib import Path
 
 from pydantic import Field, PrivateAttr, model_validator
 
 from rmnb.errors import InputError
-from rmnb.panels.form import PANELS, FileName, Strict, read
 from rmnb.panels.prompt_sets import PromptSpec, load_prompts
-from rmnb.panels.specs import BaseSpec, ModelSpec
+from rmnb.panels.specs import PANELS, BaseSpec, FileName, ModelSpec, Strict, read
 
 
 class Panel(Strict):
@@ -33,11 +33,10 @@ class Panel(Strict):
             raise ValueError("models: give at least 1 model, or at least 1 language model under bases")
         if not (self.prompts or self.prompt_sets):
             raise ValueError("prompts: give at least 1 prompt, or the name of a set under prompt_sets")
-        named = {"model": self.models, "base": self.bases}
-        names = {kind: [spec.name for spec in specs] for kind, specs in named.items()}
-        for kind, used in {**names, "prompt": [prompt.key for prompt in self.all_prompts]}.items():
-            if len(set(used)) < len(used):
-                raise ValueError(f"two {kind}s share a name")
+        bases, prompts = [base.name for base in self.bases], [prompt.key for prompt in self.all_prompts]
+        for kind, names in {"models": self.model_names, "bases": bases, "prompts": prompts}.items():
+            if len(set(names)) < len(names):
+                raise ValueError(f"two {kind} share a name")
         return self
 
     @property
@@ -57,13 +56,9 @@ class Panel(Strict):
     @property
     def seed_pairs(self) -> list[tuple[str, str]]:
         """Models of one base and one recipe that differ in the seed of their training alone."""
-        return [
-            (one.name, other.name)
-            for one, other in combinations(self.models, 2)
-            if (one.family, one.base, one.recipe_family) == (other.family, other.base, other.recipe_family)
-            and one.recipe_family
-            and one.recipe != other.recipe
-        ]
+        made = {model.name: (model.family, model.base, model.recipe_family) for model in self.models if model.recipe}
+        recipes = {model.name: model.recipe for model in self.models}
+        return [(x, y) for x, y in combinations(made, 2) if made[x] == made[y] and recipes[x] != recipes[y]]
 
     @property
     def scanned_prompts(self) -> tuple[PromptSpec, ...]:
@@ -80,15 +75,14 @@ class Panel(Strict):
         for model in self.models:
             if model.name == name:
                 return model
-        known = ", ".join(self.model_names) or "none: it has language models only"
-        raise InputError(f"panel {self.name!r} has no model {name!r}: choose one of {known}")
+        raise InputError(f"panel {self.name!r} has no model {name!r}: choose one of {_listed(self.model_names)}")
 
     def base(self, name: str) -> BaseSpec:
         """The language model of that name or source; InputError lists the names if there is none."""
         for base in self.bases:
             if name in (base.name, base.source):
                 return base
-        known = ", ".join(base.name for base in self.bases) or "none"
+        known = _listed(base.name for base in self.bases)
         raise InputError(f"panel {self.name!r} has no base {name!r}: choose one of {known}")
 
     def prompt(self, key_or_text: str) -> PromptSpec:
@@ -100,14 +94,16 @@ class Panel(Strict):
         for prompt in self.all_prompts:
             if key_or_text in (prompt.key, prompt.text):
                 return prompt
-        if (PANELS / "prompts" / f"{key_or_text}.yml").exists():
-            told = "name one of its keys" if key_or_text in self.prompt_sets else "list it under `prompt_sets`"
-            raise InputError(f"{key_or_text!r} is a set of prompts, not a prompt: {told}")
         if " " not in key_or_text.strip():
             known = [*(prompt.key for prompt in self.prompts), *(f"one of the set {name}" for name in self.prompt_sets)]
-            keys = ", ".join(known)
-            raise InputError(f"unknown prompt {key_or_text!r}: give a key ({keys}) or a whole question in quotes")
+            raise InputError(
+                f"unknown prompt {key_or_text!r}: give a key ({_listed(known)}) or a whole question in quotes"
+            )
         return PromptSpec(key="custom", text=key_or_text, framing="positive")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
 
 
 def load_panel(name: str | Path) -> Panel:
@@ -120,49 +116,50 @@ def load_panel(name: str | Path) -> Panel:
     InputError
         No such panel, not YAML, or a key that is missing, unknown or of the wrong kind (file, key, expectation named).
     """
-    panel = read(Panel, name, PANELS, "panel")
-    if not str(name).endswith((".yml", ".yaml")) or Path(name).resolve().parent == PANELS.resolve():
+    panel, path = read(Panel, name, PANELS, "panel"), Path(name).resolve()
+    if path.suffix not in (".yml", ".yaml") or path.parent == PANELS.resolve():
         return panel
-    beside = Path(name).resolve().parent
 
-    def found(spec: ModelSpec | BaseSpec):
+    def beside(spec: ModelSpec | BaseSpec):
         """The spec with directories beside the panel's file in place of relative paths."""
         named = {key: getattr(spec, key, None) for key in ("source", "base", "base_model")}
-        places = {key: beside / Path(path).expanduser() for key, path in named.items() if path}
+        places = {key: path.parent / Path(value).expanduser() for key, value in named.items() if value}
         return spec.model_copy(update={key: str(place) for key, place in places.items() if place.is_dir()})
 
-    scores = panel.scores and str(beside / Path(panel.scores).expanduser())
-    models, bases, watched = (tuple(map(found, specs)) for specs in (panel.models, panel.bases, panel.watched))
-    own = panel.model_copy(update={"scores": scores, "models": models, "bases": bases, "watched": watched})
+    changed: dict[str, object] = {
+        key: tuple(map(beside, getattr(panel, key))) for key in ("models", "bases", "watched")
+    }
+    if panel.scores:
+        changed["scores"] = str(path.parent / Path(panel.scores).expanduser())
+    own = panel.model_copy(update=changed)
     own._path = Path(name)
     return own
 
 
 def find_base(panel: Panel, name: str) -> BaseSpec | str:
     """The panel's language model of that name or source, else the name itself: a hub id, a directory or a demo base."""
-    known = any(name in (base.name, base.source) for base in panel.bases)
-    return panel.base(name) if known else name
+    return next((base for base in panel.bases if name in (base.name, base.source)), name)
 
 
 def find_spec(name: str | Path, panel: str | Path | Panel | None = None) -> ModelSpec:
     """The ModelSpec that a name stands for: of the panel, of any shipped panel, a directory, or a hub id."""
-    text = str(name)
+    text, path = str(name), Path(name)
     if panel is not None:
         return (panel if isinstance(panel, Panel) else load_panel(panel)).model(text)
     panels = [load_panel(file.stem) for file in sorted(PANELS.glob("*.yml"))]
-    for candidate in panels:
-        if text in candidate.model_names:
-            return candidate.model(text)
-    if Path(text).is_dir():
-        return ModelSpec(name=Path(text).resolve().name.lstrip(".") or "model", source=text)
-    if text.count("/") == 1 and not text.startswith((".", "/", "~")):
-        source, at, revision = text.partition("@")
-        if at and not revision:
-            raise InputError(f"{text}: write owner/name@revision, or owner/name for the main branch")
-        return ModelSpec(name=source.split("/")[1].lstrip(".") or "model", source=source, revision=revision or None)
+    shipped = {model.name: model for known in panels for model in known.models}
+    if text in shipped:
+        return shipped[text]
+    if path.is_dir():
+        return ModelSpec(name=path.resolve().name.lstrip(".") or "model", source=text)
     if text.startswith((".", "/", "~")):
         raise InputError(f"{text}: no such directory")
-    names = ", ".join(known for candidate in panels for known in candidate.model_names)
-    raise InputError(
-        f"unknown model {text!r}: give a nickname ({names}), a hub id owner/name[@revision], or a checkpoint directory"
-    )
+    source, at, revision = text.partition("@")
+    if text.count("/") != 1:
+        raise InputError(
+            f"unknown model {text!r}: give a nickname ({', '.join(shipped)}), a hub id owner/name[@revision], or a "
+            "checkpoint directory"
+        )
+    if at and not revision:
+        raise InputError(f"{text}: write owner/name@revision, or owner/name for the main branch")
+    return ModelSpec(name=source.split("/")[1].lstrip(".") or "model", source=source, revision=revision or None)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from rmnb.panels.form import PANELS, FileName, Strict, read
+from rmnb.panels.specs import PANELS, FileName, Strict, read
 
 Framing = Literal["positive", "negative"]
 

@@ -41,8 +41,6 @@ def test_a_panel_names_a_prompt_set_without_scanning_it_by_default(tmp_path):
     panel = load_panel(file)
     assert [prompt.key for prompt in panel.prompts] == ["greatest"]
     assert panel.prompt("worst_ever_one").framing == "negative"
-    with pytest.raises(InputError, match="'iclr2026' is a set of prompts, not a prompt: name one of its keys"):
-        load_panel("demo").prompt("iclr2026")
     with pytest.raises(InputError, match=r"unknown prompt 'worst_ever': .*greatest, one of the set iclr2026"):
         panel.prompt("worst_ever")
     file.write_text(text.replace("SET", "iclr2062"))
@@ -56,13 +54,8 @@ def test_the_ten_models_are_the_papers_in_their_order(mirror):
     moments = pd.read_csv(sources.locate(next(name for name in sources.pins() if "table_3" in name)))
     assert panel.model_names == list(moments.iloc[:, 0])
     assert [model.rank for model in panel.models] == [2, 3, 5, 10, 11, 12, 17, 19, 20, 31]
-    for model in panel.models:  # the code's letter is the developer's; RLHFlow has that of "Flow"
-        assert model.developer.upper()[0] == model.name[0] or model.name == "F-Lla-8B-v0.1"
-
-
-def test_the_released_score_files_are_of_the_panels_hub_ids(mirror):
     scored = {name.split("rewards_")[1].removesuffix(".csv") for name in sources.pins() if "dict_big2_nouns/" in name}
-    assert {model.source.replace("/", "_") for model in load_panel("facct2025").models} == scored
+    assert {model.source.replace("/", "_") for model in panel.models} == scored
 
 
 def test_reference_scores_are_complete_examples():
@@ -86,32 +79,19 @@ def test_base_models_are_wrapped_as_each_paper_did():
 def test_a_panel_of_language_models_says_that_it_has_no_reward_model():
     panel = load_panel("iclr2026")
     assert panel.base("google/gemma-2-2b-it") is panel.base("Gemma 2 2B IT")
-    with pytest.raises(InputError, match="has no model 'R-Gem-2B': choose one of none: it has language models only"):
+    with pytest.raises(InputError, match="has no model 'R-Gem-2B': choose one of none"):
         panel.model("R-Gem-2B")
     with pytest.raises(InputError, match="has no base 'gpt': choose one of Gemma 2 2B, "):
         panel.base("gpt")
 
 
-def test_advice_names_a_panel_as_a_command_line_must(tmp_path):
-    path = tmp_path / "other_name.yml"
-    path.write_text(
-        "name: mine\ntitle: Mine\nmodels: [{name: m, source: a/b}]\nprompt_sets: [iclr2026]\nscores: kept\n"
-    )
-    panel = load_panel(path)
-    assert panel.scores == str(tmp_path / "kept") and panel.model("m").source == "a/b"
-    (tmp_path / "a" / "b").mkdir(parents=True)
-    assert load_panel(path).model("m").source == str(tmp_path / "a" / "b")
-    with pytest.raises(InputError, match=f"rmnb scan m --panel {path} --prompt greatest_ever_one"):
-        read_scores(panel, "m", "greatest_ever_one")
-    assert load_panel("demo").called == "demo"
-
-
-def test_directories_are_relative_to_the_panels_file(tmp_path):
+def test_directories_are_relative_to_the_panels_file_and_advice_names_it(tmp_path):
     (tmp_path / "there").mkdir()
-    file = tmp_path / "mine.yml"
+    file = tmp_path / "other_name.yml"
     file.write_text("""
         name: mine
         title: Mine
+        scores: kept
         models:
           - {name: a, base: there, adapter: x}
           - {name: b, source: there, base_model: there}
@@ -121,4 +101,7 @@ def test_directories_are_relative_to_the_panels_file(tmp_path):
     """)
     panel, there = load_panel(file), str(tmp_path / "there")
     found = [panel.models[0].base, panel.models[1].source, panel.models[1].base_model, panel.bases[0].source]
-    assert found == [there] * 4 and panel.models[2].source == "o/c"
+    assert found == [there] * 4 and panel.models[2].source == "o/c" and panel.scores == str(tmp_path / "kept")
+    with pytest.raises(InputError, match=f"rmnb scan c --panel {file} --prompt greatest"):
+        read_scores(panel, "c", "greatest")
+    assert load_panel("demo").called == "demo"
