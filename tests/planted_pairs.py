@@ -30,11 +30,8 @@ class PlantedPairs:
         rng = np.random.default_rng(seed)
         self.single = rng.normal(size=(length, tokens))
         self.pair = rng.normal(0, pair_sd, (tokens, tokens))
-        self.provenance: dict[str, Any] = {"planted": "pairs", "length": length, "tokens": tokens, "seed": seed}
-        spelt = [f"t{token}" for token in range(tokens)]
-        self.words = pd.DataFrame(
-            {"token_id": np.arange(tokens), "token": spelt, "kind": "word_start", "script": "none"}
-        )
+        self.provenance: dict[str, Any] = {}
+        self.words = pd.DataFrame({"token_id": range(tokens), "token": "t", "kind": "word_start", "script": "none"})
 
     def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
         """See `Objective.measure`."""
@@ -61,16 +58,14 @@ class PlantedPairs:
         """Words have no meaning here: the ids of two tokens."""
         return (0, 1)
 
-    def optimum(self, allowed: np.ndarray | None = None) -> tuple[Ids, float]:
-        """The best sequence of allowed tokens and its reward, by dynamic programming (Viterbi)."""
-        allowed = np.arange(self.single.shape[1]) if allowed is None else np.asarray(allowed)
-        pair, value = self.pair[np.ix_(allowed, allowed)], self.single[0][allowed]
-        paths = []
+    def optimum(self) -> tuple[Ids, float]:
+        """The best sequence and its reward, by dynamic programming (Viterbi)."""
+        value, paths = self.single[0], []
         for single in self.single[1:]:
-            totals = value[:, None] + pair
+            totals = value[:, None] + self.pair
             paths.append(totals.argmax(0))
-            value = totals.max(0) + single[allowed]
+            value = totals.max(0) + single
         best = [int(value.argmax())]
         for path in reversed(paths):
             best.append(int(path[best[-1]]))
-        return tuple(int(allowed[i]) for i in reversed(best)), float(value.max())
+        return tuple(reversed(best)), float(value.max())

@@ -20,9 +20,6 @@ from rmnb.scoring.store import describe_model
 from rmnb.search.state import Ids
 
 _WORTH_IT = 4  # from so many sequences on, running what they begin with once pays
-# What a pass costs before its first position, in positions: the weights must be read once (measured on a CPU with both
-# demo bases; elsewhere a guess, large because starting a pass is what takes time there).
-_PASS, _PASS_ELSEWHERE = 20, 4096
 
 
 class ModelPromptReward:
@@ -50,8 +47,10 @@ class ModelPromptReward:
         along_parent = PrefixScorer(self.rm, [*self.prefix, *parent])
         shared = np.array([_shared_length(ids, parent) for ids in sequences])
         rewards = np.empty(len(sequences), dtype=np.float32)
-        for group in groups_by_length(shared, _PASS if self.rm.device.type == "cpu" else _PASS_ELSEWHERE):
-            length = int(shared[group].min())
+        if self.rm.device.type != "cpu":
+            shared[:] = shared.min()  # there a pass takes longer to start than to run a few more positions
+        for length in np.unique(shared).tolist():
+            group = np.flatnonzero(shared == length)
             scorer = along_parent.beginning(len(self.prefix) + length)
             rewards[group] = scorer([rows[i][length:] for i in group], self.batch_size)
         return rewards
@@ -190,20 +189,4 @@ class RewardObjective:
 def _shared_length(ids: Ids, parent: Ids) -> int:
     """How many ids two sequences have in common from the start."""
     agree = [a == b for a, b in zip(ids, parent, strict=False)]
-    return agree.index(False) if False in agree else len(agree)
-
-
-def groups_by_length(shared: np.ndarray, pass_costs: int) -> list[np.ndarray]:
-    """Sequences to score together, as indices, by how much they share with their parent; longest first.
-
-    A group shares what its least alike member shares. It takes in those that share less as long as the positions that
-    are run again for it are fewer than a pass of its own costs.
-    """
-    lengths = np.unique(shared)[::-1]
-    groups, group = [], np.array([], dtype=int)
-    for length, shorter in zip(lengths, [*lengths[1:], -np.inf], strict=True):
-        group = np.concatenate([group, np.flatnonzero(shared == length)])
-        if len(group) * (length - shorter) > pass_costs:
-            groups.append(group)
-            group = group[:0]
-    return groups
+    return [*agree, False].index(False)

@@ -1,24 +1,20 @@
 """Searches must find what is known to be best, report what anybody can reproduce, and lose nothing when cut off."""
 
 import itertools
-import json
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 from checkpoints import write_decoder, write_splitting
+from commands import run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planted_pairs import PlantedPairs
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
 from rmnb.search import RewardObjective, SearchConfig, read_result, search
-from rmnb.search.rewards import groups_by_length
 from rmnb.search.state import allowed_ids
 
 PROMPT = "What, in one word, is the greatest thing ever?"
@@ -67,35 +63,11 @@ def test_what_candidates_share_with_their_parent_changes_no_reward(big):
     np.testing.assert_allclose(objective.measure(sequences, parent), alone, atol=1e-4)
 
 
-@given(st.lists(st.integers(0, 16), min_size=1, max_size=300), st.integers(1, 200))
-def test_every_sequence_is_in_one_group_and_joining_costs_less_than_a_pass(shared, pass_costs):
-    groups = groups_by_length(np.array(shared), pass_costs)
-    assert sorted(np.concatenate(groups).tolist()) == list(range(len(shared)))
-    for group in groups:
-        lengths = np.array(shared)[group]
-        assert (lengths - lengths.min()).sum() <= pass_costs * (len(np.unique(lengths)) - 1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("direction", ["max", "min"])
-def test_the_gradient_leads_into_the_top_thousandth_from_nine_of_ten_seeds(big, direction):
-    """In 50 steps of 16 candidates; random search of the same size gets there from six."""
-    rm, scan = big
-    objective = RewardObjective([rm], [PROMPT])
-    ranks = scan["score"].rank(ascending=direction == "min")
-    found = 0
-    for seed in range(10):
-        options = {"allowed": "every", "filter_ids": False, "starts": ("random",)}
-        config = SearchConfig(length=1, direction=direction, steps=50, width=16, topk=32, seed=seed, **options)
-        found += ranks[search(objective, config).best["ids"][0]] <= ROWS / 1000
-    assert found >= 9
-
-
 @pytest.mark.parametrize("planting", range(3))
 def test_a_planted_sequence_of_four_tokens_is_found(planting):
     objective = PlantedPairs(seed=planting)
     config = SearchConfig(length=4, steps=240, width=128, topk=16, swaps=3, explore=0, starts=("random",) * 16)
-    best, reward = objective.optimum(allowed_ids(objective.words, config))
+    best, reward = objective.optimum()
     result = search(objective, config)
     assert result.best["ids"] == best
     assert result.best["reward"] == pytest.approx(reward)
@@ -141,8 +113,7 @@ def test_every_reported_reward_is_that_of_its_text_and_nothing_is_scored_twice(r
     np.testing.assert_allclose(whole["reward"], rewards, atol=1e-4)
     assert history["best_reward"].is_monotonic_decreasing
     assert history["best_reward"].iloc[-1] == pytest.approx(result.best["reward"], abs=1e-4)
-    special = set(allowed_ids(vocabulary(rm.tokenizer, rm.vocabulary_size), SearchConfig(allowed="every"))[:6])
-    assert not special.intersection(itertools.chain(*sequences["ids"]))
+    assert not set(range(6)).intersection(itertools.chain(*sequences["ids"]))  # special tokens
 
 
 def test_a_search_honours_the_turns_that_came_before_the_question(rm):
@@ -217,25 +188,24 @@ def test_a_control_token_is_filtered_as_an_id_and_spelled(rm):
 
 
 @pytest.mark.parametrize(
-    ("allowed", "inside", "outside"),
+    ("allowed", "chosen"),
     [
-        ("every", ["<end>", " ", "a"], []),
-        ("all", [" ", "a", "\n"], ["<end>", "<pad>"]),
-        ("printable", ["a", ".", "é"], ["<end>", "\n", " ", "\x00"]),
-        ("words", ["a", "é"], [".", "1", " "]),
-        ("ascii", ["a", "."], ["é", "д"]),
-        ("latin", ["a", "é", "."], ["д", "<end>"]),
+        ("every", "padaéд.1 \nx"),
+        ("all", "aéд.1 \nx"),
+        ("printable", "aéд.1"),
+        ("words", "aéд"),
+        ("ascii", "a.1"),
+        ("latin", "aé.1"),
     ],
 )
-def test_allowed_sets(allowed, inside, outside):
-    texts = ["<pad>", "<end>", "a", "é", "д", ".", "1", " ", "\n", "\x00"]
-    kinds = ["special"] * 2 + ["word_continuation"] * 3 + ["punctuation", "number", "whitespace", "whitespace", "byte"]
-    scripts = ["latin", "latin", "latin", "latin", "cyrillic", *["none"] * 5]
-    words = pd.DataFrame({"token_id": range(10), "token": texts, "kind": kinds, "script": scripts})
-    chosen = {texts[i] for i in allowed_ids(words, SearchConfig(allowed=allowed))}
-    assert chosen >= set(inside) and not chosen & set(outside)
+def test_allowed_sets(allowed, chosen):
+    kinds = ["special"] + ["word_continuation"] * 3 + ["punctuation", "number", "whitespace", "whitespace", "byte"]
+    scripts = ["latin", "latin", "latin", "cyrillic", *["none"] * 5]
+    words = pd.DataFrame({"token": ["pad", *"aéд.1 \nx"], "kind": kinds, "script": scripts}).rename_axis("token_id")
+    words = words.reset_index()
+    assert "".join(words["token"][allowed_ids(words, SearchConfig(allowed=allowed))]) == chosen
     with pytest.raises(InputError, match="no token is left"):
-        allowed_ids(words, SearchConfig(allowed=allowed, banned=tuple(range(10))))
+        allowed_ids(words, SearchConfig(allowed=allowed, banned=tuple(range(9))))
 
 
 @pytest.mark.parametrize(
@@ -264,19 +234,15 @@ def test_what_is_found_scores_the_same_as_text_where_a_blank_joins_the_answer_an
     assert np.abs(objective.gradient(ids)[-1]).max() > 0  # the answer's last token is the one that is read
 
 
-def test_the_command_searches_and_score_gives_the_same_reward(directory, tmp_path):
+def test_the_command_searches_and_score_gives_the_same_reward(directory, tmp_path, monkeypatch, capsys):
     out = tmp_path / "found.json"
-    run = [sys.executable, "-c", "from rmnb.cli.main import main; main()"]
-    options = ["--prompt", PROMPT, "--length", "3", "--lowest", "--steps", "3", "--allowed", "printable"]
-    command = [*run, "search", str(directory), *options, "--out", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(out.read_text())["sequences"]
-    first = next(one for one in found if one["text"] == one["text"].strip())  # the template trims
-    scored = subprocess.run(
-        [*run, "score", str(directory), "--prompt", PROMPT, "--", first["text"]], capture_output=True, text=True
-    )
-    assert float(scored.stdout.split()[0]) == pytest.approx(first["reward"], abs=1e-4)
+    options = ["--prompt", PROMPT, "--length", "3", "--lowest", "--steps", "3", "--allowed", "printable", "--out", out]
+    assert run(monkeypatch, "search", directory, *options) == 0
+    sequences = read_result(out).sequences
+    first = sequences[sequences["text"] == sequences["text"].str.strip()].iloc[0]  # the template trims
+    capsys.readouterr()
+    assert run(monkeypatch, "score", directory, "--prompt", PROMPT, "--", first["text"]) == 0
+    assert float(capsys.readouterr().out.split()[0]) == pytest.approx(first["reward"], abs=1e-4)
     assert [file.name for file in tmp_path.iterdir()] == ["found.json"]
-    again = subprocess.run(command, capture_output=True, text=True)
-    assert again.stdout == done.stdout  # a finished search is read, not made again
+    assert run(monkeypatch, "search", directory, *options, "--seed", "1") == 2
+    assert "differs in seed" in capsys.readouterr().err
