@@ -102,5 +102,5 @@ def moved(a: ModelScores, b: ModelScores, count: int = 15) -> pd.DataFrame:
 def _word_means(table: pd.DataFrame) -> pd.DataFrame:
     """Means over the spellings of the English words that a token begins."""
     words = standardise(table, list(FRAMING))
-    words = words[words["kind"].isin(WORD_KINDS[:1]) & words["word"].isin(frequency.log_frequencies().index)]
+    words = words[words["kind"].eq(WORD_KINDS[0]) & words["word"].map(frequency.log_frequencies()).notna()]
     return words.groupby("word")[list(FRAMING)].mean()
