@@ -4,7 +4,7 @@ A vocabulary holds markup, LaTeX, control and right-to-left characters, blanks o
 token may be steered by it, and a reader must see that a token is `" love"` and not `"love"`.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,11 +40,9 @@ def in_words(name: str) -> str:
     return {"kendall_tau": "Kendall's τ", "spearman": "Spearman's ρ"}.get(name) or name.replace("_", " ")
 
 
-def table(
-    frame: pd.DataFrame, tokens: Iterable[str] = (), hidden: Collection[str] = (), digits: int = 3
-) -> "display.HTML":
+def table(frame: pd.DataFrame, tokens: Iterable[str] = (), digits: int = 3) -> "display.HTML":
     """A data frame as a cell shows it; see `table_html`."""
-    return show(table_html(frame, tokens=tokens, hidden=hidden, digits=digits))
+    return show(table_html(frame, tokens=tokens, digits=digits))
 
 
 def show(*parts: str) -> "display.HTML":
@@ -54,7 +52,7 @@ def show(*parts: str) -> "display.HTML":
     return display.HTML("".join(parts))
 
 
-def table_html(frame: pd.DataFrame, tokens: Iterable[str] = (), hidden: Collection[str] = (), digits: int = 3) -> str:
+def table_html(frame: pd.DataFrame, tokens: Iterable[str] = (), digits: int = 3) -> str:
     """A data frame, less its index, as an HTML table in which all text is escaped.
 
     Parameters
@@ -63,18 +61,14 @@ def table_html(frame: pd.DataFrame, tokens: Iterable[str] = (), hidden: Collecti
         Two columns may share one head; heads are written in words (`in_words`). Floats have `digits`
         decimals and never a minus before zero, integers groups of three digits, NaN and None an empty cell.
     tokens
-        The columns that hold token text.
-    hidden
-        Words, in lower case, that are shown only after a click, in columns of tokens; so are those that
-        `rmnb.data.offensive` knows.
+        The columns that hold token text; what `rmnb.data.offensive` knows there is shown only after a click.
     """
     token_columns = set(tokens)
 
     def cell(column: str, value: Any) -> str:
         if column in token_columns:
             shown = token_html(str(value))
-            offends = str(value).strip().casefold() in hidden or is_offensive(str(value))
-            return behind_a_click(shown, "offensive") if offends else shown
+            return behind_a_click(shown, "offensive") if is_offensive(str(value)) else shown
         if pd.isna(value):
             return ""
         if isinstance(value, (float, np.floating)):

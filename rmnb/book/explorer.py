@@ -75,7 +75,7 @@ def ranked(model: str, prompt: str, scores: NDArray[np.float32]) -> Scan:
     return Scan(model, prompt, rank, reward.astype(np.int32), decimals)
 
 
-def token_sets(panel: Panel, protocol: str = "exact") -> list[TokenSet]:
+def token_sets(panel: Panel) -> list[TokenSet]:
     """The shared tokens (if there are two vocabularies or more, and they share any), then each vocabulary.
 
     Raises
@@ -86,8 +86,8 @@ def token_sets(panel: Panel, protocol: str = "exact") -> list[TokenSet]:
     words: dict[str, pd.DataFrame] = {}
     scans: dict[str, list[Scan]] = {}
     for model in panel.model_names:
-        for prompt in scanned(panel, model, protocol):
-            frame = read_scores(panel, model, prompt.key, protocol)
+        for prompt in scanned(panel, model):
+            frame = read_scores(panel, model, prompt.key)
             key = content_sha256(frame[["token", "kind"]])
             words.setdefault(key, frame[["token", "kind"]])
             scans.setdefault(key, []).append(ranked(model, prompt.key, frame["score"].to_numpy()))
@@ -98,9 +98,9 @@ def token_sets(panel: Panel, protocol: str = "exact") -> list[TokenSet]:
     return [*_shared(own), *own] if len(own) > 1 else own
 
 
-def scanned(panel: Panel, model: str, protocol: str = "exact") -> list[PromptSpec]:
+def scanned(panel: Panel, model: str) -> list[PromptSpec]:
     """The prompts that a model has been scanned with, in the panel's order."""
-    return [prompt for prompt in panel.all_prompts if scores_path(panel, model, prompt.key, protocol).exists()]
+    return [prompt for prompt in panel.all_prompts if scores_path(panel, model, prompt.key).exists()]
 
 
 def _title(panel: Panel, scans: Sequence[Scan]) -> str:
@@ -118,7 +118,7 @@ def _shared(sets: list[TokenSet]) -> Iterator[TokenSet]:
     yield TokenSet("shared", "shared by all models", first, scans)
 
 
-def write_explorer(panel: str | Path | Panel, directory: Path, protocol: str = "exact") -> Path:
+def write_explorer(panel: str | Path | Panel, directory: Path) -> Path:
     """Write all files for a panel into `directory`, in place of what it holds; returns the manifest's path.
 
     Raises
@@ -127,7 +127,7 @@ def write_explorer(panel: str | Path | Panel, directory: Path, protocol: str = "
         Nothing of the panel has been scanned, a file is damaged, or the directory cannot be written.
     """
     panel = panel if isinstance(panel, Panel) else load_panel(panel)
-    sets = token_sets(panel, protocol)
+    sets = token_sets(panel)
     sizes = {scan.model: len(scan.rank) for one in sets if one.key != "shared" for scan in one.scans}
     shutil.rmtree(directory, ignore_errors=True)
     described = [_write_set(one, directory / one.key, panel) for one in sets]

@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 _TEMPLATE = Path(__file__).with_name("standalone.html")
-_IMAGES = ("image/svg+xml", "image/png", "image/jpeg")
+_IMAGE = "image/svg+xml"  # what notebooks draw
 _SHOWN = ["text/html", "text/markdown", "text/latex", "text/plain"]
-_WIDGET = "application/vnd.jupyter.widget-view+json"
 _LOADS = ["script", "link", "iframe", "object", "embed", "base", "meta"]
 
 
@@ -24,26 +23,21 @@ def _figure(data: "NotebookNode", metadata: "NotebookNode") -> str:
     from nbconvert.filters.markdown_mistune import markdown2html_mistune
     from nbconvert.filters.strings import text_base64
 
-    kind = next(kind for kind in _IMAGES if kind in data)
-    encoded = text_base64(data[kind]) if kind == "image/svg+xml" else data[kind]
     told = metadata.get("mystnb", {})
     figure, caption = told.get("figure", {}), told.get("figure", {}).get("caption", "")
     alt = told.get("image", {}).get("alt") or caption or "Figure"
     name = f' id="{html.escape(figure["name"])}"' if "name" in figure else ""
     below = f"<figcaption>{markdown2html_mistune(caption)}</figcaption>" if caption else ""
     # tabindex: a keyboard, too, can scroll what is wider than the screen.
-    image = f'<img src="data:{kind};base64,{encoded.strip()}" alt="{html.escape(alt)}">'
+    image = f'<img src="data:{_IMAGE};base64,{text_base64(data[_IMAGE]).strip()}" alt="{html.escape(alt)}">'
     return f'<figure{name}><div class="drawing" tabindex="0">{image}</div>{below}</figure>'
 
 
 def _prepare(cell: "NotebookNode") -> None:
-    """Leave in a code cell the outputs that a page shows; its images become figures."""
-    tags = cell.metadata.get("tags", [])
-    silent = {stream for stream in ("stderr", "stdout") if f"remove-{stream}" in tags}
-    shown = [] if "remove-output" in tags else cell.outputs
-    cell.outputs = [one for one in shown if one.get("name") not in silent and _WIDGET not in one.get("data", {})]
+    """Leave out what a code cell says of itself on standard error; its images become figures."""
+    cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
     for output in cell.outputs:
-        if any(kind in output.get("data", {}) for kind in _IMAGES) and "text/html" not in output.data:
+        if _IMAGE in output.get("data", {}):
             output.data["text/html"] = _figure(output.data, cell.metadata)
 
 
@@ -87,10 +81,10 @@ def _contents(body: "BeautifulSoup") -> list[tuple[str, str]]:
 def write_page(notebook: Path, page: Path, title: str) -> Path:
     """Write an executed notebook as one HTML file that asks nothing of any network and is readable without one.
 
-    Code is left out; so are widgets, cells tagged ``remove-cell``, and outputs tagged ``remove-output``,
-    ``remove-stderr`` or ``remove-stdout``. Images get alternative text, caption and name from the cell's metadata,
-    under ``mystnb``, as in the book. What cells tagged ``footer`` show stands at the foot. HTML that cells show is
-    trusted, as `rmnb.book.display` makes it; the page forbids its browser all scripts and requests.
+    Code is left out; so are cells tagged ``remove-cell`` and what goes to standard error. Images (SVG) get alternative
+    text, caption and name from the cell's metadata, under ``mystnb``, as in the book. What cells tagged ``footer`` show
+    stands at the foot. HTML that cells show is trusted, as `rmnb.book.display` makes it; the page forbids its browser
+    all scripts and requests.
 
     Parameters
     ----------

@@ -133,12 +133,11 @@ def test_content_behind_a_click_is_closed_at_first_and_its_warning_escaped():
     assert html.unescape(shown.split("<summary>")[1].split("</summary>")[0]) == "offensive <terms>"
 
 
-def test_words_that_offend_or_are_to_be_hidden_wait_for_a_click_without_being_named():
-    known = lexicons.afinn().sort_values("valence", kind="stable")["word"].iloc[0]
-    for word, hidden in ((f" {known.capitalize()}", ()), (" AWFUL", {"awful"})):
-        shown = display.table_html(pd.DataFrame({"token": [word, "Fine"]}), tokens=["token"], hidden=hidden)
-        assert shown.count("<details") == 1
-        assert shown.index("<details") < shown.index(word.strip()) < shown.index("</details>") < shown.index("Fine")
+def test_words_that_are_known_to_offend_wait_for_a_click_without_being_named():
+    word = lexicons.afinn().sort_values("valence", kind="stable")["word"].iloc[0].capitalize()
+    shown = display.table_html(pd.DataFrame({"token": [f" {word}", "Fine"]}), tokens=["token"])
+    assert shown.count("<details") == 1
+    assert shown.index("<details") < shown.index(word) < shown.index("</details>") < shown.index("Fine")
 
 
 def test_heads_are_words_and_zero_has_no_minus():

@@ -28,10 +28,12 @@ def words(path):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """The planted panel, the directory of its files, its manifest."""
+    """The planted panel, the directory of its files in blocks of 16 rows, its manifest."""
     directory = tmp_path_factory.mktemp("explorer")
     panel = planted(directory)
-    path = explorer.write_explorer(panel, directory / "data")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(explorer, "BLOCK", 16)
+        path = explorer.write_explorer(panel, directory / "data")
     return panel, directory / "data", json.loads(path.read_text())
 
 
@@ -41,6 +43,8 @@ def test_every_scan_of_the_store_comes_back_with_its_ranks_and_rewards(written):
     found = [(scan["model"], scan["prompt"]) for one in own for scan in one["scans"]]
     assert found == [(model, prompt.key) for model in panel.model_names for prompt in panel.prompts]
     for one in manifest["sets"]:
+        files = [directory / one["key"] / f"rows-{block}.bin" for block in range(-(-one["tokens"] // 16))]
+        rows = np.concatenate([numbers(file).reshape(len(one["scans"]), 2, -1) for file in files], axis=2)
         tokens = words(directory / one["key"] / "tokens.bin")["tokens"]
         for place, scan in enumerate(one["scans"]):
             truth = store.read_scores(panel, scan["model"], scan["prompt"])
@@ -53,38 +57,19 @@ def test_every_scan_of_the_store_comes_back_with_its_ranks_and_rewards(written):
             by_rank = np.cumsum(steps) / 10 ** scan["decimals"]
             order = np.argsort(rank, kind="stable")
             assert np.abs(by_rank - truth["score"].to_numpy(float)[order]).max() <= 0.51 / 10 ** scan["decimals"]
-            block = numbers(directory / one["key"] / "rows-0.bin").reshape(len(one["scans"]), 2, -1)
-            assert (block[place, 0] == rank).all()
-            assert np.allclose(block[place, 1][order] / 10 ** scan["decimals"], by_rank)
+            assert (rows[place, 0] == rank).all()
+            assert np.allclose(rows[place, 1][order] / 10 ** scan["decimals"], by_rank)
 
 
-def test_a_first_list_has_what_all_models_share(written):
+def test_the_first_list_is_shared_by_all_models_and_hostile_tokens_arrive_whole(written):
     panel, directory, manifest = written
-    shared = manifest["sets"][0]
+    assert manifest["sets"][0]["key"] == "shared"
     tokens = words(directory / "shared" / "tokens.bin")["tokens"]
-    assert shared["key"] == "shared"
     assert tokens == load_scores(panel, "best").index.tolist()
-    assert {scan["model"] for scan in shared["scans"]} == set(panel.model_names)
-
-
-def test_hostile_tokens_arrive_whole_and_with_what_is_to_be_shown(written):
-    _, directory, _ = written
     text = words(directory / "0" / "tokens.bin")
     assert text["tokens"][: len(HOSTILE)] == HOSTILE
     shown = [text["shown"].get(str(row), token.replace(" ", "␣")) for row, token in enumerate(text["tokens"])]
     assert shown == [visible(token) for token in text["tokens"]]
-
-
-def test_blocks_hold_every_row_once(tmp_path, written, monkeypatch):
-    panel, directory, _ = written
-    monkeypatch.setattr(explorer, "BLOCK", 16)
-    again = json.loads(explorer.write_explorer(panel, tmp_path / "data").read_text())
-    assert again["block"] == 16
-    one = again["sets"][1]
-    files = [tmp_path / "data" / one["key"] / f"rows-{block}.bin" for block in range(-(-one["tokens"] // 16))]
-    small = np.concatenate([numbers(file).reshape(len(one["scans"]), 2, -1) for file in files], axis=2)
-    whole = numbers(directory / one["key"] / "rows-0.bin").reshape(len(one["scans"]), 2, -1)
-    assert (small == whole).all()
 
 
 def test_first_view_of_ten_models_is_below_three_megabytes():

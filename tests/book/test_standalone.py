@@ -38,7 +38,7 @@ def page(tmp_path_factory) -> str:
         code("fig, axes = plt.subplots(figsize=(figures.WIDTH, 2))\naxes.plot([1, 2], [1, 2]);", mystnb=figure),
         code("from tqdm.auto import tqdm\nfor _ in tqdm(range(2)):\n    pass", "remove-stderr"),
         code('from IPython.display import HTML\nHTML("<script src=https://x.example/a.js></script>kept")'),
-        code("'never shown'", "remove-output"),
+        code("'never shown'", "remove-cell"),
         code('book.show(f"made of {name}")', "footer"),
     ]
     directory = tmp_path_factory.mktemp("page")

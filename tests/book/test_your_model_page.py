@@ -11,7 +11,6 @@ import typer
 import yaml
 
 from rmnb.cli.main import GONE, app
-from rmnb.panels import load_panel
 from rmnb.report.limits import parse
 
 ROOT = Path(__file__).parents[2]
@@ -80,11 +79,6 @@ def test_what_is_shown_is_what_was_run():
 def _lines_said(file: Path) -> list[str]:
     lines = file.read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line and not line.startswith("$ ")]
-
-
-def test_the_panel_on_another_base_is_one():
-    (model,) = load_panel(EXAMPLES / "any_base.yml").models
-    assert model.base and model.recipe
 
 
 def test_every_kind_of_checkpoint_is_in_the_table_and_exact():

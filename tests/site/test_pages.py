@@ -72,17 +72,13 @@ def violations(page, *rules: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_page(name, site, watched, capsys):
+def test_page(name, site, watched):
     page = watched.page
     page.goto(f"{site}/{name}")
     settle(page)
-    opened = page.evaluate(WEIGHT)
     page.evaluate(DRAWINGS)
-    weight = page.evaluate(WEIGHT)
-    with capsys.disabled():
-        print(f"\n{weight / 1e6:5.2f} MB ({opened / 1e6:.2f} MB when opened)  {name}", end=" ")
     assert not watched.troubles
-    assert weight <= HEAVIEST
+    assert page.evaluate(WEIGHT) <= HEAVIEST
     assert page.title().strip()
     assert "```{" not in page.inner_text("body")  # a directive that was taken for text
     assert not violations(page)
@@ -151,11 +147,3 @@ def test_search_finds_the_books_own_word(site, watched):
     page.wait_for_selector("#search-results li a")
     assert page.locator("#search-results li a").count() >= 2
     assert not watched.troubles
-
-
-def test_a_readers_choice_of_dark_is_kept_from_page_to_page(site, watched):
-    page = watched.page
-    page.goto(f"{site}/book/index.html")
-    page.evaluate("() => { localStorage.setItem('mode', 'dark'); localStorage.setItem('theme', 'dark') }")
-    page.goto(f"{site}/book/scoring.html")
-    assert page.evaluate("() => document.documentElement.dataset.theme") == "dark"
