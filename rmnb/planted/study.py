@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,12 +21,11 @@ from rmnb.errors import InputError
 from rmnb.files import CLONE, atomic_path, data_dir, sha256
 from rmnb.stats import Estimate
 
-Measure = Literal["coverage", "rejection"]
 #: Where the share should lie: of 95 % intervals that hold the truth, of true null hypotheses rejected at 5 %.
-BAND: dict[Measure, tuple[float, float]] = {"coverage": (0.92, 0.98), "rejection": (0.03, 0.07)}
+BAND = {"coverage": (0.92, 0.98), "rejection": (0.03, 0.07)}
 LEVEL = 0.05
 STUDY = data_dir() / "simulations" / "coverage.csv"
-COLUMNS = ("name", "group", "unit", "measure", "holds", "origin")  # of a case, that a study tells
+COLUMNS = ("name", "group", "unit", "holds", "origin")  # of a case, that a study tells
 PACKAGES = ("numpy", "scipy", "statsmodels", "scikit-learn", "pandas", "wordfreq", "afinn")
 
 
@@ -57,7 +56,6 @@ class Case:
         The section of the page.
     unit : str
         Of the estimate.
-    measure : "coverage" of the 95 % interval, or "rejection" at 5 % of a true null hypothesis
     simulate : callable
         Generator to `Outcome`.
     origin : str
@@ -69,7 +67,6 @@ class Case:
     name: str
     group: str
     unit: str
-    measure: Measure
     simulate: Callable[[np.random.Generator], Outcome]
     origin: str = ""
     slow: bool = False
@@ -93,22 +90,24 @@ def run(case: Case, n_simulations: int, seed: int = 0) -> dict[str, Any]:
     Returns
     -------
     dict
-        name, group, unit, measure, holds, origin of the `Case`; truth, mean_estimate and spread (standard deviation of
-        the estimates) in that unit; value, the share that is right, with its 95 % Wilson interval ci_low, ci_high;
+        name, group, unit, holds, origin of the `Case`; measure: "coverage" of the 95 % interval or, of an estimator
+        without one, "rejection" at 5 % of a true null hypothesis; truth, mean_estimate and spread (standard deviation
+        of the estimates) in that unit; value, the share that is right, with its 95 % Wilson interval ci_low, ci_high;
         n_simulations; within_band.
     """
     if n_simulations < 1:
         raise InputError(f"n_simulations must be 1 or more, got {n_simulations}")
     key = zlib.crc32(case.name.encode())
     drawn = pd.DataFrame([case.simulate(np.random.default_rng([seed, key, i])) for i in range(n_simulations)])
-    if case.measure == "coverage":
-        right = drawn["truth"].between(drawn["ci_low"], drawn["ci_high"])
+    if drawn["ci_low"].notna().all():
+        measure, right = "coverage", drawn["truth"].between(drawn["ci_low"], drawn["ci_high"])
     else:
-        right = drawn["p_value"] <= LEVEL
+        measure, right = "rejection", drawn["p_value"] <= LEVEL
     interval = binomtest(int(right.sum()), n_simulations).proportion_ci(0.95, method="wilson")
-    low, high = BAND[case.measure]
+    low, high = BAND[measure]
     return {
         **{name: getattr(case, name) for name in COLUMNS},
+        "measure": measure,
         "truth": drawn["truth"].mean(),
         "mean_estimate": drawn["estimate"].mean(),
         "spread": drawn["estimate"].std(),
