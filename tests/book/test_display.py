@@ -141,6 +141,6 @@ def test_words_that_are_known_to_offend_wait_for_a_click_without_being_named():
 
 
 def test_heads_are_words_and_zero_has_no_minus():
-    shown = display.table_html(pd.DataFrame({"same_sign": [-0.0004], "ci_low": [float("nan")]}))
-    assert re.findall("<th>(.*?)</th>", html.unescape(shown)) == ["with its sign", "95 % from"]
+    shown = display.table_html(pd.DataFrame({"same_sign": [-0.0004], "kendall_tau": [float("nan")]}))
+    assert re.findall("<th>(.*?)</th>", html.unescape(shown)) == ["same sign", "Kendall's τ"]
     assert ">0.000<" in shown
