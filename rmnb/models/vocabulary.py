@@ -77,9 +77,8 @@ def vocabulary(tokenizer: Any, size: int) -> pd.DataFrame:
     known = [i for i in range(size) if i in by_id]
     # Cleaning up would turn the token " ." into ".", another token.
     decoded = tokenizer.batch_decode([[i] for i in known], clean_up_tokenization_spaces=False)
-    tokens = [""] * size
-    for i, text in zip(known, decoded, strict=True):
-        tokens[i] = text
+    texts = dict(zip(known, decoded, strict=True))
+    tokens = [texts.get(i, "") for i in range(size)]
     added = tokenizer.added_tokens_decoder
     family = _family(tokenizer, by_id)
     control = _CONTROL_OR_TAG if family == "bytes" else _CONTROL
@@ -87,14 +86,14 @@ def vocabulary(tokenizer: Any, size: int) -> pd.DataFrame:
         *tokenizer.all_special_ids,
         *(i for i, token in added.items() if token.special or control.fullmatch(token.content)),
     }
-    kinds = [
-        "unused" if i not in by_id or _UNUSED.fullmatch(pieces[i]) else "special" if i in special else None
-        for i in range(size)
-    ]
-    for i in range(size):
-        if kinds[i] is None:
-            literal = i in added  # added tokens are spelled as they are, not in the tokenizer's alphabet
-            kinds[i] = _kind(pieces[i], tokens[i], "literal" if literal else family)
+    kinds = []
+    for i, piece in enumerate(pieces):
+        if i not in by_id or _UNUSED.fullmatch(piece):
+            kinds.append("unused")
+        elif i in special:
+            kinds.append("special")
+        else:  # added tokens are spelled as they are, not in the tokenizer's alphabet
+            kinds.append(_kind(piece, tokens[i], "literal" if i in added else family))
     scripts = [script_of(text) if kind != "byte" else "none" for text, kind in zip(tokens, kinds, strict=True)]
     return pd.DataFrame(
         {
@@ -142,9 +141,10 @@ def _kind(piece: str, token: str, family: str) -> str:
     body = text.strip()
     if not body:
         return "whitespace"
-    if all(unicodedata.category(character) == "Cc" for character in body):
+    categories = {unicodedata.category(character) for character in body}
+    if categories == {"Cc"}:
         return "byte"
-    if all(unicodedata.category(character) == "Cf" for character in body):
+    if categories == {"Cf"}:
         return "whitespace"  # invisible: joiners, marks of direction
     if _NUMBER.fullmatch(body):
         return "number"
@@ -155,7 +155,9 @@ def _kind(piece: str, token: str, family: str) -> str:
         if _CODE_NAME.search(body) and not _NAME.fullmatch(body):
             return "code"
         return "word_start" if starts else "word_continuation"
-    return "code" if _CODE_SYMBOLS.search(body) else "number" if regex.search(r"\p{N}", body) else "punctuation"
+    if _CODE_SYMBOLS.search(body):
+        return "code"
+    return "number" if regex.search(r"\p{N}", body) else "punctuation"
 
 
 def _byte_alphabet() -> dict[str, int]:
@@ -182,5 +184,7 @@ def script_of(text: str) -> str:
     """The script of a text's letters, one of `SCRIPT_NAMES`: ``none`` without letters, ``mixed`` for several."""
     if text.isascii():
         return "latin" if any(map(str.isalpha, text)) else "none"
-    found = {match.lastgroup for match in _SCRIPT.finditer(text)}
-    return found.pop() or "none" if len(found) == 1 else "mixed" if found else "none"
+    found = {str(match.lastgroup) for match in _SCRIPT.finditer(text)}
+    if not found:
+        return "none"
+    return found.pop() if len(found) == 1 else "mixed"
