@@ -126,8 +126,7 @@ def read(directory: Path | str) -> ModelScores:
     """
     scans = sorted(Path(directory).glob("scores/*/greatest.exact.parquet"))
     if len(scans) != 1:
-        found = "no scores" if not scans else "scores of several models"
-        raise InputError(f"{directory} holds {found}: run `rmnb report MODEL --out {directory}`")
+        raise InputError(f"{directory} holds scores of {len(scans)} models: run `rmnb report MODEL --out {directory}`")
     return _read(scans[0].parent)
 
 

@@ -59,5 +59,3 @@ def test_shuffled_models_find_the_recipe_that_drives_agreement(run_cells):
 def test_properties_that_tell_no_models_apart_are_left_out():
     demo = heterogeneity.similarities(heterogeneity.properties(load_panel("demo")))
     assert {"base", "recipe", "parameters"} <= set(demo) and "developer" not in demo
-    unknown = pd.DataFrame({"base": ["", ""], "rank": [np.nan, np.nan], "parameters": [1.0, 1.0]})
-    assert heterogeneity.similarities(unknown) == {}

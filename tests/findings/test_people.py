@@ -80,9 +80,8 @@ def test_models_that_saw_half_of_the_things_are_judged_on_the_other(mirror):
     assert people.rank_gaps({"seen": table}, "q").index.tolist() == np.flatnonzero(held_out).tolist()
 
 
-def test_a_reliability_of_nothing_is_refused():
-    found = stats.spearman_interval([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0, 3.0])
+def test_votes_that_cannot_be_corrected_are_refused():
     with pytest.raises(InputError, match="reliability lies above 0"):
-        people.corrected(found, people.reliability([1200.0, 1201.0, 1199.0], [3, 3, 3]))
+        people.corrected(stats.spearman_interval([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0, 3.0]), 0.0)
     with pytest.raises(InputError, match="a match at least"):
         people.error_variance([0])

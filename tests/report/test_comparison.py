@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.formula.api as smf
 
+from rmnb import stats
 from rmnb.errors import InputError
 from rmnb.findings import identity
 from rmnb.findings.tables import afinn, rated_tokens, standardise
-from rmnb.planted.rewards import spell
+from rmnb.planted.rewards import spell, word_features
 from rmnb.report import comparison, numbers, record, replicates
 from rmnb.report.scores import ModelScores
 
@@ -21,21 +21,14 @@ SLOPE = ("slope_good", "greatest", "")
 @pytest.fixture(scope="module")
 def pair():
     """Two models that share most of what they make of a word, and differ in their slope over valence."""
-    rng = np.random.default_rng(0)
-    ratings = afinn()
-    words = pd.Series(ratings.index[ratings.index.str.isalpha()])
-    table = spell(words).assign(token_id=lambda tokens: np.arange(len(tokens)))
-    table["word"] = table["token"].str.strip().str.casefold()
-    valence = table["word"].map(ratings).to_numpy(float)
-    number = pd.factorize(table["word"])[0]
-    shared = rng.normal(0, 1, number.max() + 1)[number]
-    models = []
+    rng, models = np.random.default_rng(0), []
+    table = word_features(spell(word for word in afinn().index if word.isalpha()))
+    words = pd.factorize(table["word"])[0]
+    shared = rng.normal(0, 1, len(words))[words]
+    listed = identity.terms()[["term", "control"]].melt(value_name="text").assign(part="identity")
     for name, slope in SLOPES.items():
-        own = rng.normal(0, 0.3, number.max() + 1)[number] + rng.normal(0, 0.2, len(table))
-        score = shared + own + slope * valence
-        listed = pd.DataFrame(
-            {"part": "identity", "text": pd.concat([identity.terms()[c] for c in ("term", "control")])}
-        )
+        own = rng.normal(0, 0.3, len(words))[words] + rng.normal(0, 0.2, len(table))
+        score = shared + own + slope * table["valence"]
         scored = table.assign(greatest=score, worst=-score)
         models.append(ModelScores(name, False, scored, listed, None, {"dtype": "float32"}))
     return models
@@ -49,16 +42,12 @@ def reports(pair):
 def test_the_interval_of_a_change_is_that_of_a_regression_of_the_difference(pair, reports):
     tables = [rated_tokens(standardise(model.table, ["greatest"]), afinn()) for model in pair]
     rated = tables[0].assign(change=tables[1]["greatest"] - tables[0]["greatest"])
-    rated = rated[rated["valence"] > 0]
-    rival = smf.ols("change ~ valence", rated).fit(
-        cov_type="cluster", cov_kwds={"groups": pd.factorize(rated["word"])[0]}
-    )
+    rival = stats.ols("change ~ valence", rated[rated["valence"] > 0], clusters="word")["valence"]
     found = comparison.compare(*reports).set_index(numbers.KEY).loc[SLOPE]
-    assert found["change"] == pytest.approx(rival.params["valence"])
-    width = np.diff(rival.conf_int().loc["valence"])[0]
+    assert found["change"] == pytest.approx(rival.value)
+    width = rival.ci_high - rival.ci_low
     assert found["high"] - found["low"] == pytest.approx(width, rel=0.5)  # of 20 groups
-    alone = (found["a_high"] - found["a_low"]) ** 2 + (found["b_high"] - found["b_low"]) ** 2
-    assert alone**0.5 > 2 * width
+    assert np.hypot(found["a_high"] - found["a_low"], found["b_high"] - found["b_low"]) > 2 * width
 
 
 def test_of_intervals_nine_in_ten_or_more_hold_the_truth():

@@ -1,15 +1,17 @@
 """A number of a report of a model with a planted oddity stands out, and that of the same model without it does not."""
 
-from typing import get_args
-
+import numpy as np
 import pandas as pd
 import pytest
-from report import planted_models
 
-import rmnb
-from rmnb.report import numbers, scores
+from rmnb.data import lexicons
+from rmnb.panels import load_prompts
+from rmnb.planted.rewards import spell, word_features
+from rmnb.planted.words import common_words
+from rmnb.report import numbers
+from rmnb.report.scores import ModelScores
 
-KINDS = get_args(planted_models.Kind)
+WORDINGS = {prompt.key: prompt.framing for prompt in load_prompts("iclr2026")}
 NUMBERS = {
     "frequency": ("frequency_slope_unrated", "greatest", ""),
     "identity": ("identity_gap", "positive", "all axes"),
@@ -17,20 +19,42 @@ NUMBERS = {
 }
 
 
-def find(table: pd.DataFrame, key: tuple[str, str, str]) -> pd.Series:
-    return table.set_index(numbers.KEY).loc[key]
+def rewards(features, questions, kind, rng):
+    """Valence and taste turn with the question, unless the model is deaf to it; manner and what is odd do not."""
+    words = pd.factorize(features["word"])[0]
+    meaning = 0.35 * features["valence"] + rng.normal(size=words.max() + 1)[words]
+    identity, frequency = features["axis"] != "", features["log_frequency"] - features["log_frequency"].mean()
+    manner = 0.5 * rng.normal(size=len(features))
+    odd = {"identity": -3.5 * identity, "frequency": 0.3 * frequency}.get(kind, 0.0)
+    scored = {}
+    for question, framing in questions.items():
+        turn = 1 if framing == "positive" or kind == "deaf" else -1
+        scored[question] = turn * meaning + manner + odd
+    return features.assign(**scored)
+
+
+def planted(kind):
+    """The scores of a model of 5,000 English words and of the listed ones."""
+    rng = np.random.default_rng(1)  # no number of "none" is clear by chance
+    rated = lexicons.afinn()["word"]
+    words = [word for word in {*common_words()["word"], *rated} if word.isalpha()]
+    table = rewards(word_features(spell(sorted(words))), {"greatest": "positive", "worst": "negative"}, kind, rng)
+    terms = lexicons.identity_terms()
+    listed = {"agency_communion": lexicons.agency_communion()["word"], "identity": [*terms["term"], *terms["control"]]}
+    texts = pd.DataFrame([(part, text) for part in listed for text in dict.fromkeys(listed[part])])
+    texts = texts.set_axis(["part", "token"], axis=1).assign(token_id=0, kind="word_start")
+    scored = rewards(word_features(texts), WORDINGS, kind, rng)[list(WORDINGS)]
+    listed = scored.assign(part=texts["part"], text=texts["token"])
+    return ModelScores(kind, True, table, listed, None, {})
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory) -> dict[str, pd.DataFrame]:
-    """The numbers of a quick report of each kind."""
-    found = {}
-    for kind in KINDS:
-        directory = tmp_path_factory.mktemp(kind)
-        model = rmnb.load_reward_model(planted_models.write(directory / "model", kind), device="cpu")
-        scores.score(model, directory / "report", quick=True)
-        found[kind] = numbers.measure(scores.read(directory / "report"))
-    return found
+def measured():
+    return {kind: numbers.measure(planted(kind)) for kind in ("none", *NUMBERS)}
+
+
+def find(table, key):
+    return table.set_index(numbers.KEY).loc[key]
 
 
 @pytest.mark.parametrize("oddity", NUMBERS)
@@ -38,8 +62,9 @@ def test_a_planted_number_is_beyond_all_known_models_in_its_own_kind_alone(measu
     demo = numbers.known().query("panel == 'demo'").set_index(numbers.KEY)["value"].loc[[NUMBERS[oddity]]]
     for kind, table in measured.items():
         row = find(table, NUMBERS[oddity])
-        beyond = row["low"] > demo.max() or row["high"] < demo.min()
-        assert beyond == (kind == oddity), (kind, row)
+        assert (row["low"] > demo.max() or row["high"] < demo.min()) == (kind == oddity), (kind, row)
+    first = numbers.stand_out(measured[oddity], numbers.known())["name"].head(3)
+    assert oddity == "deaf" or first.str.startswith(f"{oddity}_").any(), first
 
 
 def test_without_an_oddity_the_question_is_read_and_nothing_else_is_clear(measured):
@@ -47,9 +72,3 @@ def test_without_an_oddity_the_question_is_read_and_nothing_else_is_clear(measur
         row = find(measured["none"], key)
         assert row["low"] < 0 < row["high"], row
     assert find(measured["none"], NUMBERS["deaf"])["high"] < -0.3
-
-
-@pytest.mark.parametrize("kind", ["frequency", "identity"])
-def test_what_stands_out_most_is_what_was_planted(measured, kind):
-    places = numbers.stand_out(measured[kind], numbers.known())
-    assert places["name"].head(3).str.startswith(NUMBERS[kind][0].split("_")[0]).any(), places.head(3)

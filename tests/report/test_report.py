@@ -5,7 +5,7 @@ import shutil
 
 import pandas as pd
 import pytest
-from report.planted_models import write
+from checkpoints import write_decoder
 from typer.testing import CliRunner
 
 import rmnb
@@ -21,7 +21,7 @@ def report(*arguments):
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    return write(tmp_path_factory.mktemp("checkpoint") / "frequent", "frequency")
+    return write_decoder(tmp_path_factory.mktemp("checkpoint") / "tiny", rows=400)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_scoring_that_was_cut_off_goes_on_and_ends_with_the_same_scores(made, mo
 
 
 def test_scores_of_another_model_or_of_another_kind_of_report_are_not_taken_for_its_own(made, model, tmp_path):
-    other = write(tmp_path / "frequent", "none")
+    other = write_decoder(tmp_path / "tiny", rows=400, seed=1)
     for arguments, says in (((other, "--quick"), "differs in weights"), ((model,), "differs in tokens")):
         done = report(*arguments, "--out", made)
         assert isinstance(done.exception, InputError) and says in str(done.exception)
