@@ -61,7 +61,7 @@ def test_scoring_that_was_cut_off_goes_on_and_ends_with_the_same_scores(made, mo
 
 def test_scores_of_another_model_or_of_another_kind_of_report_are_not_taken_for_its_own(made, model, tmp_path):
     other = write_decoder(tmp_path / "tiny", rows=400, seed=1)
-    for arguments, says in (((other, "--quick"), "differs in weights"), ((model,), "differs in tokens")):
+    for arguments, says in (((other, "--quick"), "differs in weights"), ((model,), "differs in ids")):
         done = report(*arguments, "--out", made)
         assert isinstance(done.exception, InputError) and says in str(done.exception)
 
