@@ -19,8 +19,7 @@ def _list_names(value: bool) -> None:
     from rmnb.report import numbers
 
     table = numbers.glossary()
-    table["meaning"] = table["meaning"].mask(table["name"].duplicated(), "")
-    for row in table.itertuples():
+    for row in table.assign(meaning=table["meaning"].mask(table["name"].duplicated(), "")).itertuples():
         typer.echo(f"{number_name(row):46} {row.meaning}")
     raise typer.Exit
 
