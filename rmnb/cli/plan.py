@@ -35,7 +35,7 @@ def plan(
             unknown.append(spec.name)
             continue
         form = dtype or spec.dtype
-        machine = find_machine(device, form)
+        machine = find_machine(device, form, found.widths)
         low, high = machine.seconds(found, form)
         size = found.parameters * DTYPES[form].itemsize
         row = {

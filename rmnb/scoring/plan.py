@@ -2,8 +2,8 @@
 
     operations / rate of products  ≤  time  ≤  the same + passes × bytes between products / rate of bytes
 
-Operations are counted by torch on the meta device. Both rates are measured here, by one product and one multiplication,
-or read off a GPU's data sheet. Between products (norms, rotations, softmax, gates) a layer's states
+Operations are counted by torch on the meta device. Both rates are measured here, by one product and one multiplication
+of a batch's shape, or read off a GPU's data sheet. Between products (norms, rotations, softmax, gates) a layer's states
 are read and written several times; how often is the largest number that any measured scan needed (`data/gpu`).
 """
 
@@ -37,7 +37,6 @@ _KNOWN = Path(__file__).parents[1] / "data" / "lists" / "plan.yml"
 PASSES = 6  # of a layer's states between products, each read and written
 OF_DATA_SHEET = 0.6  # share of the data sheet's rate that products reach at most
 _LETTERS = 4  # of an English text to an id, where no tokenizer is at hand
-_WIDTHS = 1024, 4096  # of the states and inside a layer, for the product that is timed
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,8 @@ class ScanPlan:
         Numbers that the layers' states hold between products, over all tokens.
     parameters : int
         Of the network.
+    widths : (int, int)
+        Of a layer's states, and of those inside it.
     """
 
     tokens: int
@@ -61,6 +62,7 @@ class ScanPlan:
     operations: float
     values: float
     parameters: int
+    widths: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,7 @@ def _plan(described: str, kind: type[PreTrainedConfig], before: int, closing: in
         operations=prefix + tokens * (_operations(network, width) - prefix),
         values=tokens * text.num_hidden_layers * values_a_sequence(text, width, fed),
         parameters=sum(parameter.numel() for parameter in network.parameters()),
+        widths=(text.hidden_size, getattr(text, "intermediate_size", 4 * text.hidden_size)),
     )
 
 
@@ -171,7 +174,7 @@ def _operations(network: PreTrainedModel, length: int) -> float:
     return count.get_total_flops()
 
 
-def find_machine(device: str | None, dtype: str) -> Machine:
+def find_machine(device: str | None, dtype: str, widths: tuple[int, int]) -> Machine:
     """A GPU by its name in ``rmnb/data/lists/plan.yml``, as its data sheet has it; else this machine, timed now.
 
     Raises
@@ -181,7 +184,7 @@ def find_machine(device: str | None, dtype: str) -> Machine:
     """
     sheet = read_yaml(_KNOWN)["gpus"].get((device or "").lower())
     if sheet is None:
-        return _this_machine(find_device(device), dtype)
+        return _this_machine(find_device(device), dtype, widths)
     rate = sheet.get(dtype.removesuffix("-mixed"))
     if rate is None:
         raise InputError(f"the {sheet['name']} has no {dtype}: choose --dtype float16 or float32", dtype)
@@ -190,10 +193,10 @@ def find_machine(device: str | None, dtype: str) -> Machine:
 
 
 @torch.inference_mode()
-def _this_machine(device: torch.device, dtype: str) -> Machine:
-    """Its rates by one product and one multiplication in the mode that is asked for."""
+def _this_machine(device: torch.device, dtype: str, widths: tuple[int, int]) -> Machine:
+    """Its rates by one product and one multiplication of a batch's shape, in the mode that is asked for."""
     is_cpu = device.type == "cpu"
-    rows, (width, inner) = IDS_AT_ONCE["cpu"] * (1 if is_cpu else 8), _WIDTHS
+    rows, (width, inner) = IDS_AT_ONCE["cpu"] * (1 if is_cpu else 8), widths
     states = torch.ones(rows, width, dtype=DTYPES[dtype], device=device)
     layer: Any = torch.nn.Linear(width, inner, bias=False, dtype=DTYPES[dtype], device=device)
     layer = CentredLinear(layer) if dtype == MIXED else layer
