@@ -204,7 +204,7 @@ def _fetch(pin: Pin, template: str, part: Path) -> None:
     url = template.format(repository=pin.repository, commit=pin.commit, path=urllib.parse.quote(pin.path))
     host, reason = urllib.parse.urlsplit(url).netloc, "no network"
     with requests.Session() as session:
-        session.adapters |= dict.fromkeys(("https://", "http://"), HTTPAdapter(max_retries=_RETRIES))
+        session.adapters.update(dict.fromkeys(("https://", "http://"), HTTPAdapter(max_retries=_RETRIES)))
         for _ in range(0 if host in _offline else _ATTEMPTS):
             try:
                 return _stream(session, url, part, pin)

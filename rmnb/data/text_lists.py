@@ -26,7 +26,7 @@ _PARTS: dict[str, Callable[[], list[str]]] = {
     "elo": lambda: preferences.elo_items()["name"].tolist(),
     "elo_sample": lambda: preferences.elo_items()["name"].tolist()[::12],  # for a quick report, from best to worst
     "agency_communion": lambda: lexicons.agency_communion()["word"].tolist(),
-    "identity": lambda: lexicons.identity_terms()[["term", "control"]].unstack().tolist(),
+    "identity": lambda: lexicons.identity_terms().melt(value_vars=["term", "control"])["value"].tolist(),
     "afinn": lambda: lexicons.afinn()["word"].tolist(),
     "big_two": lambda: lexicons.big_two("expanded")["word"].tolist(),
 }

@@ -200,9 +200,9 @@ def _judged(part: Preferences) -> pd.DataFrame:
     """All pairs of a source that are short enough."""
     pairs = preferences.preference_pairs(part.source)
     response = np.maximum(pairs["chosen"].map(_bytes), pairs["rejected"].map(_bytes))
-    prompt = pairs["prompt"].map(lambda messages: sum(_bytes(message["content"]) for message in messages))
+    prompt = np.array([sum(_bytes(message["content"]) for message in messages) for messages in pairs["prompt"]])
     pairs = pairs[prompt + response <= part.longest]
-    single = pairs["prompt"].map(lambda messages: messages[0]["content"] if len(messages) == 1 else messages)
+    single = [messages[0]["content"] if len(messages) == 1 else messages for messages in pairs["prompt"]]
     return pairs.assign(prompt=single, source=part.source)
 
 

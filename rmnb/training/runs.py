@@ -61,7 +61,8 @@ def overview(panel: Panel) -> pd.DataFrame:
 def leaderboard(panel: Panel) -> dict[str, int]:
     """The place of each model by its accuracy on RM-Bench, 1 is best; equal models share the better place."""
     correct = overview(panel).set_index("model")["RM-Bench"].dropna()
-    return correct.rank(ascending=False, method="min").astype(int).to_dict()
+    ranks = correct.rank(ascending=False, method="min")
+    return {str(name): int(rank) for name, rank in ranks.items()}
 
 
 def work_directory(panel: Panel, name: str) -> Path:
@@ -96,8 +97,10 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
     recipe, directory = load_recipe(str(spec.recipe)), output or data_dir() / str(spec.adapter)
     with alone(work):
         if not _provenance(directory):
-            make = train.tune if isinstance(spec, BaseSpec) else train.fit
-            make(spec, recipe, directory, work)
+            if isinstance(spec, BaseSpec):
+                train.tune(spec, recipe, directory, work)
+            else:
+                train.fit(spec, recipe, directory, work)
         provenance = _provenance(directory)
         if "evaluation" not in provenance:
             trained = spec.model_copy(update={"adapter": str(directory.resolve())})
