@@ -108,19 +108,11 @@ def test_no_id_is_left_out_beyond_the_tokenizer():
     assert table["token_id"].tolist() == list(range(len(tokenizer) + 5))
     assert (table["kind"].tail(5) == "unused").all() and (table["token"].tail(5) == "").all()
     assert table.notna().all(axis=None)
-
-
-def test_token_is_what_decoding_gives():
-    tokenizer = sentencepiece()
-    table = vocabulary(tokenizer, len(tokenizer))
-    assert table["token"].tolist() == [tokenizer.decode([i]) for i in range(len(tokenizer))]
+    assert tuple(table["kind"].cat.categories) == KINDS and tuple(table["script"].cat.categories) == SCRIPT_NAMES
+    known = table["token"].head(len(tokenizer))
+    assert known.tolist() == [tokenizer.decode([i]) for i in range(len(tokenizer))]
 
 
 def test_size_must_be_positive():
     with pytest.raises(InputError, match="at least one id, not 0"):
         vocabulary(byte_level(), 0)
-
-
-def test_categories_are_complete():
-    table = vocabulary(byte_level(), 3)
-    assert tuple(table["kind"].cat.categories) == KINDS and tuple(table["script"].cat.categories) == SCRIPT_NAMES
