@@ -70,19 +70,6 @@ def test_every_exception_has_a_reason_and_is_needed():
         assert row["reason"] and re.search(row["text"], left, re.MULTILINE), row
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("rewards from −30 to 12", ["−30", "12"]),
-        (":::{admonition} Note\n:class: warning\nabout 18 minutes\n:::", ["18"]),
-        ("SmolLM2-135M in 2025, `0.5`, $x^{12}$, {number}`models`, three models", []),
-        ("```bash\nrmnb scan --first 3000\n```", []),
-    ],
-)
-def test_a_typed_number_is_found(text, found):
-    assert typed(text, []) == found
-
-
 def rows(*values: float) -> pd.DataFrame:
     table = pd.DataFrame({"model": [f"m{place}" for place in range(len(values))], "value": values})
     return table.assign(chapter="x", source="panel", quantity="tau", question="greatest", other="")
@@ -131,15 +118,6 @@ def test_the_address_of_the_book_follows_from_what_is_known():
     assert publishing.book_url(None, "https://codeberg.org/a/b") is None
 
 
-def test_signatures_and_attributes_read_as_they_are_written():
-    array = "~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~numpy.float64]]"
-    assert public_names.as_written(f"(x: {array}, y: int)") == "(x: NDArray[~numpy.float64], y: int)"
-    option = "~typing.Annotated[list[str] | None, <typer.models.OptionInfo object at 0x7f9dbd924610>]"
-    assert public_names.as_written(f"(a: {option} = None)") == "(a: list[str] | None = None)"
-    text = ["A pair.", "", "Attributes", "----------", "a, b : float", "    In metres.", "n : int", "", "More."]
-    assert public_names.one_each(text) == [*text[:4], "a : float", text[5], "b : float", *text[5:]]
-
-
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
@@ -148,14 +126,9 @@ def test_workflows_run_what_is_there(path):
     workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert workflow[True]  # YAML reads the key `on` as a boolean
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    for name, job in workflow["jobs"].items():
-        assert job["timeout-minutes"] and job["runs-on"], name
-        needed = job.get("needs", [])
-        assert set([needed] if isinstance(needed, str) else needed) <= set(workflow["jobs"])
-        ids = {step["id"] for step in job["steps"] if "id" in step}
-        assert set(re.findall(r"steps\.(\w+)\.", yaml.safe_dump(job))) <= ids
+    for job in workflow["jobs"].values():
+        assert job["timeout-minutes"] and job["runs-on"]
         for step in job["steps"]:
-            assert ("run" in step) != ("uses" in step)
             assert re.fullmatch(r"actions/[\w-]+@v\d+", step.get("uses", "actions/x@v1"))
             for command in step.get("run", "").splitlines():
                 program, *words = command.split()
