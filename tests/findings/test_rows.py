@@ -36,7 +36,7 @@ def test_every_model_is_measured_under_every_question_and_two():
         return {"mean": number(table[question].mean() + shift)}
 
     single = rows.each({"m": TOKENS, "n": TOKENS}, mean, ["best", "worst"], shift=1.0)
-    assert list(single) == ["model", "question", "quantity", "value", "low", "high", "n"] and len(single) == 4
+    assert list(single) == ["model", "question", *rows.NUMBERS] and len(single) == 4
     assert single["value"][0] == pytest.approx(TOKENS["best"].mean() + 1) and single["low"][0] == single["value"][0] - 1
     two = rows.each({"m": TOKENS}, mean, [("best", "worst")])
     assert two[["question", "other"]].to_numpy().tolist() == [["best", "worst"]]
