@@ -20,7 +20,7 @@ TOKENS = pd.DataFrame(
 )
 
 
-def number(value: float) -> Estimate:
+def number(value):
     return Estimate(value, value - 1, value + 1, 0.5, 0.1, 7, 5)
 
 
