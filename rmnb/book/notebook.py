@@ -141,9 +141,7 @@ def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] 
     # A kernel does not know the path of its output.
     with atomic_path(output) as temporary, _inherited(**{_RESULTS: str(output.parent / "results")}):
         try:
-            executed = papermill.execute_notebook(
-                str(notebook), None, parameters=checked, progress_bar=False, start_timeout=600
-            )
+            executed = papermill.execute_notebook(str(notebook), None, parameters=checked, progress_bar=False)
         except papermill.PapermillExecutionError as error:
             if error.ename in (InputError.__name__, UnreachableError.__name__):
                 raise InputError(f"{Path(notebook).name}: {error.evalue}") from error
