@@ -86,7 +86,8 @@ def load_reward_model(
     where = find_device(device)
     changes = {name: options.pop(name, None) for name in _OF_SPEC}
     options = {name: value for name, value in options.items() if value is not None}
-    if hasattr(quantisation := options.get("quantization_config"), "to_dict"):
+    quantisation: Any = options.get("quantization_config")
+    if hasattr(quantisation, "to_dict"):
         options["quantization_config"] = quantisation.to_dict()  # as it is kept in score files
     with quiet_transformers():
         directory = shipped_adapter(spec.name, spec.adapter) if spec.adapter else fetch(str(spec.source), spec.revision)

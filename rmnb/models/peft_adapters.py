@@ -56,8 +56,8 @@ class Checkpoint:
     is_decoder: bool
     head: dict[str, torch.Tensor]
     tokenizer: Any
-    padding: int | None
-    hashes: dict[str, str]
+    padding: Any
+    hashes: dict[str, Any]
 
 
 def read_adapter(directory: Path, spec: ModelSpec) -> Checkpoint:
@@ -96,7 +96,7 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Checkpoint:
         if decodes and not name.startswith(f"{merged.base_model_prefix}.")
     }
     # TRL and its kin tell the classifier the tokenizer's padding id, which no file beside an adapter records.
-    padding = merged.config.get_text_config().pad_token_id if words == base else tokenizer.pad_token_id
+    padding: Any = merged.config.get_text_config().pad_token_id if words == base else tokenizer.pad_token_id
     trunk = getattr(merged, merged.base_model_prefix) if decodes else merged
     hashes = hashes_of(directory, spec.base if spec.base in BASES else base, words)
     return Checkpoint(trunk.to(DTYPES[spec.dtype]), decodes, head, tokenizer, padding, hashes)
