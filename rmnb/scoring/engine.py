@@ -174,19 +174,20 @@ class PrefixScorer:
         rm = self.rm
         ids = upload([self.prefix_ids + list(ids) for ids in batch], rm.device)
         if rm.head is None:
-            inputs = {"input_ids": ids}
-            # Of a pair, the question is 0 and the answer 1; a conversation in a template is one text.
-            if rm.dialogue.template is None and "token_type_ids" in rm.tokenizer.model_input_names:
-                inputs["token_type_ids"] = torch.ones_like(ids)
-                inputs["token_type_ids"][:, : len(self.prefix_ids)] = 0
-            return rm.network(**inputs).logits[:, rm.spec.label or 0].float()
+            return rm.network(input_ids=ids, **self.segments(ids)).logits[:, rm.spec.label or 0].float()
         with own_attention(rm.network):
             hidden = rm.network(input_ids=ids, use_cache=False).last_hidden_state.to(rm.device)
         if not isinstance(rm.head, GatedHead):
             return rm.head(hidden[:, at])  # type: ignore[operator]
-        places = [rm.head.place([*self.prefix_ids, *continuation]) for continuation in batch]
-        rows = zip(hidden, places, strict=True)
-        return torch.stack([row[at].float() @ rm.head.given(row[place]) for row, place in rows])
+        gates = [rm.head.given(row[rm.head.place(whole)]) for row, whole in zip(hidden, ids.tolist(), strict=True)]
+        return (hidden[:, at].float() * torch.stack(gates)).sum(-1)
+
+    def segments(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Of a pair, the question is 0 and the answer 1 (int64 [sequences, ids]); a conversation is one text."""
+        if self.rm.dialogue.template is not None or "token_type_ids" not in self.rm.tokenizer.model_input_names:
+            return {}
+        is_answer = torch.arange(inputs.shape[1], device=inputs.device) >= len(self.prefix_ids)
+        return {"token_type_ids": is_answer.long().expand(inputs.shape[:2])}
 
 
 def score_continuations(

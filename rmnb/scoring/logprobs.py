@@ -225,18 +225,16 @@ def score_nouns(lm: LanguageModel, prompts: Sequence[PromptSpec], parts: Sequenc
         column a prompt: natural log. No text, so that it can be shipped where the texts may not.
     """
     words = scan_logprobs(lm, prompts[0])
-    ids = words[~words["token"].duplicated(keep=False)].set_index("token")["token_id"]
-    rows = []
-    for part in parts:
-        for item, word in enumerate(part_texts(part)):
-            for spelling, pattern in enumerate(SPELLINGS):
-                token = pattern.format(word, C=word.capitalize())
-                if token in ids.index:
-                    rows.append((part, item, spelling, ids[token]))
-    frame = pd.DataFrame(rows, columns=["part", "item", "spelling", "id"]).astype(
-        {"item": "int32", "spelling": "int32"}
-    )
-    places = frame.pop("id").to_numpy()
+    rows = [
+        (part, item, spelling, pattern.format(word, C=word.capitalize()))
+        for part in parts
+        for item, word in enumerate(part_texts(part))
+        for spelling, pattern in enumerate(SPELLINGS)
+    ]
+    frame = pd.DataFrame(rows, columns=["part", "item", "spelling", "token"])
+    unique = words.loc[~words["token"].duplicated(keep=False), ["token", "token_id"]]
+    frame = frame.merge(unique, on="token").drop(columns="token").astype({"item": "int32", "spelling": "int32"})
+    places = frame.pop("token_id")
     for prompt in prompts:
         frame[prompt.key] = next_token_logprobs(lm, prompt.conversation)[places]
     return frame

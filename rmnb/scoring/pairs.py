@@ -59,18 +59,17 @@ def scan_pairs(
     plan = {**describe_model(rm), **describe_prompt(rm, prompt, "exact"), "ids_sha256": ids_sha256(ids)}
     read_finished(output, plan)  # refuses another plan's
     pieces = ResumableStore(output, {**plan, "batch_size": BATCH})
-    endings = [(second, *closing) for second in ids]
+
+    def score(first: int) -> np.ndarray:
+        start = [*prefix, first]
+        try:
+            return PrefixScorer(rm, start)([rm.reading.kept(start, (second, *closing)) for second in ids], BATCH)
+        except NonFiniteReward as error:
+            pair = (first, ids[error.index])
+            raise InputError(f"the reward of the pair of tokens {pair} is {error.reward}: {error.advice}") from error
+
     rows = [
-        pieces.rewards(place, functools.partial(_rewards, rm, [*prefix, first], endings))
+        pieces.rewards(place, functools.partial(score, first))
         for place, first in enumerate(tqdm(ids, unit=" first tokens", disable=not progress))
     ]
     return np.stack(rows), pieces.begun
-
-
-def _rewards(rm: RewardModel, prefix: list[int], endings: list[tuple[int, ...]]) -> np.ndarray:
-    endings = [rm.reading.kept(prefix, ids) for ids in endings]
-    try:
-        return PrefixScorer(rm, prefix)(endings, BATCH)
-    except NonFiniteReward as error:
-        pair = (prefix[-1], endings[error.index][0])
-        raise InputError(f"the reward of the pair of tokens {pair} is {error.reward}: {error.advice}") from error

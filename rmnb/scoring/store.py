@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rmnb.errors import InputError
@@ -96,11 +95,8 @@ def write_table(path: Path, frame: pd.DataFrame, provenance: Provenance) -> Prov
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), **added})
     # Consecutive ids as differences, rewards byte by byte: half the size of the plain layout.
     layout = {"i": "DELTA_BINARY_PACKED", "f": "BYTE_STREAM_SPLIT"}
-    encoding = {str(name): layout.get(kind.kind) for name, kind in frame.dtypes.items()}
-    options: dict[str, Any] = {
-        "use_dictionary": [name for name, how in encoding.items() if how is None],
-        "column_encoding": {name: how for name, how in encoding.items() if how is not None},
-    }
+    encoding = {str(name): layout[kind.kind] for name, kind in frame.dtypes.items() if kind.kind in layout}
+    options: dict[str, Any] = {"use_dictionary": list(set(frame) - set(encoding)), "column_encoding": encoding}
     # Opened here, so that it is closed where the disk is full: the space of an open file is not free again.
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         pq.write_table(table, file, compression="zstd", compression_level=19, **options)
@@ -148,17 +144,9 @@ def content_sha256(frame: pd.DataFrame) -> str:
         if values.dtype.kind in "iufb":
             digest.update(np.ascontiguousarray(values.to_numpy()).tobytes())
         else:
-            digest.update(_joined(values))
+            texts = ("" if value is None else str(value) for value in values.tolist())
+            digest.update("\0".join(texts).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
-
-
-def _joined(values: pd.Series) -> bytes:
-    """All strings of a column, zero bytes between them: by Arrow where it holds them, far faster than one by one."""
-    if isinstance(values.array, pd.arrays.ArrowStringArray) and not values.hasnans:
-        column = pa.chunked_array(pa.array(values, pa.large_string())).combine_chunks()
-        whole = pa.LargeListArray.from_arrays([0, len(column)], column)
-        return pc.binary_join(whole, pa.scalar("\0", pa.large_string()))[0].as_buffer().to_pybytes()
-    return "\0".join("" if value is None else str(value) for value in values).encode("utf-8", "surrogatepass")
 
 
 def read_scan(path: Path) -> tuple[pd.DataFrame, Provenance]:
@@ -199,20 +187,14 @@ def scores_path(panel: Panel, model: str, prompt: str, protocol: str = "exact") 
 
 
 def write_scores(panel: Panel, scan: pd.DataFrame, provenance: Provenance) -> Path:
-    """Put a scan into the panel's store, its vocabulary in a file that all scans of the same tokenizer share.
-
-    Models of one tokenizer whose embeddings are padded to different sizes have a vocabulary file each.
-    """
+    """Put a scan into the panel's store, its vocabulary in a file that all scans of the same tokens share."""
     words = scan[_VOCABULARY_COLUMNS]
     digest, tokenizer = content_sha256(words), provenance["tokenizer_sha256"]
-    for name in (f"{tokenizer[:12]}", f"{tokenizer[:12]}-{digest[:12]}"):
-        shared = {"vocabulary": f"vocabularies/{name}.parquet", "vocabulary_sha256": digest}
-        file = store_directory(panel) / shared["vocabulary"]
-        with alone(file):
-            if not file.exists():
-                write_table(file, words, {"tokenizer_sha256": tokenizer})
-        if read_table(file)[1]["content_sha256"] == digest:
-            break
+    shared = {"vocabulary": f"vocabularies/{tokenizer[:12]}-{digest[:12]}.parquet", "vocabulary_sha256": digest}
+    file = store_directory(panel) / shared["vocabulary"]
+    with alone(file):
+        if not file.exists():
+            write_table(file, words, {"tokenizer_sha256": tokenizer})
     path = scores_path(panel, provenance["model"], provenance["prompt_key"], provenance["protocol"])
     write_table(path, scan[["token_id", "score"]], {**provenance, **shared})
     return path

@@ -29,12 +29,10 @@ class ModelPromptReward:
     ----------
     rm, prompt, weight
         The model, the question, and what its rewards are multiplied with.
-    batch_size
-        Sequences at once; None: from free memory.
     """
 
-    def __init__(self, rm: RewardModel, prompt: Prompt, weight: float, batch_size: int | None = None):
-        self.rm, self.prompt, self.weight, self.batch_size = rm, prompt, weight, batch_size
+    def __init__(self, rm: RewardModel, prompt: Prompt, weight: float):
+        self.rm, self.prompt, self.weight = rm, prompt, weight
         self.prefix, self.closing = rm.dialogue.frame(prompt)
         self.scorer = PrefixScorer(rm, self.prefix)
         self.shared = None if self.scorer.prefix is None else self.scorer.prefix.clone()
@@ -43,16 +41,17 @@ class ModelPromptReward:
         """float32 [sequences]; what they share with the parent is run once."""
         rows = [[*ids, *self.closing] for ids in sequences]
         if parent is None or self.shared is None or len(sequences) < _WORTH_IT:
-            return self.scorer(rows, self.batch_size)
+            return self.scorer(rows)
         along_parent = PrefixScorer(self.rm, [*self.prefix, *parent])
-        shared = np.array([_shared_length(ids, parent) for ids in sequences])
+        agree = ([a == b for a, b in zip(ids, parent, strict=False)] for ids in sequences)
+        shared = np.array([np.cumprod(each, dtype=int).sum() for each in agree])
         rewards = np.empty(len(sequences), dtype=np.float32)
         if self.rm.device.type != "cpu":
             shared[:] = shared.min()  # there a pass takes longer to start than to run a few more positions
         for length in np.unique(shared).tolist():
             group = np.flatnonzero(shared == length)
             scorer = along_parent.beginning(len(self.prefix) + length)
-            rewards[group] = scorer([rows[i][length:] for i in group], self.batch_size)
+            rewards[group] = scorer([rows[i][length:] for i in group])
         return rewards
 
     def gradient(self, ids: Ids) -> Float[np.ndarray, "length vocabulary"]:
@@ -77,11 +76,7 @@ class ModelPromptReward:
         if isinstance(head, GatedHead):
             raise InputError(f"{rm.name}: its gated head has no gradient while whole sequences are scored")
         if head is None:
-            types = torch.ones(vectors.shape[:2], dtype=torch.long, device=vectors.device)
-            types[:, : len(self.prefix)] = 0
-            if rm.dialogue.template is None and "token_type_ids" in rm.tokenizer.model_input_names:
-                inputs["token_type_ids"] = types
-            return rm.network(**inputs).logits[0, rm.spec.label or 0]
+            return rm.network(**inputs, **self.scorer.segments(vectors)).logits[0, rm.spec.label or 0]
         if self.shared is None:
             with own_attention(rm.network):
                 hidden = rm.network(**inputs).last_hidden_state
@@ -122,8 +117,6 @@ class RewardObjective:
         Questions (text, messages, or of a panel), over which rewards are averaged.
     weights
         Of the models: 1 and -1 for the difference of two. Default: their mean.
-    batch_size
-        Sequences at once. Default: from free memory.
 
     Raises
     ------
@@ -136,7 +129,6 @@ class RewardObjective:
         models: Sequence[RewardModel],
         prompts: Sequence[Prompt | PromptSpec],
         weights: Sequence[float] | None = None,
-        batch_size: int | None = None,
     ):
         if not prompts:
             raise InputError("no prompt given: name at least one")
@@ -149,7 +141,7 @@ class RewardObjective:
         for prompt in prompts:
             conversation = prompt.conversation if isinstance(prompt, PromptSpec) else prompt
             for rm, weight in zip(models, weights, strict=True):
-                self.terms.append(ModelPromptReward(rm, conversation, weight / len(prompts), batch_size))
+                self.terms.append(ModelPromptReward(rm, conversation, weight / len(prompts)))
         self.words = vocabulary(first.tokenizer, min(rm.vocabulary_size for rm in models))
         self.provenance = {
             "models": [describe_model(rm) for rm in models],
@@ -184,9 +176,3 @@ class RewardObjective:
         if [*term.prefix, *ids, *term.closing] != whole:
             ids = term.rm.dialogue.response_ids(text)
         return tuple(ids)
-
-
-def _shared_length(ids: Ids, parent: Ids) -> int:
-    """How many ids two sequences have in common from the start."""
-    agree = [a == b for a, b in zip(ids, parent, strict=False)]
-    return [*agree, False].index(False)

@@ -39,23 +39,18 @@ class Objective(Protocol):
         `parent` is a sequence that the others mostly begin like: a hint that saves work and changes no result beyond
         rounding.
         """
-        ...
 
     def gradient(self, ids: Ids) -> np.ndarray:
         """Gradient of the reward with respect to the one-hot of each token, float64 [length, vocabulary]."""
-        ...
 
     def retokenises(self, sequences: Sequence[Ids]) -> np.ndarray:
         """Whether the text of each sequence is tokenised into the same ids, bool [sequences]."""
-        ...
 
     def texts(self, sequences: Sequence[Ids]) -> list[str]:
         """The text of each sequence."""
-        ...
 
     def encode(self, text: str) -> Ids:
         """The ids of a text."""
-        ...
 
 
 class Finished(Exception):
