@@ -2,7 +2,6 @@
 
 import hashlib
 import http.server
-import json
 import threading
 
 import pytest
@@ -14,10 +13,7 @@ from rmnb.errors import InputError
 
 CONTENT = bytes(range(256)) * 2000
 LARGE = b"large," * 200_000
-
-
-def blob_id(content: bytes) -> str:
-    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+PIECE = 1 << 17
 
 
 POINTER = (
@@ -27,21 +23,23 @@ POINTER = (
 
 NAME, BIG, GONE = "test/data/some words.csv", "test/data/big.csv", "test/data/gone.csv"
 FOLDER = "owner/repo/" + "c" * 40 + "/data/"
+WORDS = f"/raw/{FOLDER}some%20words.csv"
 
 
 def pin(name: str, content: bytes) -> sources.Pin:
+    blob_id = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
     path = name.removeprefix("test/")
-    return sources.Pin("test", path, len(content), blob_id(content), "lexicon", "MIT", "owner/repo", "c" * 40)
+    return sources.Pin("test", path, len(content), blob_id, "lexicon", "MIT", "owner/repo", "c" * 40)
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves `files` by path; `break_after` bytes into each of the next `breaks` replies the connection is cut."""
+    """Serves `files` by path; a piece into each of the next `breaks` replies the connection is cut."""
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.files: dict[str, bytes] = {}
         self.requests: list[str | None] = []
-        self.breaks, self.break_after, self.failures = 0, 0, 0
+        self.breaks, self.failures = 0, 0
 
     def handle_error(self, request, client_address):
         pass
@@ -71,7 +69,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = content[start:]
         if self.server.breaks:
             self.server.breaks -= 1
-            body = body[: self.server.break_after]
+            body = body[:PIECE]
         self.wfile.write(body)
         return None
 
@@ -92,8 +90,7 @@ def server(monkeypatch, tmp_path):
     monkeypatch.setattr(sources, "_offline", set())
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("RMNB_DATA_MIRROR", raising=False)
-    server.files[f"/raw/{FOLDER}some%20words.csv"] = CONTENT
-    server.files |= {f"/raw/{FOLDER}big.csv": POINTER, f"/large/{FOLDER}big.csv": LARGE}
+    server.files |= {WORDS: CONTENT, f"/raw/{FOLDER}big.csv": POINTER, f"/large/{FOLDER}big.csv": LARGE}
     yield server
     server.shutdown()
     server.server_close()
@@ -111,7 +108,7 @@ def cached(tmp_path):
     ("begun", "breaks", "failures", "requests"),
     [
         (0, 0, 0, [0]),
-        (0, 2, 0, [0, 1 << 17, 1 << 18]),  # a broken connection is resumed where it stopped
+        (0, 2, 0, [0, PIECE, 2 * PIECE]),  # a broken connection is resumed where it stopped
         (1000, 0, 0, [1000]),  # and so is a download that the user stopped
         (len(CONTENT), 0, 0, [len(CONTENT)]),
         (0, 0, 2, [0, 0, 0]),  # a busy server is asked again
@@ -120,14 +117,14 @@ def cached(tmp_path):
 def test_a_file_is_downloaded_once_whatever_happens_on_the_way(server, cached, begun, breaks, failures, requests):
     if begun:
         cached.with_name("some words.csv.part").write_bytes(CONTENT[:begun])
-    server.breaks, server.break_after, server.failures = breaks, 1 << 17, failures
+    server.breaks, server.failures = breaks, failures
     assert sources.locate(NAME) == sources.locate(NAME) == cached
     assert cached.read_bytes() == CONTENT and list(cached.parent.iterdir()) == [cached]
     assert server.requests == [f"bytes={start}-" for start in requests]
 
 
 def test_wrong_content_leaves_nothing_behind(server, cached):
-    server.files[f"/raw/{FOLDER}some%20words.csv"] = b"another file"
+    server.files[WORDS] = b"another file"
     with pytest.raises(InputError, match=r"^test/data/some words.csv.*has hash .*pinned is [^\n]*$") as error:
         sources.locate(NAME)
     assert not list(cached.parent.iterdir())
@@ -145,7 +142,7 @@ def test_moved_file_and_no_network_are_one_line(server, monkeypatch):
 
 
 def test_large_file_behind_a_pointer_is_checked_through_it(server):
-    server.breaks, server.break_after = 9, 1 << 17  # more than the retries of one run
+    server.breaks = 9  # more than the retries of one run
     with pytest.raises(sources.UnreachableError, match="the connection broke"):
         sources.locate(BIG)
     server.breaks = 0
@@ -188,19 +185,21 @@ def test_pins_are_well_formed():
 
 
 def test_command_line(monkeypatch, tmp_path):
-    runner = CliRunner()
-    listed = runner.invoke(app, ["data", "list", "llmbar"])
-    assert listed.exit_code == 0 and len(listed.stdout.splitlines()) == 5
+    def said(command):
+        result = CliRunner().invoke(app, ["data", command, "llmbar"])
+        return result.exit_code, result.output
+
+    code, listed = said("list")
+    assert code == 0 and len(listed.splitlines()) == 5
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
     monkeypatch.delenv("RMNB_DATA_MIRROR", raising=False)
-    checked = runner.invoke(app, ["data", "verify", "llmbar"])
-    assert checked.exit_code == 0 and checked.output.count("absent\t") == 5
-    p = sources.pins()["llmbar/Dataset/LLMBar/Natural/dataset.json"]
-    place = tmp_path / "data" / p.stored_at
+    code, checked = said("verify")
+    assert code == 0 and checked.count("absent\t") == 5
+    place = tmp_path / "data" / sources.pins()["llmbar/Dataset/LLMBar/Natural/dataset.json"].stored_at
     place.parent.mkdir(parents=True)
-    place.write_text(json.dumps([]))
-    checked = runner.invoke(app, ["data", "verify", "llmbar"])
-    assert checked.exit_code == 2 and "damaged\tllmbar/Dataset/LLMBar/Natural" in checked.output
+    place.write_text("[]")
+    code, checked = said("verify")
+    assert code == 2 and "damaged\tllmbar/Dataset/LLMBar/Natural" in checked
 
 
 def test_mirror_is_what_was_pinned(mirror):
