@@ -82,16 +82,20 @@ def randomise(model: torch.nn.Module, seed: int = 0) -> None:
                 parameter.normal_(0, 0.3, generator=generator)
 
 
-def write_decoder(directory: Path, architecture: str = "llama", rows: int | None = None, seed: int = 0) -> Path:
-    """A tiny reward model on a causal trunk; `rows` of the embedding may exceed the tokenizer."""
-    words = tokenizer()
-    kind, special = DECODERS[architecture]
-    config = kind(**SHAPE, **special, vocab_size=rows or len(words))
-    model = AutoModelForSequenceClassification.from_config(config)
+def write_model(directory: Path, config, words, kind=AutoModelForSequenceClassification, seed: int = 0) -> Path:
+    """A model with random weights and a tokenizer, as transformers writes them."""
+    model = kind.from_config(config)
     randomise(model, seed)
     model.save_pretrained(directory)
     words.save_pretrained(directory)
     return directory
+
+
+def write_decoder(directory: Path, architecture: str = "llama", rows: int | None = None, seed: int = 0) -> Path:
+    """A tiny reward model on a causal trunk; `rows` of the embedding may exceed the tokenizer."""
+    words = tokenizer()
+    kind, special = DECODERS[architecture]
+    return write_model(directory, kind(**SHAPE, **special, vocab_size=rows or len(words)), words, seed=seed)
 
 
 def write_encoder(directory: Path) -> Path:
@@ -105,11 +109,7 @@ def write_encoder(directory: Path) -> Path:
         num_attention_heads=4,
         num_labels=1,
     )
-    model = AutoModelForSequenceClassification.from_config(config)
-    randomise(model)
-    model.save_pretrained(directory)
-    words.save_pretrained(directory)
-    return directory
+    return write_model(directory, config, words)
 
 
 LLAMA3_SPLIT = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -167,8 +167,4 @@ def write_splitting(directory: Path, splitting: str, opening: str, padding: str 
     words.pad_token = padding
     pad = None if padding is None else words.convert_tokens_to_ids(padding)
     shape = SHAPE | {"num_hidden_layers": 2, "pad_token_id": pad, "eos_token_id": words.eos_token_id}
-    model = AutoModelForSequenceClassification.from_config(transformers.LlamaConfig(**shape, vocab_size=len(words)))
-    randomise(model)
-    model.save_pretrained(directory)
-    words.save_pretrained(directory)
-    return directory
+    return write_model(directory, transformers.LlamaConfig(**shape, vocab_size=len(words)), words)

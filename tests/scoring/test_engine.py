@@ -1,6 +1,5 @@
 """Rewards must be those of the plain model, whatever the batch, the lengths and the architecture."""
 
-import copy
 import dataclasses
 
 import numpy as np
@@ -14,7 +13,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 import rmnb
 from rmnb.errors import InputError
 from rmnb.models import attention
-from rmnb.scoring.engine import NonFiniteReward, PrefixScorer, score_continuations
+from rmnb.scoring.engine import PrefixScorer, score_continuations
 from rmnb.scoring.rows import common_prefix
 
 PROMPT = "What, in one word, is the greatest thing ever?"
@@ -75,29 +74,9 @@ def test_batching_never_changes_a_score(llama, continuations, batch_size):
     np.testing.assert_allclose(score_continuations(llama, prefix, continuations, batch_size), alone, atol=1e-4)
 
 
-def test_a_reward_that_is_no_number_stops_the_work(llama):
-    broken = dataclasses.replace(llama, head=copy.deepcopy(llama.head))
-    broken.head.score.weight[0, 0] = torch.nan
-    with pytest.raises(NonFiniteReward, match="continuation 0 is nan"):
-        score_continuations(broken, [1], [[7, 5]])
-
-
 def test_an_empty_continuation_has_no_reward(llama):
     with pytest.raises(InputError, match="continuation 1 is empty"):
         score_continuations(llama, [1], [[7], []])
-
-
-def test_the_closing_id_is_read_even_if_it_is_the_padding_id(tmp_path):
-    directory = write_decoder(tmp_path)
-    tokenizer = AutoTokenizer.from_pretrained(directory)
-    tokenizer.pad_token = "<end>"
-    tokenizer.save_pretrained(directory)
-    rm = rmnb.load_reward_model(directory)
-    prefix, closing = rm.dialogue.frame(PROMPT)
-    assert closing == [tokenizer.pad_token_id]
-    model = AutoModelForSequenceClassification.from_pretrained(directory, attn_implementation="eager").eval()
-    ids = rm.dialogue.response_ids("love")
-    np.testing.assert_allclose(rm.score(PROMPT, ["love"])[0], plain_reward(model, prefix + ids + closing), atol=1e-4)
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), min_size=1, max_size=6))

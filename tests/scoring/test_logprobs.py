@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from checkpoints import SHAPE, TEMPLATE, randomise, tokenizer, write_decoder, write_encoder
+from checkpoints import SHAPE, TEMPLATE, tokenizer, write_decoder, write_encoder, write_model
 from safetensors.torch import load_file, save_file
 
 from rmnb.errors import InputError
@@ -24,11 +24,7 @@ def write_language_model(directory, architecture: str = "llama", template: str |
     words = tokenizer(template)
     kind, special = KINDS[architecture]
     shape = SHAPE | {"num_hidden_layers": 2, "vocab_size": len(words) + 2} | special
-    model = transformers.AutoModelForCausalLM.from_config(kind(**shape))
-    randomise(model, 0)
-    model.save_pretrained(directory)
-    words.save_pretrained(directory)
-    return directory
+    return write_model(directory, kind(**shape), words, transformers.AutoModelForCausalLM)
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma2"])

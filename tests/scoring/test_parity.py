@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from checkpoints import SHAPE, randomise, tokenizer, write_decoder, write_encoder
+from checkpoints import SHAPE, tokenizer, write_decoder, write_encoder, write_model
 from head_checkpoints import write_head
 from transformers import AutoModelForSequenceClassification
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
@@ -49,11 +49,7 @@ OTHERS = {
 def write(directory, config, **shape):
     """A tiny reward model of an architecture."""
     words = tokenizer()
-    model = AutoModelForSequenceClassification.from_config(config(**SHAPE | {"vocab_size": len(words)} | shape))
-    randomise(model)
-    model.save_pretrained(directory)
-    words.save_pretrained(directory)
-    return directory
+    return write_model(directory, config(**SHAPE | {"vocab_size": len(words)} | shape), words)
 
 
 def own_rewards(directory, rm, texts=TEXTS) -> list[float]:

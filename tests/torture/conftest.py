@@ -16,7 +16,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rmnb.errors import first_line
 from rmnb.scoring.store import versions
 
 PARTS = {
@@ -37,17 +36,17 @@ def attack(request) -> Callable:
 
     def made(name: str, tries: Iterable, attempt: Callable[..., str]) -> None:
         outcomes: Counter[str] = Counter()
-        failures, begun = [], time.monotonic()
+        lost, begun = [], time.monotonic()
         for what in tries:
             try:
                 outcomes[attempt(what)] += 1
             except (Exception, pytest.fail.Exception) as error:
-                failures.append(f"{str(what)[:200]}: {type(error).__name__}: {first_line(error)}")
-        row = {"part": PARTS[request.module.__name__], "attack": name, "tries": outcomes.total() + len(failures)}
-        row |= {"survived": outcomes.total(), "lost": len(failures)}
+                lost.append(f"{str(what)[:200]}: {error!r:.500}")
+        row = {"part": PARTS[request.module.__name__], "attack": name, "tries": outcomes.total() + len(lost)}
+        row |= {"survived": outcomes.total(), "lost": len(lost)}
         row["outcome"] = "; ".join(f"{count:,} {outcome}" for outcome, count in outcomes.most_common())
         ROWS.append(row | {"seconds": round(time.monotonic() - begun, 1)})
-        assert outcomes and not failures, f"{len(failures)} of {row['tries']} lost: " + " | ".join(failures[:3])
+        assert outcomes and not lost, lost[:3]
 
     return made
 
@@ -60,13 +59,9 @@ def times(request) -> Callable:
 
 def pytest_sessionfinish(session):
     if (file := session.config.getoption("--torture")) and ROWS:
-        table = pd.DataFrame(ROWS).sort_values(["part", "attack"], key=lambda column: column.map(_order))
+        parts = list(PARTS.values())
+        table = pd.DataFrame(sorted(ROWS, key=lambda row: (parts.index(row["part"]), row["attack"])))
         table.drop(columns="seconds").to_csv(file, index=False)
         machine = {"machine": f"{platform.machine()}, {os.cpu_count()} cores", "versions": versions()}
         made = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "attacks": table.to_dict("records")}
         Path(file).with_suffix(".json").write_text(json.dumps({"table": Path(file).name, **machine, **made}, indent=1))
-
-
-def _order(value: str) -> str:
-    parts = list(dict.fromkeys(PARTS.values()))
-    return str(parts.index(value)) if value in parts else value

@@ -1,19 +1,18 @@
 """Full disks, directories that cannot be written, damaged and foreign files: named, nothing lost, soon mended."""
 
-import functools
 import json
 import os
 import random
-import shutil
 import subprocess
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from commands import run
 
 import rmnb
-from rmnb.cli.main import main
 from rmnb.errors import InputError
 from rmnb.plans import NOT_COMPARED
 from rmnb.scoring import store
@@ -33,141 +32,93 @@ def begun(rm, tmp_path, monkeypatch):
 
 @pytest.fixture
 def disk(tmp_path):
-    """A file system of 64 kB of its own, and how to change it."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    made = shutil.which("mount") and subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)], capture_output=True, check=False
-    )
-    if not made or made.returncode:
+    """A file system of 64 kB of its own."""
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", tmp_path]).returncode:
         pytest.skip("only root can mount a small file system")
-    try:
-        yield place, lambda options: subprocess.run(["mount", "-o", f"remount,{options}", str(place)], check=True)
-    finally:
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
+    yield tmp_path
+    subprocess.run(["umount", "--lazy", tmp_path], check=True)
 
 
-def scan_command(directory, out, monkeypatch, capsys) -> tuple[int, str]:
-    words = ["rmnb", "scan", str(directory), "--prompt", PROMPT, "--out", str(out), "--batch-size", "64"]
-    monkeypatch.setattr("sys.argv", words)
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0), capsys.readouterr().err
-
-
-def one_line(error: str) -> bool:
-    return [line.startswith("rmnb: ") for line in error.splitlines() if "tokens/s" not in line and line.strip()] == [
-        True
-    ]
-
-
-def test_a_full_disk(disk, directory, rm, attack, times, monkeypatch, capsys, tmp_path):
+def test_a_full_disk(disk, directory, rm, attack, times, monkeypatch, capsys, tmp_path_factory):
     monkeypatch.setattr(store, "SHARD", 64)
-    monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
-    place, remount = disk
+    monkeypatch.setenv("RMNB_CACHE", str(tmp_path_factory.mktemp("cache")))
     whole = rmnb.scan_vocabulary(rm, PROMPT, batch_size=64)
-    pages = os.statvfs(place).f_blocks
-    out, fill = place / "scan.parquet", place / "fill"
+    pages = os.statvfs(disk).f_blocks
+    out, filler = disk / "scan.parquet", disk / "fill"
 
-    def scan(free: int) -> str:
-        fill.write_bytes(b"x" * 4096 * (pages - free))
-        code, error = scan_command(directory, out, monkeypatch, capsys)
-        if code:
-            assert code == 2 and "No space left" in error and one_line(error), error
-            assert not out.exists()
-            assert not [file for file in place.rglob("*") if file.suffix == ".part"]
-        fill.unlink()
-        assert scan_command(directory, out, monkeypatch, capsys)[0] == 0
+    def fails(why: str = "") -> bool:
+        """Whether the command fails, with one line that says why."""
+        code = run(monkeypatch, "scan", directory, "--prompt", PROMPT, "--out", out, "--batch-size", 64)
+        said = [line for line in capsys.readouterr().err.splitlines() if line.strip() and "tokens/s" not in line]
+        assert not code or (code == 2 and len(said) == 1 and said[0].startswith("rmnb: ") and why in said[0]), said
+        return code == 2
+
+    def fill(free: int) -> str:
+        filler.write_bytes(b"x" * 4096 * (pages - free))
+        full = fails("No space left")
+        assert out.exists() != full and not list(disk.rglob("*.part"))
+        filler.unlink()
+        assert not fails()
         np.testing.assert_array_equal(store.read_scan(out)[0]["score"], whole["score"])
-        assert [file.name for file in place.iterdir()] == ["scan.parquet"]
+        assert list(disk.iterdir()) == [out]
         out.unlink()
-        return "said in one line" if code else "big enough"
+        return "said in one line" if full else "big enough"
 
-    def write(options: str) -> str:
-        remount(options)
-        code, error = scan_command(directory, out, monkeypatch, capsys)
-        remount("rw")
-        assert code == 2 and "cannot write" in error and one_line(error), error
+    def protect(options: str) -> str:
+        subprocess.run(["mount", "-o", f"remount,{options}", disk], check=True)
+        assert fails("cannot write")
         return "said in one line before anything is computed"
 
-    attack("a disk that is full after so many pages", range(1, times(4, pages - 1)), scan)
-    attack("a directory that cannot be written", ["ro"], write)
+    attack("a disk that is full after so many pages", range(1, times(4, pages - 1)), fill)
+    attack("a directory that cannot be written", ["ro"], protect)
 
 
-@pytest.fixture
-def scored(monkeypatch) -> list[int]:
-    """How many continuations each call of the engine was asked for."""
-    calls, call = [], PrefixScorer.__call__
-
-    def counted(self, continuations, batch_size=None):
-        calls.append(len(continuations))
-        return call(self, continuations, batch_size)
-
-    monkeypatch.setattr(PrefixScorer, "__call__", counted)
-    return calls
-
-
-def damages(rng: random.Random, flips: int):
-    """How a file is damaged: cut at every tenth of its length, or one random bit flipped so many times."""
-    yield from (functools.partial(cut, tenth=tenth) for tenth in range(10))
-    for _ in range(flips):
-        yield functools.partial(flip, rng=rng)
-
-
-def cut(content: bytes, tenth: int) -> bytes:
-    return content[: len(content) * tenth // 10]
-
-
-def flip(content: bytes, rng: random.Random) -> bytes:
-    changed = bytearray(content)
-    changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
-    return bytes(changed)
-
-
-def test_shards(begun, rm, attack, times, scored):
-    out, whole = begun
-    shards = sorted(out.with_name("scan.parquet.partial").glob("?????????-*"))
-    assert len(shards) == 7
+def damages(content: bytes, flips: int) -> Iterator[bytes]:
+    """The content cut at every tenth of its length, then with one random bit flipped, so many times."""
     rng = random.Random(0)
-
-    def damage(change) -> str:
-        shard = rng.choice(shards)
-        shard.write_bytes(change(shard.read_bytes()))
-        with pytest.raises(InputError) as refused:
-            scan_vocabulary(rm, PROMPT, output=out, batch_size=64)
-        assert refused.value.about == str(shard)
-        shard.unlink()
-        scored.clear()
-        again = scan_vocabulary(rm, PROMPT, output=out, batch_size=64)
-        assert len(scored) == 1  # what is whole is not scored again
-        pd.testing.assert_frame_equal(again, whole)
-        return "named, and the scan goes on without it"
-
-    name = "a shard cut at every tenth of its length, or with a flipped bit"
-    attack(name, damages(rng, times(5, 200)), damage)
+    yield from (content[: len(content) * tenth // 10] for tenth in range(10))
+    for _ in range(flips):
+        changed = bytearray(content)
+        changed[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        yield bytes(changed)
 
 
-def test_plans(begun, rm, attack, scored):
+def test_scans_that_are_not_whole(begun, rm, attack, times, monkeypatch):
     out, whole = begun
-    plan = out.with_name("scan.parquet.partial") / "plan.json"
-    good = plan.read_bytes()
-    described = json.loads(good)
-    others = {key: json.dumps({**described, key: "another"}).encode() for key in described if key not in NOT_COMPARED}
-    broken = [*(cut(good, tenth) for tenth in range(10)), b"[]", b"\xff\xfe", b"null"]
+    parts = out.with_name("scan.parquet.partial")
+    shard, plan = sorted(parts.glob("?????????-*"))[3], parts / "plan.json"
+    scored, call = [], PrefixScorer.__call__
+    monkeypatch.setattr(PrefixScorer, "__call__", lambda *given: scored.append(given) or call(*given))
 
-    def change(given: tuple[str, bytes]) -> str:
-        about, content = given
-        plan.write_bytes(content)
+    def scan() -> int:
+        """Scan again, to the same table: how many shards were scored for it."""
+        scored.clear()
+        pd.testing.assert_frame_equal(scan_vocabulary(rm, PROMPT, output=out, batch_size=64), whole)
+        return len(scored)
+
+    def damage(given) -> str:
+        about, file, content = given
+        good = file.read_bytes()
+        file.write_bytes(content)
         with pytest.raises(InputError) as refused:
-            scan_vocabulary(rm, PROMPT, output=out, batch_size=64)
+            scan()
         assert refused.value.about == about
-        return "named"
+        if file == plan:
+            plan.write_bytes(good)
+        else:
+            shard.unlink()
+        assert scan() == (file == shard)  # what is whole is not scored again
+        return (
+            "named, and the scan goes on without it" if file == shard else "named, and with the right one all is used"
+        )
 
-    tries = [*others.items(), *((str(plan), content) for content in broken)]
-    attack("the plan of a scan cut, or of another scan", tries, change)
-    plan.write_bytes(good)
-    pd.testing.assert_frame_equal(scan_vocabulary(rm, PROMPT, output=out, batch_size=64), whole)
-    assert not scored
+    described = json.loads(plan.read_text())
+    others = {key: json.dumps(described | {key: "another"}).encode() for key in described if key not in NOT_COMPARED}
+    broken = [*damages(plan.read_bytes(), 0), b"[]", b"\xff\xfe", b"null"]
+    plans = [*((key, plan, other) for key, other in others.items()), *((str(plan), plan, other) for other in broken)]
+    shards = [(str(shard), shard, other) for other in damages(shard.read_bytes(), times(5, 200))]
+    attack("a shard cut at every tenth of its length, or with a flipped bit", shards, damage)
+    attack("the plan of a scan cut, or of another scan", plans, damage)
 
 
 def test_score_files(begun, attack, times):
@@ -176,8 +127,8 @@ def test_score_files(begun, attack, times):
     good = out.read_bytes()
     kept, provenance = store.read_scan(out)
 
-    def damage(change) -> str:
-        out.write_bytes(change(good))
+    def damage(content: bytes) -> str:
+        out.write_bytes(content)
         try:
             frame, described = store.read_scan(out)
         except InputError as error:
@@ -187,28 +138,22 @@ def test_score_files(begun, attack, times):
         assert described == provenance
         return "in bytes that say nothing (all values and their provenance read back identical)"
 
-    def forge(change: dict) -> str:
+    def forge(given: tuple[str, dict]) -> str:
+        said, change = given
         out.write_bytes(good)
         table = pq.read_table(out)
-        forged = json.dumps({**provenance, **change}).encode()
-        pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"rmnb": forged}), out)
-        with pytest.raises(InputError, match="schema" if "schema" in change else "is damaged"):
+        described = {**table.schema.metadata, b"rmnb": json.dumps(provenance | change).encode()} if change else {}
+        pq.write_table(table.replace_schema_metadata(described), out)
+        with pytest.raises(InputError, match=said):
             store.read_scan(out)
         return "named"
 
     name = "a score file cut at every tenth of its length, or with a flipped bit"
-    attack(name, damages(random.Random(1), times(60, 3000)), damage)
-    wrong = "0" * 64
-    changes = [
-        {"schema": 2},
-        {"weights_sha256": wrong},
-        {"prompt": "What is the worst thing?"},
-        {"content_sha256": wrong},
-    ]
-    attack("a score file of another schema, of another make, or with a provenance that was changed", changes, forge)
+    attack(name, damages(good, times(60, 3000)), damage)
+    changed = {"weights_sha256": "0" * 64, "prompt": "What is worst?", "content_sha256": "0" * 64}
+    forged = [("is damaged", {key: value}) for key, value in changed.items()]
+    forged += [("schema", {"schema": 2}), ("not a score file of rmnb", {})]
+    attack("a score file of another schema, of another make, or with a provenance that was changed", forged, forge)
     store.write_table(out, whole[["token_id"]], {})
     with pytest.raises(InputError, match="lacks the column"):
-        store.read_scan(out)
-    whole.to_parquet(out)
-    with pytest.raises(InputError, match="not a score file of rmnb"):
         store.read_scan(out)

@@ -5,6 +5,7 @@ import itertools
 import random
 import time
 
+import pytest
 import yaml
 from checkpoints import TEMPLATE
 
@@ -12,105 +13,85 @@ from rmnb.errors import InputError
 from rmnb.panels import PANELS, Panel, load_panel
 from rmnb.scoring import store
 
-PROMPT = "What, in one word, is the greatest thing ever?"
-SECONDS = 5.0  # for one file, however it is made
+JUNK = [None, True, -1, 0, 1.5, float("nan"), float("inf"), 10**30, "", " ", "../..", "<|im_end|>", "\u202e", "💥" * 50]
+JUNK += [[], {}, [[]], {"a": 1}, ["greatest"], {"<<": "a"}, "#ffffff", "float32", "exact", "${HOME}", "{{ 7*7 }}", "~"]
 
 
-def read(path, text: str | bytes) -> Panel | None:
+@pytest.fixture
+def read(tmp_path):
     """The panel that a text makes, None if it is refused as it should be."""
-    path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
-    begun = time.process_time()
-    try:
-        panel = load_panel(path)
-    except InputError as error:
-        assert str(path) in str(error) and "\n" not in str(error) and len(str(error)) < 1000, error
-        panel = None
-    assert time.process_time() - begun < SECONDS
-    return panel
+    path = tmp_path / "panel.yml"
+
+    def read(text: str | bytes) -> Panel | None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        begun = time.process_time()
+        try:
+            return load_panel(path)
+        except InputError as error:
+            assert str(path) in str(error) and "\n" not in str(error) and len(str(error)) < 1000, error
+            return None
+        finally:
+            assert time.process_time() - begun < 60  # seconds; a bomb takes for ever
+
+    return read
 
 
-HOSTILE = {
-    "a bomb of merges": "a0: &a0 {k: v}\n"
-    + "".join(f"a{i}: &a{i}\n  <<: [*a{i - 1}, *a{i - 1}, *a{i - 1}]\n" for i in range(1, 40)),
-    "a bomb of aliases": "a0: &a0 [x, x]\n"
-    + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 40))
-    + "name: *a39\ntitle: *a39\nmodels: *a39\nprompts: *a39\n",
-    "an anchor in itself": "name: x\ntitle: X\nmodels: &a [*a]\nprompts: &b {b: *b}\n",
-    "a merge with itself": "&a\n<<: *a\nname: x\n",
-    "brackets ten thousand deep": "name: " + "[" * 10_000,
-    "a mapping hundreds deep": "".join(" " * i + "a:\n" for i in range(600)),
-    "a number of ten thousand digits": "name: x\ntitle: X\nmodels: [{name: a, source: b, rank: "
-    + "9" * 10_000
-    + "}]\n",
-    "a date that is none": "name: 2001-99-99\n",
-    "an object of Python": "name: !!python/object/apply:os.system ['true']\n",
-    "a key that is a list": "? [name]\n: x\n",
-    "not UTF-8": b"name: \xff\xfe\xfa",
-    "a control character": "name: \x00",
-    "nothing": "",
-    "a list": "- name\n",
-    "half a surrogate pair": 'name: "\\ud800"\ntitle: X\n',
-}
+def bomb(of: str) -> str:
+    return "a0: &a0 {k: v}\n" + "".join(f"a{i}: &a{i} {of.replace('*', f'*a{i - 1}')}\n" for i in range(1, 40))
 
 
-def test_files_made_to_harm(tmp_path, attack):
-    def write(what: str) -> str:
-        assert read(tmp_path / "panel.yml", HOSTILE[what]) is None
+HOSTILE = [
+    bomb("{<<: [*, *, *]}"),
+    bomb("[*, *]") + "name: *a39\ntitle: *a39\nmodels: *a39\nprompts: *a39\n",
+    "name: x\ntitle: X\nmodels: &a [*a]\nprompts: &b {b: *b}\n",  # an anchor in itself
+    "&a\n<<: *a\nname: x\n",  # a merge with itself
+    "name: " + "[" * 10_000,
+    "".join(" " * i + "a:\n" for i in range(600)),
+    "name: x\ntitle: X\nmodels: [{name: a, source: b, rank: " + "9" * 10_000 + "}]\n",
+    "name: 2001-99-99\n",
+    "name: !!python/object/apply:os.system ['true']\n",
+    "? [name]\n: x\n",
+    b"name: \xff\xfe\xfa",
+    "name: \x00",
+    "",
+    "- name\n",
+    'name: "\\ud800"\ntitle: X\n',
+]
+
+
+def test_files_made_to_harm(read, attack):
+    def write(text: str | bytes) -> str:
+        assert read(text) is None
         return "refused in one line"
 
     attack("panels made to fill memory and stack, and files that are no panels", HOSTILE, write)
 
 
-def test_names_that_lead_out_of_the_store(tmp_path, attack):
+def valid() -> dict:
+    models = [
+        {"name": "a", "source": "o/a", "colour": "#aabbcc", "parameters": 8, "rank": 1},
+        {"name": "b", "base": "smollm2-135m-instruct", "adapter": "x", "template": TEMPLATE},
+    ]
+    prompts = [{"key": "greatest", "text": "What is the greatest thing?", "framing": "positive"}]
+    return {"name": "mine", "title": "Mine", "models": models, "prompts": prompts}
+
+
+def test_names_that_lead_out_of_the_store(read, attack):
     names = ["../x", "..", ".", "/etc/x", "a/b", "a\\b", "", " ", ".hidden", "a\nb", "a\0b", "x" * 300]
 
-    def write(named: tuple[str, str]) -> str:
-        key, name = named
+    def write(given: tuple[str, str]) -> str:
+        what, name = given
         panel = valid()
-        if key == "panel":
-            panel["name"] = name
-        elif key == "model":
-            panel["models"][0]["name"] = name
-        else:
-            panel["prompts"][0]["key"] = name
-        assert read(tmp_path / "panel.yml", yaml.safe_dump(panel)) is None
+        named = {"panel": panel, "model": panel["models"][0], "prompt": panel["prompts"][0]}[what]
+        named["key" if what == "prompt" else "name"] = name
+        assert read(yaml.safe_dump(panel)) is None
         return "refused in one line"
 
     named = itertools.product(("panel", "model", "prompt"), names)
     attack("panels, models and prompts named as paths", named, write)
 
 
-def valid() -> dict:
-    return {
-        "name": "mine",
-        "title": "Mine",
-        "models": [
-            {"name": "a", "source": "o/a", "colour": "#aabbcc", "parameters": 8, "rank": 1},
-            {"name": "b", "base": "smollm2-135m-instruct", "adapter": "x", "template": TEMPLATE},
-        ],
-        "prompts": [{"key": "greatest", "text": PROMPT, "framing": "positive"}],
-    }
-
-
-JUNK = [None, True, -1, 0, 1.5, float("nan"), float("inf"), 10**30, "", " ", "../..", "<|im_end|>", "\u202e", "💥" * 50]
-JUNK += [
-    [],
-    {},
-    [[]],
-    {"a": 1},
-    ["greatest"],
-    {"<<": "a"},
-    "#ffffff",
-    "float32",
-    "exact",
-    "${HOME}",
-    "{{ 7*7 }}",
-    "=",
-    "~",
-]
-
-
-def test_panels_with_something_wrong_in_them(tmp_path, attack, times):
+def test_panels_with_something_wrong_in_them(read, attack, times):
     def write(seed: int) -> str:
         rng = random.Random(seed)
         panel: object = valid()
@@ -119,15 +100,13 @@ def test_panels_with_something_wrong_in_them(tmp_path, attack, times):
         text = yaml.safe_dump(panel, allow_unicode=rng.random() < 0.5, sort_keys=False)
         if rng.random() < 0.3:
             at = rng.randrange(len(text) + 1)
-            letter = rng.choice([*"\t{}[]&*!|>'\"%@`:,-?#\x07\u2028", "<<: "])
-            text = text[:at] + letter + text[at + rng.randint(0, 2) :]
-        found = read(tmp_path / "panel.yml", text)
+            text = text[:at] + rng.choice("\t{}[]&*!|>'\"%@`:,-?#\x07\u2028") + text[at + rng.randint(0, 2) :]
+        found = read(text)
         if found is None:
             return "refused in one line"
         home = store.store_directory(found).resolve()
-        for spec in found.models:
-            for prompt in found.all_prompts:
-                assert home in store.scores_path(found, spec.name, prompt.key).resolve().parents
+        for spec, prompt in itertools.product(found.models, found.all_prompts):
+            assert home in store.scores_path(found, spec.name, prompt.key).resolve().parents
         return "read, every score inside its store"
 
     attack("a panel with one to three values replaced, keys added, or letters changed", range(times(150, 4000)), write)
@@ -135,24 +114,20 @@ def test_panels_with_something_wrong_in_them(tmp_path, attack, times):
 
 def changed(value: object, rng: random.Random) -> object:
     """The value with one thing in it replaced, removed, doubled or added."""
+    if not isinstance(value, dict | list) or not value or rng.random() < 0.15:
+        return copy.deepcopy(rng.choice(JUNK))
     value = copy.deepcopy(value)
-    if isinstance(value, dict) and value and rng.random() < 0.85:
-        key = rng.choice(list(value))
-        what = rng.random()
-        if what < 0.1:
-            del value[key]
-        elif what < 0.2:
-            value[rng.choice(["sauce", "trust_remote_code", 7, key + "_"])] = rng.choice(JUNK)
-        else:
-            value[key] = changed(value[key], rng)
-        return value
-    if isinstance(value, list) and value and rng.random() < 0.85:
-        at = rng.randrange(len(value))
-        if rng.random() < 0.15:
-            return [*value, copy.deepcopy(value[at])]
-        value[at] = changed(value[at], rng)
-        return value
-    return copy.deepcopy(rng.choice(JUNK))
+    key = rng.choice(list(value)) if isinstance(value, dict) else rng.randrange(len(value))
+    what = rng.random()
+    if what > 0.2:
+        value[key] = changed(value[key], rng)
+    elif what > 0.1:
+        del value[key]
+    elif isinstance(value, dict):
+        value[rng.choice(["sauce", "trust_remote_code", 7])] = rng.choice(JUNK)
+    else:
+        value.append(value[key])
+    return value
 
 
 def test_the_shipped_panels_are_read():

@@ -5,55 +5,25 @@ import unicodedata
 
 import numpy as np
 import pytest
-import transformers
-from checkpoints import SHAPE, SPECIAL, TEMPLATE, randomise, tokenizer
+from checkpoints import SHAPE, SPECIAL, TEMPLATE, tokenizer, write_model
 from tokenizers import AddedToken
+from transformers import LlamaConfig
 
 import rmnb
 from rmnb.errors import InputError
 from rmnb.models.dialogue import Dialogue
 
 PROMPT = "What, in one word, is the greatest thing ever?"
-
-
-PIECES = [
-    *SPECIAL,
-    "<|im_end|>",
-    "<|eot_id|>",
-    "[INST]",
-    "</s>",
-    "love",
-    " love",
-    "war ",
-    " ",
-    "\n",
-    "\t",
-    "\u00a0",
-    "\u200b",
-]
+PIECES = [*SPECIAL, "<|im_end|>", "<|eot_id|>", "[INST]", "</s>", "love", "{{7*7}}", "{%raise%}", "<b>", "&amp;", "$x$"]
+PIECES += ["\\", "'", "<end", "end>", "<<end>>", "a<end>b"]
 PIECES += [
-    "\u202e",
-    "é",
+    *" \t\n\u00a0\u200b\u202eé你\x00\ufffd\U000f0000\U0010ffff",
+    " love",
     "e\u0301",
-    "你好",
-    "🙂",
     "👩‍👩‍👧",
-    "\x00",
     "\x1b[31m",
-    "{{ 7*7 }}",
-    "{% raise %}",
-    "<b>",
-    "&amp;",
-    "$x$",
-    "\\",
-    "'",
-    "\ufffd",
+    "\ue000response\ue000",
 ]
-PIECES += ["\ue000response\ue000", "\U000f0000", "\U0010ffff", "<end", "end>", "<<end>>", "a<end>b"]
-
-
-def random_text(rng: random.Random) -> str:
-    return "".join(rng.choice(PIECES) for _ in range(rng.randint(0, 8)))
 
 
 @pytest.mark.parametrize("kind", ["special", "ordinary"])
@@ -70,7 +40,8 @@ def test_markers_in_prompts_and_responses_are_text(kind, attack, times):
     structure = [i for i in bare if i in control]
 
     def read(seed: int) -> str:
-        text = random_text(random.Random(seed))
+        rng = random.Random(seed)
+        text = "".join(rng.choices(PIECES, k=rng.randint(0, 8)))
         try:
             ids = dialogue.conversations("a", [text])[0]
             prefix, end = dialogue.frame(text)
@@ -88,9 +59,7 @@ def test_markers_in_prompts_and_responses_are_text(kind, attack, times):
     attack(name, range(times(100, 4000)), read)
 
 
-def test_texts_that_are_none(attack, tmp_path_factory):
-    rm = rmnb.load_reward_model(write(tmp_path_factory.mktemp("model"), tokenizer()))
-
+def test_texts_that_are_none(attack, rm):
     def score(text: str) -> str:
         if "\ud800" in text or "\udfff" in text:
             for prompt, response in ((PROMPT, text), (text, "love")):
@@ -104,76 +73,50 @@ def test_texts_that_are_none(attack, tmp_path_factory):
     attack("empty, blank and broken texts", texts, score)
 
 
-TEMPLATES = {
-    "a syntax error": "{% for m in messages %}",
-    "an error of its own": "{{ raise_exception('no') }}",
-    "a way out of the sandbox": "{{ ''.__class__.__mro__[1].__subclasses__() }}" + TEMPLATE,
-    "an attribute of Python's": "{{ messages.__init__.__globals__ }}" + TEMPLATE,
-    "a loop without end": "{% for i in range(10**9) %}x{% endfor %}" + TEMPLATE,
-    "an unknown name": "{{ nothing.at.all }}" + TEMPLATE,
-    "a division by zero": "{{ 1 / 0 }}" + TEMPLATE,
-    "an include": "{% include '/etc/passwd' %}" + TEMPLATE,
-}
+TEMPLATES = [
+    "{% for m in messages %}",
+    "{{ raise_exception('no') }}",
+    "{{ ''.__class__.__mro__[1].__subclasses__() }}" + TEMPLATE,
+    "{{ messages.__init__.__globals__ }}" + TEMPLATE,
+    "{% for i in range(10**9) %}x{% endfor %}" + TEMPLATE,
+    "{{ nothing.at.all }}" + TEMPLATE,
+    "{{ 1 / 0 }}" + TEMPLATE,
+    "{% include '/etc/passwd' %}" + TEMPLATE,
+]
 
 
 def test_templates_made_to_harm(attack):
-    def fill(what: str) -> str:
-        with pytest.raises(InputError, match=r"^the chat template") as refused:
-            Dialogue(tokenizer(), TEMPLATES[what]).frame(PROMPT)
-        assert "\n" not in str(refused.value)
+    def fill(template: str) -> str:
+        with pytest.raises(InputError, match=r"^the chat template[^\n]*$"):
+            Dialogue(tokenizer(), template).frame(PROMPT)
         return "refused in one line"
 
     attack("chat templates that fail or try to leave their sandbox", TEMPLATES, fill)
 
 
-def write(directory, words, rows: int | None = None):
-    """A tiny model with one layer and a tokenizer of one's own."""
-    config = transformers.LlamaConfig(**(SHAPE | {"num_hidden_layers": 1}), vocab_size=rows or len(words))
-    model = transformers.AutoModelForSequenceClassification.from_config(config)
-    randomise(model)
-    model.save_pretrained(directory)
-    words.save_pretrained(directory)
-    return directory
-
-
-def without_bos():
-    words = tokenizer(TEMPLATE.replace("{{ bos_token }}", ""))
-    words.bos_token = None
-    return words
-
-
-def with_added_tokens():
-    words = tokenizer()
-    words.add_tokens(
-        [AddedToken("<tool>", special=False), AddedToken("  love", special=False), AddedToken("<x>", special=True)]
-    )
-    return words
-
-
-def with_duplicate_strings():
-    words = tokenizer()
-    words.add_tokens([AddedToken("Ġlove", special=False), AddedToken(" love", special=False)])
-    return words
-
-
+# Tokens that are added to a tokenizer, and how many rows of the embedding it does not know.
 TOKENIZERS = {
-    "without BOS": (without_bos, 0),
-    "with added tokens": (with_added_tokens, 0),
-    "smaller than the embedding": (tokenizer, 77),
-    "with duplicate strings": (with_duplicate_strings, 3),
+    "without BOS": ([], 0),
+    "with added tokens": (["<tool>", "  love", AddedToken("<x>", special=True)], 0),
+    "smaller than the embedding": ([], 77),
+    "with duplicate strings": (["Ġlove", " love"], 3),
 }
 
 
 @pytest.mark.parametrize("what", TOKENIZERS)
 def test_odd_tokenizers(what, attack, tmp_path):
-    make, more = TOKENIZERS[what]
-    words = make()
+    added, more = TOKENIZERS[what]
+    words = tokenizer()
+    words.add_tokens(added)
+    if what == "without BOS":
+        words = tokenizer(TEMPLATE.replace("{{ bos_token }}", ""))
+        words.bos_token = None
     size = len(words) + more
-    rm = rmnb.load_reward_model(write(tmp_path / "model", words, rows=size))
+    rm = rmnb.load_reward_model(write_model(tmp_path, LlamaConfig(**SHAPE, vocab_size=size), words))
     scan = rmnb.scan_vocabulary(rm, PROMPT)
     prefix, closing = rm.dialogue.frame(PROMPT)
     assert scan["token_id"].tolist() == list(range(size)) and np.isfinite(scan["score"]).all()
-    assert prefix.count(1) == (0 if what == "without BOS" else 1)
+    assert prefix.count(1) == (what != "without BOS")
     assert (scan["kind"] == "unused").sum() >= more
     alone = rmnb.score_continuations(rm, prefix, [[i, *closing] for i in range(size)], batch_size=1)
 
