@@ -96,10 +96,10 @@ def random_model(name: str, config) -> RewardModel:
     torch.manual_seed(0)
     with torch.device("cuda"):
         trunk = AutoModel.from_config(config, dtype=torch.bfloat16).eval().requires_grad_(False)
-        head = LinearHead({"hidden_size": config.hidden_size}, "score", 1, False).requires_grad_(False)
+        head = LinearHead(config.hidden_size).requires_grad_(False)
     trunk.set_attn_implementation(NAME)
     spec = ModelSpec(name=name.replace(" ", "-"), source="random weights", dtype="bfloat16")
-    return RewardModel(spec, trunk, head, None, None, "", "")  # pyright: ignore[reportArgumentType]
+    return RewardModel(spec, trunk, head, None, None)  # pyright: ignore[reportArgumentType]
 
 
 def matrix_peak() -> float:

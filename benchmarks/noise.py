@@ -89,7 +89,7 @@ def measure(model: str, out: Path) -> None:
             rewards = score(sample)
         part = {"change": change, "reference": reference, "token_id": sample.astype(np.int32), "score": rewards}
         parts.append(pd.DataFrame(part))
-    about = {"model": model, "weights_sha256": rm.weights_sha256, "tokenizer_sha256": rm.tokenizer_sha256}
+    about = {"model": model} | {name: rm.hashes[name] for name in ("weights_sha256", "tokenizer_sha256")}
     about |= {"prompt": prompt, "protocol": "exact", "seed": 0, "sample": TOKENS, "versions": versions()}
     about["processor"] = {"vector": torch.backends.cpu.get_cpu_capability()}
     write_table(out / f"{model}.parquet", pd.concat(parts, ignore_index=True), about)

@@ -132,6 +132,8 @@ def train_with_trl(base: Path, directory: Path, adapted: bool) -> tuple[Path, Re
         peft_config=LoraConfig(task_type="SEQ_CLS", r=2, target_modules=LINEAR) if adapted else None,
     )
     trainer.train()
+    turns = [{"role": "user", "content": QUESTIONS[0]}, {"role": "assistant", "content": sides["chosen"]}]
+    assert trainer.train_dataset[0]["chosen_ids"] == WORDS.apply_chat_template(turns, tokenize=True)["input_ids"]
     last = directory / "checkpoint-2"
     assert (last / "optimizer.pt").exists()
     return last, classifier_rewards(trainer.model.float())

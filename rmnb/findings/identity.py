@@ -211,7 +211,8 @@ def score_pairs(rm, panel: Panel) -> Path:
         {"people": np.repeat(people, len(TRAITS)), "trait": list(TRAITS) * len(people), "score": scores}
     )
     path = pairs_path(panel, rm.name)
-    write_table(path, answers, {"model": rm.name, "weights_sha256": rm.weights_sha256, "versions": versions()})
+    provenance = {"model": rm.name, "weights_sha256": rm.hashes["weights_sha256"], "versions": versions()}
+    write_table(path, answers, provenance)
     return path
 
 

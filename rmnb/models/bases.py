@@ -74,14 +74,19 @@ def base_directory(name: str) -> Path:
         Unknown name, missing wheel, a file whose hash is not the expected one, or no such model on the hub.
     """
     if name not in BASES:
-        source, _, revision = name.partition("@")
-        if "/" not in name and not Path(name).is_dir():
+        if Path(name).is_dir():
+            return Path(name)
+        if "/" not in name:
             raise InputError(f"unknown base {name!r}: choose one of {', '.join(BASES)}, a hub id or a directory")
-        return Path(name) if Path(name).is_dir() else fetch(source, revision or None)
+        source, _, revision = name.partition("@")
+        return fetch(source, revision or None)
     base = BASES[name]
     directory = cache_dir() / "bases" / f"{name}-{base.tensors_sha256[:12]}-{CONVERSION}"
     if not (directory / "converted.json").exists():
-        _convert(base, directory)
+        parts = [_locate(base, package, path) for package, path in base.parts]
+        with alone(directory):
+            if not (directory / "converted.json").exists():  # another process may have been faster
+                _convert(base, directory, parts)
     return directory
 
 
@@ -102,23 +107,19 @@ def base_tokenizer(name: str):
     return PreTrainedTokenizerFast(tokenizer_file=file, clean_up_tokenization_spaces=False, **special)
 
 
+def weights_sha256(directory: Path) -> str:
+    """The hash of a checkpoint's weights."""
+    return joint_sha256([cached_sha256(file) for file in sorted(directory.glob("*.safetensors"))])
+
+
 def base_sha256(name: str) -> str:
     """The hash of a base's weights: of `BASES` a constant, of any other that of its files."""
-    if name in BASES:
-        return BASES[name].tensors_sha256
-    return joint_sha256([cached_sha256(file) for file in sorted(base_directory(name).glob("*.safetensors"))])
+    return BASES[name].tensors_sha256 if name in BASES else weights_sha256(base_directory(name))
 
 
-def _convert(base: Base, directory: Path) -> None:
-    parts = [_locate(base, package, path) for package, path in base.parts]
+def _convert(base: Base, directory: Path, parts: list[Path]) -> None:
     if importlib.util.find_spec("gguf") is None:
         raise InputError(f"the base {base.name} is converted by the package gguf: pip install gguf")
-    with alone(directory):
-        if not (directory / "converted.json").exists():  # another process may have been faster
-            _convert_alone(base, directory, parts)
-
-
-def _convert_alone(base: Base, directory: Path, parts: list[Path]) -> None:
     work = directory.with_name(f".{directory.name}")
     shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
     try:
@@ -136,7 +137,7 @@ def _convert_alone(base: Base, directory: Path, parts: list[Path]) -> None:
         if found != base.tensors_sha256:
             raise InputError(f"{base.name}: the conversion gave other weights than expected (SHA-256 {found[:12]}…)")
         # Written last: its presence says that the directory is whole.
-        (work / "converted.json").write_text(json.dumps({"gguf_sha256": base.gguf_sha256, "sha256": found}))
+        (work / "converted.json").touch()
         shutil.rmtree(directory, ignore_errors=True)
         work.replace(directory)
     except OSError as error:

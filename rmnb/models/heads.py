@@ -41,35 +41,30 @@ class Head(nn.Module):
         self.name = name
 
 
-class LinearHead(Head):
-    """reward = one output of a linear layer: ``score`` of transformers and TRL, or what OpenRLHF calls it.
-
-    OpenRLHF's normalisation, (reward - mean) / std, is applied where the configuration says ``normalize_reward``.
-    """
-
-    def __init__(self, config: Mapping[str, Any], layer: str, outputs: int, bias: bool):
-        super().__init__("linear")
-        self.layer, self.label, self.mean, self.std = layer, 0, 0.0, 1.0
-        self.add_module(layer, nn.Linear(config["hidden_size"], outputs, bias=bias))
-
-    def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
-        rewards = self.get_submodule(self.layer)(hidden.float())[..., self.label]
-        return (rewards - self.mean) / self.std
-
-
 class MlpHead(Head):
-    """reward = MLP(hidden), one output: TRL's and GRM's value head, INF-ORM."""
+    """reward = one output of MLP(hidden): TRL's and GRM's value head, INF-ORM."""
 
     def __init__(self, name: str, path: str, layers: nn.Module):
         super().__init__(name)
-        self.path = path
+        self.path, self.label, self.mean, self.std = path, 0, 0.0, 1.0
         parent, _, child = path.rpartition(".")
         if parent:
             self.add_module(parent, nn.Module())
         self.get_submodule(parent).add_module(child, layers)
 
     def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
-        return self.get_submodule(self.path)(hidden.float())[..., 0]
+        rewards = self.get_submodule(self.path)(hidden.float())[..., self.label]
+        return (rewards - self.mean) / self.std
+
+
+class LinearHead(MlpHead):
+    """reward = one output of a linear layer: ``score`` of transformers and TRL, or what OpenRLHF calls it.
+
+    OpenRLHF's normalisation, (reward - mean) / std, is applied where the configuration says ``normalize_reward``.
+    """
+
+    def __init__(self, width: int, layer: str = "score", outputs: int = 1, bias: bool = False):
+        super().__init__("linear", layer, nn.Linear(width, outputs, bias=bias))
 
 
 class UrmHead(Head):
@@ -79,9 +74,8 @@ class UrmHead(Head):
     an MLP over the very hidden state that is scored, and are not normalised.
     """
 
-    def __init__(self, config: Mapping[str, Any], outputs: int):
+    def __init__(self, width: int, outputs: int):
         super().__init__("urm")
-        width = config["hidden_size"]
         self.score = nn.Linear(width, outputs, bias=False)
         self.weights = nn.Module()
         self.weights.fc = mlp([width, width, width, outputs // 2], nn.SELU)
@@ -100,14 +94,7 @@ class Gate(nn.Module):
         self.logit_scale = nn.Parameter(torch.ones(1))
 
     def forward(self, prompt: Float[Tensor, "batch hidden"]) -> Float[Tensor, "batch objectives"]:
-        values = prompt.float()
-        if isinstance(self.layers, nn.ModuleList):  # ArmoRM's: a ReLU between them
-            for layer in self.layers[:-1]:
-                values = layer(values).relu()
-            values = self.layers[-1](values)
-        else:
-            values = self.layers(values)
-        return torch.softmax(values / self.temperature, dim=-1) * self.logit_scale
+        return torch.softmax(self.layers(prompt.float()) / self.temperature, dim=-1) * self.logit_scale
 
 
 class GatedHead(Head):
@@ -119,7 +106,7 @@ class GatedHead(Head):
     Attributes
     ----------
     pattern : tuple of int
-        Ids that end the user's turn and open the assistant's (`gate_pattern`). The gate reads the first id of their
+        Ids that end the user's turn and open the assistant's, from `gate_pattern`. The gate reads the first id of their
         last occurrence (``<|eot_id|>`` for Llama 3, ``<end_of_turn>`` for Gemma 2).
     """
 
@@ -239,17 +226,21 @@ def _known_heads(config: Mapping[str, Any], shapes: Mapping[str, torch.Size]) ->
 
     # OpenRLHF's name is in the configuration; its first versions wrote `value_head` without saying so.
     for layer in dict.fromkeys((config.get("value_head_prefix") or "score", "score", "value_head")):
-        yield LinearHead(config, layer, rows(f"{layer}.weight"), f"{layer}.bias" in shapes)
+        yield LinearHead(width, layer, rows(f"{layer}.weight"), f"{layer}.bias" in shapes)
     yield MlpHead("value-head", "v_head.summary", nn.Linear(width, 1))
-    inner = [rows("v_head.summary.0.weight")] * (config.get("vhead_num_layers") or 1)
-    yield MlpHead("value-head", "v_head.summary", mlp([width, *inner, 1]))
+    hidden = [rows("v_head.summary.0.weight")] * (config.get("vhead_num_layers") or 1)
+    yield MlpHead("value-head", "v_head.summary", mlp([width, *hidden, 1]))
     yield MlpHead("inform", "score", mlp([width, rows("score.0.weight"), 1]))
-    yield UrmHead(config, max(2, rows("score.weight")))
+    yield UrmHead(width, max(2, rows("score.weight")))
     sizes = [width, *[rows("gating.layers.0.weight")] * config.get("gating_n_hidden", 3)]
     in_gate = [name for name in shapes if name.startswith("gating.layers.") and name.endswith(".weight")]
     objectives = rows(max(in_gate, default="", key=lambda name: int(name.split(".")[2])))
     sizes.append(objectives)
-    armorm = nn.ModuleList(nn.Linear(inner, outer) for inner, outer in itertools.pairwise(sizes))
+    armorm = nn.Sequential()
+    for place, (inner, outer) in enumerate(itertools.pairwise(sizes)):
+        if place:
+            armorm.add_module(f"activation{place}", nn.ReLU())
+        armorm.add_module(str(place), nn.Linear(inner, outer))
     yield GatedHead("armorm", config, armorm, objectives, True)
     for dropout in (False, True):
         layers = mlp(sizes, norm=True, dropout=dropout)
@@ -260,11 +251,10 @@ def find_head(
     tensors: Mapping[str, Tensor],
     config: Mapping[str, Any],
     where: str,
-    dialogue: Dialogue | None = None,
     name: str | None = None,
     label: int | None = None,
 ) -> Head:
-    """The head of a checkpoint.
+    """The head of a checkpoint; one with a gate still needs its `gate_pattern`.
 
     Parameters
     ----------
@@ -274,8 +264,6 @@ def find_head(
         ``config.json``, with ``hidden_size``.
     where
         The checkpoint, for messages.
-    dialogue
-        The model's, for gates; other heads need none.
     name
         A head's name; without it, the head that fits the tensors best. ``linear-normalised`` and ``urm-plain`` (the
         first output of URM alone, what transformers computes without URM's own code) are had by name only.
@@ -310,7 +298,7 @@ def find_head(
             raise InputError(f"{where}: {key} has the shape {list(found[key].shape)}, expected {list(shape)}", key)
     head.load_state_dict(found, assign=True)
     if isinstance(head, LinearHead):
-        outputs = len(head.get_submodule(head.layer).weight)
+        outputs = len(head.get_parameter(f"{head.path}.weight"))
         head.label = 0 if name == "urm-plain" else choose_label(outputs, label, config, where)
         if name == "linear-normalised" or (config.get("normalize_reward") and name != "urm-plain"):
             name = "linear-normalised"
@@ -318,9 +306,6 @@ def find_head(
                 raise InputError(f"{where}: normalised rewards need mean and std in config.json: use head: linear")
             head.mean, head.std = float(config["mean"]), float(config["std"])
         head.name = name or "linear"
-    if isinstance(head, GatedHead):
-        assert dialogue is not None
-        head.pattern = gate_pattern(dialogue)
     return head.eval().requires_grad_(False)
 
 

@@ -20,7 +20,7 @@ from rmnb.models import attention
 from rmnb.models.checkpoint_files import ADAPTER, check_files, is_adapter, readable, value_head
 from rmnb.models.devices import DTYPES, MIXED, find_device
 from rmnb.models.dialogue import Dialogue
-from rmnb.models.heads import choose_label, find_head, read_tensors
+from rmnb.models.heads import GatedHead, choose_label, find_head, gate_pattern, read_tensors
 from rmnb.models.hub import fetch
 from rmnb.models.origin import hashes_of
 from rmnb.models.peft_adapters import SAFE, Checkpoint, is_decoder, read_adapter, read_config
@@ -112,7 +112,7 @@ def load_reward_model(
         more = ": try device_map=auto or a half-precision dtype" if isinstance(error, torch.OutOfMemoryError) else ""
         raise InputError(f"{spec.name} on {where}: {first_line(error)}{more}") from error
     head = None if rm.head is None else rm.head.to(rm.device)
-    return replace(rm, head=head, options=options, compile=compile)
+    return replace(rm, head=head, options=options | ({} if compile is None else {"compile": compile}))
 
 
 def _with_changes(spec: ModelSpec, changes: Mapping[str, Any], directory: Path) -> ModelSpec:
@@ -192,7 +192,9 @@ def _assemble(spec: ModelSpec, directory: Path, checkpoint: Checkpoint) -> Rewar
         if dialogue.template is None:
             raise InputError(f"{directory}: the tokenizer has no chat template: name one in a panel (key `template`)")
         settings = {**config.to_dict(), "hidden_size": config.get_text_config().hidden_size}
-        head = find_head(checkpoint.head, settings, where, dialogue, spec.head, spec.label)
+        head = find_head(checkpoint.head, settings, where, spec.head, spec.label)
+        if isinstance(head, GatedHead):
+            head.pattern = gate_pattern(dialogue)
         reading = own_reading(head.name, checkpoint.padding, settings)
         if spec.base:  # ours are trained with a padding id that no conversation holds
             reading = Reading("last")
@@ -203,7 +205,7 @@ def _assemble(spec: ModelSpec, directory: Path, checkpoint: Checkpoint) -> Rewar
         network.set_attn_implementation(attention.NAME)
     else:
         logger.warning("scoring whole sequences, which is slower: %s", reason)
-    return RewardModel(spec, network, head, dialogue, reason, reading=reading, **checkpoint.hashes)
+    return RewardModel(spec, network, head, dialogue, reason, reading, checkpoint.hashes)
 
 
 def chosen_template(own: str | dict[str, str] | None, spec: ModelSpec, directory: Path) -> str | None:

@@ -7,17 +7,12 @@ from typing import Any
 
 from rmnb.errors import InputError
 from rmnb.files import cached_sha256, data_dir, joint_sha256
-from rmnb.models.bases import BASES, base_sha256
+from rmnb.models.bases import BASES, base_sha256, weights_sha256
 from rmnb.models.checkpoint_files import ADAPTER, is_adapter
 from rmnb.panels import ModelSpec
 
 _TOKENIZER = ("tokenizer*", "vocab*", "merges*", "*.model", "added_tokens*", "special_tokens_map*")
 _NAMES = {"transformers_version", "peft_version", "_name_or_path", "name_or_path", "base_model_name_or_path"}
-
-
-def weights_sha256(directory: Path) -> str:
-    """The hash of a checkpoint's weights."""
-    return joint_sha256([cached_sha256(file) for file in sorted(directory.glob("*.safetensors"))])
 
 
 def tokenizer_sha256(directory: Path) -> str:
@@ -35,16 +30,14 @@ def config_sha256(*files: Path) -> str:
         A file is no JSON.
     """
     try:
-        contents = [_without_names(json.loads(file.read_text(encoding="utf-8"))) for file in files]
+        contents = [json.loads(file.read_text(encoding="utf-8"), object_hook=_without_names) for file in files]
     except (OSError, ValueError) as error:
         raise InputError(f"{files[0].parent}: its configuration cannot be read", files[0].parent) from error
     return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
 
 
-def _without_names(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_names(item) for key, item in value.items() if key not in _NAMES}
-    return [_without_names(item) for item in value] if isinstance(value, list) else value
+def _without_names(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key not in _NAMES}
 
 
 def template_sha256(template: str | None) -> str:

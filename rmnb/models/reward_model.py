@@ -50,14 +50,12 @@ class RewardModel:
         Tokenizer and template.
     plain_because : str or None
         Why the engine scores whole sequences instead of sharing the prefix, or None if it shares it.
-    weights_sha256, tokenizer_sha256, config_sha256 : str
-        Content hashes, for provenance.
     reading : Reading
         At which id of a conversation the reward is read.
+    hashes : dict
+        weights_sha256, config_sha256 and tokenizer_sha256, for provenance.
     options : dict
-        What loading passed on to ``from_pretrained``: a device map, say.
-    compile : str or None
-        How torch.compile has compiled the network.
+        What loading passed on to ``from_pretrained``: a device map, say; ``compile``, the mode of torch.compile.
     parity : Parity or None
         What `rmnb.load_reward_model` found.
     """
@@ -67,12 +65,9 @@ class RewardModel:
     head: Head | None
     dialogue: Dialogue
     plain_because: str | None
-    weights_sha256: str
-    tokenizer_sha256: str
     reading: Reading = field(default_factory=Reading)
+    hashes: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
-    compile: str | None = None
-    config_sha256: str = ""
     parity: Parity | None = None
 
     #: ``score(prompt, responses, protocol="exact")``: one reward for each response, float32 [responses]. Bound by
@@ -81,8 +76,7 @@ class RewardModel:
 
     def __repr__(self) -> str:
         head = "whole classifier" if self.head is None else self.head.name
-        size = sum(parameter.numel() for parameter in self.network.parameters()) / 1e6
-        return f"RewardModel({self.name}: {size:,.0f} million parameters, {head}, {self.spec.dtype} on {self.device})"
+        return f"RewardModel({self.name}: {head}, {self.spec.dtype} on {self.device})"
 
     @property
     def shares_prefix(self) -> bool:
@@ -96,12 +90,6 @@ class RewardModel:
     @property
     def tokenizer(self):
         return self.dialogue.tokenizer
-
-    @property
-    def _embedding(self) -> torch.Tensor:
-        weight = input_embedding(self.network).weight
-        assert isinstance(weight, torch.Tensor)
-        return weight
 
     @property
     def device(self) -> torch.device:
@@ -125,7 +113,7 @@ class RewardModel:
     @property
     def vocabulary_size(self) -> int:
         """Rows of the embedding, one for every id that the model can read."""
-        return self._embedding.shape[0]
+        return input_embedding(self.network).weight.shape[0]
 
     @property
     def context(self) -> int | None:

@@ -4,6 +4,7 @@ Three families of tokenizers mark where words begin differently: byte-level BPE 
 SmolLM2, Qwen), SentencePiece ``▁love`` (Gemma, Llama 2, Mistral); WordPiece marks what continues, ``##ing`` (BERT).
 """
 
+import functools
 import unicodedata
 from typing import Any
 
@@ -77,10 +78,11 @@ def vocabulary(tokenizer: Any, size: int) -> pd.DataFrame:
     known = [i for i in range(size) if i in by_id]
     # Cleaning up would turn the token " ." into ".", another token.
     decoded = tokenizer.batch_decode([[i] for i in known], clean_up_tokenization_spaces=False)
-    texts = dict(zip(known, decoded, strict=True))
-    tokens = [texts.get(i, "") for i in range(size)]
+    tokens = [""] * size
+    for i, token in zip(known, decoded, strict=True):
+        tokens[i] = token
     added = tokenizer.added_tokens_decoder
-    family = _family(tokenizer, by_id)
+    family = _family(tokenizer)
     control = _CONTROL_OR_TAG if family == "bytes" else _CONTROL
     special = {
         *tokenizer.all_special_ids,
@@ -106,22 +108,12 @@ def vocabulary(tokenizer: Any, size: int) -> pd.DataFrame:
     )
 
 
-def _family(tokenizer: Any, by_id: dict[int, str]) -> str:
-    """``bytes``, ``wordpiece`` or ``spaces`` (SentencePiece): read from the decoder, or from the pieces without one."""
+def _family(tokenizer: Any) -> str:
+    """``bytes``, ``wordpiece`` or ``spaces`` (SentencePiece), by the decoder."""
     decoder = repr(getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", ""))
     if "ByteLevel" in decoder:
         return "bytes"
-    if "WordPiece" in decoder:
-        return "wordpiece"
-    if "Replace" in decoder or "Metaspace" in decoder:
-        return "spaces"
-    firsts = [piece[:2] for piece in by_id.values()]
-    markers = {
-        "bytes": sum(first.startswith("Ġ") for first in firsts),
-        "wordpiece": firsts.count("##"),
-        "spaces": sum(first.startswith("▁") for first in firsts),
-    }
-    return max(markers, key=lambda family: markers[family])
+    return "wordpiece" if "WordPiece" in decoder else "spaces"
 
 
 def _kind(piece: str, token: str, family: str) -> str:
@@ -160,22 +152,20 @@ def _kind(piece: str, token: str, family: str) -> str:
     return "number" if regex.search(r"\p{N}", body) else "punctuation"
 
 
+@functools.cache
 def _byte_alphabet() -> dict[str, int]:
-    """The printable characters that stand for the 256 bytes in byte-level BPE (GPT-2's table), inverted."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + k): byte for k, byte in enumerate(others)}
+    """The printable characters that stand for the 256 bytes in byte-level BPE."""
+    from transformers.convert_slow_tokenizer import bytes_to_unicode
 
-
-_BYTES = _byte_alphabet()
+    return {character: byte for byte, character in bytes_to_unicode().items()}
 
 
 def _from_bytes(piece: str) -> str | None:
     """The text of a byte-level piece, None if its bytes are not whole characters."""
-    if any(character not in _BYTES for character in piece):
-        return piece  # not in the alphabet: a token that was added as it stands
     try:
-        return bytes(_BYTES[character] for character in piece).decode()
+        return bytes(map(_byte_alphabet().__getitem__, piece)).decode()
+    except KeyError:
+        return piece  # not in the alphabet: a token that was added as it stands
     except UnicodeDecodeError:
         return None
 

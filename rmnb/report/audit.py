@@ -73,7 +73,7 @@ def audit_panel(
             for prompt, provenance, shipped, again in _scored_again(rm, panel, sample, rng):
                 difference = float(np.abs(again - shipped).max())
                 verdict = "ok" if difference <= TOLERANCE else "scores differ"
-                if provenance["weights_sha256"] != rm.weights_sha256:
+                if provenance["weights_sha256"] != rm.hashes["weights_sha256"]:
                     verdict = "weights differ"
                 rows.append((name, prompt, provenance.get("protocol", "exact"), len(again), difference, verdict))
         if accuracy and recorded(spec):

@@ -161,7 +161,7 @@ class PrefixScorer:
         position = self.prefix.length + torch.arange(longest, device=rm.device)[None]
         rows = torch.arange(len(batch), device=rm.device)
         # A network that is compiled would be compiled again for each batch's hooks.
-        with contextlib.nullcontext() if rm.compile else last_layer_at(rm.network, rows, last):
+        with contextlib.nullcontext() if "compile" in rm.options else last_layer_at(rm.network, rows, last):
             hidden = rm.network(
                 input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix
             ).last_hidden_state

@@ -19,12 +19,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from rmnb.data.text_lists import described_parts, part_texts
 from rmnb.errors import InputError, few
 from rmnb.files import joint_sha256
-from rmnb.models.bases import base_directory
+from rmnb.models.bases import base_directory, weights_sha256
 from rmnb.models.checkpoint_files import readable
 from rmnb.models.devices import DTYPES, input_device
 from rmnb.models.dialogue import Dialogue, Prompt, as_messages
 from rmnb.models.loading import quiet_transformers, shipped_adapter
-from rmnb.models.origin import config_sha256, template_sha256, tokenizer_sha256, weights_sha256
+from rmnb.models.origin import config_sha256, template_sha256, tokenizer_sha256
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import BaseSpec, Panel, PromptSpec, Wrapping, find_base, load_prompts
 from rmnb.scoring.store import Provenance, read_finished, versions, write_table

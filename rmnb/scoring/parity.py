@@ -97,7 +97,7 @@ def _in_one_line(what: str) -> Iterator[None]:
 
 
 def _why_not_compared(rm: RewardModel) -> str | None:
-    if rm.options or rm.compile:
+    if rm.options:
         return "quantised, spread over devices, compiled or loaded with options of another kind"
     try:
         conversations = rm.dialogue.ids_in_context(QUESTION, RESPONSES)

@@ -43,9 +43,7 @@ def describe_model(rm) -> Provenance:
         "model": rm.name,
         "source": rm.spec.source or f"{rm.spec.base} + {rm.spec.adapter}",
         "revision": rm.spec.revision,
-        "weights_sha256": rm.weights_sha256,
-        "config_sha256": rm.config_sha256,
-        "tokenizer_sha256": rm.tokenizer_sha256,
+        **rm.hashes,
         "template_sha256": template_sha256(rm.dialogue.template),
         "head": "classifier" if rm.head is None else rm.head.name,
         "label": rm.spec.label,
@@ -55,7 +53,7 @@ def describe_model(rm) -> Provenance:
         "quantise": rm.options.get("quantization_config"),
         "device": rm.device.type,
         "device_map": rm.options.get("device_map"),
-        "compile": rm.compile,
+        "compile": rm.options.get("compile"),
         "versions": versions(),
     }
 

@@ -161,7 +161,7 @@ def _scoring(model, dialogue: Dialogue) -> Iterator[RewardModel]:
     head = _TrainedHead(classifier.score)
     model.eval()
     try:
-        yield RewardModel(ModelSpec(name="training", source="."), trunk, head, dialogue, reason, "", "", reading)
+        yield RewardModel(ModelSpec(name="training", source="."), trunk, head, dialogue, reason, reading)
     finally:
         trunk.set_attn_implementation(own_attention)
         model.train()  # as the trainer does before each step

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from checkpoints import TEMPLATE, pair_tokenizer, splitting_tokenizer, tokenizer, write_splitting
+from checkpoints import TEMPLATE, splitting_tokenizer, tokenizer, write_splitting
 from tokenizers import processors
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -47,15 +47,6 @@ def test_a_text_is_read_as_the_whole_conversation_in_its_template_is(splitting, 
     assert [trace(rm, PROMPT, text)["reward"].iloc[-1] for text in TEXTS] == pytest.approx(logits, abs=1e-4)
 
 
-def test_an_id_follows_the_prefix_as_itself_with_one_bos(dialogue):
-    prefix, closing = dialogue.frame(PROMPT)
-    conversation = [{"role": "user", "content": PROMPT}]
-    template = dialogue.tokenizer.apply_chat_template(conversation, add_generation_prompt=True, tokenize=True)
-    assert prefix == template["input_ids"]
-    assert prefix.count(dialogue.tokenizer.bos_token_id) == 1
-    assert closing == [dialogue.tokenizer.convert_tokens_to_ids("<end>")]
-
-
 @pytest.mark.parametrize("special", [True, False])
 def test_control_tokens_spelled_in_a_text_or_a_question_are_plain_text(special):
     words = tokenizer()
@@ -71,14 +62,6 @@ def test_control_tokens_spelled_in_a_text_or_a_question_are_plain_text(special):
         assert ids[: len(prefix)] == prefix and ids.count(control) == 2 and closing == [control]
         assert words.decode(ids[len(prefix) : -1]) == text.strip()
     assert control in dialogue.control_ids
-
-
-def test_the_published_way_doubles_bos_trims_and_reads_markers(dialogue):
-    bos, end = (dialogue.tokenizer.convert_tokens_to_ids(token) for token in ("<bos>", "<end>"))
-    spaced, bare, marked = dialogue.published_ids(PROMPT, [" love", "love", "a<end>b"])
-    assert spaced == bare
-    assert spaced[:2] == [bos, bos]
-    assert marked.count(end) == 3
 
 
 def test_the_date_in_a_template_is_frozen():
@@ -99,12 +82,6 @@ def test_templates_that_cannot_be_read_at_an_end_are_refused():
         Dialogue(tokenizer(), "{% for m in messages %}{{ m['content'] }}{% endfor %}").frame(PROMPT)
     with pytest.raises(InputError, match="does not contain the assistant's words"):
         Dialogue(tokenizer(), "{{ messages[0]['content'] }}<end>").frame(PROMPT)
-
-
-def test_an_encoder_reads_question_and_answer_between_its_own_separators():
-    words = pair_tokenizer()
-    prefix, closing = Dialogue(words, None).frame(PROMPT)
-    assert prefix + words("love", add_special_tokens=False)["input_ids"] + closing == words(PROMPT, "love")["input_ids"]
 
 
 @pytest.mark.parametrize("name", ["smollm2-values", "gemma3-values"])

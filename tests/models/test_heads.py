@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 from checkpoints import SHAPE
-from head_checkpoints import CASES, GATED, OBJECTIVES, PROMPT_END, head_tensors, head_tokenizer, write_head
+from head_checkpoints import CASES, GATED, PROMPT_END, head_tensors, head_tokenizer, write_head
 from transformers import AutoModel
 
 import rmnb
 from rmnb.errors import InputError
 from rmnb.models.dialogue import Dialogue
-from rmnb.models.heads import Gate, find_head, gate_pattern
-from rmnb.panels import HeadName, ModelSpec, load_panel
+from rmnb.models.heads import find_head, gate_pattern
+from rmnb.panels import HeadName, ModelSpec
 from rmnb.scoring.engine import PrefixScorer, score_continuations
 
 PROMPT = "What, in one word, is the greatest thing ever?"
@@ -64,11 +64,10 @@ def test_a_checkpoint_in_the_real_format_scans_and_equals_the_formula(key, writt
 @pytest.mark.parametrize("key", CASES)
 def test_each_renamed_missing_or_misshapen_tensor_of_a_head_is_named(key):
     case = CASES[key]
-    dialogue = Dialogue(words := head_tokenizer(case.trunk), words.chat_template)
     whole, config = head_tensors(case), {"hidden_size": 16, "model_type": case.trunk, **case.config}
 
     def found(tensors):
-        return find_head(tensors, config, "here", dialogue, case.asked)
+        return find_head(tensors, config, "here", case.asked)
 
     assert found(whole).name == case.name
     unread = {"urm-plain": [name for name in whole if name.startswith("weights.")]}.get(key, [])
@@ -128,20 +127,16 @@ def test_a_continuation_that_opens_a_turn_of_its_own_moves_the_gate(key, written
         score_continuations(rm, [1, 20, 21], [[22], [23]])
 
 
-def test_the_gate_is_computed_once_for_a_scan(written, monkeypatch):
-    rm, calls = load(written("armorm"), "armorm"), []
-    original = Gate.__call__
-    monkeypatch.setattr(Gate, "__call__", lambda self, prompt: calls.append(len(prompt)) or original(self, prompt))
-    rmnb.scan_vocabulary(rm, PROMPT, limit=30, batch_size=5)
-    assert calls == [1, 1]  # the padding id, before which such code reads, is scored alone
-
-
 def test_gradients_pass_through_the_head_of_a_prompt(written):
     rm = load(written("armorm"), "armorm")
     scorer = PrefixScorer(rm, rm.dialogue.frame(PROMPT)[0])
     hidden = torch.ones(2, 16, requires_grad=True)
     (slope,) = torch.autograd.grad(scorer.gated.linear(hidden).sum(), hidden)
     torch.testing.assert_close(slope, scorer.gated.weights.expand(2, -1))
+
+
+def test_a_panel_can_name_each_head():
+    assert set(get_args(HeadName)) == {case.name for case in CASES.values()}
 
 
 def test_the_gates_pattern_is_what_opens_the_assistants_turn():
@@ -161,20 +156,3 @@ def test_a_head_stays_in_fp32_under_a_half_precision_trunk(written):
     assert rm.network.dtype == torch.bfloat16 and rm.head.regression_layer.weight.dtype == torch.float32
     hidden = torch.ones(2, 16, dtype=torch.bfloat16)
     assert rm.head.given(hidden[0]).dtype == torch.float32
-
-
-def test_a_panel_names_a_head_among_the_known_ones(tmp_path):
-    assert set(get_args(HeadName)) == {case.name for case in CASES.values()}
-    file = tmp_path / "mine.yml"
-    prompts = '[{key: best, text: "What is best?", framing: positive}]'
-    file.write_text(f"name: mine\ntitle: Mine\nprompts: {prompts}\nmodels: [{{name: a, source: b, head: gate}}]\n")
-    with pytest.raises(InputError, match=r"mine.yml: models.0.head: .*'armorm', 'qrm', 'urm' or 'urm-plain'"):
-        load_panel(file)
-
-
-def test_quantiles_that_do_not_fit_the_configuration_are_said():
-    case = CASES["qrm-llama"]
-    dialogue = Dialogue(words := head_tokenizer("llama"), words.chat_template)
-    config = {**case.config, "hidden_size": 16, "num_quantiles": 19}
-    with pytest.raises(InputError, match=rf"regression_layer.weight has .* expected \[{19 * OBJECTIVES}, 16\]"):
-        find_head(head_tensors(case), config, "here", dialogue)

@@ -5,7 +5,6 @@ import json
 import shutil
 
 import pytest
-import torch
 import transformers
 from checkpoints import TEMPLATE, write_decoder
 from trained import WORDS, classifier_rewards, difference, write_adapter, write_base
@@ -14,9 +13,7 @@ from transformers import AutoTokenizer
 import rmnb
 from rmnb.errors import InputError
 from rmnb.models import bases
-from rmnb.models.origin import hashes_now
-from rmnb.panels import ModelSpec, PromptSpec, load_panel
-from rmnb.scoring.store import write_scan
+from rmnb.panels import ModelSpec, load_panel
 
 
 @pytest.fixture
@@ -111,21 +108,6 @@ def test_the_direct_tokenizer_of_a_base_is_the_one_that_transformers_would_load(
             assert direct(text, **options)["input_ids"] == theirs(text, **options)["input_ids"]
 
 
-@pytest.mark.slow
-def test_the_bases_speak_english():
-    from transformers import AutoModelForCausalLM
-
-    for name, text, following in (
-        ("smollm2-135m-instruct", "The capital of France is", " Paris"),
-        ("gemma3-270m", "Monday, Tuesday, Wednesday,", " Thursday"),
-    ):
-        directory = bases.base_directory(name)
-        tokenizer = bases.base_tokenizer(name)
-        model = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32)
-        ids = tokenizer(text, return_tensors="pt")["input_ids"]
-        assert tokenizer.decode(model(ids).logits[0, -1].argmax()) == following
-
-
 def test_of_several_chat_templates_the_default_is_read_or_the_one_that_is_named(directory, tmp_path):
     own = AutoTokenizer.from_pretrained(directory)
     copy = shutil.copytree(directory, tmp_path / "named")
@@ -143,33 +125,3 @@ def test_of_several_chat_templates_the_default_is_read_or_the_one_that_is_named(
     assert written(several, template="shout") == several["shout"]
     with pytest.raises(InputError, match=r"several chat templates \(loud, shout\)"):
         written({"shout": several["shout"], "loud": own.chat_template})
-
-
-@pytest.mark.parametrize(
-    ("file", "differs"),
-    [("config.json", "config"), ("merges.txt", "tokenizer"), ("model.safetensors", "weights")],
-)
-def test_a_base_in_a_directory_is_watched_as_a_whole(file, differs, tmp_path):
-    """A panel's model by `base` and `adapter`: an edited file of the base is another model."""
-    base = write_base(tmp_path / "base")
-    write_adapter(base, tmp_path / "adapter")
-    (tmp_path / "adapter" / "provenance.json").write_text(json.dumps({"template": TEMPLATE}))
-    spec = ModelSpec(name="mine", base=str(base), adapter=str(tmp_path / "adapter"))
-    question, out = PromptSpec(key="best", text="What is best?", framing="positive"), tmp_path / "out.parquet"
-
-    def scan():
-        rm = rmnb.load_reward_model(spec, device="cpu")
-        assert hashes_now(spec).items() <= vars(rm).items()
-        table = rmnb.scan_vocabulary(rm, question, out, limit=20)
-        write_scan(out, table, table.attrs["provenance"])
-
-    scan()
-    scan()
-    if file == "config.json":
-        (base / file).write_text(json.dumps(json.loads((base / file).read_text()) | {"rms_norm_eps": 0.1}))
-    elif file == "merges.txt":
-        (base / file).write_text("a b\n")
-    else:
-        write_base(base, tie_word_embeddings=True)
-    with pytest.raises(InputError, match=f"differs in .*{differs}"):
-        scan()

@@ -7,7 +7,7 @@ The checkpoints are written by transformers and by TRL; the reference is ``AutoM
 import pytest
 import torch
 import transformers
-from checkpoints import OPENINGS, SHAPE, SPLITTING, randomise, splitting_tokenizer, write_splitting
+from checkpoints import OPENINGS, SPLITTING, randomise, splitting_tokenizer, write_splitting
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import rmnb
@@ -65,39 +65,6 @@ def test_rewards_are_those_of_the_classifier_on_the_template_of_the_whole(splitt
         assert rm.read_at(PROMPT)[1] == -1
 
 
-@pytest.mark.parametrize("padding", ["<pad>", None])  # None: TRL pads with what closes a turn
-def test_rewards_are_those_that_trl_trains(padding, tmp_path):
-    from datasets import Dataset
-    from trl.trainer.reward_config import RewardConfig
-    from trl.trainer.reward_trainer import RewardTrainer
-
-    words = splitting_tokenizer("gpt2", "newline")
-    words.chat_template = words.chat_template.replace("<end>\n", "<end>")
-    words.pad_token = padding
-    shape = SHAPE | {"num_hidden_layers": 2, "pad_token_id": None}
-    model = AutoModelForSequenceClassification.from_config(transformers.LlamaConfig(**shape, vocab_size=len(words)))
-    randomise(model)
-    asked = [{"role": "user", "content": PROMPT}]
-    pairs = {"prompt": [asked] * 2} | {
-        side: [[{"role": "assistant", "content": answer}]] * 2
-        for side, answer in {"chosen": "love", "rejected": "war"}.items()
-    }
-    options = dict(
-        max_steps=1, bf16=False, use_cpu=True, report_to=[], gradient_checkpointing=False, save_strategy="no"
-    )
-    trainer = RewardTrainer(
-        model=model,
-        args=RewardConfig(output_dir=str(tmp_path / "work"), **options),
-        train_dataset=Dataset.from_dict(pairs),
-        processing_class=words,
-    )
-    trainer.train()
-    trainer.save_model(str(tmp_path / "model"))
-    assert trainer.train_dataset[0]["chosen_ids"] == Own(tmp_path / "model").ids("love")
-    place = checked(tmp_path / "model").read_at(PROMPT)
-    assert place == (("'<end>'", -1) if padding else ("the answer's last token", -2))
-
-
 def test_a_whole_classifier_sees_to_its_reading_itself(tmp_path):
     words = splitting_tokenizer("gpt2", "nothing")
     shape = dict(n_embd=32, n_layer=2, n_head=4, n_positions=512, num_labels=1)
@@ -116,8 +83,7 @@ def test_reading_last_is_asked_for(tmp_path):
     own.model.config.pad_token_id = -1
     expected = [own.reward(own.ids(answer)) for answer in ANSWERS]
     assert last.score(PROMPT, ANSWERS).tolist() == pytest.approx(expected, abs=1e-4)
-    provenance = rmnb.scan_vocabulary(last, PROMPT, limit=20).attrs["provenance"]
-    assert (provenance["read"], provenance["read_token"], provenance["read_offset"]) == ("last", "'<end>'", -1)
+    assert last.read_at(PROMPT) == ("'<end>'", -1)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ string with special tokens, pad, cut.
 
 import json
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -116,22 +115,10 @@ def test_every_id_is_fed_as_the_papers_code_fed_it(rm, build):
     words = vocabulary(rm.tokenizer, len(rm.tokenizer))
     prompt = PromptSpec(key="prompt", text=PROMPT, framing="positive")
     prefix, sequences = scanning._sequences(rm, prompt, "published", words)
-    assert [[*prefix, *ids] for ids in sequences] == authors_ids(build(), PROMPT, len(rm.tokenizer))
-    assert len(set(sequences)) < len(words)
-
-
-def test_the_recipe_has_its_traps(build):
-    """Without these the test above would prove nothing: two BOS, lost spaces, lost bytes, cleaned-up punctuation."""
-    words = build()
-    fed = authors_ids(words, PROMPT, len(words))
-    bos = words.bos_token_id
-    assert all(ids[:2] == [bos, bos] for ids in fed)
-    pieces = words.get_vocab()
-    spaced, bare = ("Ġlove", "love") if build is llama3 else ("▁love", "love")
-    assert spaced in pieces and (bare not in pieces or fed[pieces[spaced]] == fed[pieces[bare]])
-    prefix, closing = Dialogue(words, words.chat_template).frame(PROMPT)
-    survive = [fed[i] == [bos, *prefix, i, *closing] for i in range(len(words))]
-    assert 0.02 < np.mean(survive) < 0.98
+    fed = authors_ids(build(), PROMPT, len(rm.tokenizer))
+    assert [[*prefix, *ids] for ids in sequences] == fed
+    assert len(set(sequences)) < len(words)  # the recipe's traps: spaces and bytes are lost, BOS is doubled
+    assert all(ids[:2] == [rm.tokenizer.bos_token_id] * 2 for ids in fed)
 
 
 def test_a_limit_of_the_tokenizer_cuts_the_conversation(build):

@@ -108,10 +108,6 @@ DECODER = {
         tensors(lambda found: found.update({"gating.weight": torch.zeros(2)})),
         "belong to no known head: gating.weight",
     ),
-    "three labels": (
-        tensors(lambda found: found.update({"score.weight": found["score.weight"].repeat(3, 1)})),
-        "the head has 3 outputs.*--label",
-    ),
     "no template": (remove("chat_template.jinja"), "has no chat template"),
     "a pickled head": (lambda of: torch.save(HEAD_FILE, of / "value_head.bin"), "value_head.bin.*convert"),
     "pickled weights beside a head": (
@@ -172,7 +168,6 @@ def test_a_wrong_checkpoint_is_one_line(kind, what, spoil, match, whole, tmp_pat
         ("decoder", {"dtype": "bfloat16-mixed", "device_map": "auto"}, "bfloat16-mixed: it takes no device_map"),
         ("decoder", {"read": "end"}, "read 'end'"),
         ("decoder", {"label": "good"}, "no label 'good': its labels are LABEL_0"),
-        ("decoder", {"label": 3}, "no label 3"),
         ("decoder", {"softcap": False}, "no soft-capping that could be switched off"),
         ("decoder", {"base": "x"}, "is no adapter"),
         ("decoder", {"head": "urm"}, "expected the tensors weights.fc.0.bias.*besides the trunk: score.weight"),

@@ -5,9 +5,8 @@ import pytest
 import tokenizers
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
+from transformers.convert_slow_tokenizer import bytes_to_unicode
 
-from rmnb.errors import InputError
-from rmnb.models import vocabulary as vocabulary_module
 from rmnb.models.vocabulary import KINDS, SCRIPT_NAMES, vocabulary
 
 EXPECTED = {  # the same tokens in every tokenizer that can spell them
@@ -41,7 +40,7 @@ EXPECTED = {  # the same tokens in every tokenizer that can spell them
 
 
 def byte_level() -> PreTrainedTokenizerFast:
-    alphabet = {byte: character for character, byte in vocabulary_module._BYTES.items()}
+    alphabet = bytes_to_unicode()
     pieces = ["".join(alphabet[byte] for byte in text.encode()) for text in EXPECTED]
     vocab = {
         piece: i for i, piece in enumerate(dict.fromkeys([*pieces, alphabet[0xE7], alphabet[0xE7] + alphabet[0x88]]))
@@ -65,31 +64,25 @@ def sentencepiece() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=core, eos_token="<eos>", pad_token="<pad>")
 
 
-@pytest.mark.parametrize("make", [byte_level, sentencepiece])
+LOVE = bytes_to_unicode()[0xE7], bytes_to_unicode()[0xE7] + bytes_to_unicode()[0x88]  # the beginning of 爱
+OTHERS = {
+    byte_level: {
+        "byte": LOVE,
+        "special": ["<|eot_id|>", "<tool_call>"],
+        "unused": ["<|reserved_special_token_3|>"],
+    },
+    sentencepiece: {"byte": ["<0x0A>", "<0xE7>"], "special": ["<start_of_turn>"], "unused": ["<unused7>"]},
+}
+
+
+@pytest.mark.parametrize("make", OTHERS)
 def test_kind_and_script_of_known_tokens(make):
     tokenizer = make()
-    table = vocabulary(tokenizer, len(tokenizer)).set_index("token")
-    found = {text: (table.loc[text, "kind"], table.loc[text, "script"]) for text in EXPECTED}
-    assert found == EXPECTED
-
-
-def test_byte_level_parts_of_characters_and_reserved_names():
-    tokenizer = byte_level()
-    table = vocabulary(tokenizer, len(tokenizer)).set_index("piece")
-    alphabet = {byte: character for character, byte in vocabulary_module._BYTES.items()}
-    assert table.loc[alphabet[0xE7], "kind"] == "byte"
-    assert table.loc[alphabet[0xE7] + alphabet[0x88], "kind"] == "byte"
-    assert table.loc[["<|eot_id|>", "<tool_call>"], "kind"].tolist() == ["special", "special"]
-    assert table.loc["<|reserved_special_token_3|>", "kind"] == "unused"
-
-
-def test_sentencepiece_bytes_and_reserved_names():
-    tokenizer = sentencepiece()
-    table = vocabulary(tokenizer, len(tokenizer)).set_index("piece")
-    assert table.loc[["<0x0A>", "<0xE7>"], "kind"].tolist() == ["byte", "byte"]
-    assert table.loc["<0x0A>", "token"] == "\n"
-    assert table.loc["<start_of_turn>", "kind"] == "special"
-    assert table.loc["<unused7>", "kind"] == "unused"
+    table = vocabulary(tokenizer, len(tokenizer))
+    found = table.set_index("token").loc[list(EXPECTED), ["kind", "script"]]
+    assert dict(zip(EXPECTED, map(tuple, found.to_numpy()), strict=True)) == EXPECTED
+    kinds = table.set_index("piece")["kind"]
+    assert all(kinds[piece] == kind for kind, pieces in OTHERS[make].items() for piece in pieces)
 
 
 def test_wordpiece_marks_the_continuation():
@@ -111,8 +104,3 @@ def test_no_id_is_left_out_beyond_the_tokenizer():
     assert tuple(table["kind"].cat.categories) == KINDS and tuple(table["script"].cat.categories) == SCRIPT_NAMES
     known = table["token"].head(len(tokenizer))
     assert known.tolist() == [tokenizer.decode([i]) for i in range(len(tokenizer))]
-
-
-def test_size_must_be_positive():
-    with pytest.raises(InputError, match="at least one id, not 0"):
-        vocabulary(byte_level(), 0)

@@ -135,4 +135,4 @@ def test_an_upgrade_of_a_library_changes_no_plan(edited, model, tmp_path):
     shutil.copytree(model, tmp_path / "model")
     edit(tmp_path / "model" / "base" / "config.json", **edited)
     edit(tmp_path / "model" / "adapter" / "adapter_config.json", peft_version="9.0")
-    assert load(tmp_path / "model").config_sha256 == load(model).config_sha256
+    assert load(tmp_path / "model").hashes["config_sha256"] == load(model).hashes["config_sha256"]
