@@ -21,7 +21,6 @@ WORDS = ["love", "war", "peace and water", "a"]
 SPREAD = {"embed_tokens": "cpu", "rotary_emb": "cpu", "norm": "cpu"}
 MAPS = {
     "auto": "auto",
-    "explicit": {"": "cpu"},
     # Half of the layers fetched from disk when they are due: every layer's inputs pass through accelerate's hooks.
     "offloaded": SPREAD | {f"layers.{i}": "cpu" if i < 2 else "disk" for i in range(4)},
 }
