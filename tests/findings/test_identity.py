@@ -71,7 +71,7 @@ def test_groups_are_compared_with_things_that_people_rate_alike():
 class Likes:
     """Answers well of everybody but of the groups of one axis."""
 
-    name, weights_sha256 = "likes", "none"
+    name, hashes = "likes", {"weights_sha256": "none"}
 
     def __init__(self, axis):
         groups = identity.terms().query("axis == @axis")["term"]
