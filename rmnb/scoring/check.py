@@ -75,7 +75,7 @@ def _template(rm: RewardModel) -> _Found:
     if dialogue.template is None:
         yield "template", "ok", "none: the pair of question and answer, between the tokenizer's separators"
         return
-    origin = "the panel's" if spec.template else "the one the adapter was trained with" if spec.base else "its own"
+    origin = "the one given" if spec.template else "the one the adapter was trained with" if spec.base else "its own"
     try:
         dialogue.frame(QUESTION)
         altered = _altered(dialogue, *_PROBES)

@@ -38,11 +38,12 @@ def serve():
     """Serve what `answer(path, body)` gives, a status and JSON or bytes: its address."""
     servers = []
 
-    def start(answer) -> str:
+    def start(answer, key: str | None = None) -> str:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                status, content = answer(self.path, body)
+                denied = key and self.headers["Authorization"] != key
+                status, content = (401, {}) if denied else answer(self.path, body)
                 self.send_response(status)
                 self.end_headers()
                 self.wfile.write(content if isinstance(content, bytes) else json.dumps(content).encode())
@@ -95,7 +96,8 @@ def test_a_server_that_is_right_is_said_to_be(shape, rm, theirs, serve):
 
     conversations = probes(rm)
     assert len(conversations) == 10
-    found = compare(rm, conversations, Server(serve(answer)).rewards(rendered(rm, conversations)))
+    server = Server(serve(answer, key="Bearer 7"), headers={"Authorization": "Bearer 7"})
+    found = compare(rm, conversations, server.rewards(rendered(rm, conversations)))
     assert found.verdict == "ok" and "likely cause" not in found.text
 
 
@@ -149,6 +151,6 @@ def test_an_endpoint_that_answers_nonsense_or_nothing_is_one_line(serve, status,
         return status or 200, content
 
     with pytest.raises(InputError, match=message):
-        Server(serve(answer), timeout=0.2).rewards(["a"])
+        Server(serve(answer), timeout=60 if status else 0.2).rewards(["a"])
     with pytest.raises(InputError, match="cannot be reached"):
         Server("http://127.0.0.1:9/classify").rewards(["a"])

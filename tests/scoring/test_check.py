@@ -44,8 +44,8 @@ def test_a_sound_model_passes_and_is_described(directory):
 DROPPED = "{{ bos_token }}{{ messages[0]['content'] }}<end>"
 ALTERED = TEMPLATE.replace("| trim", "| replace(\"'\", '')")
 ASPECTS = [
-    ("template", "failed", "the panel's: the chat template does not contain the assistant's words", DROPPED),
-    ("template", "failed", "the panel's: it alters the assistant's words: \"it's\" becomes 'its'", ALTERED),
+    ("template", "failed", "the one given: the chat template does not contain the assistant's words", DROPPED),
+    ("template", "failed", "the one given: it alters the assistant's words: \"it's\" becomes 'its'", ALTERED),
     ("template", "failed", "alters the assistant's words", TEMPLATE.replace("| trim", "| escape")),
     ("template", "failed", "writes nothing after", "{% for m in messages %}{{ m['content'] }}{% endfor %}"),
     ("BOS", "failed", "2 under protocol exact", "{{ bos_token }}" + TEMPLATE),

@@ -112,6 +112,8 @@ def test_the_audit_measures_recorded_accuracies_again(monkeypatch):
         assert (row.prompt, row.tokens, row.verdict) == ("held-out pairs", 3, verdict)
 
 
-def test_a_limit_of_nothing_is_refused(rm):
+def test_a_limit_of_nothing_and_what_is_no_model_are_refused(rm):
+    with pytest.raises(InputError, match="a scan takes a model"):
+        rmnb.scan_vocabulary("path", PROMPT)
     with pytest.raises(InputError, match="limit must be at least 1, not 0"):
         rmnb.scan_vocabulary(rm, PROMPT, limit=0)

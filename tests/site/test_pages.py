@@ -136,7 +136,7 @@ def test_the_first_pages_box_ranks_a_word_and_fetches_nothing_before_the_first_k
     assert page.evaluate(FETCHED) > 0
     assert page.locator("#word-ranks tbody tr").count() == len(load_panel("demo").models)
     page.fill("#word-box input", "<img src=x onerror=alert(1)>")
-    page.wait_for_selector("#word-ranks:empty")
+    page.wait_for_selector("#word-ranks:empty", state="attached")
     assert "No single token" in page.inner_text("#word-status")
     assert not watched.troubles
 

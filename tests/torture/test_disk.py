@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import resource
 import subprocess
 from collections.abc import Iterator
 
@@ -37,6 +38,17 @@ def disk(tmp_path):
         pytest.skip("only root can mount a small file system")
     yield tmp_path
     subprocess.run(["umount", "--lazy", tmp_path], check=True)
+
+
+def test_a_limit_on_the_size_of_files_is_one_line(directory, tmp_path, monkeypatch, capsys):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
+    try:
+        code = run(monkeypatch, "scan", directory, "--prompt", PROMPT, "--out", tmp_path / "scan.parquet")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    said = capsys.readouterr().err
+    assert code == 2 and "File too large" in said.splitlines()[-1] and not (tmp_path / "scan.parquet").exists()
 
 
 def test_a_full_disk(disk, directory, rm, attack, times, monkeypatch, capsys, tmp_path_factory):
