@@ -14,6 +14,8 @@ from rmnb.panels import Panel
 from rmnb.report.audit import audit_panel
 from rmnb.scoring import list_scores, store
 
+EARLIER = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
+
 
 @pytest.fixture(scope="module")
 def panel(tmp_path_factory):
@@ -41,7 +43,7 @@ def _panel(tmp_path):
             "name": "tiny",
             "title": "Tiny",
             "models": [{"name": "tiny", "source": str(write_decoder(tmp_path / "model", rows=5000))}],
-            "prompts": [{"key": "greatest", "text": "What is greatest?", "framing": "positive"}],
+            "prompts": [{"key": "greatest", "text": "What is greatest?", "framing": "positive", "history": EARLIER}],
             "prompt_sets": ["iclr2026"],
         }
     )
@@ -52,7 +54,7 @@ def test_every_text_gets_the_reward_of_every_prompt(panel, rm, path):
     table, provenance = list_scores.read_list(path)
     assert table["text"].tolist() == words and len(provenance["prompts"]) == 55
     for key in ("greatest", table.columns[30]):
-        expected = rm.score(panel.prompt(key).text, words[:5])
+        expected = rm.score(panel.prompt(key).conversation, words[:5])
         np.testing.assert_allclose(table[key].iloc[:5], expected, atol=1e-4)
     assert b"achievement" not in path.read_bytes()
 

@@ -66,6 +66,15 @@ def test_training_that_was_cut_off_goes_on_and_its_adapter_scores(mirror, tmp_pa
     assert refused.value.about == "share"
 
 
+def test_a_base_in_pickles_alone_is_refused(tmp_path):
+    kind, options = DECODERS["llama"]
+    base = AutoModelForCausalLM.from_config(kind(**SHAPE, **options, vocab_size=320))
+    base.config.save_pretrained(tmp_path)
+    torch.save(base.state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(InputError, match="safetensors"):
+        train.load_base(AutoModelForCausalLM, str(tmp_path))
+
+
 def test_any_language_model_in_a_directory_can_be_the_base(mirror, tmp_path):
     """The adapter scores as PEFT's own classifier does, in the template of the base's tokenizer."""
     words, (kind, special) = tokenizer(), DECODERS["qwen2"]
