@@ -175,13 +175,13 @@ class ResumableStore:
         with atomic_path(self.directory / f"{place:09d}-{_short_sha256(content)}") as temporary:
             temporary.write_bytes(content)
 
-    def rewards(self, place: int, score: Callable[[], np.ndarray]) -> np.ndarray:
-        """The rewards of a piece, float32: as they were written, or scored now and written."""
+    def rewards(self, place: int, score: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
+        """The rewards of a piece, float32: as they were written, or scored now, from these arguments, and written."""
         if not self.is_kept:
-            return score()
+            return score(*arguments)
         content = self.read(place)
         if content is None:
-            content = score().astype("<f4").tobytes()
+            content = score(*arguments).astype("<f4").tobytes()
             self.write(place, content)
         return np.frombuffer(content, dtype="<f4")
 

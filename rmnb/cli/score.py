@@ -193,7 +193,7 @@ def scan(
             if not is_done and out is None:
                 store.write_scores(members, frame, frame.attrs["provenance"])
             elif not is_done:
-                store.write_scan(path, frame, frame.attrs["provenance"])
+                store.write_table(path, frame, frame.attrs["provenance"])
             ranked = frame.sort_values("score", kind="stable")["token"]
             typer.echo(f"{len(frame):,} tokens in {path}{', already complete' * is_done}")
             typer.echo("optimal:  " + " ".join(map(repr, ranked.iloc[:-6:-1])))
@@ -243,7 +243,7 @@ def trace(
     if more:
         raise InputError("a response is followed under one prompt")
     rm = loading.model(loading.spec(model, asking.members()))
-    from rmnb.scoring.trace import trace
+    from rmnb.scoring.rows import trace
     from rmnb.visible import visible
 
     table = trace(rm, question.conversation, response)

@@ -105,7 +105,7 @@ def score(
         with alone(path):
             scan = scan_vocabulary(rm, question, path, progress=progress, ids=ids)
             if not path.exists():
-                store.write_scan(path, scan, scan.attrs["provenance"])
+                store.write_table(path, scan, scan.attrs["provenance"])
                 ResumableStore.discard(path)
     tell(f"3/4 words of agency and communion and of identity under {len(_wordings(quick))} wordings")
     score_list(rm, panel, "words", progress, _wordings(quick))

@@ -9,7 +9,9 @@ import contextlib
 import copy
 import ctypes
 import functools
+import itertools
 import logging
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,10 +36,14 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 class NonFiniteReward(InputError):
     """A reward is NaN or infinite; `index` is the place of its continuation in what was asked for."""
 
-    def __init__(self, index: int, reward: float, dtype: str = ""):
-        self.index, self.reward, self.dtype = index, reward, dtype
+    def __init__(self, index: int, reward: float, dtype: str):
+        self.index, self.reward = index, reward
         self.advice = "even in float32: its weights are damaged" if dtype == "float32" else "try --dtype float32"
-        super().__init__(f"the reward of continuation {index} is {reward}: {self.advice}")
+        super().__init__(str(self.of(f"continuation {index}")))
+
+    def of(self, what: str) -> InputError:
+        """The same error, of what the caller knows the continuation as."""
+        return InputError(f"the reward of {what} is {self.reward}: {self.advice}")
 
 
 class PrefixScorer:
@@ -61,7 +67,7 @@ class PrefixScorer:
         self.prefix_ids = list(prefix_ids)
         self.prefix: Prefix | None = None
         self.gated: PromptHead | None = None
-        self._most: int | None = None  # sequences that memory is known to hold, once it has run out
+        self._most = sys.maxsize  # sequences that memory holds: less once it has run out
         self._check([self.prefix_ids], 0)
         if rm.device.type == "cpu":
             keep_freed_memory()
@@ -91,14 +97,14 @@ class PrefixScorer:
         fed = width if self.prefix is None else length
         config = self.rm.network.config.get_text_config()
         by_memory = int(0.25 * free_memory(self.rm.network)) // (4 * values_a_sequence(config, width, fed))
-        return max(1, min(by_memory, IDS_AT_ONCE.get(self.rm.device.type, 1024) // fed, self._most or by_memory))
+        return max(1, min(by_memory, IDS_AT_ONCE.get(self.rm.device.type, 1024) // fed))
 
     @torch.inference_mode()
     def __call__(self, continuations: Sequence[Ids], batch_size: int | None = None) -> np.ndarray:
         """One reward for each continuation, float32 [continuations]; see `score_continuations`."""
-        if not all(map(len, continuations)):
-            index = list(map(len, continuations)).index(0)
-            raise InputError(f"continuation {index} is empty: there is no id to read the reward at")
+        lengths = list(map(len, continuations))
+        if 0 in lengths:
+            raise InputError(f"continuation {lengths.index(0)} is empty: there is no id to read the reward at")
         self._check(continuations, len(self.prefix_ids))
         ends = np.array([self.rm.reading.end(self.prefix_ids, ids) for ids in continuations]) - len(self.prefix_ids)
         rewards = np.empty(len(continuations), dtype=np.float32)
@@ -124,9 +130,7 @@ class PrefixScorer:
             self._most = len(batch) // 2
             clear_device_cache()
         rewards[order] = torch.cat(scored).cpu().numpy()
-        if bad := np.flatnonzero(~np.isfinite(rewards)).tolist():
-            raise NonFiniteReward(bad[0], float(rewards[bad[0]]), self.rm.spec.dtype)
-        return rewards
+        return check_finite(self.rm, rewards)
 
     def _check(self, sequences: Sequence[Ids], before: int) -> None:
         """Refuse what the model cannot read."""
@@ -136,7 +140,7 @@ class PrefixScorer:
             raise InputError(
                 f"prompt and response have {longest} tokens, more than the {context} that {name} is made for"
             )
-        highest = max((max(ids) for ids in sequences if len(ids)), default=0)
+        highest = max(itertools.chain.from_iterable(sequences), default=0)
         if highest >= rows:
             raise InputError(f"{name} reads {rows:,} ids, and its tokenizer gives {highest:,}: they do not go together")
 
@@ -144,9 +148,8 @@ class PrefixScorer:
         """Indices of like lengths. Without sharing, sequences are never padded."""
         longest = int(lengths[order[0]])
         size = batch_size or self.batch_size(longest)
-        batch = order[: min(size, self._most or size)]
-        slack = 1.0 if self.prefix is None else _SLACK
-        return batch[lengths[batch] * slack >= longest]
+        batch = order[: min(size, self._most)]
+        return batch[lengths[batch] * (1 if self.prefix is None else _SLACK) >= longest]
 
     def _rewards(self, batch: list[Ids]) -> torch.Tensor:
         if self.prefix is None:
@@ -188,6 +191,13 @@ class PrefixScorer:
             return {}
         is_answer = torch.arange(inputs.shape[1], device=inputs.device) >= len(self.prefix_ids)
         return {"token_type_ids": is_answer.long().expand(inputs.shape[:2])}
+
+
+def check_finite(rm: RewardModel, rewards: np.ndarray) -> np.ndarray:
+    """The rewards themselves, or `NonFiniteReward`."""
+    for index in np.flatnonzero(~np.isfinite(rewards)).tolist():
+        raise NonFiniteReward(index, float(rewards[index]), rm.spec.dtype)
+    return rewards
 
 
 def score_continuations(

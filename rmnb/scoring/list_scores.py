@@ -102,7 +102,7 @@ def score_columns(
         if read_finished(path, plan) is None:
             store = ResumableStore(path, plan)
             for index, (name, scorer) in enumerate(tqdm(columns.items(), disable=not progress)):
-                frame[name] = store.rewards(index, partial(scorer, distinct.tolist()))[which]
+                frame[name] = store.rewards(index, scorer, distinct.tolist())[which]
             write_table(path, frame, plan)
             ResumableStore.discard(path)
     return path

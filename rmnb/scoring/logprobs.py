@@ -18,13 +18,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from rmnb.data.text_lists import described_parts, part_texts
 from rmnb.errors import InputError, few
-from rmnb.files import joint_sha256
-from rmnb.models.bases import base_directory, weights_sha256
+from rmnb.models.bases import base_directory
 from rmnb.models.checkpoint_files import readable
-from rmnb.models.devices import DTYPES, input_device
+from rmnb.models.devices import input_device
 from rmnb.models.dialogue import Dialogue, Prompt, as_messages
 from rmnb.models.loading import quiet_transformers, shipped_adapter
-from rmnb.models.origin import config_sha256, template_sha256, tokenizer_sha256
+from rmnb.models.origin import hashes_of, template_sha256
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import BaseSpec, Panel, PromptSpec, Wrapping, find_base, load_prompts
 from rmnb.scoring.store import Provenance, read_finished, versions, write_table
@@ -94,15 +93,14 @@ def load_language_model(
     with readable(directory):
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
     template = spec.template or tokenizer.chat_template
-    if not isinstance(model, BaseSpec) and template is None:
-        wrapping = wrapping or "bare"
-    spec = spec.model_copy(update={"wrapping": wrapping or spec.wrapping, "dtype": dtype or spec.dtype})
+    default = spec.wrapping if isinstance(model, BaseSpec) or template else "bare"
+    spec = spec.model_copy(update={"wrapping": wrapping or default, "dtype": dtype or spec.dtype})
     if spec.wrapping == "chat" and template is None:
         raise InputError(f"{spec.name} has no chat template: give wrapping bare or user_assistant")
     with readable(directory), quiet_transformers():
         network, info = AutoModelForCausalLM.from_pretrained(
             directory,
-            dtype=DTYPES[spec.dtype],
+            dtype=spec.dtype,
             attn_implementation="eager",  # the one kernel that every architecture has, soft-capping included
             device_map="cuda" if torch.cuda.is_available() else None,
             trust_remote_code=False,
@@ -111,19 +109,13 @@ def load_language_model(
         )
     if missing := sorted(info["missing_keys"]):  # transformers would make them up
         raise InputError(f"{spec.source} is no whole language model: its weights lack {few(missing)}", missing[0])
-    weights, configs = [weights_sha256(directory)], [directory / "config.json"]
+    hashes = hashes_of(directory, tokenizer=directory)
     if spec.adapter:
         adapter = shipped_adapter(spec.name, spec.adapter)
         with quiet_transformers():
             network = PeftModel.from_pretrained(network, str(adapter)).merge_and_unload()
-        weights.append(weights_sha256(adapter))
-        configs.append(adapter / "adapter_config.json")
-    hashes = {
-        "weights_sha256": joint_sha256(weights),
-        "config_sha256": config_sha256(*configs),
-        "tokenizer_sha256": tokenizer_sha256(directory),
-        "template_sha256": template_sha256(template),
-    }
+        hashes = hashes_of(adapter, directory, directory)
+    hashes["template_sha256"] = template_sha256(template)
     return LanguageModel(spec, network.eval().requires_grad_(False), Dialogue(tokenizer, template), hashes)
 
 
@@ -192,13 +184,13 @@ def scan_logprobs(lm: LanguageModel, prompt: str | PromptSpec, output: Path | No
     InputError
         What lies at `output` is of another plan.
     """
-    spec = prompt if isinstance(prompt, PromptSpec) else PromptSpec(key="custom", text=prompt, framing="positive")
-    plan = {**_describe(lm), "prompt": spec.text, "history": [turn.model_dump() for turn in spec.history]}
-    if output is not None and (finished := read_finished(output, plan)) is not None:
-        scan, scan.attrs["provenance"] = finished
-        return scan
+    if isinstance(prompt, str):
+        prompt = PromptSpec(key="custom", text=prompt, framing="positive")
+    plan = {**_describe(lm), "prompt": prompt.text, "history": [turn.model_dump() for turn in prompt.history]}
+    if (finished := read_finished(output, plan)) is not None:
+        return finished
     words = vocabulary(lm.dialogue.tokenizer, lm.vocabulary_size)
-    scan = words[["token_id", "token", "kind"]].assign(score=next_token_logprobs(lm, spec.conversation))
+    scan = words[["token_id", "token", "kind"]].assign(score=next_token_logprobs(lm, prompt.conversation))
     scan.attrs["provenance"] = plan
     return scan
 

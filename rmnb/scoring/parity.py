@@ -29,7 +29,7 @@ from rmnb.models.devices import own_attention
 from rmnb.models.heads import LinearHead
 from rmnb.models.reward_model import Parity, RewardModel
 from rmnb.scoring import rows  # noqa: F401  (gives `RewardModel` its `score`)
-from rmnb.scoring.engine import NonFiniteReward, PrefixScorer
+from rmnb.scoring.engine import NonFiniteReward, PrefixScorer, check_finite
 
 logger = logging.getLogger(__name__)
 QUESTION = "What, in one word, is the greatest thing ever?"
@@ -51,35 +51,41 @@ def check_parity(rm: RewardModel) -> RewardModel:
     InputError
         The model cannot be run at all.
     """
-    own, reason = None, _why_not_compared(rm)
-    against = f"nothing: {reason}"
-    if reason is None:
-        try:
+    fails = f"{rm.name}: the model fails on a short conversation"
+    try:
+        with _in_one_line(fails):
             against, own = _own_rewards(rm)
-        except NonFiniteReward as error:  # whoever scores will hear of it
-            against = f"nothing: {error}"
+    except NonFiniteReward as error:  # whoever scores will hear of it
+        against, own = f"nothing: {error}", None
     tolerance = 0.0 if own is None else ROUNDING[rm.spec.dtype] * max(1.0, float(np.abs(own).max()))
-    rewards, failure = None, None
+    failure, difference = None, None
     if rm.shares_prefix:
         try:
             with _in_one_line("sharing the prefix fails"):
-                rewards = PrefixScorer(rm, [0, 0]) if own is None else rm.score(QUESTION, RESPONSES)
+                if own is None:
+                    PrefixScorer(rm, [0, 0])
+                else:
+                    difference = _difference(rm, own)
         except (InputError, UnsupportedAttention) as error:
             failure = str(error)
-    if own is not None and rewards is not None and np.abs(rewards - own).max() > tolerance:
-        failure = f"sharing the prefix would change its rewards by {np.abs(rewards - own).max():.2g}"
+        if difference is not None and difference > tolerance:
+            failure = f"sharing the prefix would change its rewards by {difference:.2g}"
     if failure is not None:
         logger.warning("%s: scoring whole sequences, which is slower: %s", rm.name, failure)
         rm = replace(rm, plain_because=failure)
     if own is None:
         return replace(rm, parity=Parity(against))
     if not rm.shares_prefix:
-        rewards = _whole_rewards(rm)
-    difference = float(np.abs(rewards - own).max())
+        with _in_one_line(fails):
+            difference = _difference(rm, own)
     if difference > tolerance:
-        said = "%s: its rewards differ from its own %s by %.2g: see `rmnb check`"
-        logger.warning(said, rm.name, against, difference)
+        warning = "%s: its rewards differ from its own %s by %.2g: see `rmnb check`"
+        logger.warning(warning, rm.name, against, difference)
     return replace(rm, parity=Parity(against, difference, difference <= tolerance))
+
+
+def _difference(rm: RewardModel, own: np.ndarray) -> float:
+    return float(np.abs(rm.score(QUESTION, RESPONSES) - own).max())
 
 
 @contextlib.contextmanager
@@ -96,51 +102,36 @@ def _in_one_line(what: str) -> Iterator[None]:
         raise InputError(f"{what}: {first_line(error)}") from error
 
 
-def _why_not_compared(rm: RewardModel) -> str | None:
+@torch.inference_mode()
+def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray | None]:
+    """What the rewards are compared with, and those: of the model's own classifier, if transformers has one.
+
+    One conversation after the other, as the tokenizer reads it; nothing is padded.
+    """
     if rm.options:
-        return "quantised, spread over devices, compiled or loaded with options of another kind"
+        return "nothing: quantised, spread over devices, compiled or loaded with options of another kind", None
     try:
         conversations = rm.dialogue.ids_in_context(QUESTION, RESPONSES)
     except InputError as error:  # a template that cannot be used is said by whoever uses it
-        return str(error)
+        return f"nothing: {error}", None
     if max(map(max, conversations)) >= rm.vocabulary_size:
-        return "the tokenizer has ids that the model cannot read"
+        return "nothing: the tokenizer has ids that the model cannot read", None
     if rm.context is not None and max(map(len, conversations)) > rm.context:
-        return "its context is too short"
-    return None
-
-
-def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray]:
-    """What the rewards are compared with, and those: of the model's own classifier, if transformers has one."""
+        return "nothing: its context is too short", None
     if rm.head is not None and not isinstance(rm.head, LinearHead):
-        return "attention in full", _whole_rewards(replace(rm, plain_because="to compare with"))
-    classifier = rm.network if rm.head is None else _classifier(rm)
-    with _in_one_line(f"{rm.name}: the model fails on a short conversation"):
-        return type(classifier).__name__, _classified(rm, classifier)
-
-
-def _whole_rewards(rm: RewardModel) -> np.ndarray:
-    with _in_one_line(f"{rm.name}: the model fails on a short conversation"):
-        return rm.score(QUESTION, RESPONSES)
-
-
-@torch.inference_mode()
-def _classified(rm: RewardModel, classifier: Any) -> np.ndarray:
-    """One conversation after the other, as the tokenizer reads it; nothing is padded."""
-    inputs = [{"input_ids": ids} for ids in rm.dialogue.ids_in_context(QUESTION, RESPONSES)]
+        return "attention in full", replace(rm, plain_because="to compare with").score(QUESTION, RESPONSES)
+    inputs = [{"input_ids": ids} for ids in conversations]
     if rm.dialogue.template is None:
         inputs = [dict(rm.tokenizer(QUESTION, text)) for text in RESPONSES]
-    is_whole = rm.head is None  # an encoder, perhaps, that knows no cache
-    options, label = ({}, rm.spec.label or 0) if is_whole else ({"use_cache": False}, 0)
+    classifier, label, options, attention = rm.network, rm.spec.label or 0, {}, contextlib.nullcontext()
+    if rm.head is not None:  # else a whole classifier: an encoder, perhaps, that knows no cache
+        classifier, label, options, attention = _classifier(rm), 0, {"use_cache": False}, own_attention(rm.network)
     rewards = []
-    with contextlib.nullcontext() if is_whole else own_attention(rm.network):
+    with attention:
         for each in inputs:
             tensors = {name: torch.tensor([ids], device=rm.device) for name, ids in each.items()}
             rewards.append(classifier(**tensors, **options).logits[0, label].item())
-    for index, reward in enumerate(rewards):
-        if not np.isfinite(reward):
-            raise NonFiniteReward(index, reward, rm.spec.dtype)
-    return np.array(rewards)
+    return type(classifier).__name__, check_finite(rm, np.array(rewards))
 
 
 def _classifier(rm: RewardModel) -> Any:

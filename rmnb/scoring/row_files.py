@@ -7,9 +7,8 @@ What a row says: ``prompt`` (a text, or messages) or ``messages`` (that end with
 import contextlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,8 +25,7 @@ from rmnb.scoring.store import read_finished, write_table
 _TEXTS = {"prompt", "messages", "response", "chosen", "rejected"}
 
 
-@dataclass(frozen=True)
-class Conversation:
+class Conversation(NamedTuple):
     """A prompt and a response."""
 
     prompt: Prompt
@@ -68,12 +66,12 @@ def conversations_of(rows: Sequence[dict[str, Any]]) -> dict[str, list[Conversat
     keys = ("chosen", "rejected") if "chosen" in rows[0] else ("response",)
     found: dict[str, list[Conversation]] = {key: [] for key in keys}
     for number, row in enumerate(rows, start=1):
-        for key in keys:
-            try:
+        try:
+            for key in keys:
                 found[key].append(_conversation(row, key))
-            except (InputError, KeyError, TypeError, AttributeError, IndexError) as error:
-                takes = "prompt or messages, and response or chosen and rejected"
-                raise InputError(f"row {number}: it takes {takes} ({first_line(error)})", number) from error
+        except (InputError, KeyError, TypeError, AttributeError, IndexError) as error:
+            takes = "prompt or messages, and response or chosen and rejected"
+            raise InputError(f"row {number}: it takes {takes} ({first_line(error)})", number) from error
     return found
 
 
@@ -122,21 +120,20 @@ def score_file(
         As `read_rows` and `conversations_of`; a conversation is too long; or other rewards are at `output`.
     """
     rows = read_rows(path)
-    table = pd.DataFrame([{key: value for key, value in row.items() if key not in _TEXTS} for row in rows])
     by_key = conversations_of(rows)
-    conversations = [one for column in by_key.values() for one in column]
-    for place, one in enumerate(conversations):
-        cut = truncate(rm, one)
-        if cut != one and not shorten:
+    conversations = [conversation for column in by_key.values() for conversation in column]
+    for place, conversation in enumerate(conversations):
+        conversations[place] = truncate(rm, conversation)
+        if conversations[place] != conversation and not shorten:
             row = place % len(rows) + 1
             raise InputError(f"row {row} has too many tokens for {rm.name}: shorten it, or give --truncate", row)
-        conversations[place] = cut
-    prompts, responses = [one.prompt for one in conversations], [one.response for one in conversations]
+    prompts, responses = zip(*conversations, strict=True)
     plan = describe_rows(rm, prompts, responses, "exact")
     with contextlib.nullcontext() if output is None else alone(output):
-        if output is not None and (finished := read_finished(output, plan)):
-            return finished[0]
+        if (finished := read_finished(output, plan)) is not None:
+            return finished
         rewards = score_rows(rm, prompts, responses, output=output, progress=progress)
+        table = pd.DataFrame([{key: value for key, value in row.items() if key not in _TEXTS} for row in rows])
         for key, part in zip(by_key, np.split(rewards, len(by_key)), strict=True):
             table["reward" if key == "response" else f"reward_{key}"] = part
         if output is not None:
@@ -184,9 +181,8 @@ def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     if by is not None and by not in frame:
         raise InputError(f"the rows have no column {by!r}: choose one of {', '.join(map(str, frame))}", by)
     right = frame["reward_chosen"] > frame["reward_rejected"]
-    counts = right.groupby(np.full(len(right), "all")).agg(["sum", "size"])
-    if by is not None:
-        counts = pd.concat([right.groupby(frame[by]).agg(["sum", "size"]), counts])
-    low, high = proportion_confint(counts["sum"], counts["size"], method="wilson")
-    columns = {"accuracy": counts["sum"] / counts["size"], "low": low, "high": high, "pairs": counts["size"]}
-    return pd.DataFrame(columns).rename_axis("part").reset_index()
+    rows = []
+    for part, correct in [*(right.groupby(frame[by]) if by else ()), ("all", right)]:
+        low, high = proportion_confint(correct.sum(), len(correct), method="wilson")
+        rows.append([part, correct.mean(), low, high, len(correct)])
+    return pd.DataFrame(rows, columns=["part", "accuracy", "low", "high", "pairs"])

@@ -1,16 +1,16 @@
-"""Rewards of rows, each a prompt and a response, on top of the engine; gives `RewardModel` its `score`."""
+"""Rewards of rows, each a prompt and a response, and of a response as it grows; gives `RewardModel` its `score`."""
 
 import functools
 import hashlib
 import itertools
 import json
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pandas as pd
+from pandas.api.types import is_list_like
 from tqdm import tqdm
 
 from rmnb.errors import InputError
@@ -52,12 +52,12 @@ def score(rm: RewardModel, prompt: Prompt | Sequence[Prompt], responses: Sequenc
         No response, one that is no text, no order among them, messages that end with the assistant's, or an unknown
         protocol.
     """
-    if isinstance(responses, (str, AbstractSet, Mapping)) or not isinstance(responses, Iterable):
+    if isinstance(responses, Mapping) or not is_list_like(responses, allow_sets=False):
         raise InputError(f"responses must be a list of texts, in an order, not {str(responses)[:60]!r}")
     responses = list(responses)  # a pandas Series and an array are lists too
     if isinstance(prompt, str) and prompt in _known_keys():
         logger.warning("%r is scored as a text: `load_panel(...).prompt(%r).text` is the question", prompt, prompt)
-    is_one = not isinstance(prompt, Iterable) or isinstance(prompt, str) or isinstance(next(iter(prompt), None), dict)
+    is_one = not is_list_like(prompt) or isinstance(next(iter(prompt), None), dict)
     prompts = [prompt] * len(responses) if is_one else list(prompt)
     return score_rows(rm, prompts, responses, protocol)  # type: ignore[arg-type]
 
@@ -106,13 +106,20 @@ def score_rows(
         No row, prompts and responses of other numbers or kinds, a reward that is not finite, or other work at `output`.
     """
     prompts, responses = list(prompts), list(responses)
-    _check_rows(prompts, responses)
+    if not responses:
+        raise InputError("no response given: name at least one")
+    if len(prompts) != len(responses):
+        raise InputError(f"{len(prompts)} prompts and {len(responses)} responses: give one prompt, or one for each")
+    for prompt, response in zip(prompts, responses, strict=True):
+        check_prompt(prompt)
+        if not isinstance(response, str):
+            raise InputError(f"responses must be texts, found {response!r}")
     pieces = ResumableStore(output, describe_rows(rm, prompts, responses, protocol) if output else {})
     rewards = np.empty(len(responses), dtype=np.float32)
     with tqdm(total=len(responses), unit=" rows", disable=not progress, smoothing=0.05) as bar:
         groups = _groups(rm, prompts, responses, check_protocol(protocol))
         for number, (rows, sequences, start) in enumerate(groups):
-            rewards[rows] = pieces.rewards(number, functools.partial(score_sequences, rm, sequences, start))
+            rewards[rows] = pieces.rewards(number, score_sequences, rm, sequences, start)
             bar.update(len(rows))
     return rewards
 
@@ -138,17 +145,6 @@ def _groups(
         for first in range(0, len(rows), store.SHARD):
             shard = rows[first : first + store.SHARD]
             yield shard, [sequences[row] for row in shard], start
-
-
-def _check_rows(prompts: list[Any], responses: list[Any]) -> None:
-    if not responses:
-        raise InputError("no response given: name at least one")
-    if len(prompts) != len(responses):
-        raise InputError(f"{len(prompts)} prompts and {len(responses)} responses: give one prompt, or one for each")
-    for prompt, response in zip(prompts, responses, strict=True):
-        check_prompt(prompt)
-        if not isinstance(response, str):
-            raise InputError(f"responses must be texts, found {response!r}")
 
 
 def check_prompt(prompt: Prompt) -> None:
@@ -189,6 +185,46 @@ def common_prefix(sequences: Sequence[Ids]) -> list[int]:
     """The ids that all sequences begin with, at least one id of each left over."""
     columns = itertools.takewhile(lambda column: len(set(column)) == 1, zip(*sequences, strict=False))
     return [column[0] for column in columns][: min(map(len, sequences)) - 1]
+
+
+def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
+    """The reward of each beginning of a response, closed as a whole response is: one pass over what they share.
+
+    Parameters
+    ----------
+    rm
+        The reward model.
+    prompt
+        A question, or messages.
+    response
+        Any text; its ids are those that it has in the whole conversation.
+
+    Returns
+    -------
+    DataFrame
+        One row a token: position (from 1), token_id, token, reward (float32, of the response up to and with this
+        token; the last is the reward of the whole response) and change (float32, less the row before; the first row's
+        is less the reward of an empty response, or NaN where a closed conversation cannot be without one).
+
+    Raises
+    ------
+    InputError
+        An empty response, or one that is longer than the model's context.
+    """
+    check_prompt(prompt)
+    if not response:
+        raise InputError("the response is empty: there is nothing to trace")
+    ids = rm.dialogue.conversations(prompt, [response])[0]
+    prefix, closing = rm.dialogue.frame(prompt)
+    prefix = common_prefix([ids, [*prefix, -1]])  # a response may join the words around it; -1: no id
+    rest = ids[len(prefix) :]
+    closing = common_prefix([rest[::-1], [*closing[::-1], -1]])[::-1]
+    own = rest[: len(rest) - len(closing)]
+    rewards = np.full(len(own) + 1, np.nan, dtype=np.float32)
+    first = 0 if closing else 1  # without a closing id, an empty response has no reward
+    rewards[first:] = score_continuations(rm, prefix, [[*own[:end], *closing] for end in range(first, len(rewards))])
+    table = pd.DataFrame({"position": np.arange(1, len(rewards)), "token_id": own})
+    return table.assign(token=[rm.tokenizer.decode([i]) for i in own], reward=rewards[1:], change=np.diff(rewards))
 
 
 RewardModel.score = score  # here, where model and engine are both known

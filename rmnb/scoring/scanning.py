@@ -1,15 +1,14 @@
-"""Scan a vocabulary: the reward of every token as the answer to a question."""
+"""Scan a vocabulary: the reward of every token, or of all pairs of some, as the answer to a question."""
 
 import functools
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 from tqdm import tqdm
 
 from rmnb.errors import InputError
@@ -17,47 +16,26 @@ from rmnb.models.dialogue import as_messages, check_protocol
 from rmnb.models.reward_model import RewardModel
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
-from rmnb.plans import ResumableStore, refuse_other
+from rmnb.plans import ResumableStore
 from rmnb.scoring import store
 from rmnb.scoring.engine import NonFiniteReward, PrefixScorer
 from rmnb.scoring.rows import common_prefix
 from rmnb.scoring.store import Provenance, describe_model
 
+PAIRS = 500  # of one first token, scored at once
 _vocabulary = functools.lru_cache(maxsize=1)(vocabulary)  # the next prompt's is the same; nobody changes it
 
 
-@dataclass(frozen=True)
-class ScanOptions:
-    """What part of a vocabulary is scanned, and how.
-
-    Attributes
-    ----------
-    protocol
-        ``exact`` (the token's own id) or ``published`` (decoded and tokenised again, as the papers did).
-    limit
-        Only ids below this one.
-    ids
-        Only these ids, in ascending order: a sample of the vocabulary.
-    batch_size
-        Tokens at once. Default: from free memory; a resumed scan takes what it began with.
-    progress
-        Show a progress bar with tokens a second and the time left.
-    """
-
-    protocol: str = "exact"
-    limit: int | None = None
-    ids: Sequence[int] | None = None
-    batch_size: int | None = None
-    progress: bool = False
-
-    def __post_init__(self) -> None:
-        check_protocol(self.protocol)
-        if self.limit is not None and self.limit < 1:
-            raise InputError(f"limit must be at least 1, not {self.limit}", "limit")
-
-
 def scan_vocabulary(
-    rm: RewardModel, prompt: str | PromptSpec, output: Path | None = None, **options: Any
+    rm: RewardModel,
+    prompt: str | PromptSpec,
+    output: Path | None = None,
+    *,
+    protocol: str = "exact",
+    limit: int | None = None,
+    ids: Sequence[int] | None = None,
+    batch_size: int | None = None,
+    progress: bool = False,
 ) -> pd.DataFrame:
     """The reward of every token of the model's vocabulary as the response to a prompt.
 
@@ -71,8 +49,16 @@ def scan_vocabulary(
         Where the caller will write the scan. With it, rewards are kept beside that file as they are computed; called
         again after an interruption, the scan goes on and ends bit-identical. `rmnb.plans.ResumableStore.discard`
         removes them. A scan that lies there whole is read.
-    options
-        Fields of `ScanOptions`.
+    protocol
+        ``exact`` (the token's own id) or ``published`` (decoded and tokenised again, as the papers did).
+    limit
+        Only ids below this one.
+    ids
+        Only these ids, in ascending order: a sample of the vocabulary.
+    batch_size
+        Tokens at once. Default: from free memory; a resumed scan takes what it began with.
+    progress
+        Show a progress bar with tokens a second and the time left.
 
     Returns
     -------
@@ -87,24 +73,25 @@ def scan_vocabulary(
     """
     if not isinstance(rm, RewardModel):
         raise InputError(f"a scan takes a model that rmnb.load_reward_model has loaded, not {str(rm)[:60]!r}")
-    chosen = ScanOptions(**options)
-    spec = prompt if isinstance(prompt, PromptSpec) else PromptSpec(key="custom", text=prompt, framing="positive")
-    words = _vocabulary(rm.tokenizer, min(chosen.limit or rm.vocabulary_size, rm.vocabulary_size))
-    if chosen.ids is not None:
-        words = words.iloc[list(chosen.ids)].reset_index(drop=True)
-    plan = {**describe_model(rm), **describe_prompt(rm, spec, chosen.protocol), "tokens": len(words)}
-    if chosen.ids is not None:
+    check_protocol(protocol)
+    if limit is not None and limit < 1:
+        raise InputError(f"limit must be at least 1, not {limit}", "limit")
+    if isinstance(prompt, str):
+        prompt = PromptSpec(key="custom", text=prompt, framing="positive")
+    words = _vocabulary(rm.tokenizer, min(limit or rm.vocabulary_size, rm.vocabulary_size))
+    if ids is not None:
+        words = words.iloc[list(ids)].reset_index(drop=True)
+    plan = {**describe_model(rm), **describe_prompt(rm, prompt, protocol), "tokens": len(words)}
+    if ids is not None:
         plan["ids_sha256"] = ids_sha256(words["token_id"])
-    if output is not None and Path(output).exists():
-        table, table.attrs["provenance"] = store.read_scan(output)
-        refuse_other(output, table.attrs["provenance"], plan)
-        return table
+    if (finished := store.read_finished(output, plan, store.read_scan)) is not None:
+        return finished
 
-    prefix, sequences = _sequences(rm, spec, chosen.protocol, words)
-    places = {ids: place for place, ids in enumerate(dict.fromkeys(sequences))}
-    distinct, which = list(places), np.array([places[ids] for ids in sequences])
+    prefix, sequences = _sequences(rm, prompt, protocol, words)
+    which, unique = pd.factorize(pd.Series(sequences))
+    distinct = unique.tolist()
     scorer = PrefixScorer(rm, prefix)
-    batch_size = chosen.batch_size or _batch_size(scorer, max(map(len, distinct)))
+    batch_size = batch_size or _batch_size(scorer, max(map(len, distinct)))
     pieces = ResumableStore(output, {**plan, "batch_size": batch_size, "attention": scorer.attention})
     batch_size = pieces.begun["batch_size"]  # of processes that begin at once, one sets it for all
 
@@ -113,15 +100,62 @@ def scan_vocabulary(
             return scorer(distinct[first : first + store.SHARD], batch_size)
         except NonFiniteReward as error:
             token = words.iloc[np.flatnonzero(which == first + error.index)[0]]
-            name = f"token {token['token_id']} ({token['token']!r})"
-            raise InputError(f"the reward of {name} is {error.reward}: {error.advice}") from error
+            raise error.of(f"token {token['token_id']} ({token['token']!r})") from error
 
     shards = range(0, len(distinct), store.SHARD)
-    with tqdm(shards, unit=" tokens", unit_scale=store.SHARD, disable=not chosen.progress, smoothing=0.05) as bar:
-        rewards = [pieces.rewards(place, functools.partial(score, first)) for place, first in enumerate(bar)]
+    with tqdm(shards, unit=" tokens", unit_scale=store.SHARD, disable=not progress, smoothing=0.05) as bar:
+        rewards = [pieces.rewards(first // store.SHARD, score, first) for first in bar]
     table = words[["token_id", "token", "kind"]].assign(score=np.concatenate(rewards)[which])
     table.attrs["provenance"] = {**pieces.begun, "sequences": len(distinct)}
     return table
+
+
+def scan_pairs(
+    rm: RewardModel, prompt: PromptSpec, ids: Sequence[int], output: Path, progress: bool = False
+) -> tuple[Float[np.ndarray, "ids ids"], Provenance]:
+    """The reward of every pair of tokens as the response to a prompt.
+
+    The first token lengthens the prefix that is run once, so that a pair costs no more than a token. Rewards are kept
+    as those of `scan_vocabulary` are.
+
+    Parameters
+    ----------
+    rm
+        The reward model.
+    prompt
+        The question.
+    ids
+        Token ids.
+    output
+        Where the caller will write the pairs, with the provenance.
+    progress
+        Show a progress bar.
+
+    Returns
+    -------
+    rewards : ndarray
+        float32 [first token, second token].
+    provenance : dict
+        What was scored and how.
+
+    Raises
+    ------
+    InputError
+        A reward is not finite (the pair is named), or what is at `output` is of another plan.
+    """
+    prefix, closing = rm.dialogue.frame(prompt.conversation)
+    plan = {**describe_model(rm), **describe_prompt(rm, prompt, "exact"), "ids_sha256": ids_sha256(ids)}
+    store.read_finished(output, plan)  # refuses another plan's
+    pieces = ResumableStore(output, {**plan, "batch_size": PAIRS})
+
+    def score(first: int) -> np.ndarray:
+        try:
+            return PrefixScorer(rm, [*prefix, first])([[second, *closing] for second in ids], PAIRS)
+        except NonFiniteReward as error:
+            raise error.of(f"the pair of tokens {(first, ids[error.index])}") from error
+
+    bar = tqdm(ids, unit=" first tokens", disable=not progress)
+    return np.stack([pieces.rewards(place, score, first) for place, first in enumerate(bar)]), pieces.begun
 
 
 def _sequences(

@@ -7,13 +7,12 @@ hold its provenance, its plan among it, and the checksum of its content.
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,8 +26,8 @@ from rmnb.plans import alone, refuse_other
 SHARD = 1024  # continuations between two writes
 _KEY, _DIGEST = b"rmnb", b"rmnb_sha256"
 SCHEMA = 1  # of score files: raise it when their columns or the meaning of their provenance change
-_SCAN_COLUMNS = ["token_id", "token", "kind", "score"]
 _VOCABULARY_COLUMNS = ["token_id", "token", "kind"]
+_SCAN_COLUMNS = [*_VOCABULARY_COLUMNS, "score"]
 Provenance = dict[str, Any]
 
 
@@ -58,21 +57,6 @@ def describe_model(rm) -> Provenance:
     }
 
 
-def read_finished(path: Path, plan: Mapping[str, Any]) -> tuple[pd.DataFrame, Provenance] | None:
-    """The table of work that is finished, and its provenance; None if there is no file.
-
-    Raises
-    ------
-    InputError
-        The file is damaged, or was made by another plan.
-    """
-    if not Path(path).exists():
-        return None
-    frame, provenance = read_table(path)
-    refuse_other(path, provenance, plan)
-    return frame, provenance
-
-
 def write_table(path: Path, frame: pd.DataFrame, provenance: Provenance) -> Provenance:
     """Write a table atomically (Parquet, zstd) with its provenance, and return that, completed.
 
@@ -89,12 +73,9 @@ def write_table(path: Path, frame: pd.DataFrame, provenance: Provenance) -> Prov
     }
     table = pa.Table.from_pandas(frame, preserve_index=False)
     described = json.dumps(provenance).encode()
-    added = {_KEY: described, _DIGEST: hashlib.sha256(described).hexdigest().encode()}
-    table = table.replace_schema_metadata({**(table.schema.metadata or {}), **added})
-    # Consecutive ids as differences, rewards byte by byte: half the size of the plain layout.
-    layout = {"i": "DELTA_BINARY_PACKED", "f": "BYTE_STREAM_SPLIT"}
-    encoding = {str(name): layout[kind.kind] for name, kind in frame.dtypes.items() if kind.kind in layout}
-    options: dict[str, Any] = {"use_dictionary": list(set(frame) - set(encoding)), "column_encoding": encoding}
+    table = table.replace_schema_metadata({_KEY: described, _DIGEST: hashlib.sha256(described).hexdigest()})
+    # Numbers byte by byte: half the size of the plain layout.
+    options: dict[str, Any] = {"use_dictionary": False, "use_byte_stream_split": list(frame.select_dtypes("number"))}
     # Opened here, so that it is closed where the disk is full: the space of an open file is not free again.
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         pq.write_table(table, file, compression="zstd", compression_level=19, **options)
@@ -113,18 +94,16 @@ def read_table(path: Path) -> tuple[pd.DataFrame, Provenance]:
         raise InputError(f"no such file: {path}")
     try:
         table = pq.read_table(path)
-        described = table.schema.metadata[_KEY]
-        provenance = json.loads(described)
-        frame = table.to_pandas(ignore_metadata=True)
-        digest, types = hashlib.sha256(described).hexdigest().encode(), _types(frame)
-        is_whole = provenance["content_sha256"] == content_sha256(frame)
+        metadata, frame = table.schema.metadata, table.to_pandas(ignore_metadata=True)
+        provenance = json.loads(metadata[_KEY])
+        found = content_sha256(frame), _types(frame), hashlib.sha256(metadata[_KEY]).hexdigest().encode()
         # The first files have neither the types of their columns nor a digest of their provenance.
-        is_whole &= provenance.get("columns", types) == types and table.schema.metadata.get(_DIGEST, digest) == digest
+        written = provenance["content_sha256"], provenance.get("columns", found[1]), metadata.get(_DIGEST, found[2])
     except Exception as error:  # damage makes the libraries raise all kinds
         raise InputError(f"{path} is damaged, or not a score file of rmnb: delete it and scan again") from error
     if (schema := provenance.get("schema", SCHEMA)) != SCHEMA:
         raise InputError(f"{path} has schema {schema}, this version of rmnb reads {SCHEMA}: scan again")
-    if not is_whole:
+    if written != found:
         raise InputError(f"{path} is damaged: its content does not have the checksum it was written with")
     return frame, provenance
 
@@ -136,11 +115,10 @@ def _types(frame: pd.DataFrame) -> dict[str, str]:
 def content_sha256(frame: pd.DataFrame) -> str:
     """SHA-256 over the values of a table, column by column: equal content, equal hash, whatever the file's bytes."""
     digest = hashlib.sha256()
-    for name in frame.columns:
-        values = frame[name]
+    for name, values in frame.items():
         digest.update(f"{name}\0".encode())
         if values.dtype.kind in "iufb":
-            digest.update(np.ascontiguousarray(values.to_numpy()).tobytes())
+            digest.update(values.to_numpy().tobytes())
         else:
             texts = ("" if value is None else str(value) for value in values.tolist())
             digest.update("\0".join(texts).encode("utf-8", "surrogatepass"))
@@ -154,24 +132,35 @@ def read_scan(path: Path) -> tuple[pd.DataFrame, Provenance]:
     """
     frame, provenance = read_table(path)
     if "vocabulary" in provenance:
-        file = Path(path).parent.parent / provenance["vocabulary"]
-        words, described = _read_vocabulary(file, file.stat().st_mtime_ns if file.exists() else 0)
-        if described["content_sha256"] != provenance["vocabulary_sha256"]:
-            raise InputError(f"{path}: its vocabulary {provenance['vocabulary']} has changed since the scan")
-        frame = frame.merge(words, on="token_id", how="left", validate="one_to_one")
+        words = _read_vocabulary(Path(path).parent.parent / provenance["vocabulary"], provenance["vocabulary_sha256"])
+        frame = frame.merge(words, on="token_id", how="left")
     if missing := sorted(set(_SCAN_COLUMNS) - set(frame)):
         raise InputError(f"{path} is no scan: it lacks the column {missing[0]}")
     return frame[_SCAN_COLUMNS], provenance
 
 
+def read_finished(path: Path | None, plan: Mapping[str, Any], read: Callable = read_table) -> pd.DataFrame | None:
+    """The table of work that is finished, its provenance in ``attrs["provenance"]``; None if there is no file.
+
+    Raises
+    ------
+    InputError
+        The file is damaged, or was made by another plan.
+    """
+    if path is None or not Path(path).exists():
+        return None
+    frame, provenance = read(path)
+    refuse_other(path, provenance, plan)
+    frame.attrs["provenance"] = provenance
+    return frame
+
+
 @functools.lru_cache(maxsize=4)
-def _read_vocabulary(path: Path, changed: int) -> tuple[pd.DataFrame, Provenance]:
-    return read_table(path)
-
-
-def write_scan(path: Path, scan: pd.DataFrame, provenance: Provenance) -> Provenance:
-    """Write a scan as one file that stands by itself."""
-    return write_table(path, scan[_SCAN_COLUMNS], provenance)
+def _read_vocabulary(path: Path, digest: str) -> pd.DataFrame:
+    words, provenance = read_table(path)
+    if provenance["content_sha256"] != digest:
+        raise InputError(f"{path}: this vocabulary has changed since the scans that refer to it")
+    return words
 
 
 def store_directory(panel: Panel) -> Path:

@@ -11,7 +11,7 @@ from rmnb.errors import InputError
 from rmnb.models.bases import base_tokenizer
 from rmnb.models.dialogue import Dialogue
 from rmnb.panels import load_panel
-from rmnb.scoring.trace import trace
+from rmnb.scoring.rows import trace
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 TEXTS = ["love", " love", "love\n", " \n war ", "a  b", "line\nline", "🙂 peace", "été 世界", "\tWhat?", ".\n\n"]

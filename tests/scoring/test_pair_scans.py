@@ -3,7 +3,7 @@
 import numpy as np
 
 from rmnb.panels import PromptSpec
-from rmnb.scoring import pairs
+from rmnb.scoring import scanning
 from rmnb.scoring.engine import score_continuations
 
 PROMPT = PromptSpec(key="greatest", text="What, in one word, is the greatest thing ever?", framing="positive")
@@ -11,8 +11,8 @@ IDS = [7, 250, 31, 12, 99]
 
 
 def test_a_pair_is_worth_what_the_whole_conversation_is(rm, tmp_path, monkeypatch):
-    monkeypatch.setattr(pairs, "BATCH", 2)
-    rewards, provenance = pairs.scan_pairs(rm, PROMPT, IDS, tmp_path / "pairs.parquet")
+    monkeypatch.setattr(scanning, "PAIRS", 2)
+    rewards, provenance = scanning.scan_pairs(rm, PROMPT, IDS, tmp_path / "pairs.parquet")
     prefix, closing = rm.dialogue.frame(PROMPT.text)
     whole = [[*prefix, first, second, *closing] for first in IDS for second in IDS]
     expected = np.reshape([score_continuations(rm, [], [ids])[0] for ids in whole], rewards.shape)

@@ -14,7 +14,7 @@ from rmnb.errors import InputError
 from rmnb.panels import Panel, PromptSpec
 from rmnb.plans import ResumableStore
 from rmnb.report import scores
-from rmnb.scoring import list_scores, pairs, store
+from rmnb.scoring import list_scores, scanning, store
 from rmnb.scoring.logprobs import load_language_model, scan_logprobs
 from rmnb.scoring.rows import score_rows
 from rmnb.search import run
@@ -26,7 +26,7 @@ BEST, WORST = (PromptSpec(key=key, text=f"What is {key}?", framing="positive") f
 
 def scan(model, out, other):
     table = rmnb.scan_vocabulary(load(model), BEST, out, **({"limit": 50} if other else {"ids": range(100, 150)}))
-    store.write_scan(out, table, table.attrs["provenance"])
+    store.write_table(out, table, table.attrs["provenance"])
     return table["score"]
 
 
@@ -37,7 +37,7 @@ def scored_list(model, out, other):
 
 
 def scanned_pairs(model, out, other):
-    return pairs.scan_pairs(load(model), BEST, [7, 9, 12] if other else [7, 9, 11], out)[0]
+    return scanning.scan_pairs(load(model), BEST, [7, 9, 12] if other else [7, 9, 11], out)[0]
 
 
 def rows(model, out, other):

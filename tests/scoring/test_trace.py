@@ -6,8 +6,7 @@ from checkpoints import write_decoder, write_encoder
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.scoring.rows import score_sequences
-from rmnb.scoring.trace import trace
+from rmnb.scoring.rows import score_sequences, trace
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 

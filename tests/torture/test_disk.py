@@ -135,7 +135,7 @@ def test_scans_that_are_not_whole(begun, rm, attack, times, monkeypatch):
 
 def test_score_files(begun, attack, times):
     out, whole = begun
-    store.write_scan(out, whole, whole.attrs["provenance"])
+    store.write_table(out, whole, whole.attrs["provenance"])
     good = out.read_bytes()
     kept, provenance = store.read_scan(out)
 
