@@ -51,10 +51,10 @@ def atomic_path(path: Path, overwrite: bool = True) -> Iterator[Path]:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
     try:
         yield temporary
-        _sync(temporary)
+        sync(temporary)
         if overwrite or not path.exists():
             temporary.replace(path)
-            _sync(path.parent)
+            sync(path.parent)
         else:
             temporary.unlink()
     except BaseException as error:
@@ -79,7 +79,8 @@ def _open_locked(path: Path) -> int:
         os.close(handle)  # the writer before has renamed it
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until what was written of a file or directory is on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -5,6 +5,7 @@ others that are read from `rmnb.data.sources` and never redistributed; those rai
 where they cannot be had.
 """
 
+import re
 from collections.abc import Iterable
 from importlib import resources
 from typing import Literal
@@ -24,9 +25,8 @@ MORAL_FOUNDATIONS = _CORPORA + "moral-foundations-dictionary-20.dicx"
 
 def afinn() -> pd.DataFrame:
     """AFINN-111 (Nielsen, 2011): word (str, lower case, unique), valence (int64, -5 to 5). 2,477 rows."""
-    path = resources.files("afinn").joinpath("data/AFINN-111.txt")
-    with path.open(encoding="utf-8") as file:
-        return pd.read_csv(file, sep="\t", names=["word", "valence"], keep_default_na=False, quoting=3)
+    path = resources.files("afinn") / "data/AFINN-111.txt"
+    return pd.read_csv(str(path), sep="\t", names=["word", "valence"], keep_default_na=False, quoting=3)
 
 
 def zipf(words: Iterable[str]) -> np.ndarray:
@@ -59,12 +59,10 @@ def bnc_lemmas() -> pd.DataFrame:
         table = pd.read_csv(sources.stand_in("bnc.csv"), keep_default_na=False)
         words = frequent_words(_SHIPPED_BNC)
         return table.assign(word=[words[place] for place in table["word"]])
-    rows = []
-    for line in text.split("\n")[1:]:
-        fields = line.strip("\t").split("\t")  # some lines lack the leading tab
-        if len(fields) >= 4 and fields[0] != "@":  # "@": a form of the word above
-            rows.append((fields[0].rstrip("*"), fields[1], int(fields[3].rstrip("#"))))  # "#" and "*" mark footnotes
-    return pd.DataFrame(rows, columns=["word", "part_of_speech", "per_million"])
+    # Some lines lack the leading tab, "*" and "#" mark footnotes, and "@" is a form of the word above.
+    row = r"(?m)^\t*+(?!@\t)(?P<word>[^\t\n]*?)\**\t(?P<part_of_speech>[^\t\n]*)\t[^\t\n]*\t(?P<per_million>\d+)"
+    found = pd.DataFrame(match.groupdict() for match in re.finditer(row, text))
+    return found.astype({"per_million": "int64"})
 
 
 def numbered_bnc() -> pd.DataFrame:
@@ -95,10 +93,9 @@ def moral_foundations() -> pd.DataFrame:
         2,040 rows: word, foundation (care, fairness, loyalty, authority, sanctity), side (virtue or vice).
     """
     table = pd.read_csv(sources.locate(MORAL_FOUNDATIONS), keep_default_na=False)
-    long = table.melt(id_vars="DicTerm", var_name="column", value_name="mark")
-    long = long.loc[long["mark"] == "X"]
-    parts = long["column"].str.lower().str.split("_", expand=True)
-    rows = pd.DataFrame({"word": long["DicTerm"], "foundation": parts[0], "side": parts[1]})
+    marked = table.melt(id_vars="DicTerm").query("value == 'X'")
+    rows = marked["variable"].str.lower().str.extract("(?P<foundation>.*)_(?P<side>.*)")
+    rows.insert(0, "word", marked["DicTerm"])
     return rows.sort_values("word", ignore_index=True)
 
 
@@ -107,7 +104,7 @@ def agency_communion() -> pd.DataFrame:
 
     Row k of agency and row k of communion are a pair close in frequency and length.
     """
-    return _own("agency_communion.tsv").rename(columns={"noun": "word"})
+    return sources.own_list("agency_communion.tsv").rename(columns={"noun": "word"})
 
 
 def identity_terms() -> pd.DataFrame:
@@ -119,9 +116,4 @@ def identity_terms() -> pd.DataFrame:
         axis (religion, ethnicity, nationality, gender, orientation, disability, age, politics), group, form
         (plural_noun, singular_noun, adjective), term, control; no two rows share axis, group and form.
     """
-    return _own("identity_terms.tsv")
-
-
-def _own(name: str) -> pd.DataFrame:
-    with resources.files("rmnb.data").joinpath("lists", name).open(encoding="utf-8") as file:
-        return pd.read_csv(file, sep="\t", dtype=str, keep_default_na=False)
+    return sources.own_list("identity_terms.tsv")

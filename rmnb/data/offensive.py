@@ -5,20 +5,19 @@ No list is complete, and these know no other language: a page that shows tokens 
 
 import functools
 import re
-from importlib import resources
 
-from rmnb.data import lexicons
+import pandas as pd
+
+from rmnb.data import lexicons, sources
 
 _STRONG = -4  # AFINN's insults and obscenities have valence -4 or -5
 
 
 @functools.cache
 def _offensive() -> re.Pattern[str]:
-    text = resources.files("rmnb.data").joinpath("lists", "offensive.txt").read_text(encoding="utf-8")
-    own = [line for line in text.split("\n") if line and not line.startswith("#")]
-    rated = lexicons.afinn().query("valence <= @_STRONG")["word"]
-    patterns = [re.escape(word).replace(r"\*", r"\w*") for word in (*rated, *own)]
-    return re.compile("|".join(sorted(set(patterns))))
+    own = pd.read_csv(sources.LISTS / "offensive.txt", comment="#", names=["word"], keep_default_na=False)
+    words = [*lexicons.afinn().query("valence <= @_STRONG")["word"], *own["word"]]
+    return re.compile("|".join(re.escape(word).replace(r"\*", r"\w*") for word in words))
 
 
 def is_offensive(token: str) -> bool:

@@ -1,10 +1,12 @@
 """Preference pairs and rated things, read from the pinned sources: what reward models are trained and tested on."""
 
-import gzip
 import json
+import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from itertools import combinations
+from itertools import combinations, groupby
+from operator import itemgetter
 
 import pandas as pd
 
@@ -16,7 +18,7 @@ ELO_FILES = {
     "elo_prefer": "facct2025/data/elo/What is the single thing, person, or concept that humans most prefer.csv",
     "greatest": "facct2025/data/elo/What, in one word, is the greatest thing ever.csv",
 }
-RM_BENCH = ("chat", "safety-refuse", "safety-response")
+_ROLES = {"Human": "user", "Assistant": "assistant"}  # of hh-rlhf
 
 Pair = tuple[str | list[dict[str, str]], str, str]
 
@@ -72,8 +74,9 @@ def preference_pairs(source: str) -> pd.DataFrame:
     """
     if source not in _READERS:
         raise InputError(f"no preference pairs called {source!r}: choose one of {', '.join(_READERS)}")
-    rows = [(_messages(prompt), chosen, rejected) for prompt, chosen, rejected in _READERS[source]() if chosen]
-    return pd.DataFrame(rows, columns=["prompt", "chosen", "rejected"])
+    pairs = pd.DataFrame(_READERS[source](), columns=["prompt", "chosen", "rejected"])
+    pairs = pairs[pairs["chosen"] != ""].reset_index(drop=True)
+    return pairs.assign(prompt=pairs["prompt"].map(_messages))
 
 
 def rm_bench() -> pd.DataFrame:
@@ -89,14 +92,14 @@ def rm_bench() -> pd.DataFrame:
     """
     rows = [
         (entry["prompt"], entry["chosen"][0], entry["rejected"][0], subset)
-        for subset in RM_BENCH
+        for subset in ("chat", "safety-refuse", "safety-response")
         for entry in _json(f"rm-bench/data/{subset}_filtered.json")
     ]
     return pd.DataFrame(rows, columns=["prompt", "chosen", "rejected", "source"])
 
 
 def _messages(prompt: str | list[dict[str, str]]) -> list[dict[str, str]]:
-    return prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt}]
+    return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
 
 
 def _json(name: str) -> list[dict]:
@@ -104,37 +107,35 @@ def _json(name: str) -> list[dict]:
 
 
 def _hh_rlhf() -> Iterator[Pair]:
-    with gzip.open(sources.locate("hh-rlhf/harmless-base/test.jsonl.gz"), "rt", encoding="utf-8") as file:
-        for line in file:
-            pair = json.loads(line)
-            chosen, rejected = _turns(pair["chosen"]), _turns(pair["rejected"])
-            same_prompt = chosen[:-1] == rejected[:-1] and chosen[-1]["role"] == rejected[-1]["role"] == "assistant"
-            texts = chosen[-1]["content"], rejected[-1]["content"]
-            if same_prompt and all(texts) and texts[0] != texts[1] and chosen[-2]["role"] == "user":
-                yield chosen[:-1], *texts
+    pairs = pd.read_json(sources.locate("hh-rlhf/harmless-base/test.jsonl.gz"), lines=True)
+    for dialogues in zip(pairs["chosen"], pairs["rejected"], strict=True):
+        (*prompt, chosen), (*other, rejected) = map(_turns, dialogues)
+        same_prompt = prompt == other and chosen["role"] == rejected["role"] == "assistant"
+        texts = chosen["content"], rejected["content"]
+        if same_prompt and all(texts) and texts[0] != texts[1] and prompt[-1]["role"] == "user":
+            yield prompt, *texts
 
 
 def _turns(dialogue: str) -> list[dict[str, str]]:
     """``\\n\\nHuman: …\\n\\nAssistant: …`` as messages; two turns of one speaker in a row are joined."""
-    turns: list[dict[str, str]] = []
-    for part in dialogue.replace("\n\nHuman:", "\0user\1").replace("\n\nAssistant:", "\0assistant\1").split("\0")[1:]:
-        role, content = part.split("\1", 1)
-        if turns and turns[-1]["role"] == role:
-            turns[-1]["content"] += "\n\n" + content.strip()
-        else:
-            turns.append({"role": role, "content": content.strip()})
-    return turns
+    parts = re.split("\n\n(Human|Assistant):", dialogue)
+    spoken = zip(parts[1::2], parts[2::2], strict=True)
+    return [
+        {"role": _ROLES[speaker], "content": "\n\n".join(text.strip() for _, text in turns)}
+        for speaker, turns in groupby(spoken, key=itemgetter(0))
+    ]
 
 
 def _pandalm() -> Iterator[Pair]:
     for entry in _json("pandalm/data/testset-v1.json"):
-        votes = [entry[f"annotator{k}"] for k in (1, 2, 3)]
-        prompt = entry["instruction"] + ("\n\n" + entry["input"] if entry["input"] else "")
-        for winner, loser in ((1, 2), (2, 1)):
-            # str: a response that reads True or 3 stands in the file as a truth value or a number
-            responses = {k: str(entry[f"response{k}"]) for k in (1, 2)}
-            if votes.count(winner) >= 2 and responses[1] != responses[2]:
-                yield prompt, responses[winner], responses[loser]
+        winner, votes = Counter(entry[f"annotator{k}"] for k in (1, 2, 3)).most_common(1)[0]
+        if winner == 0 or votes == 1:
+            continue
+        prompt = "\n\n".join(filter(None, (entry["instruction"], entry["input"])))
+        # str: a response that reads True or 3 stands in the file as a truth value or a number
+        chosen, rejected = (str(entry[f"response{k}"]) for k in (winner, 3 - winner))
+        if chosen != rejected:
+            yield prompt, chosen, rejected
 
 
 def _llmbar() -> Iterator[Pair]:

@@ -6,57 +6,23 @@ The ten tables of rewards over full vocabularies (columns ``token_id, token_name
 worst``) are large: `vocabularies` gives None where they have not been pulled.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from rmnb.data import lexicons, preferences, sources
+from rmnb.panels import load_panel
 
-FACCT, ICLR = "facct2025", "iclr2026"
 PROMPTS = ("greatest", "best", "worst")  # of the full vocabularies
-
-
-@dataclass(frozen=True)
-class ReleasedModel:
-    """One of the ten reward models of both papers; `rank` on RewardBench, `parameters` in thousand millions."""
-
-    code: str
-    hub_id: str
-    family: str
-    developer: str
-    parameters: int
-    rank: int
-
-
-MODELS = tuple(
-    ReleasedModel(code, hub_id, family, hub_id.split("/")[0], parameters, rank)
-    for code, hub_id, family, parameters, rank in (
-        ("N-Gem-27B", "nicolinho/QRM-Gemma-2-27B", "Gemma", 27, 2),
-        ("S-Gem-27B-v0.2", "Skywork/Skywork-Reward-Gemma-2-27B-v0.2", "Gemma", 27, 3),
-        ("S-Gem-27B", "Skywork/Skywork-Reward-Gemma-2-27B", "Gemma", 27, 5),
-        ("S-Lla-8B-v0.2", "Skywork/Skywork-Reward-Llama-3.1-8B-v0.2", "Llama", 8, 10),
-        ("N-Lla-8B", "nicolinho/QRM-Llama3.1-8B", "Llama", 8, 11),
-        ("L-Lla-8B", "LxzGordon/URM-LLaMa-3.1-8B", "Llama", 8, 12),
-        ("R-Lla-8B", "Ray2333/GRM-Llama3-8B-rewardmodel-ft", "Llama", 8, 17),
-        ("R-Lla-3B", "Ray2333/GRM-Llama3.2-3B-rewardmodel-ft", "Llama", 3, 19),
-        ("F-Lla-8B-v0.1", "RLHFlow/ArmoRM-Llama3-8B-v0.1", "Llama", 8, 20),
-        ("R-Gem-2B", "Ray2333/GRM-gemma2-2B-rewardmodel-ft", "Gemma", 2, 31),
-    )
-)
-CODES = [model.code for model in MODELS]
+MODELS = load_panel("facct2025").models  # of both papers, in the order of RewardBench
+CODES, _HUB_IDS = [model.name for model in MODELS], [str(model.source) for model in MODELS]
+_UNIFIED = ("google--gemma-2b-it-Unified", "meta-llama--Llama-3.2-3B-Unified", "Qwen2.5-3B-Instruct")
 RUNS = {  # training data -> (file, {base: the authors' name for the run}); their "13k" is the 27k file again
     "unified-27k": ("uf_27", ("gemma2b_unified27k_lora", "llama3b_unified27k_lora", "qwen3b_unified27k_lora")),
-    "unified-53k": (
-        "uf_54",
-        ("google--gemma-2b-it-Unified", "meta-llama--Llama-3.2-3B-Unified", "Qwen2.5-3B-Instruct"),
-    ),
+    "unified-53k": ("uf_54", _UNIFIED),
     "skywork-77k": ("sky_80k", ("google--gemma-2b-it", "meta-llama--Llama-3.2-3B", "qwen--qwen2.5-3B-instruct")),
-    "unified-106k": (
-        "uf_100",
-        ("google--gemma-2b-it-Unified", "meta-llama--Llama-3.2-3B-Unified", "Qwen2.5-3B-Instruct"),
-    ),
+    "unified-106k": ("uf_100", _UNIFIED),
 }
 _FOLDERS = {"big_two": "dict_big2_nouns", "moral_foundations": "dict_MFD_20"}
 BASES = ("gemma-2-2b-it", "Llama-3.2-3B-Instruct", "Qwen2.5-3B-Instruct")
@@ -68,13 +34,9 @@ def vocabularies() -> dict[str, pd.DataFrame] | None:
     They are large, so nothing downloads them by the way, but
     ``rmnb book data pull facct2025/data/reward_model_scores`` does.
     """
-    paths = {}
-    for model in MODELS:
-        name = f"facct2025/data/reward_model_scores/{model.hub_id.replace('/', '--')}.csv"
-        paths[model.code] = sources.on_this_machine(name)
-        if paths[model.code] is None:
-            return None
-    return {code: read_table(path) for code, path in paths.items()}
+    names = [f"facct2025/data/reward_model_scores/{hub_id.replace('/', '--')}.csv" for hub_id in _HUB_IDS]
+    paths = [path for name in names if (path := sources.on_this_machine(name))]
+    return dict(zip(CODES, map(read_table, paths), strict=True)) if len(paths) == len(CODES) else None
 
 
 def read_table(path: Path | str) -> pd.DataFrame:
@@ -86,13 +48,12 @@ def read_table(path: Path | str) -> pd.DataFrame:
     A token that reads "NA" or "null" is that token, not a gap: the authors' own reading drops these. Tokens without a
     score, which some of their files have, are left out.
     """
-    # A bare carriage return is a token, no end of line: pandas writes it without quotes.
+    types = {"token_id": "int64", "token_decoded": "str"} | dict.fromkeys(PROMPTS, "float64")
     gaps = {prompt: ["", "NA", "nan"] for prompt in PROMPTS}
-    table = pd.read_csv(path, keep_default_na=False, na_values=gaps, lineterminator="\n")
-    kept = table.dropna(subset=list(PROMPTS), ignore_index=True).rename(columns={"token_decoded": "token"})
-    kept = kept[["token_id", "token", *PROMPTS]]
-    kept = kept.astype({"token_id": "int64", "token": "str"} | dict.fromkeys(PROMPTS, "float64"))
-    return kept.assign(kind="", word=kept["token"].str.strip().str.casefold())
+    # A bare carriage return is a token, no end of line: pandas writes it without quotes.
+    table = pd.read_csv(path, usecols=list(types), keep_default_na=False, na_values=gaps, lineterminator="\n")
+    table = table.dropna(ignore_index=True).astype(types).rename(columns={"token_decoded": "token"})
+    return table.assign(kind="", word=table["token"].str.strip().str.casefold())
 
 
 def human_elo() -> pd.DataFrame:
@@ -110,10 +71,11 @@ def human_elo() -> pd.DataFrame:
     except sources.UnreachableError:
         table = pd.read_csv(sources.stand_in("human_elo.csv"), keep_default_na=False, na_values={"valence": [""]})
     words = lexicons.frequent_words(1 + table["word"].max())
-    common = [words[place].capitalize() if place >= 0 else "" for place in table.pop("word")]
-    stand_in = "item " + table.pop("item").astype(str)
-    names = table["name"].mask(table["name"] == "", common)
-    table = table.assign(name=names.mask(names == "", stand_in), elo_rank=np.arange(1, len(table) + 1))
+    names = [
+        name or (words[place].capitalize() if place >= 0 else f"item {item}")
+        for name, place, item in zip(table["name"], table.pop("word"), table.pop("item"), strict=True)
+    ]
+    table = table.assign(name=names, elo_rank=np.arange(1, len(table) + 1))
     table.attrs["shipped"] = True
     return table
 
@@ -126,7 +88,7 @@ def thing_scores(prompt: str) -> pd.DataFrame:
     prompt : {"elo_greatest", "elo_prefer", "greatest"}
     """
     try:
-        table = preferences.elo_scores(prompt)[[model.hub_id for model in MODELS]]
+        table = preferences.elo_scores(prompt)[_HUB_IDS]
     except sources.UnreachableError:
         wide = pd.read_parquet(sources.stand_in("thing_scores.parquet"))
         table = wide[[f"{prompt} {code}" for code in CODES]].astype("float64")
@@ -155,8 +117,8 @@ def dictionary_scores(name: str) -> dict[str, pd.DataFrame]:
     `name` as in `dictionary`; the table of moral_foundations has the vices of sanctity too.
     """
     tables, start = {}, f"iclr2026/data/reward_model_scores/{_FOLDERS[name]}"
-    for model in MODELS:
-        end = f"_{model.hub_id.replace('/', '_')}.csv"
+    for code, hub_id in zip(CODES, _HUB_IDS, strict=True):
+        end = f"_{hub_id.replace('/', '_')}.csv"
         path = sources.locate(next(pin for pin in sources.pins() if pin.startswith(start) and pin.endswith(end)))
-        tables[model.code] = pd.read_csv(path, keep_default_na=False).drop_duplicates("response").set_index("response")
+        tables[code] = pd.read_csv(path, keep_default_na=False).drop_duplicates("response").set_index("response")
     return tables

@@ -7,26 +7,25 @@ content must have the pinned id. The pins are the table ``rmnb/data/lists/source
 
 import functools
 import os
+import time
 import urllib.parse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 import pandas as pd
 import requests
-from filelock import FileLock
-from requests.adapters import HTTPAdapter
 from tqdm import tqdm
-from urllib3.util import Retry
 
-from rmnb.errors import InputError
-from rmnb.files import CLONE, cache_dir, data_dir, git_blob_id, sha256
+from rmnb.errors import InputError, first_line
+from rmnb.files import CLONE, cache_dir, data_dir, git_blob_id, sha256, sync
+from rmnb.plans import alone
 
+LISTS = Path(__file__).with_name("lists")  # that this project wrote
 RAW_URL = "https://raw.githubusercontent.com/{repository}/{commit}/{path}"
 LARGE_URL = "https://media.githubusercontent.com/media/{repository}/{commit}/{path}"  # content behind a git LFS pointer
-_ATTEMPTS = 5  # after a connection has broken
-_RETRIES = Retry(3, connect=1, backoff_factor=0.5, status_forcelist=(429, 500, 502, 503, 504), raise_on_status=False)
+_ATTEMPTS, _PAUSE = 5, 0.5  # after the k-th attempt it waits k pauses, in seconds
+_BUSY = (429, 500, 502, 503, 504)
 _TIMEOUT = (10, 60)  # seconds to connect, seconds between two blocks
 _offline: set[str] = set()  # hosts that could not be reached: later files fail at once, not after more waiting
 
@@ -62,10 +61,14 @@ class Pin:
 @functools.cache
 def pins() -> dict[str, Pin]:
     """Every pinned file by name, in the order of the table."""
-    with resources.files("rmnb.data").joinpath("lists/sources.tsv").open() as file:
-        table = pd.read_csv(file, sep="\t", dtype=str, keep_default_na=False)
-    found = [Pin(**{**row, "bytes": int(row["bytes"]) if row["bytes"] else None}) for row in table.to_dict("records")]
+    rows = own_list("sources.tsv").to_dict("records")
+    found = [Pin(**{**row, "bytes": int(row["bytes"] or 0) or None}) for row in rows]
     return {pin.name: pin for pin in found}
+
+
+def own_list(name: str) -> pd.DataFrame:
+    """A table among the lists that this project wrote, all of it text."""
+    return pd.read_csv(LISTS / name, sep="\t", dtype=str, keep_default_na=False)
 
 
 def locate(name: str) -> Path:
@@ -110,11 +113,8 @@ def on_this_machine(name: str) -> Path | None:
     if name not in pins():
         raise InputError(f"unknown data file {name!r}: `rmnb book data list` shows the names")
     pin = pins()[name]
-    places = [_cached(pin)]
-    if mirror := os.environ.get("RMNB_DATA_MIRROR"):
-        places.append(Path(mirror) / pin.stored_at)
-    for place in places:
-        if place.is_file():
+    for directory in (cache_dir() / "data", os.environ.get("RMNB_DATA_MIRROR")):
+        if directory and (place := Path(directory, pin.stored_at)).is_file():
             if not _is_pinned(pin, place):
                 raise InputError(f"{place} is not the pinned file of that name: delete or replace it", place)
             return place
@@ -139,21 +139,11 @@ def verify(names: Iterable[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["name", "status", "path"])
 
 
-def _cached(pin: Pin) -> Path:
-    return cache_dir() / "data" / pin.stored_at
-
-
 def _is_pinned(pin: Pin, path: Path) -> bool:
-    state = path.stat()
-    return _has_content(pin.blob_id, path, state.st_size, state.st_mtime_ns)
-
-
-@functools.lru_cache
-def _has_content(blob_id: str, path: Path, size: int, modified: int) -> bool:
-    if git_blob_id(path) == blob_id:
+    if git_blob_id(path) == pin.blob_id:
         return True
     pointer = _lfs_pointer(path)
-    return pointer.is_file() and git_blob_id(pointer) == blob_id and sha256(path) == _pointed_sha256(pointer)
+    return pointer.is_file() and git_blob_id(pointer) == pin.blob_id and sha256(path) == _pointed_sha256(pointer)
 
 
 def _lfs_pointer(path: Path) -> Path:
@@ -168,64 +158,57 @@ def _pointed_sha256(path: Path) -> str:
 
 
 def _download(pin: Pin) -> Path:
-    target = _cached(pin)
+    target = cache_dir() / "data" / pin.stored_at
     part, pointer = target.with_name(target.name + ".part"), _lfs_pointer(target)
-    lock = cache_dir() / "data" / ".locks" / pin.blob_id
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        lock.parent.mkdir(exist_ok=True)
-        with FileLock(lock):
+        with alone(target):
             if target.is_file():  # another process was faster
                 return target
             if not pointer.is_file():
-                _fetch(pin, RAW_URL, part)
-                _accept(pin, part, git_blob_id(part), pin.blob_id)
+                _fetch(pin, RAW_URL, part, git_blob_id, pin.blob_id)
                 if _pointed_sha256(part):
                     part.replace(pointer)
             if pointer.is_file():
-                _fetch(pin, LARGE_URL, part)
-                _accept(pin, part, sha256(part), _pointed_sha256(pointer))
-            with open(part, "rb+") as file:
-                os.fsync(file.fileno())
+                _fetch(pin, LARGE_URL, part, sha256, _pointed_sha256(pointer))
+            sync(part)
             part.replace(target)
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror or error}") from error
     return target
 
 
-def _accept(pin: Pin, part: Path, found: str, pinned: str) -> None:
-    if found != pinned:
-        part.unlink()  # nothing of it can be trusted, so nothing is resumed
-        raise InputError(f"{pin.name}: the download has hash {found}, pinned is {pinned}; it was thrown away")
-
-
-def _fetch(pin: Pin, template: str, part: Path) -> None:
-    """Download into `part`, going on from what is there, also where the connection breaks."""
+def _fetch(pin: Pin, template: str, part: Path, hash_of: Callable[[Path], str], pinned: str) -> None:
+    """Download into `part`, going on from what is there, also where the connection breaks, and check the content."""
     url = template.format(repository=pin.repository, commit=pin.commit, path=urllib.parse.quote(pin.path))
     host, reason = urllib.parse.urlsplit(url).netloc, "no network"
-    with requests.Session() as session:
-        session.adapters.update(dict.fromkeys(("https://", "http://"), HTTPAdapter(max_retries=_RETRIES)))
-        for _ in range(0 if host in _offline else _ATTEMPTS):
-            try:
-                return _stream(session, url, part, pin)
-            except (requests.exceptions.ChunkedEncodingError, requests.exceptions.ReadTimeout):
-                reason = "the connection broke"
-            except requests.exceptions.ConnectionError:
+    for attempt in range(0 if host in _offline else _ATTEMPTS):
+        time.sleep(_PAUSE * attempt)
+        try:
+            _stream(url, part, pin)
+        except requests.ConnectionError:
+            if attempt > 0:
                 _offline.add(host)
                 break
-            except requests.exceptions.RequestException as error:
-                reason = str(error)
+        except requests.RequestException as error:
+            reason = first_line(error)
+            if error.response is not None and error.response.status_code not in _BUSY:
                 break
+        else:
+            if (found := hash_of(part)) == pinned:
+                return
+            part.unlink()  # nothing of it can be trusted, so nothing is resumed
+            raise InputError(f"{pin.name}: the download has hash {found}, pinned is {pinned}; it was thrown away")
     raise UnreachableError(
         f"cannot download {pin.name} from {host}: {reason}; connect, or set RMNB_DATA_MIRROR to a directory that has it"
     )
 
 
-def _stream(session: requests.Session, url: str, part: Path, pin: Pin) -> None:
+def _stream(url: str, part: Path, pin: Pin) -> None:
     """One request, the reply added to `part`."""
     have = part.stat().st_size if part.is_file() else 0
     headers = {"Accept-Encoding": "identity", "Range": f"bytes={have}-"}  # a compressed stream cannot be resumed
-    with session.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as reply:
+    with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as reply:
         if reply.status_code == 416:  # nothing is left to fetch: whether this is the file, its hash tells
             return
         reply.raise_for_status()
@@ -233,5 +216,4 @@ def _stream(session: requests.Session, url: str, part: Path, pin: Pin) -> None:
         bar = tqdm(total=pin.bytes, initial=have, unit="B", unit_scale=True, desc=pin.name, disable=None)
         with open(part, "ab" if have else "wb") as file, bar:
             for block in reply.iter_content(1 << 16):
-                file.write(block)
-                bar.update(len(block))
+                bar.update(file.write(block))

@@ -65,14 +65,12 @@ def can_be_read(part: str) -> bool:
     return True
 
 
-def part_sha256(texts: list[str]) -> str:
-    """What tells whether scores belong to these texts in this order."""
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
-
-
 def described_parts(parts: dict[str, list[str]]) -> dict[str, dict]:
-    """For provenance: how many texts each part has, and their checksum."""
-    return {part: {"texts": len(words), "sha256": part_sha256(words)} for part, words in parts.items()}
+    """For provenance: how many texts each part has, and the checksum that tells whether scores belong to them."""
+    return {
+        part: {"texts": len(texts), "sha256": hashlib.sha256("\0".join(texts).encode()).hexdigest()}
+        for part, texts in parts.items()
+    }
 
 
 def named_parts(described: Mapping[str, Mapping]) -> dict[str, list[str]]:
@@ -93,10 +91,9 @@ def named_parts(described: Mapping[str, Mapping]) -> dict[str, list[str]]:
         try:
             named[part] = part_texts(part)
         except UnreachableError:
-            named[part] = [f"{part} {place}" for place in range(known["texts"])]
-            if part == "elo":
-                named[part] = released_files.human_elo()["name"].tolist()
+            stand_in = [f"{part} {place}" for place in range(known["texts"])]
+            named[part] = released_files.human_elo()["name"].tolist() if part == "elo" else stand_in
         else:
-            if part_sha256(named[part]) != known["sha256"]:
+            if described_parts({part: named[part]})[part] != known:
                 raise InputError(f"the texts of {part} have changed since they were scored: score them again")
     return named

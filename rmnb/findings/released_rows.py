@@ -28,7 +28,7 @@ from rmnb.panels import load_prompts
 
 _SHARED_TOKENS = "iclr2026/data/corpora/token_intersection.csv"
 _COURSES = "iclr2026/data/reward_model_training/rank_results_{}.csv"
-_FAMILY = {model.code: model.family for model in MODELS}
+_FAMILY = {model.name: str(model.family).split()[0] for model in MODELS}
 
 
 def _wordings() -> dict[str, str]:
@@ -50,7 +50,7 @@ def published_agreement() -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
     half = load_published().query("quantity == 'kendall_tau'").pivot(index="model", columns="other", values="value")
     half = half.reindex(index=CODES, columns=CODES)
     tau = half.fillna(half.T).mask(np.eye(len(CODES), dtype=bool), 1.0)
-    known = pd.DataFrame([(m.family, m.developer, float(m.parameters), float(m.rank)) for m in MODELS], CODES)
+    known = pd.DataFrame([(_FAMILY[m.name], m.developer, m.parameters, m.rank) for m in MODELS], CODES)
     known.columns = ["base", "developer", "parameters", "rank"]
     return tau, heterogeneity.similarities(known)
 
