@@ -6,7 +6,8 @@ of its entries, is none.
 
 Every page of the theme loads all icons and the index of the whole book. When the book is built, only the page that
 searches (to which the search field of every page leads) keeps the index, icons that no page and no script names are
-taken out (`light_icons`), and drawings lose what Matplotlib writes and nobody sees (`light_drawings`).
+taken out (`light_icons`), drawings lose what Matplotlib writes and nobody sees (`light_drawings`), and style sheets
+their comments and indents.
 """
 
 import re
@@ -22,6 +23,7 @@ _HEARD = {
     '<div role="list" class="citation-list">': '<div class="citation-list">',
 }
 _DRAWING = re.compile(r'<img (?P<rest>[^>]*\bsrc="(?P<file>[^":]*_images/[^"]+\.svg)"[^>]*>)')
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _SIZE = re.compile(r'<svg [^>]*?\bwidth="([0-9.]+)pt" height="([0-9.]+)pt"')  # as Matplotlib writes it
 
 
@@ -58,6 +60,8 @@ def lighten(app, error) -> None:
     light_icons.lighten(static, used)
     for drawing in (output / "_images").glob("*.svg"):
         drawing.write_text(tightened(drawing.read_text(encoding="utf-8")), encoding="utf-8")
+    for style in static.rglob("*.css"):
+        style.write_text(" ".join(_COMMENT.sub("", style.read_text(encoding="utf-8")).split()), encoding="utf-8")
 
 
 def setup(app) -> dict:
