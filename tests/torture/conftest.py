@@ -16,6 +16,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from rmnb.errors import InputError
 from rmnb.scoring.store import versions
 
 PARTS = {
@@ -32,18 +33,28 @@ ROWS: list[dict] = []
 
 @pytest.fixture
 def attack(request) -> Callable:
-    """``attack(name, tries, attempt)``: call `attempt` with each of `tries`, which says what it came to or raises."""
+    """``attack(name, tries, attempt)``: call `attempt` with each of `tries`, which says what it came to or raises.
 
-    def made(name: str, tries: Iterable, attempt: Callable[..., str]) -> None:
+    With `refused`, an InputError in one line that holds this text is an outcome, too.
+    """
+
+    def made(name: str, tries: Iterable, attempt: Callable, refused: str | None = None) -> None:
         outcomes: Counter[str] = Counter()
         lost, begun = [], time.monotonic()
         for what in tries:
             try:
-                outcomes[attempt(what)] += 1
+                outcome = attempt(what)
+                assert isinstance(outcome, str), "not refused"
+                outcomes[outcome] += 1
             except (Exception, pytest.fail.Exception) as error:
-                lost.append(f"{str(what)[:200]}: {error!r:.500}")
-        row = {"part": PARTS[request.module.__name__], "attack": name, "tries": outcomes.total() + len(lost)}
-        row |= {"survived": outcomes.total(), "lost": len(lost)}
+                line = str(error) if isinstance(error, InputError) else "\n"
+                if refused is not None and refused in line and "\n" not in line and len(line) < 1000:
+                    outcomes["refused in one line"] += 1
+                else:
+                    lost.append(f"{str(what)[:200]}: {error!r:.500}")
+        survived = outcomes.total()
+        row = {"part": PARTS[request.module.__name__], "attack": name, "tries": survived + len(lost)}
+        row |= {"survived": survived, "lost": len(lost)}
         row["outcome"] = "; ".join(f"{count:,} {outcome}" for outcome, count in outcomes.most_common())
         ROWS.append(row | {"seconds": round(time.monotonic() - begun, 1)})
         assert outcomes and not lost, lost[:3]
@@ -59,9 +70,8 @@ def times(request) -> Callable:
 
 def pytest_sessionfinish(session):
     if (file := session.config.getoption("--torture")) and ROWS:
-        parts = list(PARTS.values())
-        table = pd.DataFrame(sorted(ROWS, key=lambda row: (parts.index(row["part"]), row["attack"])))
-        table.drop(columns="seconds").to_csv(file, index=False)
-        machine = {"machine": f"{platform.machine()}, {os.cpu_count()} cores", "versions": versions()}
-        made = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "attacks": table.to_dict("records")}
-        Path(file).with_suffix(".json").write_text(json.dumps({"table": Path(file).name, **machine, **made}, indent=1))
+        ROWS.sort(key=lambda row: (list(PARTS.values()).index(row["part"]), row["attack"]))
+        pd.DataFrame(ROWS).drop(columns="seconds").to_csv(file, index=False)
+        record = {"table": Path(file).name, "machine": f"{platform.machine()}, {os.cpu_count()} cores"}
+        record |= {"versions": versions(), "time": datetime.now(UTC).isoformat(timespec="seconds"), "attacks": ROWS}
+        Path(file).with_suffix(".json").write_text(json.dumps(record, indent=1))

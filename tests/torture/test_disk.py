@@ -32,6 +32,21 @@ def begun(rm, tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def scan(directory, monkeypatch, capsys, tmp_path_factory):
+    """``scan(out)``: scan by the command line; the one line that says why it fails, or nothing."""
+    monkeypatch.setattr(store, "SHARD", 64)
+    monkeypatch.setenv("RMNB_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+    def scan(out) -> str:
+        code = run(monkeypatch, "scan", directory, "--prompt", PROMPT, "--out", out, "--batch-size", 64)
+        said = [line for line in capsys.readouterr().err.splitlines() if line.strip() and "tokens/s" not in line]
+        assert not code or (code == 2 and len(said) == 1 and said[0].startswith("rmnb: ")), said
+        return said[0] if code else ""
+
+    return scan
+
+
+@pytest.fixture
 def disk(tmp_path):
     """A file system of 64 kB of its own."""
     if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", tmp_path]).returncode:
@@ -40,45 +55,35 @@ def disk(tmp_path):
     subprocess.run(["umount", "--lazy", tmp_path], check=True)
 
 
-def test_a_limit_on_the_size_of_files_is_one_line(directory, tmp_path, monkeypatch, capsys):
+def test_a_limit_on_the_size_of_files_is_one_line(scan, tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
     try:
-        code = run(monkeypatch, "scan", directory, "--prompt", PROMPT, "--out", tmp_path / "scan.parquet")
+        assert "File too large" in scan(tmp_path / "scan.parquet")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    said = capsys.readouterr().err
-    assert code == 2 and "File too large" in said.splitlines()[-1] and not (tmp_path / "scan.parquet").exists()
+    assert not (tmp_path / "scan.parquet").exists()
 
 
-def test_a_full_disk(disk, directory, rm, attack, times, monkeypatch, capsys, tmp_path_factory):
-    monkeypatch.setattr(store, "SHARD", 64)
-    monkeypatch.setenv("RMNB_CACHE", str(tmp_path_factory.mktemp("cache")))
+def test_a_full_disk(disk, rm, scan, attack, times):
     whole = rmnb.scan_vocabulary(rm, PROMPT, batch_size=64)
     pages = os.statvfs(disk).f_blocks
     out, filler = disk / "scan.parquet", disk / "fill"
 
-    def fails(why: str = "") -> bool:
-        """Whether the command fails, with one line that says why."""
-        code = run(monkeypatch, "scan", directory, "--prompt", PROMPT, "--out", out, "--batch-size", 64)
-        said = [line for line in capsys.readouterr().err.splitlines() if line.strip() and "tokens/s" not in line]
-        assert not code or (code == 2 and len(said) == 1 and said[0].startswith("rmnb: ") and why in said[0]), said
-        return code == 2
-
     def fill(free: int) -> str:
         filler.write_bytes(b"x" * 4096 * (pages - free))
-        full = fails("No space left")
-        assert out.exists() != full and not list(disk.rglob("*.part"))
+        failure = scan(out)
+        assert ("No space left" in failure) != out.exists() and not list(disk.rglob("*.part"))
         filler.unlink()
-        assert not fails()
+        assert not scan(out)
         np.testing.assert_array_equal(store.read_scan(out)[0]["score"], whole["score"])
         assert list(disk.iterdir()) == [out]
         out.unlink()
-        return "said in one line" if full else "big enough"
+        return "said in one line" if failure else "big enough"
 
     def protect(options: str) -> str:
         subprocess.run(["mount", "-o", f"remount,{options}", disk], check=True)
-        assert fails("cannot write")
+        assert "cannot write" in scan(out)
         return "said in one line before anything is computed"
 
     attack("a disk that is full after so many pages", range(1, times(4, pages - 1)), fill)
@@ -102,33 +107,26 @@ def test_scans_that_are_not_whole(begun, rm, attack, times, monkeypatch):
     scored, call = [], PrefixScorer.__call__
     monkeypatch.setattr(PrefixScorer, "__call__", lambda *given: scored.append(given) or call(*given))
 
-    def scan() -> int:
-        """Scan again, to the same table: how many shards were scored for it."""
-        scored.clear()
-        pd.testing.assert_frame_equal(scan_vocabulary(rm, PROMPT, output=out, batch_size=64), whole)
-        return len(scored)
-
     def damage(given) -> str:
         about, file, content = given
         good = file.read_bytes()
         file.write_bytes(content)
         with pytest.raises(InputError) as refused:
-            scan()
-        assert refused.value.about == about
+            scan_vocabulary(rm, PROMPT, output=out, batch_size=64)
+        assert refused.value.about == str(about)
+        file.unlink()
         if file == plan:
             plan.write_bytes(good)
-        else:
-            shard.unlink()
-        assert scan() == (file == shard)  # what is whole is not scored again
-        return (
-            "named, and the scan goes on without it" if file == shard else "named, and with the right one all is used"
-        )
+        scored.clear()
+        pd.testing.assert_frame_equal(scan_vocabulary(rm, PROMPT, output=out, batch_size=64), whole)
+        assert len(scored) == (file == shard)  # what is whole is not scored again
+        return "named; without it, all else is used"
 
+    plans = [(plan, plan, content) for content in [*damages(plan.read_bytes(), 0), b"[]", b"\xff\xfe", b"null"]]
     described = json.loads(plan.read_text())
-    others = {key: json.dumps(described | {key: "another"}).encode() for key in described if key not in NOT_COMPARED}
-    broken = [*damages(plan.read_bytes(), 0), b"[]", b"\xff\xfe", b"null"]
-    plans = [*((key, plan, other) for key, other in others.items()), *((str(plan), plan, other) for other in broken)]
-    shards = [(str(shard), shard, other) for other in damages(shard.read_bytes(), times(5, 200))]
+    for key in described.keys() - NOT_COMPARED:
+        plans.append((key, plan, json.dumps(described | {key: "another"}).encode()))
+    shards = [(shard, shard, content) for content in damages(shard.read_bytes(), times(5, 200))]
     attack("a shard cut at every tenth of its length, or with a flipped bit", shards, damage)
     attack("the plan of a scan cut, or of another scan", plans, damage)
 
@@ -136,24 +134,18 @@ def test_scans_that_are_not_whole(begun, rm, attack, times, monkeypatch):
 def test_score_files(begun, attack, times):
     out, whole = begun
     store.write_table(out, whole, whole.attrs["provenance"])
-    good = out.read_bytes()
+    good, table = out.read_bytes(), pq.read_table(out)
     kept, provenance = store.read_scan(out)
 
     def damage(content: bytes) -> str:
         out.write_bytes(content)
-        try:
-            frame, described = store.read_scan(out)
-        except InputError as error:
-            assert str(out) in str(error)
-            return "named as damaged"
+        frame, described = store.read_scan(out)
         pd.testing.assert_frame_equal(frame, kept, check_dtype=False, check_categorical=False)
         assert described == provenance
         return "in bytes that say nothing (all values and their provenance read back identical)"
 
     def forge(given: tuple[str, dict]) -> str:
         said, change = given
-        out.write_bytes(good)
-        table = pq.read_table(out)
         described = {**table.schema.metadata, b"rmnb": json.dumps(provenance | change).encode()} if change else {}
         pq.write_table(table.replace_schema_metadata(described), out)
         with pytest.raises(InputError, match=said):
@@ -161,9 +153,8 @@ def test_score_files(begun, attack, times):
         return "named"
 
     name = "a score file cut at every tenth of its length, or with a flipped bit"
-    attack(name, damages(good, times(60, 3000)), damage)
-    changed = {"weights_sha256": "0" * 64, "prompt": "What is worst?", "content_sha256": "0" * 64}
-    forged = [("is damaged", {key: value}) for key, value in changed.items()]
+    attack(name, damages(good, times(60, 3000)), damage, refused=str(out))
+    forged = [("damaged", {key: "0" * 64}) for key in ("weights_sha256", "prompt", "content_sha256")]
     forged += [("schema", {"schema": 2}), ("not a score file of rmnb", {})]
     attack("a score file of another schema, of another make, or with a provenance that was changed", forged, forge)
     store.write_table(out, whole[["token_id"]], {})

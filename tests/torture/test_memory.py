@@ -8,14 +8,14 @@ import pytest
 import torch
 import transformers
 import work
-from checkpoints import SHAPE, randomise, tokenizer, write_decoder
+from checkpoints import SHAPE, tokenizer, write_decoder, write_model
 
 import rmnb
 from rmnb.errors import InputError
+from rmnb.files import cache_dir
 from rmnb.scoring.engine import PrefixScorer
 
 PROMPT = "What, in one word, is the greatest thing ever?"
-MB = 1 << 20
 
 
 @pytest.fixture(scope="module")
@@ -30,16 +30,16 @@ def test_memory_that_runs_out(rm, attack, monkeypatch):
     whole = PrefixScorer(rm, prefix)(continuations, 8)
     computed = PrefixScorer._rewards
     allocator = RuntimeError("DefaultCPUAllocator: can't allocate memory")
-    errors = [torch.OutOfMemoryError("no memory"), MemoryError(), allocator, MemoryError()]
+    errors = {1: torch.OutOfMemoryError("no memory"), 3: MemoryError(), 7: allocator, 0: MemoryError()}
 
-    def run_out(given: tuple[int, tuple[int, Exception]]) -> str:
-        at, (room, error) = given
+    def run_out(given: tuple[int, int]) -> str:
+        at, room = given
         calls: list[int] = []
 
         def rewards(self, batch):
             calls.append(len(batch))
             if len(calls) >= at and len(batch) > room:
-                raise error
+                raise errors[room]
             return computed(self, batch)
 
         monkeypatch.setattr(PrefixScorer, "_rewards", rewards)
@@ -51,113 +51,71 @@ def test_memory_that_runs_out(rm, attack, monkeypatch):
         assert max(calls[at + 3 :]) <= room
         return "gone on in smaller batches, rewards the same within 1e-4"
 
-    tries = itertools.product((1, 2, 5, 13), zip((1, 3, 7, 0), errors, strict=True))
+    tries = itertools.product((1, 2, 5, 13), errors)
     attack("memory runs out at the first, second, fifth or thirteenth batch", tries, run_out)
 
 
-def write_long(directory, rows: int | None = None):
-    """A model of one layer that reads 8,192 positions."""
-    words = tokenizer()
-    shape = SHAPE | {"num_hidden_layers": 1, "max_position_embeddings": 8192}
-    model = transformers.AutoModelForSequenceClassification.from_config(
-        transformers.LlamaConfig(**shape, vocab_size=rows or len(words))
-    )
-    randomise(model)
-    model.save_pretrained(directory)
-    words.save_pretrained(directory)
-    return directory
+def a_long_response_among_single_tokens(rm, many, length):
+    prefix, closing = rm.dialogue.frame(PROMPT)
+    rng = np.random.default_rng(0)
+    singles = [[int(i), *closing] for i in rng.integers(6, 300, many)]
+    long = [*rng.integers(6, 300, length).tolist(), *closing]
+    rewards = PrefixScorer(rm, prefix)([*singles[: many // 2], long, *singles[many // 2 :]])
+    yield
+    np.testing.assert_allclose(np.delete(rewards, many // 2), PrefixScorer(rm, prefix)(singles), atol=1e-4)
+    yield f"{many:,} single tokens unchanged within 1e-4 by a response of {length:,} among them"
 
 
-def a_long_response_among_single_tokens(directory, many, length=5000):
-    rm = rmnb.load_reward_model(directory)
-    rm.score(PROMPT, ["love"])
-
-    def work():
-        rng = np.random.default_rng(0)
-        prefix, closing = rm.dialogue.frame(PROMPT)
-        singles = [[int(i), *closing] for i in rng.integers(6, 300, many)]
-        long = [*rng.integers(6, 300, length).tolist(), *closing]
-        rewards = PrefixScorer(rm, prefix)([*singles[: many // 2], long, *singles[many // 2 :]])
-        alone = PrefixScorer(rm, prefix)(singles)
-        np.testing.assert_allclose(np.delete(rewards, many // 2), alone, atol=1e-4)
-        return f"{many:,} single tokens unchanged within 1e-4 by a response of {length:,} among them"
-
-    return work
+def a_long_prompt(rm, many, length):
+    ids = np.random.default_rng(0).integers(6, 300, length).tolist()
+    continuations = [[i, 5] for i in range(6, 6 + many)]
+    shared = PrefixScorer(rm, ids)(continuations)
+    yield
+    with torch.inference_mode():
+        plain = [PrefixScorer(rm, ids)._whole_rewards([continuations[at]]).item() for at in (0, -1)]
+    np.testing.assert_allclose(shared[[0, -1]], plain, atol=1e-3)
+    yield "rewards those of the plain pass within 1e-3"
 
 
-def a_long_prompt(directory, many, length=4000):
-    rm = rmnb.load_reward_model(directory)
-    rm.score(PROMPT, ["love"])
-
-    def work():
-        ids = np.random.default_rng(0).integers(6, 300, length).tolist()
-        continuations = [[i, 5] for i in range(6, 6 + many)]
-        shared = PrefixScorer(rm, ids)(continuations)
-
-        def check():
-            with torch.inference_mode():
-                plain = [
-                    PrefixScorer(rm, ids)._whole_rewards([continuation]).item()
-                    for continuation in (continuations[0], continuations[-1])
-                ]
-            np.testing.assert_allclose(shared[[0, -1]], plain, atol=1e-3)
-            return "rewards those of the plain pass within 1e-3"
-
-        return check
-
-    return work
+def many_responses(rm, many):
+    texts = [f"love {i}" for i in range(many)]
+    rewards = rm.score(PROMPT, texts)
+    yield
+    np.testing.assert_allclose(rewards[[0, -1]], rm.score(PROMPT, [texts[0], texts[-1]]), atol=1e-4)
+    yield f"{many:,} rewards, each where it belongs"
 
 
-def many_responses(directory, many):
-    rm = rmnb.load_reward_model(directory)
-    rm.score(PROMPT, ["love"])
-
-    def work():
-        texts = [f"love {i}" for i in range(many)]
-        rewards = rm.score(PROMPT, texts)
-        np.testing.assert_allclose(rewards[[0, many - 1]], rm.score(PROMPT, [texts[0], texts[-1]]), atol=1e-4)
-        return f"{many:,} rewards, each where it belongs"
-
-    return work
+def a_large_vocabulary(rm, many):
+    scan = rmnb.scan_vocabulary(rm, PROMPT, limit=many, output=cache_dir() / "scan.parquet")
+    yield
+    assert scan["token_id"].tolist() == list(range(many)) and np.isfinite(scan["score"]).all()
+    yield f"{many:,} ids scanned"
 
 
-def a_large_vocabulary(directory, many):
-    rm = rmnb.load_reward_model(directory)
-    rm.score(PROMPT, ["love"])
-
-    def work():
-        scan = rmnb.scan_vocabulary(rm, PROMPT, limit=many, output=directory / "scan.parquet")
-        assert scan["token_id"].tolist() == list(range(many)) and np.isfinite(scan["score"]).all()
-        return f"{many:,} ids scanned"
-
-    return work
+WORK = {
+    "a response of 5,000 tokens among single tokens": (a_long_response_among_single_tokens, 2500, 3000, 5000),
+    "a prompt of 4,000 tokens": (a_long_prompt, 500, 290, 4000),
+    "100,000 responses": (many_responses, 1000, 100_000),
+    "a vocabulary of 262,144": (a_large_vocabulary, 1000, 262_144),
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("what", "task", "few", "many", "bound"),
-    [
-        (
-            "a response of 5,000 tokens among single tokens",
-            a_long_response_among_single_tokens,
-            (300, 1500),
-            (3000, 5000),
-            2500,
-        ),
-        ("a prompt of 4,000 tokens", a_long_prompt, (20, 1000), (290, 4000), 500),
-        ("100,000 responses", many_responses, (1000,), (100_000,), 1000),
-        ("a vocabulary of 262,144", a_large_vocabulary, (2000,), (262_144,), 1000),
-    ],
-)
-def test_work_out_of_proportion(what, task, few, many, bound, attack, times, tmp_path):
-    directory = write_long(tmp_path, rows=262_144 if task is a_large_vocabulary else None)
+@pytest.mark.parametrize("what", WORK)
+def test_work_out_of_proportion(what, attack, tmp_path):
+    """By a model of one layer that reads 8,192 positions."""
+    task, bound, *scale = WORK[what]
+    rows = 262_144 if task is a_large_vocabulary else 320
+    shape = SHAPE | {"num_hidden_layers": 1, "max_position_embeddings": 8192, "vocab_size": rows}
+    model = write_model(tmp_path / "model", transformers.LlamaConfig(**shape), tokenizer())
 
-    def measure(scale: tuple[int, ...]) -> str:
-        result = tmp_path / "result.json"
-        code, _ = work.run(work.peak_memory, result, task, directory, *scale)
-        assert code == 0, result.with_suffix(".log").read_text()[-600:]
-        found = json.loads(result.read_text())
-        assert found["bytes"] < bound * MB, f"{found['bytes'] / MB:.0f} MB"
-        return f"{found['told']}; peak memory raised by {found['bytes'] / MB:.0f} MB, bound {bound} MB"
+    def measure(task) -> str:
+        result = tmp_path / "result"
+        code, _ = work.run(work.peak_memory, result, task, model, *scale)
+        assert code == 0, work.log(result).read_text()[-600:]
+        measured = json.loads(result.read_text())
+        megabytes = measured["bytes"] / (1 << 20)
+        assert megabytes < bound
+        return f"{measured['outcome']}; peak memory raised by {megabytes:.0f} MB, bound {bound} MB"
 
-    attack(what, [times(few, many)], measure)
+    attack(what, [task], measure)

@@ -9,7 +9,6 @@ import pytest
 import yaml
 from checkpoints import TEMPLATE
 
-from rmnb.errors import InputError
 from rmnb.panels import PANELS, Panel, load_panel
 from rmnb.scoring import store
 
@@ -19,17 +18,14 @@ JUNK += [[], {}, [[]], {"a": 1}, ["greatest"], {"<<": "a"}, "#ffffff", "float32"
 
 @pytest.fixture
 def read(tmp_path):
-    """The panel that a text makes, None if it is refused as it should be."""
+    """The panel that a text makes."""
     path = tmp_path / "panel.yml"
 
-    def read(text: str | bytes) -> Panel | None:
+    def read(text: str | bytes) -> Panel:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         begun = time.process_time()
         try:
             return load_panel(path)
-        except InputError as error:
-            assert str(path) in str(error) and "\n" not in str(error) and len(str(error)) < 1000, error
-            return None
         finally:
             assert time.process_time() - begun < 60  # seconds; a bomb takes for ever
 
@@ -60,11 +56,8 @@ HOSTILE = [
 
 
 def test_files_made_to_harm(read, attack):
-    def write(text: str | bytes) -> str:
-        assert read(text) is None
-        return "refused in one line"
-
-    attack("panels made to fill memory and stack, and files that are no panels", HOSTILE, write)
+    name = "panels made to fill memory and stack, and files that are no panels"
+    attack(name, HOSTILE, read, refused="panel.yml")
 
 
 def valid() -> dict:
@@ -79,16 +72,15 @@ def valid() -> dict:
 def test_names_that_lead_out_of_the_store(read, attack):
     names = ["../x", "..", ".", "/etc/x", "a/b", "a\\b", "", " ", ".hidden", "a\nb", "a\0b", "x" * 300]
 
-    def write(given: tuple[str, str]) -> str:
+    def write(given: tuple[str, str]) -> Panel:
         what, name = given
         panel = valid()
         named = {"panel": panel, "model": panel["models"][0], "prompt": panel["prompts"][0]}[what]
         named["key" if what == "prompt" else "name"] = name
-        assert read(yaml.safe_dump(panel)) is None
-        return "refused in one line"
+        return read(yaml.safe_dump(panel))
 
     named = itertools.product(("panel", "model", "prompt"), names)
-    attack("panels, models and prompts named as paths", named, write)
+    attack("panels, models and prompts named as paths", named, write, refused="panel.yml")
 
 
 def test_panels_with_something_wrong_in_them(read, attack, times):
@@ -102,31 +94,27 @@ def test_panels_with_something_wrong_in_them(read, attack, times):
             at = rng.randrange(len(text) + 1)
             text = text[:at] + rng.choice("\t{}[]&*!|>'\"%@`:,-?#\x07\u2028") + text[at + rng.randint(0, 2) :]
         found = read(text)
-        if found is None:
-            return "refused in one line"
         home = store.store_directory(found).resolve()
         for spec, prompt in itertools.product(found.models, found.all_prompts):
             assert home in store.scores_path(found, spec.name, prompt.key).resolve().parents
         return "read, every score inside its store"
 
-    attack("a panel with one to three values replaced, keys added, or letters changed", range(times(150, 4000)), write)
+    name = "a panel with one to three values replaced, keys added, or letters changed"
+    attack(name, range(times(150, 4000)), write, refused="panel.yml")
 
 
 def changed(value: object, rng: random.Random) -> object:
-    """The value with one thing in it replaced, removed, doubled or added."""
+    """The value with one thing in it replaced, removed or added."""
     if not isinstance(value, dict | list) or not value or rng.random() < 0.15:
         return copy.deepcopy(rng.choice(JUNK))
-    value = copy.deepcopy(value)
-    key = rng.choice(list(value)) if isinstance(value, dict) else rng.randrange(len(value))
-    what = rng.random()
-    if what > 0.2:
+    key = rng.choice(list(value) if isinstance(value, dict) else range(len(value)))
+    chance = rng.random()
+    if chance > 0.2:
         value[key] = changed(value[key], rng)
-    elif what > 0.1:
+    elif chance > 0.1 or isinstance(value, list):
         del value[key]
-    elif isinstance(value, dict):
-        value[rng.choice(["sauce", "trust_remote_code", 7])] = rng.choice(JUNK)
     else:
-        value.append(value[key])
+        value[rng.choice(["sauce", "trust_remote_code", 7])] = copy.deepcopy(rng.choice(JUNK))
     return value
 
 

@@ -1,7 +1,6 @@
 """Texts, templates and tokenizers that nobody meant to write: refused in one line, or read as they stand."""
 
 import random
-import unicodedata
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from tokenizers import AddedToken
 from transformers import LlamaConfig
 
 import rmnb
-from rmnb.errors import InputError
 from rmnb.models.dialogue import Dialogue
 
 PROMPT = "What, in one word, is the greatest thing ever?"
@@ -36,41 +34,35 @@ def test_markers_in_prompts_and_responses_are_text(kind, attack, times):
     dialogue = Dialogue(words, TEMPLATE)
     control = {words.convert_tokens_to_ids(marker) for marker in SPECIAL}
     assert len(control) == len(SPECIAL)
-    bare, closing = dialogue.frame("a")
-    structure = [i for i in bare if i in control]
+    structure = [i for i in dialogue.conversations("a", ["a"])[0] if i in control]
 
     def read(seed: int) -> str:
         rng = random.Random(seed)
         text = "".join(rng.choices(PIECES, k=rng.randint(0, 8)))
-        try:
-            ids = dialogue.conversations("a", [text])[0]
-            prefix, end = dialogue.frame(text)
-        except InputError as error:
-            assert any(unicodedata.category(letter) == "Co" for letter in text), error
-            return "refused in one line"
-        assert end == closing and [i for i in prefix if i in control] == structure
-        inside = words.decode([i for i in prefix if i not in control], clean_up_tokenization_spaces=False)
-        assert inside == text.strip()
-        assert [i for i in ids if i in control] == [*structure, *closing]
-        assert words.decode(ids[len(bare) : -len(closing)], clean_up_tokenization_spaces=False) == text.strip()
+        prefix, closing = dialogue.frame(text)
+        (ids,) = dialogue.conversations(text, [text])
+        assert ids[: len(prefix)] == prefix and ids[-len(closing) :] == closing
+        assert [i for i in ids if i in control] == structure
+        for part in (prefix, ids[len(prefix) :]):
+            inside = words.decode([i for i in part if i not in control], clean_up_tokenization_spaces=False)
+            assert inside == text.strip()
         return "encoded as text, character by character, between the template's own control tokens"
 
     name = f"texts with markers, invisible and foreign characters as prompt and response ({kind} markers)"
-    attack(name, range(times(100, 4000)), read)
+    attack(name, range(times(100, 4000)), read, refused="private-use characters")
 
 
 def test_texts_that_are_none(attack, rm):
-    def score(text: str) -> str:
-        if "\ud800" in text or "\udfff" in text:
-            for prompt, response in ((PROMPT, text), (text, "love")):
-                with pytest.raises(InputError, match="half a surrogate pair"):
-                    rm.score(prompt, ["love", response])
-            return "refused in one line"
-        assert np.isfinite(rm.score(PROMPT, [text])).all() and np.isfinite(rm.score(text, ["love"])).all()
+    def score(given: tuple[str, str]) -> str:
+        prompt, response = given
+        assert np.isfinite(rm.score(prompt, ["love", response])).all() and not set("\ud800\udfff") & set(
+            prompt + response
+        )
         return "scored"
 
     texts = ("\ud800", "a\udfffb", "", " ", "\n", "\x00", "\u200b", " " * 300)
-    attack("empty, blank and broken texts", texts, score)
+    tries = [given for text in texts for given in ((PROMPT, text), (text, "love"))]
+    attack("empty, blank and broken texts", tries, score, refused="half a surrogate pair")
 
 
 TEMPLATES = [
@@ -86,12 +78,10 @@ TEMPLATES = [
 
 
 def test_templates_made_to_harm(attack):
-    def fill(template: str) -> str:
-        with pytest.raises(InputError, match=r"^the chat template[^\n]*$"):
-            Dialogue(tokenizer(), template).frame(PROMPT)
-        return "refused in one line"
+    def fill(template: str) -> tuple:
+        return Dialogue(tokenizer(), template).frame(PROMPT)
 
-    attack("chat templates that fail or try to leave their sandbox", TEMPLATES, fill)
+    attack("chat templates that fail or try to leave their sandbox", TEMPLATES, fill, refused="the chat template")
 
 
 # Tokens that are added to a tokenizer, and how many rows of the embedding it does not know.
@@ -109,15 +99,14 @@ def test_odd_tokenizers(what, attack, tmp_path):
     words = tokenizer()
     words.add_tokens(added)
     if what == "without BOS":
-        words = tokenizer(TEMPLATE.replace("{{ bos_token }}", ""))
+        words.chat_template = TEMPLATE.replace("{{ bos_token }}", "")
         words.bos_token = None
     size = len(words) + more
     rm = rmnb.load_reward_model(write_model(tmp_path, LlamaConfig(**SHAPE, vocab_size=size), words))
     scan = rmnb.scan_vocabulary(rm, PROMPT)
     prefix, closing = rm.dialogue.frame(PROMPT)
-    assert scan["token_id"].tolist() == list(range(size)) and np.isfinite(scan["score"]).all()
+    assert scan["token_id"].tolist() == list(range(size)) and (scan["kind"] == "unused").sum() >= more
     assert prefix.count(1) == (what != "without BOS")
-    assert (scan["kind"] == "unused").sum() >= more
     alone = rmnb.score_continuations(rm, prefix, [[i, *closing] for i in range(size)], batch_size=1)
 
     def compare(i: int) -> str:

@@ -12,7 +12,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -29,108 +29,96 @@ SERVER.set_forkserver_preload(
         "datasets",
     ]
 )
-PAIRS = 12
 
 
-def run(task: Callable, *arguments, number: signal.Signals | None = None, after: float = 0.0) -> tuple[int, float]:
-    """Run a task in a process of its own; with a signal, send it after so many seconds of processor time.
+def log(place: Path) -> Path:
+    """What a task in this place says."""
+    return place.with_suffix(".log")
+
+
+def start(task: Callable, place: Path, *arguments) -> multiprocessing.Process:
+    """Begin ``task(place, *arguments)`` in a process of its own, with a cache beside the place."""
+    process = SERVER.Process(target=_begin, args=(task, place, *arguments))
+    process.start()
+    return process
+
+
+def run(task: Callable, place: Path, *arguments, number: signal.Signals | None = None, after: float = 0.0):
+    """Start a task and wait for its end; with a signal, send it after so many seconds of processor time.
 
     Returns
     -------
     tuple of int, float
         Exit code (negative: the signal that ended it) and processor time in seconds.
     """
-    process = SERVER.Process(target=task, args=arguments)
-    process.start()
-    assert process.pid is not None
-    used = 0.0
+    process, used = start(task, place, *arguments), 0.0
     with contextlib.suppress(psutil.NoSuchProcess):
         watched = psutil.Process(process.pid)
         while process.is_alive():
             used = sum(watched.cpu_times()[:2])
             if number is not None and used >= after:
-                os.kill(process.pid, number)
+                watched.send_signal(number)
                 break
             time.sleep(0.005)
     process.join(600)
-    if process.exitcode is None:
-        process.kill()
-        process.join()
-    return process.exitcode if process.exitcode is not None else -999, used
+    process.kill()  # if it hangs
+    process.join()
+    return process.exitcode, used
 
 
-def command_line(log: Path, cache: Path, words: list[str], shard: int = 1024) -> None:
-    """Run ``rmnb`` with these words, its output appended to a file."""
-    _begin(log)
-    os.environ["RMNB_CACHE"] = str(cache)
+def command_line(place: Path, words: list[str]) -> None:
+    """Run ``rmnb`` with these words, in small shards: a short scan is then written as often as a long one."""
     from rmnb.cli.main import main
     from rmnb.scoring import store
 
-    store.SHARD = shard  # many small shards: a short scan is then written as often as a long one
+    store.SHARD = 16
     sys.argv = ["rmnb", *words]
     main()
 
 
-def train(log: Path, cache: Path, output: Path, work: Path) -> None:
+def train(place: Path, base: Path) -> None:
     """Train a tiny model by TRL, a checkpoint at every step."""
-    _begin(log)
-    os.environ["RMNB_CACHE"] = str(cache)
     import pandas as pd
-    from checkpoints import TEMPLATE
 
-    from rmnb.models import bases
     from rmnb.panels import ModelSpec
     from rmnb.training import recipes
     from rmnb.training import train as training
 
-    bases.BASES["tiny"] = bases.Base("tiny", (), "", "0" * 64, "", "")
-    words = ["love", "peace", "water", "good things", "war", "pain", "bad", "the greatest pain"]
-    pairs = pd.DataFrame(
-        {
-            "prompt": [f"What is thing {i}?" for i in range(PAIRS)],
-            "chosen": [words[i % 4] for i in range(PAIRS)],
-            "rejected": [words[4 + i % 4] for i in range(PAIRS)],
-            "source": "made up",
-        }
-    )
+    pairs = pd.DataFrame({"prompt": [f"What is thing {i}?" for i in range(12)], "chosen": "love", "rejected": "war"})
+    pairs["source"] = "made up"
     training.build_pairs = lambda recipe: (pairs, pairs[:0])
     training.CHECKPOINT_STEPS = 1
-    settings = {"rank": 2, "alpha": 4, "dropout": 0.1, "learning_rate": 0.01, "warmup_ratio": 0.1, "batch_size": 2}
-    recipe = recipes.Recipe.model_validate(
-        {"name": "tiny", "description": "tiny", "hyperparameters": settings | {"epochs": 1, "seed": 0}}
-    )
-    spec = ModelSpec(name="tiny", base="tiny", adapter="tiny", template=TEMPLATE)
-    training.fit(spec, recipe, output, work)
+    small = recipes.load_recipe("values").hyperparameters.model_copy(update={"rank": 2, "batch_size": 2, "epochs": 1})
+    recipe = recipes.Recipe(name="tiny", description="tiny", hyperparameters=small)
+    spec = ModelSpec(name="tiny", base=str(base), adapter="tiny")
+    training.fit(spec, recipe, place / "adapter", place / "work")
 
 
-def write_tiny_base(cache: Path) -> None:
-    """The base of `train`, where `rmnb.models.bases` looks for a converted checkpoint."""
-    from checkpoints import write_decoder
+def peak_memory(place: Path, task: Callable[..., Iterator], model: Path, *scale: int) -> None:
+    """Write down by how many bytes a task raises this process's peak memory until it yields, and what it yields then.
 
-    directory = write_decoder(cache / "bases" / f"tiny-{'0' * 12}-1")
-    (directory / "converted.json").write_text("{}")
+    Before that a model has been loaded and used; what is only checked comes after the first yield and does not count.
+    """
+    import rmnb
 
-
-def peak_memory(result: Path, task: Callable, *arguments) -> None:
-    """Do a task and write down by how many bytes it raised this process's peak memory."""
-    _begin(result.with_suffix(".log"))
-    unit = 1 if sys.platform == "darwin" else 1024
-    prepared = task(*arguments)
+    rm = rmnb.load_reward_model(model)
+    rm.score("What is good?", ["love"])
     before = psutil.Process().memory_info().rss
-    told = prepared()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    if callable(told):  # what is only checked does not count
-        told = told()
-    result.write_text(json.dumps({"bytes": max(0, peak - before), "told": told}))
+    steps = task(rm, *scale)
+    next(steps)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    place.write_text(json.dumps({"bytes": max(0, peak - before), "outcome": next(steps)}))
 
 
-def _begin(log: Path) -> None:
+def _begin(task: Callable, place: Path, *arguments) -> None:
     import torch
 
     torch.set_num_threads(1)
+    os.environ["RMNB_CACHE"] = str(place.with_name("cache"))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell has put into the background
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    file = os.open(log(place), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(file, 1)
     os.dup2(file, 2)
     logging.getLogger().handlers.clear()  # so that the command line's own handler writes there too
     sys.stdout = sys.stderr = os.fdopen(file, "a", buffering=1)
+    task(place, *arguments)
