@@ -18,15 +18,13 @@ FRAMING = {prompt: framing for framing, prompts in PROMPTS.items() for prompt in
 BASE = {f"{base}-{recipe}": base for base in ("one", "two") for recipe in "abcd"}
 
 
-def planted(effect, rng, noise=0.5):
+def planted(effect, rng):
     """Scores of the nouns: communion is worth `effect` more where good is asked for, as much less where bad is."""
-    sign = np.where(NOUNS["category"] == "communion", 0.5, -0.5)
-    word = rng.normal(size=len(NOUNS))
-    columns = {}
-    for prompt, framing in FRAMING.items():
-        turn = 1 if framing == "positive" else -1
-        columns[prompt] = word + turn * effect * sign + noise * rng.normal(size=len(NOUNS))
-    return NOUNS.assign(**columns)
+    meaning = effect * np.where(NOUNS["category"] == "communion", 0.5, -0.5)
+    word, *noise = rng.normal(size=(1 + len(FRAMING), len(NOUNS)))
+    turns = [1 if framing == "positive" else -1 for framing in FRAMING.values()]
+    columns = (word + turn * meaning + 0.5 * own for turn, own in zip(turns, noise, strict=True))
+    return NOUNS.assign(**dict(zip(FRAMING, columns, strict=True)))
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +40,13 @@ def medians(nouns):
     return pd.concat(found, names=["model"])
 
 
-def test_the_chapters_cells_compute_what_the_effects_do(nouns, medians, run_cells):
+@pytest.fixture(scope="module")
+def tests(medians):
+    """What compares the bases, by quantity, category and framing."""
+    return agency.compare_bases(medians, BASE, FRAMING).set_index(["quantity", "other", "question"])
+
+
+def test_the_chapters_cells_compute_what_the_effects_do(nouns, medians, tests, run_cells):
     known = {"by_model": medians["agency"].unstack("prompt")[PROMPTS["positive"]], "rows": rows, "agency": agency}
     known |= {"nouns": nouns, "prompts": PROMPTS, "base": BASE, "first": "one", "n": 2, "seed": 0}
     names = run_cells("07", "one = next(", "mean_rank = ", "def difference(", **known)
@@ -50,24 +54,18 @@ def test_the_chapters_cells_compute_what_the_effects_do(nouns, medians, run_cell
     pd.testing.assert_frame_equal(
         names["median_rank"], agency.median_ranks(nouns["one-a"], PROMPTS["positive"]), check_names=False
     )
-    tests = agency.compare_bases(medians, BASE, FRAMING).query("question == 'positive' and other == 'agency'")
-    found = tests.set_index("quantity")["value"]
-    assert names["observed"] == pytest.approx(found["base_difference"])
+    assert names["observed"] == pytest.approx(tests["value"]["base_difference", "agency", "positive"])
     as_far = np.abs(names["models_shuffled"]) >= abs(names["observed"]) - 1e-9
-    assert len(as_far) == 70 and as_far.mean() == pytest.approx(found["base_difference_p"])
+    assert (len(as_far), as_far.mean()) == (70, tests["value"]["base_difference_p", "agency", "positive"])
 
 
-def test_planted_preferences_come_back(nouns, medians):
+def test_planted_preferences_come_back(nouns, tests):
     found = rows.each(nouns, agency.gap, PROMPTS, prompts=PROMPTS).set_index(["model", "question"])
     assert found.loc[("one-a", "positive"), "low"] > 0 > found.loc[("one-a", "negative"), "high"]
     assert found.loc[("two-a", "positive"), "high"] < 0, "the preferred kind has the smaller ranks"
-    tests = agency.compare_bases(medians, BASE, FRAMING).set_index(["quantity", "other", "question"])
-    assert tests.loc[("base_difference", "agency", "positive"), "low"] > 0
-    assert tests.loc[("base_difference_p", "agency", "positive"), "value"] == pytest.approx(2 / 70)
-    assert tests.loc[("base_effect_size", "communion", "positive"), "value"] < -0.8
-
-
-def test_what_cannot_be_compared_is_refused(nouns):
+    assert tests["low"]["base_difference", "agency", "positive"] > 0
+    assert tests["value"]["base_difference_p", "agency", "positive"] == pytest.approx(2 / 70)
+    assert tests["value"]["base_effect_size", "communion", "positive"] < -0.8
     with pytest.raises(InputError, match="2 of one, 1 of two"):
         agency.two_bases(["one", "one", "two"])
     with pytest.raises(InputError, match="fewer than two words"):
@@ -89,16 +87,15 @@ def test_the_interaction_is_large_where_models_prefer_other_kinds(medians):
 
 def test_log_probabilities_of_nouns_find_their_words_again(tmp_path, monkeypatch):
     words = {"kindness": 0.1, " kindness": 0.2, " Kindness": 0.3, "ambition": 0.05, " Ambition": 0.15, "x": 0.2}
-    tokens = pd.DataFrame({"token_id": np.arange(len(words), dtype=np.int32), "token": list(words), "kind": "word"})
     logs = np.log(np.array(list(words.values()), dtype=np.float32))
-    monkeypatch.setattr(logprobs, "scan_logprobs", lambda lm, prompt: tokens.assign(score=logs))
+    tokens = pd.DataFrame({"token_id": range(len(words)), "token": list(words), "kind": "word", "score": logs})
+    monkeypatch.setattr(logprobs, "scan_logprobs", lambda lm, prompt: tokens)
     monkeypatch.setattr(logprobs, "next_token_logprobs", lambda lm, prompt: logs)
-    panel = load_panel("demo")
+    panel = load_panel("demo").model_copy(update={"scores": str(tmp_path / "scores")})
     frame = logprobs.score_nouns(None, [panel.prompt("best")], parts=("agency_communion",))
     assert not {"word", "token"} & set(frame), "no text is shipped"
     parts = described_parts({"agency_communion": part_texts("agency_communion")})
-    (tmp_path / "logprobs").mkdir()
-    write_table(tmp_path / "logprobs" / "gemma3-270m.chat.parquet", frame, {"parts": parts, "wrapping": "chat"})
-    monkeypatch.setattr(tables, "store_directory", lambda panel: tmp_path / "scores")
+    file = tmp_path / "logprobs" / "gemma3-270m.chat.parquet"
+    write_table(file, frame, {"parts": parts, "wrapping": "chat"})
     table = tables.load_logprobs(panel)["gemma3-270m", "chat"].set_index("word")
     assert np.exp(table["best"]).to_dict() == pytest.approx({"ambition": 0.2, "kindness": 0.6})

@@ -4,11 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rmnb import stats
 from rmnb.data.preferences import elo_items
 from rmnb.errors import InputError
 from rmnb.findings import people
-from rmnb.panels import Panel
+from rmnb.panels import ModelSpec, load_panel
 from rmnb.training import recipes
 
 RECIPES = {"seen": "values", "new": "harmless", "own": "somebodys"}
@@ -32,6 +31,10 @@ def test_correction_recovers_the_planted_correlation_whatever_the_votes(matches,
     assert after.value == pytest.approx(planted, abs=0.025)
     error = 4 / matches * (400 / np.log(10)) ** 2  # the chapter's own lines
     assert after.value == pytest.approx(raw.value / np.sqrt(1 - error.mean() / pd.Series(human).var()), abs=1e-12)
+    with pytest.raises(InputError, match="reliability lies above 0"):
+        people.corrected(raw, 0.0)
+    with pytest.raises(InputError, match="a match at least"):
+        people.error_variance([0])
 
 
 def test_a_rating_that_always_moves_has_the_error_of_a_simulated_one():
@@ -56,20 +59,17 @@ def test_the_human_column_stays_out_of_the_median():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_tied_scores_do_not_borrow_the_order_of_the_file(seed):
-    rng = np.random.default_rng(seed)
-    table = things(np.arange(30.0, 0, -1), rng.integers(0, 4, 30).astype(float))
+    table = things(np.arange(30.0, 0, -1), np.random.default_rng(seed).integers(0, 4, 30).astype(float))
     shuffled = table.sample(frac=1, random_state=seed)
-    for correlation in people.CORRELATIONS:
-        one, other = (people.agreement(rows, "q", correlation)[correlation] for rows in (table, shuffled))
-        assert one.value == pytest.approx(other.value)
-    spearman = people.agreement(table, "q")["Spearman"].value
-    assert spearman == pytest.approx(table["q"].rank().corr(table["elo_score"].rank()))  # as in the chapter
+    for name in people.CORRELATIONS:
+        one, other = (people.agreement(rows, "q", name)[name].value for rows in (table, shuffled))
+        shown = table["q"].corr(table["elo_score"], method=name.lower())  # as in the chapter
+        assert (one, other) == pytest.approx((shown, shown))
 
 
 def test_models_that_saw_half_of_the_things_are_judged_on_the_other(mirror):
     models = [{"name": name, "source": "no/where", "recipe": recipe} for name, recipe in RECIPES.items()]
-    prompt = {"key": "q", "text": "Which thing is greatest?", "framing": "positive"}
-    panel = Panel.model_validate({"name": "p", "title": "P", "models": models, "prompts": [prompt]})
+    panel = load_panel("demo").model_copy(update={"models": tuple(map(ModelSpec.model_validate, models))})
     items = elo_items()
     held_out = (items["name"].map(recipes.half) == "held_out").to_numpy()
     judges = people.judged_on(panel, items)
@@ -78,10 +78,3 @@ def test_models_that_saw_half_of_the_things_are_judged_on_the_other(mirror):
     among = {which: people.agreement(table, "q", among=which)["Spearman"].value for which in ("judges", "taught")}
     assert among == pytest.approx({"judges": -1, "taught": 1})
     assert people.rank_gaps({"seen": table}, "q").index.tolist() == np.flatnonzero(held_out).tolist()
-
-
-def test_votes_that_cannot_be_corrected_are_refused():
-    with pytest.raises(InputError, match="reliability lies above 0"):
-        people.corrected(stats.spearman_interval([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0, 3.0]), 0.0)
-    with pytest.raises(InputError, match="a match at least"):
-        people.error_variance([0])

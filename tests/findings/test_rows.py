@@ -1,23 +1,18 @@
 """One shape of tables: what is shared, what a rated word is, each model measured, choices tried, clustered errors."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from rmnb.errors import InputError
 from rmnb.findings import rows, tables
-from rmnb.panels import ModelSpec, Panel, PromptSpec
+from rmnb.panels import load_panel
 from rmnb.stats.estimate import Estimate
 
-TOKENS = pd.DataFrame(
-    {
-        "token_id": [0, 1, 2, 3, 4, 5],
-        "token": [" love", "Love", "ing", "", " bad", " bad"],
-        "kind": ["word_start", "word_continuation", "word_continuation", "unused", "word_start", "word_start"],
-        "word": ["love", "love", "ing", "", "bad", "bad"],
-        "best": [1.0, 3.0, 9.0, 9.0, -1.0, -2.0],
-        "worst": [0.0, 0.0, 9.0, 9.0, 2.0, 4.0],
-    }
-)
+TOKENS = pd.DataFrame({"token": [" love", "Love", "ing", "", " bad", " bad"], "token_id": range(6)})
+TOKENS["word"] = TOKENS["token"].str.strip().str.lower()
+TOKENS["kind"] = ["word_start", "word_continuation", "word_continuation", "unused", "word_start", "word_start"]
+TOKENS["best"], TOKENS["worst"] = [1.0, 3.0, 9.0, 9.0, -1.0, -2.0], [0.0, 0.0, 9.0, 9.0, 2.0, 4.0]
 
 
 def number(value):
@@ -35,13 +30,14 @@ def test_every_model_is_measured_under_every_question_and_two():
     def mean(table, question, other=None, shift=0.0):
         return {"mean": number(table[question].mean() + shift)}
 
-    single = rows.each({"m": TOKENS, "n": TOKENS}, mean, ["best", "worst"], shift=1.0)
+    models = {"m": TOKENS, "n": TOKENS}
+    single = rows.each(models, mean, ["best", "worst"], shift=1.0)
     assert list(single) == ["model", "question", *rows.NUMBERS] and len(single) == 4
-    assert single["value"][0] == pytest.approx(TOKENS["best"].mean() + 1) and single["low"][0] == single["value"][0] - 1
-    two = rows.each({"m": TOKENS}, mean, [("best", "worst")])
-    assert two[["question", "other"]].to_numpy().tolist() == [["best", "worst"]]
-    pair = rows.each_pair({"m": TOKENS, "n": TOKENS}, lambda a, b, q: {"same": number(0)}, [("m", "n")], ["best"])
-    assert pair[["model", "other", "question"]].to_numpy().tolist() == [["m", "n", "best"]]
+    assert single.loc[0, rows.ENDS].tolist() == pytest.approx(TOKENS["best"].mean() + np.array([1, 0, 2]))
+    two = rows.each(models, mean, [("best", "worst")])
+    pair = rows.each_pair(models, lambda a, b, question: mean(a, question), [("m", "n")], ["best"])
+    assert two.loc[1, ["model", "question", "other"]].tolist() == ["n", "best", "worst"]
+    assert pair.loc[0, ["model", "other", "question"]].tolist() == ["m", "n", "best"]
 
 
 def test_a_curve_has_every_combination_that_makes_sense():
@@ -55,20 +51,21 @@ def test_a_curve_has_every_combination_that_makes_sense():
 
 
 def test_a_panels_scores_are_shared_by_string_or_word_in_its_order(monkeypatch):
-    specs = tuple(ModelSpec(name=name, source=f"someone/{name}") for name in ("b", "a"))
-    prompt = PromptSpec(key="best", text="What is best?", framing="positive")
-    panel = Panel(name="pair", title="Pair", models=specs, prompts=(prompt,))
+    panel = load_panel("demo")
+    first, *others = panel.model_names
     other = pd.DataFrame({"token": [" bad", " love", "LOVE", "爱", "only"], "kind": "word_start"})
-    scans = {"a": TOKENS, "b": other.assign(token_id=range(5), best=[5.0, 4.0, 2.0, 1.0, 0.0])}
+    other = other.assign(token_id=range(5), best=[5.0, 4.0, 2.0, 1.0, 0.0])
 
     def read(panel, model, question, protocol):
-        return scans[model].rename(columns={question: "score"})
+        return (other if model == first else TOKENS).rename(columns={question: "score"})
 
     monkeypatch.setattr(tables, "read_scores", read)
     by_string = tables.load_scores(panel, "best")
-    assert list(by_string) == ["b", "a"] and by_string.to_dict("index") == {" love": {"b": 4.0, "a": 1.0}}
-    by_word = tables.load_scores(panel, "best", how="word").to_dict("index")
-    assert by_word == {"bad": {"b": 5.0, "a": -1.5}, "love": {"b": 3.0, "a": 2.0}}
+    assert list(by_string) == [first, *others] and by_string.to_dict("index") == {
+        " love": {first: 4.0} | dict.fromkeys(others, 1.0)
+    }
+    by_word = tables.load_scores(panel, "best", how="word")
+    assert by_word[[first, others[0]]].to_dict("split")["data"] == [[5.0, -1.5], [3.0, 2.0]]
     with pytest.raises(InputError, match="choose token or word"):
         tables.load_scores(panel, "best", how="fuzzy")
     with pytest.raises(InputError, match="no question"):

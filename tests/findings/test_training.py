@@ -12,11 +12,11 @@ from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList
 from rmnb.errors import InputError
 from rmnb.findings import rows, tables, training
-from rmnb.panels import Panel
+from rmnb.panels import load_panel
 from rmnb.scoring import list_scores
 from rmnb.training.runs import trajectory_path
 
-STEPS = ["0", "1", "2", "4"]
+RUN, STEPS = "smollm2-values", ["0", "1", "2", "4"]
 NOUNS = lexicons.agency_communion()
 
 
@@ -26,16 +26,13 @@ def nouns_of(table):
 
 @pytest.fixture
 def panel(tmp_path):
-    spec = {"name": "run", "base": "smollm2-135m-instruct", "adapter": "nowhere", "recipe": "values", "family": "A"}
-    prompt = {"key": "greatest", "text": "What is it?", "framing": "positive"}
-    panel = {"name": "p", "title": "P", "scores": str(tmp_path / "scores"), "watched": [spec], "prompts": [prompt]}
-    return Panel.model_validate({**panel, "models": [{"name": "m", "source": "a/b"}]})
+    """The demo panel with a store of its own."""
+    return load_panel("demo").model_copy(update={"scores": str(tmp_path / "scores")})
 
 
 @pytest.fixture
 def planted(panel):
     """A run whose liking of valence grows with the step, while agency falls behind communion."""
-    texts = TextList("training", ("afinn", "agency_communion"), ("greatest",))
     valence, agency = tables.afinn(), NOUNS.query("category == 'agency'")["word"]
 
     def score(words, step):
@@ -43,8 +40,10 @@ def planted(panel):
         return (noise + step * (0.2 * words.map(valence).fillna(0) - words.isin(agency))).to_numpy(np.float32)
 
     columns = {step: functools.partial(score, step=int(step)) for step in STEPS}
-    list_scores.score_columns(trajectory_path(panel, "run"), texts, columns, {"model": "run"})
-    return tables.load_trajectories(panel)["run"]
+    list_scores.score_columns(
+        trajectory_path(panel, RUN), TextList("training", ("afinn", "agency_communion"), ()), columns, {}
+    )
+    return tables.load_trajectories(panel)[RUN]
 
 
 def test_gaps_follow_what_was_planted(planted):
@@ -81,38 +80,17 @@ def test_the_chapters_cells_compute_what_the_effect_does(planted, run_cells):
     assert (names["pull"][2], names["loss"][2]) == pytest.approx((-slope.item(), np.log(2)))
 
 
-def test_a_panel_without_runs_says_so(panel):
-    with pytest.raises(InputError, match="no training run of panel p"):
-        tables.load_trajectories(panel)
-
-
 def test_scores_of_other_texts_are_refused_and_unreachable_ones_go_by_their_place(panel, planted, monkeypatch):
-    path = trajectory_path(panel, "run")
     with monkeypatch.context() as context, pytest.raises(InputError, match="agency_communion have changed"):
         context.setitem(text_lists._PARTS, "agency_communion", lambda: ["other", "words"])
-        list_scores.read_list(path)
+        tables.load_trajectories(panel)
 
     def unreachable():
         raise UnreachableError("not here")
 
     monkeypatch.setitem(text_lists._PARTS, "agency_communion", unreachable)
-    frame, _ = list_scores.read_list(path)
-    assert frame["text"].iloc[-1] == "agency_communion 119"
-
-
-def test_a_list_that_was_cut_off_goes_on_and_ends_the_same(tmp_path):
-    calls = []
-
-    def score(words):
-        calls.append(len(words))
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return np.arange(len(words), dtype=np.float32)
-
-    texts, path = TextList("training", ("agency_communion",), ("greatest",)), tmp_path / "cut.parquet"
-    with pytest.raises(KeyboardInterrupt):
-        list_scores.score_columns(path, texts, {"1": score, "2": score}, {})
-    list_scores.score_columns(path, texts, {"1": score, "2": score}, {})
-    assert len(calls) == 3 and not list(tmp_path.glob("*.partial"))
-    frame, _ = list_scores.read_list(path)
-    assert all(np.array_equal(frame[step], np.arange(120)) for step in ("1", "2"))
+    nouns = tables.load_trajectories(panel)[RUN].query("part == 'agency_communion'")["word"]
+    assert nouns.iloc[-1] == "agency_communion 119"
+    trajectory_path(panel, RUN).unlink()
+    with pytest.raises(InputError, match="no training run of panel demo"):
+        tables.load_trajectories(panel)

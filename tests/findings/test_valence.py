@@ -1,0 +1,118 @@
+"""The effects of chapters 2 and 3 recover what was planted, and the chapters' own computations are the effects'."""
+
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rmnb.errors import InputError
+from rmnb.findings import asymmetry, framing
+from rmnb.findings.rows import each
+from rmnb.findings.tables import afinn, rated_tokens, standardise
+from rmnb.panels import load_panel
+from rmnb.planted.rewards import PlantedEffects
+
+QUESTIONS = {"best": "positive", "worst": "negative"}
+PAIR = ("best", "worst")
+EFFECTS = PlantedEffects(valence_positive=0.30, valence_negative=0.20, negative_framing=-0.6, word_sd=0.7, noise_sd=0.3)
+SLOPES = {"good, best": 0.30, "bad, best": 0.20, "good, worst": 0.18, "bad, worst": 0.12}
+
+
+@pytest.fixture
+def table(planted_tables):
+    """One model's."""
+    return planted_tables(EFFECTS, ["a"], QUESTIONS)["a"]
+
+
+def test_planted_slopes_and_contrasts_come_back(planted_tables):
+    tables = planted_tables(EFFECTS, [f"model {place}" for place in range(8)], QUESTIONS, seed=1)
+    slopes = each(tables, asymmetry.slopes, QUESTIONS, ratings=afinn()).groupby(["quantity", "question"])
+    for slope, planted in SLOPES.items():
+        sign = 1 if "best" in slope else -1
+        assert slopes["value"].mean()[*slope.split(", ")] == pytest.approx(sign * planted, abs=0.04)
+    found = each(tables, framing.contrasts, [PAIR], ratings=afinn()).set_index("quantity")
+    for name, weights in framing.CONTRASTS.items():
+        truth = sum(weight * SLOPES[slope] for slope, weight in weights.items())
+        single = found.loc[name]
+        assert single["value"].mean() == pytest.approx(truth, abs=0.03)
+        assert single["value"].between(single["low"], single["high"]).all()
+        assert ((single["low"] < truth) & (truth < single["high"])).mean() >= 0.5
+
+
+def test_the_regressions_of_the_chapters_are_the_effects(table, run_cells):
+    rated = rated_tokens(table, afinn())
+    shown = run_cells("02", 'words["side"]', words=rated, question="best")
+    for name, estimate in asymmetry.slopes(table, "best", afinn()).items():
+        expected = shown[name] if name == "difference" else shown["fit"][shown[name]]
+        assert (estimate.value, estimate.ci_low) == pytest.approx((expected.value, expected.ci_low), abs=1e-10)
+    known = {"best": "best", "worst": "worst", "same": "best", "turns": ["a"], "models": None, "framing": framing}
+    scores = pd.concat({question: table[[question]].set_axis(["a"], axis=1) for question in PAIR}, axis=1)
+    loaded = SimpleNamespace(load_rated=lambda *_: rated.assign(model="a"))
+    shown = run_cells("03", "tau = ", "rated = ", "fit = ", scores=scores, rmnb=loaded, **known)
+    assert framing.turn(table, *PAIR)["tau"].value == pytest.approx(shown["turn"]["a"], abs=1e-12)
+    for name, estimate in framing.contrasts(table, *PAIR, ratings=afinn()).items():
+        weights = {f"part[{part}]:followed": weight for part, weight in framing.CONTRASTS[name].items()}
+        expected = shown["fit"].estimate(weights)
+        assert (estimate.value, estimate.ci_high) == pytest.approx((expected.value, expected.ci_high), abs=1e-10)
+
+
+def test_order_takes_away_an_asymmetry_that_is_only_one_of_scale(planted_tables):
+    even = PlantedEffects(valence_positive=0.3, valence_negative=0.3, word_sd=0.8)
+    table = standardise(planted_tables(even, ["a"], QUESTIONS, seed=4)["a"], ["best"])
+    bent = table.assign(best=np.exp(table["best"]))
+    assert asymmetry.slopes(bent, "best", afinn())["difference"].ci_low > 0
+    straight, stretched = (asymmetry.order(one, "best", afinn())["difference"] for one in (table, bent))
+    assert stretched.value == pytest.approx(straight.value, abs=1e-12)
+
+
+def test_frequency_that_goes_with_valence_is_held_constant(planted_tables):
+    effects = PlantedEffects(valence_positive=0.2, valence_negative=0.2, log_frequency=0.3, word_sd=0.3)
+    table = planted_tables(effects, ["a"], QUESTIONS)["a"]
+    free, held = (asymmetry.slopes(table, "best", afinn(), hold_frequency=hold) for hold in (False, True))
+    assert abs(held["difference"].value) < 0.05 and held["good"].ci_low < 0.2 < held["good"].ci_high
+    assert abs(free["good"].value - 0.2) > abs(held["good"].value - 0.2)
+
+
+def test_levels_say_where_words_lie_and_how_far_apart(planted_tables):
+    effects = PlantedEffects(valence_positive=1.0, valence_negative=0.1, word_sd=0.5, noise_sd=0.1)
+    levels = asymmetry.levels(planted_tables(effects, ["a"], QUESTIONS)["a"], "best", afinn())
+    assert levels["mean +3"].value - levels["mean +1"].value == pytest.approx(2, abs=0.2)
+    assert levels["entropy +3"].value < levels["entropy -1"].value <= 1.05
+
+
+def test_a_noisy_bottom_is_told_from_a_clean_top(table):
+    truth, *noise = np.random.default_rng(5).normal(size=(3, len(table)))
+    one, other = (table.assign(best=truth + np.where(truth < 0, 0.5, 0.05) * own) for own in noise)
+    found = asymmetry.seed_agreement(one, other, "best")
+    assert found["top"].ci_low > found["bottom"].ci_high
+    with pytest.raises(InputError, match="vocabularies differ"):
+        asymmetry.seed_agreement(one, other.iloc[:-1], "best")
+    pairs = [("smollm2-mixed", "smollm2-mixed-seed2"), ("gemma3-mixed", "gemma3-mixed-seed2")]
+    assert load_panel("demo").seed_pairs == pairs, "of one base and one recipe"
+
+
+def test_a_model_that_ignores_the_question_weighs_good_and_bad_alike(table):
+    deaf = table.assign(worst=table["best"])
+    found = framing.contrasts(deaf, *PAIR, ratings=afinn())
+    assert found["bad words weigh more"].value == pytest.approx(0, abs=1e-9)
+    assert found["best is followed more"].value == pytest.approx(0.5, abs=0.1)
+    assert framing.turn(deaf, *PAIR)["tau"].value == 1
+    for twin, expected in ((deaf, 0), (table.assign(worst=-table["best"]), 1)):  # the second turns wholly
+        assert framing.value_share(twin, *PAIR, n_boot=5)["share"].value == pytest.approx(expected, abs=1e-9)
+
+
+def test_rewordings_are_told_by_what_differs():
+    """Rewards of 400 texts: an adjective counts a little, a style more, the framing turns them round."""
+    sign, table, keys = {"best": 1, "good": 1, "worst": -1}, pd.DataFrame(), {}
+    meaning, *drawn = np.random.default_rng(0).normal(size=(6, 400))
+    drawn = dict(zip([*sign, "one", "please"], drawn, strict=True))
+    for adjective, style in itertools.product(sign, ["one", "please"]):
+        keys[key := f"{adjective}_ever_{style}"] = str(sign[adjective])
+        table[key] = sign[adjective] * meaning + 0.5 * drawn[style] + 0.2 * drawn[adjective]
+    found = {change: framing.rewording(table, change, keys) for change in framing.CHANGES}
+    assert found.pop("scope") == {}
+    rho = {change: estimates["spearman"].value for change, estimates in found.items()}
+    assert rho["adjective"] > rho["style"] > 0.6 and rho["framing"] < -0.4
+    assert (found["style"]["spearman"].n, found["framing"]["spearman"].n) == (3, 4)
