@@ -6,7 +6,7 @@ SGLang's ``/v1/classify`` take ``input``, SGLang's own ``/classify`` takes ``tex
 the raw reward instead of its sigmoid.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,38 +58,31 @@ class Server:
         InputError
             The endpoint is down, refuses, or answers something that is not one number a text.
         """
-        answer = self._post({"input": list(texts), "use_activation": False})
-        if answer.status_code in (400, 422):  # SGLang's own endpoint calls its input so
-            answer = self._post({"text": list(texts)})
-        if answer.status_code >= 400:
-            raise InputError(f"{self.address} answers {answer.status_code}: {answer.text.strip()[:150]!r}")
+        try:
+            # SGLang's own endpoint calls its input text.
+            for body in ({"input": list(texts), "use_activation": False}, {"text": list(texts)}):
+                answer = requests.post(self.address, json=body, timeout=(10, self.timeout), headers=dict(self.headers))
+                if answer.status_code not in (400, 422):
+                    break
+        except requests.RequestException as error:
+            advice = f"is the server up, and are {self.timeout:g} s enough (--timeout)?"
+            raise InputError(f"{self.address} does not answer: {type(error).__name__}: {advice}") from error
         try:
             rows = answer.json()
             rows = rows["data"] if isinstance(rows, dict) else rows
             rewards = np.array([_number(row) for row in sorted(rows, key=lambda row: row.get("index", 0))])
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise InputError(f"{self.address} answers no list of rewards: {answer.text[:100]!r}") from error
+            found = f"{answer.status_code}, no list of rewards: {answer.text.strip()[:150]!r}"
+            raise InputError(f"{self.address} answers {found}") from error
         if np.isfinite(rewards).sum() != len(texts):
-            raise InputError(
-                f"{self.address} answers {len(rewards)} rewards to {len(texts)} conversations, or no numbers"
-            )
+            raise InputError(f"{self.address} answers {len(rewards)} rewards to {len(texts)} texts, or no numbers")
         return rewards
-
-    def _post(self, body: dict[str, Any]) -> requests.Response:
-        try:
-            return requests.post(self.address, json=body, timeout=(10, self.timeout), headers=dict(self.headers))
-        except requests.Timeout as error:
-            raise InputError(f"{self.address} has not answered within {self.timeout:g} s: --timeout waits") from error
-        except requests.RequestException as error:
-            raise InputError(f"{self.address} cannot be reached: {type(error).__name__}: is the server up?") from error
 
 
 def _number(row: dict[str, Any]) -> float:
     """The one number of an answer: ``probs`` (classify), ``data`` (pooling, perhaps a row a token) or ``embedding``."""
-    if "probs" in row:
-        [reward] = row["probs"]
-        return float(reward)
-    return float(np.ravel(row.get("data") or row["embedding"])[-1])
+    [reward] = row["probs"] if "probs" in row else np.ravel(row.get("data") or row["embedding"])[-1:]
+    return float(reward)
 
 
 def read_rewards(path: Path) -> tuple[list[Conversation], np.ndarray]:
@@ -140,10 +133,10 @@ def check_against(rm: RewardModel, origin: Server | Path) -> CheckResult:
     InputError
         The endpoint is down or answers nonsense; no such file, or a line that is no reward.
     """
-    if isinstance(origin, Server):
-        conversations = probes(rm)
-        return compare(rm, conversations, origin.rewards(rendered(rm, conversations)))
-    return compare(rm, *read_rewards(origin))
+    if isinstance(origin, Path):
+        return compare(rm, *read_rewards(origin))
+    conversations = probes(rm)
+    return compare(rm, conversations, origin.rewards(rendered(rm, conversations)))
 
 
 def compare(rm: RewardModel, conversations: Sequence[Conversation], rewards: np.ndarray) -> CheckResult:
@@ -163,50 +156,48 @@ def compare(rm: RewardModel, conversations: Sequence[Conversation], rewards: np.
     differences = np.abs(own - rewards)
     at = int(differences.argmax())
     text = f"{len(own)} conversations: largest difference {differences[at]:.2g}, median {np.median(differences):.2g}"
-    tolerances = {dtype: limit * max(1.0, float(np.abs(own).max())) for dtype, limit in ROUNDING.items()}
-    if differences[at] <= tolerances[rm.spec.dtype]:
+    scale = max(1.0, float(np.abs(own).max()))
+    if differences[at] <= ROUNDING[rm.spec.dtype] * scale:
         return CheckResult("against", "ok", text)
-    differs = differences > tolerances["float32"]
-    cause = _cause_of_some(rm, conversations, ids, differs) or _cause_of_all(rm, ids, own, rewards)
+    causes = _causes(rm, conversations, ids, own, rewards, differences > ROUNDING["float32"] * scale)
+    cause = next(cause for cause, explains in causes if explains)
     text += f", at number {at + 1} ({conversations[at].response[:40]!r}: {own[at]:.4g} here, {rewards[at]:.4g} there)"
     return CheckResult("against", "failed", f"{text}; likely cause: {cause}")
 
 
-def _cause_of_some(
-    rm: RewardModel, conversations: Sequence[Conversation], ids: list[Ids], differs: np.ndarray
-) -> str | None:
-    """What the conversations that differ have in common, where the others agree."""
-    if differs.all():
-        return None
-    lengths, special = np.array(list(map(len, ids))), rm.tokenizer.all_special_tokens
-    shared = {
-        "long conversations are truncated": lengths >= max(_SHORT, lengths[differs].min()),
-        "the system prompt is left out": [as_messages(one.prompt)[0]["role"] == "system" for one in conversations],
-        "special tokens that a response spells out are control tokens there, plain text here": [
-            any(text in one.response for text in special) for one in conversations
-        ],
-    }
-    return next((cause for cause, has in shared.items() if np.array_equal(differs, has)), None)
-
-
-def _cause_of_all(rm: RewardModel, ids: list[Ids], own: np.ndarray, rewards: np.ndarray) -> str:
-    """The mistake, made on purpose, that gives nearly the rewards of the other side."""
-    bos = [] if rm.tokenizer.bos_token_id is None else [rm.tokenizer.bos_token_id]
-    has_room = np.array([len(one) < (rm.context or np.inf) for one in ids])
-    ids, own, rewards = [one for one, has in zip(ids, has_room, strict=True) if has], own[has_room], rewards[has_room]
-    mistakes = {
-        "the closing id is missing": [one[:-1] for one in ids],
-        "BOS is doubled: the template writes one and the tokenizer another": [bos + one for one in ids],
-        "BOS is missing": [one[len(bos) :] for one in ids],
-    }
-    made = {"differences as small as half precision makes": own}
-    made["a sigmoid over the reward: ask for the raw score"] = 1 / (1 + np.exp(-own.clip(-500)))
-    made |= {cause: score_sequences(rm, changed) for cause, changed in mistakes.items()}
+def _causes(
+    rm: RewardModel,
+    conversations: Sequence[Conversation],
+    ids: list[Ids],
+    own: np.ndarray,
+    rewards: np.ndarray,
+    differs: np.ndarray,
+) -> Iterator[tuple[str, bool]]:
+    """Known mistakes, and whether each explains the rewards of the other side; the last always does."""
+    lengths = np.array([len(one) for one in ids])
+    if not differs.all():  # what the conversations that differ have in common, where the others agree
+        special, short = rm.tokenizer.all_special_tokens, max(_SHORT, lengths[differs].min())
+        system = [as_messages(prompt)[0]["role"] == "system" for prompt, _ in conversations]
+        spelled = [any(text in response for text in special) for _, response in conversations]
+        yield "long conversations are truncated", np.array_equal(differs, lengths >= short)
+        yield "the system prompt is left out", np.array_equal(differs, system)
+        spells = "special tokens that a response spells out are control tokens there, plain text here"
+        yield spells, np.array_equal(differs, spelled)
+    has_room = lengths < (rm.context or np.inf)
+    ids, own, rewards = [ids[place] for place in np.flatnonzero(has_room)], own[has_room], rewards[has_room]
     margin = _HALF * np.ptp(own)
-    for cause, values in made.items():
-        if np.abs(values - rewards).max() <= margin:
-            return cause
+
+    def explains(values: np.ndarray) -> bool:
+        return np.abs(values - rewards).max() <= margin
+
+    yield "differences as small as half precision makes", explains(own)
+    yield "a sigmoid over the reward: ask for the raw score", explains(1 / (1 + np.exp(-own.clip(-500))))
+    bos = [] if rm.tokenizer.bos_token_id is None else [rm.tokenizer.bos_token_id]
+    doubled = "BOS is doubled: the template writes one and the tokenizer another"
+    yield "the closing id is missing", explains(score_sequences(rm, [one[:-1] for one in ids]))
+    yield doubled, explains(score_sequences(rm, [bos + one for one in ids]))
+    yield "BOS is missing", explains(score_sequences(rm, [one[len(bos) :] for one in ids]))
     slope, shift = np.polyfit(own, rewards, 1)
-    if np.abs(slope * own + shift - rewards).max() < margin * abs(slope):
-        return f"another scale: its reward is {slope:.4g} times this one {shift:+.4g}"
-    return "none of the known ones (is the template the same?)"
+    same = np.abs(slope * own + shift - rewards).max() < margin * abs(slope)
+    yield f"another scale: its reward is {slope:.4g} times this one {shift:+.4g}", same
+    yield "none of the known ones (is the template the same?)", True

@@ -1,5 +1,6 @@
 """Check a reward model before scanning it: does it read what it should read, and score what its card says it scores?"""
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ def check_model(rm: RewardModel) -> list[CheckResult]:
 
 def _as_loaded(rm: RewardModel) -> _Found:
     """Head, number format, attention, vocabulary."""
-    stored = str(next(rm.network.parameters()).dtype).removeprefix("torch.")
+    stored = str(rm.network.dtype).removeprefix("torch.")
     head = "a whole classifier" if rm.head is None else f"{rm.head.name}, in float32"
     yield "head", "ok", f"{head}; {stored} trunk on {rm.device}"
     if rm.shares_prefix:
@@ -101,8 +102,8 @@ def _ids(rm: RewardModel) -> _Found:
         return
     prefix, closing = dialogue.frame(QUESTION)
     ids = dialogue.conversations(QUESTION, [" love "])[0]
-    read = words.decode(ids[len(prefix) : len(ids) - len(closing)])
-    yield "blanks", "ok", f"the text ' love ' is read as {read!r}, under protocol published as {_written(dialogue)!r}"
+    read, written = words.decode(ids[len(prefix) : len(ids) - len(closing)]), _written(dialogue, " love ")
+    yield "blanks", "ok", f"the text ' love ' is read as {read!r}, under protocol published as {written!r}"
     if words.bos_token_id is None:
         yield "BOS", "ok", "the tokenizer has none"
     else:
@@ -115,14 +116,12 @@ def _ids(rm: RewardModel) -> _Found:
             yield "BOS", "warning", f"{counts}: the template leaves it to the tokenizer, so exact goes without"
         else:
             yield "BOS", "ok", counts + (", doubled there as in the papers' runs" if published > 1 else "")
-    text = f"a {words.all_special_tokens[-1]} b" if words.all_special_tokens else ""
+    text = " ".join(["a", *words.all_special_tokens[-1:], "b"])
     try:
-        is_plain = dialogue.conversations(QUESTION, [text]) != dialogue.ids_in_context(QUESTION, [text])
+        if dialogue.conversations(QUESTION, [text]) != dialogue.ids_in_context(QUESTION, [text]):
+            yield "markers", "ok", f"special tokens in a response ({text!r}) are plain text here, not in transformers"
     except InputError as error:
         yield "markers", "ok", f"{text!r}: {error}"
-        return
-    if is_plain:
-        yield "markers", "ok", f"special tokens in a response ({text!r}) are plain text here, not in transformers"
 
 
 def _place(rm: RewardModel) -> _Found:
@@ -136,8 +135,9 @@ def _place(rm: RewardModel) -> _Found:
     answers = [f"{text}: {tokens(ids[len(prefix) : len(ids) - len(closing)])}" for text, ids in conversations]
     yield "boundary", "ok", f"{tokens(prefix[-2:])} | {', '.join(answers)} | {tokens(closing)}"
     token, offset = rm.read_at(QUESTION)
-    place = token if offset in (None, -1) else f"{token}, {-offset - 1} before the last"
-    if offset is not None and -offset > len(closing) + 1:
+    behind = 0 if offset is None else -offset - 1
+    place = f"{token}, {behind} before the last" if behind else token
+    if behind > len(closing):
         yield "read", "failed", f"{place}: before the answer, so that all get the same reward; read=last reads later"
     elif offset is None or rm.reading.padding not in closing:
         yield "read", "ok", place
@@ -161,29 +161,29 @@ def _rewards(rm: RewardModel) -> _Found:
     if not rm.spec.reference:
         yield "reference", "ok", "no score is known that its card publishes"
     for known in rm.spec.reference:
-        reward = float(rm.score(known.prompt, [known.response], known.protocol)[0])
-        is_close = abs(reward - known.score) <= known.tolerance
+        [reward] = rm.score(known.prompt, [known.response], known.protocol)
         text = f"{reward:.4f}, published {known.score:g} ± {known.tolerance:g} ({known.protocol}; {known.source})"
-        yield "reference", "ok" if is_close else "failed", text
+        yield "reference", "ok" if abs(reward - known.score) <= known.tolerance else "failed", text
 
 
 def _leading(ids: list[int], token_id: int) -> int:
     """How often ids begin with one id."""
-    return next((place for place, one in enumerate(ids) if one != token_id), len(ids))
+    return sum(1 for _ in itertools.takewhile(token_id.__eq__, ids))
 
 
-def _written(dialogue: Dialogue, response: str = " love ") -> str:
+def _written(dialogue: Dialogue, response: str) -> str:
     """What the template makes of a response."""
-    before, _, after = dialogue.render(_turns(_MARK)).rpartition(_MARK)
-    whole = dialogue.render(_turns(response))
+    question = {"role": "user", "content": QUESTION}
+    marked, whole = (
+        dialogue.render([question, {"role": "assistant", "content": content}]) for content in (_MARK, response)
+    )
+    before, _, after = marked.rpartition(_MARK)
     return whole[len(before) : len(whole) - len(after)]
 
 
 def _altered(dialogue: Dialogue, *probes: str) -> str | None:
     """The first probe that the template changes, and into what; None if it changes none."""
-    written = ((probe, _written(dialogue, probe)) for probe in probes)
-    return next((f"{probe!r} becomes {after!r}" for probe, after in written if after != probe), None)
-
-
-def _turns(response: str) -> list[dict[str, str]]:
-    return [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": response}]
+    for probe in probes:
+        if (written := _written(dialogue, probe)) != probe:
+            return f"{probe!r} becomes {written!r}"
+    return None

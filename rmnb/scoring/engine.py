@@ -112,16 +112,19 @@ class PrefixScorer:
             rewards[ends == end] = self._whole_rewards([[]], int(end) - 1).item()
         # Longest first, so that memory runs out at once or never.
         order = left = np.argsort(-ends, kind="stable")[: (ends > 0).sum()]
+        slack = 1 if self.prefix is None else _SLACK  # whole sequences are never padded
         # Rewards stay on their device until the last batch: a copy in between would make host and GPU wait in turn.
         scored = [torch.empty(0, device=self.rm.device)]
         while len(left):
-            batch = self._next_batch(left, ends, batch_size)
+            longest = int(ends[left[0]])
+            batch = left[: min(batch_size or self.batch_size(longest), self._most)]
+            batch = batch[ends[batch] * slack >= longest]
             try:
                 scored.append(self._rewards([continuations[i][: ends[i]] for i in batch]))
                 left = left[len(batch) :]
                 continue
             except (RuntimeError, MemoryError) as error:
-                if not isinstance(error, (torch.OutOfMemoryError, MemoryError)) and not should_reduce_batch_size(error):
+                if not isinstance(error, MemoryError) and not should_reduce_batch_size(error):
                     raise
                 if len(batch) == 1:
                     raise InputError("not enough memory for a single sequence: use a smaller model or dtype") from error
@@ -137,27 +140,18 @@ class PrefixScorer:
         name, context, rows = self.rm.name, self.rm.context, self.rm.vocabulary_size
         longest = before + max(map(len, sequences), default=0)
         if context is not None and longest > context:
-            raise InputError(
-                f"prompt and response have {longest} tokens, more than the {context} that {name} is made for"
-            )
+            known = f"more than the {context} that {name} is made for"
+            raise InputError(f"prompt and response have {longest} tokens, {known}")
         highest = max(itertools.chain.from_iterable(sequences), default=0)
         if highest >= rows:
             raise InputError(f"{name} reads {rows:,} ids, and its tokenizer gives {highest:,}: they do not go together")
-
-    def _next_batch(self, order: np.ndarray, lengths: np.ndarray, batch_size: int | None) -> np.ndarray:
-        """Indices of like lengths. Without sharing, sequences are never padded."""
-        longest = int(lengths[order[0]])
-        size = batch_size or self.batch_size(longest)
-        batch = order[: min(size, self._most)]
-        return batch[lengths[batch] * (1 if self.prefix is None else _SLACK) >= longest]
 
     def _rewards(self, batch: list[Ids]) -> torch.Tensor:
         if self.prefix is None:
             return self._whole_rewards(batch)
         if self.gated is not None and not all(map(self.gated.holds_for, batch)):
             return torch.cat([self._whole_rewards([ids]) for ids in batch])
-        rm = self.rm
-        longest = max(len(ids) for ids in batch)
+        rm, longest = self.rm, max(map(len, batch))
         # Padding follows what is read and is therefore never attended to: any id will do.
         ids = upload([[*ids, *[0] * (longest - len(ids))] for ids in batch], rm.device)
         last = upload([len(ids) - 1 for ids in batch], rm.device)
@@ -165,17 +159,16 @@ class PrefixScorer:
         rows = torch.arange(len(batch), device=rm.device)
         # A network that is compiled would be compiled again for each batch's hooks.
         with contextlib.nullcontext() if "compile" in rm.options else last_layer_at(rm.network, rows, last):
-            hidden = rm.network(
-                input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix
-            ).last_hidden_state
+            output = rm.network(input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix)
+        hidden = output.last_hidden_state
         read = hidden[rows.to(hidden.device), last.to(hidden.device)]
-        head = rm.head if self.gated is None else self.gated.linear
-        return head(read.to(rm.device))  # type: ignore[misc]
+        head: Any = rm.head if self.gated is None else self.gated.linear
+        return head(read.to(rm.device))
 
     def _whole_rewards(self, batch: list[Ids], at: int = -1) -> torch.Tensor:
         """Whole sequences of one length, without padding; read at an index."""
         rm = self.rm
-        ids = upload([self.prefix_ids + list(ids) for ids in batch], rm.device)
+        ids = upload([[*self.prefix_ids, *ids] for ids in batch], rm.device)
         if rm.head is None:
             return rm.network(input_ids=ids, **self.segments(ids)).logits[:, rm.spec.label or 0].float()
         with own_attention(rm.network):

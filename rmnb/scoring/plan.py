@@ -20,13 +20,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig, PreTrainedModel
 
 from rmnb.errors import InputError, first_line
-from rmnb.files import shipped
 from rmnb.models.attention import why_unsupported
-from rmnb.models.bases import base_directory, base_tokenizer
+from rmnb.models.bases import base_directory
 from rmnb.models.checkpoint_files import base_of, is_adapter
 from rmnb.models.devices import DTYPES, MIXED, find_device
 from rmnb.models.dialogue import Dialogue, Prompt, as_messages
-from rmnb.models.loading import chosen_template, quiet_transformers, trained_template
+from rmnb.models.loading import chosen_template, quiet_transformers, shipped_adapter, trained_template
 from rmnb.models.peft_adapters import is_decoder
 from rmnb.models.precision import CentredLinear
 from rmnb.panels import ModelSpec
@@ -35,6 +34,7 @@ from rmnb.yaml_files import read_yaml
 
 _KNOWN = Path(__file__).parents[1] / "data" / "lists" / "plan.yml"
 PASSES = 6  # of a layer's states between products, each read and written
+MIXED_PASSES = 3  # more, where a mean is taken off what goes into a product, and the rest rounded
 OF_DATA_SHEET = 0.6  # share of the data sheet's rate that products reach at most
 _LETTERS = 4  # of an English text to an id, where no tokenizer is at hand
 
@@ -85,8 +85,8 @@ class Machine:
 
     def seconds(self, plan: ScanPlan, dtype: str) -> tuple[float, float]:
         """The shortest and the longest time that is to be expected of a scan; loading is not in it."""
-        low = plan.operations / self.products
-        return low, low + 2 * PASSES * plan.values * DTYPES[dtype].itemsize / self.moved
+        low, passes = plan.operations / self.products, PASSES + (MIXED_PASSES if dtype == MIXED else 0)
+        return low, low + 2 * passes * plan.values * DTYPES[dtype].itemsize / self.moved
 
 
 def plan_scan(spec: ModelSpec, prompt: Prompt) -> ScanPlan | None:
@@ -99,35 +99,26 @@ def plan_scan(spec: ModelSpec, prompt: Prompt) -> ScanPlan | None:
     """
     with quiet_transformers():
         found = _read(spec, prompt)
-    if found is None:
-        return None
-    config, before, closing = found
-    return _plan(json.dumps(config.to_dict(), default=str), type(config), before, closing)
+    return None if found is None else _plan(json.dumps(found[0].to_dict(), default=str), type(found[0]), *found[1:])
 
 
 def _read(spec: ModelSpec, prompt: Prompt) -> tuple[PreTrainedConfig, int, int] | None:
     """A model's configuration, and how many ids come before and behind an answer."""
-    if spec.base:
-        config = AutoConfig.from_pretrained(base_directory(spec.base))
-        tokenizer = base_tokenizer(spec.base)
-        template = spec.template or trained_template(
-            shipped(Path(str(spec.adapter)) / "provenance.json", spec.name).parent
-        )
-    else:
-        source, revision, words = str(spec.source), spec.revision, str(spec.source)
-        if is_adapter(Path(source)):
-            source, revision = base_of(Path(source), spec.base_model)
-        if not any(Path(words).glob("tokenizer*")):
-            words = source
-        try:
-            config = AutoConfig.from_pretrained(source, revision=revision, local_files_only=True)
-            tokenizer = AutoTokenizer.from_pretrained(words, local_files_only=True)
-        except OSError as error:
-            if Path(source).is_dir():
-                raise InputError(f"{source}: {first_line(error)}", source) from error
-            return _public(source, prompt)
-        template = chosen_template(tokenizer.chat_template, spec, Path(words))
-    prefix, closing = Dialogue(tokenizer, template).frame(prompt)
+    source, revision = str(base_directory(spec.base) if spec.base else spec.source), spec.revision
+    words = directory = Path(source)
+    if not spec.base and is_adapter(directory):
+        source, revision = base_of(directory, spec.base_model)
+    if not any(words.glob("tokenizer*")):
+        words = Path(source)
+    try:
+        config = AutoConfig.from_pretrained(source, revision=revision, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(words, local_files_only=True)
+    except OSError as error:
+        if Path(source).is_dir():
+            raise InputError(f"{source}: {first_line(error)}", source) from error
+        return _public(source, prompt)
+    own = trained_template(shipped_adapter(spec.name, str(spec.adapter))) if spec.base else tokenizer.chat_template
+    prefix, closing = Dialogue(tokenizer, chosen_template(own, spec, words)).frame(prompt)
     return config, len(prefix), len(closing)
 
 
@@ -156,7 +147,7 @@ def _plan(described: str, kind: type[PreTrainedConfig], before: int, closing: in
         fed=fed,
         operations=prefix + tokens * (_operations(network, width) - prefix),
         values=tokens * text.num_hidden_layers * values_a_sequence(text, width, fed),
-        parameters=sum(parameter.numel() for parameter in network.parameters()),
+        parameters=network.num_parameters(),
         widths=(text.hidden_size, getattr(text, "intermediate_size", 4 * text.hidden_size)),
     )
 
@@ -170,7 +161,7 @@ def _operations(network: PreTrainedModel, length: int) -> float:
         try:
             network(input_ids=ids, attention_mask=mask, position_ids=place, use_cache=False)
         except Exception:  # architectures that look at values raise anything
-            return 2.0 * length * sum(parameter.numel() for parameter in network.parameters())
+            return 2.0 * length * network.num_parameters()
     return count.get_total_flops()
 
 
@@ -200,15 +191,16 @@ def _this_machine(device: torch.device, dtype: str, widths: tuple[int, int]) -> 
     states = torch.ones(rows, width, dtype=DTYPES[dtype], device=device)
     layer: Any = torch.nn.Linear(width, inner, bias=False, dtype=DTYPES[dtype], device=device)
     layer = CentredLinear(layer) if dtype == MIXED else layer
-    wide, threads = layer(states), torch.get_num_threads()
+    wide = layer(states)
 
     def seconds(statement: str) -> float:
-        timer = Timer(statement, globals={"layer": layer, "states": states, "wide": wide}, num_threads=threads)
-        return timer.blocked_autorange(min_run_time=0.2).mean
+        named = {"layer": layer, "states": states, "wide": wide}
+        return Timer(statement, globals=named, num_threads=torch.get_num_threads()).blocked_autorange().mean
 
     products = 2 * rows * width * inner / seconds("layer(states)")
-    moved = 2 * wide.nbytes / seconds("wide * wide")
+    moved = wide.nbytes / seconds("wide * wide")  # half of what is moved: a scan's states do not stay in the cache
     if is_cpu:
-        return Machine(f"this machine's CPU, threads: {threads}", products, moved, psutil.virtual_memory().total)
-    memory = torch.cuda.get_device_properties(device).total_memory
-    return Machine(f"this machine's {torch.cuda.get_device_name(device)}", products, moved, memory)
+        name, memory = f"CPU, threads: {torch.get_num_threads()}", psutil.virtual_memory().total
+    else:
+        name, memory = torch.cuda.get_device_name(device), torch.cuda.get_device_properties(device).total_memory
+    return Machine(f"this machine's {name}", products, moved, memory)

@@ -30,7 +30,8 @@ def test_memory_that_runs_out(rm, attack, monkeypatch):
     whole = PrefixScorer(rm, prefix)(continuations, 8)
     computed = PrefixScorer._rewards
     allocator = RuntimeError("DefaultCPUAllocator: can't allocate memory")
-    errors = {1: torch.OutOfMemoryError("no memory"), 3: MemoryError(), 7: allocator, 0: MemoryError()}
+    gpu = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1 GiB")
+    errors = {1: gpu, 3: MemoryError(), 7: allocator, 0: MemoryError()}
 
     def run_out(given: tuple[int, int]) -> str:
         at, room = given
