@@ -24,37 +24,32 @@ def words() -> pd.DataFrame:
     return pd.DataFrame({"word": word, "valence": valence, "frequency": frequency, "score": score})
 
 
-def sandwich(design, y, clusters):
-    """Cluster-robust covariance (CR1) written out."""
+@pytest.mark.parametrize("clusters", ["word", None])
+def test_errors_equal_the_sandwich(words, clusters):
+    """Written out: CR1 by word, and White's HC1, in which every row is a cluster."""
+    fit = stats.ols("score ~ valence + frequency", words, clusters=clusters)
+    design = words[["valence", "frequency"]].assign(one=1.0)[["one", "valence", "frequency"]].to_numpy()
     bread = np.linalg.inv(design.T @ design)
-    residual = y - design @ bread @ design.T @ y
-    labels = np.unique(clusters)
-    scores = np.array([design[clusters == label].T @ residual[clusters == label] for label in labels])
-    (n, k), g = design.shape, len(labels)
-    return bread @ scores.T @ scores @ bread * g / (g - 1) * (n - 1) / (n - k)
-
-
-def test_clustered_errors_equal_the_sandwich(words):
-    fit = stats.ols("score ~ valence + frequency", words, clusters="word")
-    score = words["score"].to_numpy()
-    design = np.column_stack([np.ones_like(score), words["valence"], words["frequency"]])
-    assert fit.coefficients == pytest.approx(np.linalg.lstsq(design, score, rcond=None)[0])
-    assert fit.covariance == pytest.approx(sandwich(design, score, words["word"].to_numpy()), rel=1e-8)
-    assert (fit.n, fit.n_clusters, set(fit.df)) == (700, words["word"].nunique(), {words["word"].nunique() - 1})
-
-
-def test_without_clusters_errors_are_those_of_white(words):
-    fit = stats.ols("score ~ valence", words)
-    plain = smf.ols("score ~ valence", words).fit(cov_type="HC1")
-    assert fit.covariance == pytest.approx(plain.cov_params().to_numpy(), rel=1e-10)
+    coefficients = bread @ design.T @ words["score"]
+    residual = (words["score"] - design @ coefficients).to_numpy()
+    scores = (
+        pd.DataFrame(design * residual[:, None])
+        .groupby((words[clusters] if clusters else words.index).to_numpy())
+        .sum()
+    )
+    meat, g = (scores.T @ scores).to_numpy(), len(scores)
+    assert fit.coefficients == pytest.approx(coefficients)
+    assert fit.covariance == pytest.approx(bread @ meat @ bread * g / (g - 1) * 699 / 697, rel=1e-8)
+    assert (fit.n, fit.n_clusters, set(fit.df)) == (700, g, {g - 1})
 
 
 def test_a_copy_of_every_token_adds_no_evidence(words):
-    once = stats.ols("score ~ frequency + valence", words, clusters="word")["frequency"]
-    twice = pd.concat([words, words])
-    doubled = stats.ols("score ~ frequency + valence", twice, clusters="word")["frequency"]
-    assert doubled.standard_error == pytest.approx(once.standard_error, rel=0.01)
-    assert stats.ols("score ~ frequency + valence", twice)["frequency"].standard_error < 0.75 * once.standard_error
+    def error(rows, clusters=None):
+        return stats.ols("score ~ frequency + valence", rows, clusters=clusters)["frequency"].standard_error
+
+    once, twice = error(words, "word"), pd.concat([words, words])
+    assert error(twice, "word") == pytest.approx(once, rel=0.01)
+    assert error(twice) < 0.75 * once
 
 
 def medians(rng):
@@ -114,11 +109,9 @@ def test_gap_and_exact_permutation_equal_a_plain_loop():
     blocks = scores.reshape(5, 3)
     differences = blocks[:, 0] - blocks[:, 1:].mean(axis=1)
     assert gap.gap.value == pytest.approx(differences.mean())
-    null = []
-    for chosen in itertools.product(range(3), repeat=5):
-        null.append(np.mean([b[c] - np.delete(b, c).mean() for b, c in zip(blocks, chosen, strict=True)]))
-    assert gap.exact
-    assert gap.p_value == np.mean(np.abs(null) >= abs(differences.mean()) - 1e-12)
+    lifted = 1.5 * (blocks - blocks.mean(axis=1, keepdims=True))  # each one's gap to the mean of the other two
+    null = [np.mean(lifted[range(5), chosen]) for chosen in itertools.product(range(3), repeat=5)]
+    assert gap.exact and gap.p_value == np.mean(np.abs(null) >= abs(differences.mean()) - 1e-12)
 
 
 def test_sampled_permutations_agree_with_exact_ones(monkeypatch):
@@ -128,8 +121,7 @@ def test_sampled_permutations_agree_with_exact_ones(monkeypatch):
     (exact,) = stats.identity_gaps(scores, term, sets, axis)
     monkeypatch.setattr("rmnb.stats.gaps.EXACT_LIMIT", 1)
     (sampled,) = stats.identity_gaps(scores, term, sets, axis, n_permutations=20_000)
-    assert exact.exact
-    assert not sampled.exact
+    assert exact.exact and not sampled.exact
     assert sampled.p_value == pytest.approx(exact.p_value, abs=0.015)
 
 
