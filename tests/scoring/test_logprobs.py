@@ -88,14 +88,13 @@ def test_a_head_that_is_not_there_is_never_made_up_and_pickles_are_not_read(dama
 
 def test_earlier_turns_are_read(tmp_path):
     lm = logprobs.load_language_model(write_language_model(tmp_path))
-    history = ({"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."})
+    history = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
     asked = PromptSpec(key="after", text=PROMPT, framing="positive", history=history)
-    found = logprobs.scan_logprobs(lm, asked)["score"]
     messages = [*history, {"role": "user", "content": PROMPT}]
-    ids = lm.dialogue.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_tensors="pt")
-    with torch.inference_mode():
-        expected = torch.log_softmax(lm.network(**ids).logits[0, -1], -1).numpy()
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    expected = lm.dialogue.tokenizer.apply_chat_template(messages, add_generation_prompt=True)["input_ids"]
+    assert logprobs.prompt_ids(lm, asked.conversation) == expected
+    found = logprobs.scan_logprobs(lm, asked)["score"]
+    np.testing.assert_array_equal(found, logprobs.next_token_logprobs(lm, messages))
     with pytest.raises(InputError, match="takes one question"):
         logprobs.scan_logprobs(logprobs.load_language_model(tmp_path, "bare"), asked)
 

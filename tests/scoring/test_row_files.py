@@ -1,4 +1,4 @@
-"""Rows of files: every form, in order, after an interruption, and as RewardBench would score them."""
+"""Rows: as transformers scores each conversation alone, from every form of a file, in its order, token by token."""
 
 import json
 
@@ -6,16 +6,23 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from checkpoints import write_decoder, write_encoder
 from commands import run
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+import rmnb
 from rmnb.errors import InputError
 from rmnb.scoring.row_files import conversations_of, pair_accuracies, score_file
+from rmnb.scoring.rows import score_sequences, trace
 from rmnb.scoring.store import read_table
 
 TURNS = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
 QUESTION = {"role": "user", "content": "What is good?"}
 WORDS = ["love", "peace", "war", "water", "pain", "good", "bad", "is", "the", "are", "one", "word", "in", "and"]
+
+
+PROMPTS = ["What is best?", [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "And worst?"}]]
+RESPONSES = ["love", "war and peace", "", "a b c d e f g"]
 
 
 def answer(text):
@@ -67,25 +74,28 @@ def test_a_row_that_is_none_is_named(row):
         conversations_of([{"prompt": "a", "response": "b"}, row])
 
 
-def test_pairs_are_scored_as_rewardbench_scores_them(directory, rm, tmp_path):
-    """Its pipeline: filled templates, tokenised in padded batches, through transformers' classifier."""
-    rows = pairs(200)
-    table = score_file(rm, write(tmp_path / "pairs.jsonl", rows))
-    tokenizer = AutoTokenizer.from_pretrained(directory)
+def theirs(directory, prompts, responses) -> np.ndarray:
+    """transformers' own logits of each conversation alone."""
     model = AutoModelForSequenceClassification.from_pretrained(directory).eval()
+    tokenizer, rewards = AutoTokenizer.from_pretrained(directory), []
+    for prompt, response in zip(prompts, responses, strict=True):
+        turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+        ids = tokenizer.apply_chat_template([*turns, answer(response)], return_tensors="pt")
+        with torch.inference_mode():
+            rewards.append(float(model(**ids).logits[0, 0]))
+    return np.array(rewards)
+
+
+def test_pairs_are_scored_as_by_transformers_and_counted_as_by_rewardbench(directory, rm, tmp_path):
+    rows = pairs(50)
+    table = score_file(rm, write(tmp_path / "pairs.jsonl", rows))
     expected = {}
     for key in ("chosen", "rejected"):
-        turns = [[{"role": "user", "content": row["prompt"]}, answer(row[key])] for row in rows]
-        logits = []
-        for start in range(0, len(turns), 16):
-            options = dict(padding=True, return_tensors="pt", return_dict=True)
-            with torch.no_grad():
-                logits.append(model(**tokenizer.apply_chat_template(turns[start : start + 16], **options)).logits[:, 0])
-        expected[key] = torch.cat(logits).numpy()
+        expected[key] = theirs(directory, [row["prompt"] for row in rows], [row[key] for row in rows])
         np.testing.assert_allclose(table[f"reward_{key}"], expected[key], atol=1e-4)
     by_subset = pair_accuracies(table, "subset").set_index("part")
     assert by_subset.loc["all", "accuracy"] == (expected["chosen"] > expected["rejected"]).mean()
-    assert by_subset["pairs"].tolist() == [67, 67, 66, 200]
+    assert by_subset["pairs"].to_dict() == {"s0": 17, "s1": 17, "s2": 16, "all": 50}
     assert (by_subset["low"] < by_subset["accuracy"]).all() and (by_subset["accuracy"] < by_subset["high"]).all()
 
 
@@ -112,3 +122,51 @@ def test_a_row_that_is_too_long_is_named_or_cut(rm, tmp_path):
     with pytest.raises(InputError, match=r"row 2 has too many"):
         score_file(rm, file)
     assert np.isfinite(score_file(rm, file, shorten=True)["reward"]).all()
+
+
+@pytest.mark.parametrize("repeats", [1, 20])
+def test_rows_are_scored_as_by_transformers_in_their_order(rm, directory, repeats):
+    prompts = [prompt for prompt in PROMPTS for _ in RESPONSES] * repeats
+    responses = RESPONSES * len(PROMPTS) * repeats
+    expected = np.tile(theirs(directory, prompts[:8], responses[:8]), repeats)
+    np.testing.assert_allclose(rm.score(prompts, responses), expected, atol=1e-4)
+    np.testing.assert_allclose(rm.score(PROMPTS[1], RESPONSES), expected[4:8], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "responses", "message"),
+    [
+        ("a", "love", "list of texts"),
+        ("a", {"love", "war"}, "in an order"),
+        ("a", [], "no response"),
+        ("a", None, "None"),
+        (None, ["love"], "a prompt is a text or a list of messages"),
+        ([{"role": "user"}], ["love"], "a prompt is a text or a list of messages"),
+        ("a", ["love", 7], "must be texts"),
+        (["a", "b", "c"], ["love", "war"], "3 prompts and 2 responses"),
+        ([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], ["c"], "must be the user's"),
+    ],
+)
+def test_what_cannot_be_scored_is_said(rm, prompt, responses, message):
+    with pytest.raises(InputError, match=message):
+        rm.score(prompt, responses)
+
+
+@pytest.mark.parametrize("write", (write_decoder, write_encoder))
+def test_each_row_is_the_reward_of_a_closed_beginning(write, tmp_path):
+    rm = rmnb.load_reward_model(write(tmp_path), device="cpu")
+    response = "Love, peace and water are good"
+    table = trace(rm, PROMPTS[0], response)
+    prefix, closing = rm.dialogue.frame(PROMPTS[0])
+    alone = [
+        score_sequences(rm, [[*prefix, *table["token_id"][:end], *closing]], prefix)[0] for end in range(len(table) + 1)
+    ]
+    assert "".join(table["token"]) == response and len(table) > 5
+    np.testing.assert_allclose(table["reward"], alone[1:], atol=1e-5)
+    np.testing.assert_allclose(table["change"], np.diff(alone), atol=1e-5)
+    assert table["reward"].iloc[-1] == pytest.approx(rm.score(PROMPTS[0], [response])[0], abs=1e-5)
+
+
+def test_nothing_cannot_be_traced(tmp_path):
+    with pytest.raises(InputError, match="empty"):
+        trace(rmnb.load_reward_model(write_decoder(tmp_path), device="cpu"), PROMPTS[0], "")

@@ -9,11 +9,10 @@ from checkpoints import write_decoder
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.panels import Panel, load_panel
+from rmnb.panels import Panel, PromptSpec, load_panel
 from rmnb.report import audit
 from rmnb.report.audit import audit_panel
-from rmnb.scoring import store
-from rmnb.scoring.scanning import scan_vocabulary
+from rmnb.scoring import scanning, store
 from rmnb.training import evaluation
 from rmnb.training.recipes import load_recipe
 
@@ -47,6 +46,19 @@ def test_the_published_protocol_scores_equal_inputs_once_and_equally(rm):
     np.testing.assert_allclose(rm.score(PROMPT, words, "published")[1], bare, atol=1e-4)
 
 
+def test_a_pair_is_worth_what_the_whole_conversation_is(rm, tmp_path, monkeypatch):
+    ids, prompt = [7, 250, 31, 12, 99], PromptSpec(key="greatest", text=PROMPT, framing="positive")
+    monkeypatch.setattr(scanning, "PAIRS", 2)
+    rewards, provenance = scanning.scan_pairs(rm, prompt, ids, tmp_path / "pairs.parquet")
+    prefix, closing = rm.dialogue.frame(PROMPT)
+    whole = [[*prefix, first, second, *closing] for first in ids for second in ids]
+    expected = np.reshape([rmnb.score_continuations(rm, [], [ids])[0] for ids in whole], rewards.shape)
+    assert expected.std() > 0.01
+    np.testing.assert_allclose(rewards, expected, atol=1e-4)
+    assert not np.allclose(rewards, rewards.T, atol=1e-3), "which token is first must matter"
+    assert provenance["prompt_key"] == "greatest"
+
+
 @pytest.fixture
 def panel(directory, monkeypatch, tmp_path) -> Panel:
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
@@ -61,7 +73,7 @@ def panel(directory, monkeypatch, tmp_path) -> Panel:
 
 
 def test_the_store_gives_back_what_was_scanned_and_the_audit_tells_a_wrong_score(panel, rm, directory, tmp_path):
-    scan = scan_vocabulary(rm, panel.prompt("greatest"))
+    scan = rmnb.scan_vocabulary(rm, panel.prompt("greatest"))
     provenance = scan.attrs["provenance"] | {"model": "tiny"}
     file = store.write_scores(panel, scan, provenance)
     pd.testing.assert_frame_equal(store.read_scores(panel, "tiny", "greatest"), scan, check_categorical=False)
