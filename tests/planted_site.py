@@ -48,7 +48,7 @@ def planted(directory: Path) -> Panel:
     panel = load_panel(path)
     effects = PlantedEffects(valence_positive=1.0, valence_negative=1.0)
     for family, words, seed in (("one", WORDS, 1), ("two", [*WORDS[::-1], "only", "here"], 2)):
-        features = word_features(_with_hostile(spell(words)))
+        features = word_features(with_hostile(spell(words)))
         models = {name: family for name in panel.model_names if name.startswith(family)}
         for model, table in planted_panel(features, effects, models, FRAMINGS, seed).items():
             for prompt in FRAMINGS:
@@ -66,7 +66,8 @@ def planted(directory: Path) -> Panel:
     return panel
 
 
-def _with_hostile(vocabulary: pd.DataFrame) -> pd.DataFrame:
+def with_hostile(vocabulary: pd.DataFrame) -> pd.DataFrame:
+    """A vocabulary with the hostile tokens before its own."""
     hostile = pd.DataFrame({"token": HOSTILE, "kind": "code"})
     table = pd.concat([hostile, vocabulary[["token", "kind"]].astype(str)], ignore_index=True)
     return table.assign(token_id=np.arange(len(table), dtype=np.int32))[["token_id", "token", "kind"]]

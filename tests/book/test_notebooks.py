@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from planted_site import with_hostile
 
 from rmnb.book.notebook import run_notebook
 from rmnb.data.lexicons import afinn, agency_communion, identity_terms
@@ -65,7 +66,6 @@ _TRIAL = """def attempt(answer):
 check = {check!r}
 print([attempt({wrong}), attempt({right})])
 """
-HOSTILE = ["<script>alert(1)</script>", "$x$", "**b**", "\u202eevil", "\n\n", "漢", " " * 40, "</td>"]
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +84,7 @@ def panel(tmp_path_factory):
     path.write_text(yaml.safe_dump(description))
     pairs = identity_terms().query("axis == 'religion' and term.str.isalpha() and control.str.isalpha()")
     words = [*afinn()["word"].iloc[::8], *pairs["term"].str.casefold(), *pairs["control"].str.casefold()]
-    vocabulary = spell(dict.fromkeys([*words, *agency_communion()["word"]]))
-    strange = pd.DataFrame({"token": HOSTILE, "kind": "punctuation"})
-    vocabulary = pd.concat([vocabulary.astype({"kind": str}), strange], ignore_index=True)
-    vocabulary["token_id"] = np.arange(len(vocabulary), dtype=np.int32)
-    vocabulary["kind"] = vocabulary["kind"].astype("category")
+    vocabulary = with_hostile(spell(dict.fromkeys([*words, *agency_communion()["word"]])))
     effects = PlantedEffects(valence_positive=0.6, valence_negative=0.4, shared_word_sd=0.5, word_sd=0.5, skewness=0.8)
     loaded = load_panel(path)
     for model, table in planted_panel(word_features(vocabulary), effects, MODELS, prompts, seed=1).items():
@@ -97,18 +93,18 @@ def panel(tmp_path_factory):
             where = {"model": model, "prompt_key": prompt, "prompt": loaded.prompt(prompt).text, "protocol": "exact"}
             store.write_scores(loaded, scan, {**where, "tokenizer_sha256": "planted"})
     for model in MODELS:
-        columns = {str(step): _learner(step) for step in (0, 1, 2, 4)}
-        watched = TextList("training", ("afinn", "agency_communion"), ("greatest",))
-        list_scores.score_columns(trajectory_path(loaded, model), watched, columns, {"model": model})
         asked = {prompt.framing: prompt.key for prompt in load_prompts("iclr2026")}
-        words = TextList("words", ("identity", "agency_communion"), tuple(asked.values()))
-        columns = {key: _learner(place) for place, key in enumerate(asked.values())}
-        list_scores.score_columns(list_scores.list_path(loaded, model, "words"), words, columns, {"model": model})
+        _score_list(trajectory_path(loaded, model), ("afinn", "agency_communion"), "0124")
+        words = list_scores.list_path(loaded, model, "words")
+        _score_list(words, ("identity", "agency_communion"), asked.values())
         with contextlib.suppress(UnreachableError):
-            columns = {question: _learner(place) for place, question in enumerate(people.QUESTIONS)}
-            elo = TextList("elo", ("elo",), people.QUESTIONS)
-            list_scores.score_columns(list_scores.list_path(loaded, model, "elo"), elo, columns, {"model": model})
+            _score_list(list_scores.list_path(loaded, model, "elo"), ("elo",), people.QUESTIONS)
     return path
+
+
+def _score_list(path, parts, columns):
+    scored = {column: _learner(place) for place, column in enumerate(columns)}
+    list_scores.score_columns(path, TextList(path.stem, parts, ()), scored, {})
 
 
 def _learner(step):

@@ -1,5 +1,7 @@
 """Gaps between identity terms and controls are what was planted, and nothing is compared that is not matched."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from rmnb.data import lexicons
 from rmnb.findings import identity
 from rmnb.findings.tables import standardise
-from rmnb.panels import Panel, load_panel
+from rmnb.panels import load_panel
 from rmnb.planted.rewards import PlantedEffects
 
 ASKED = {"best": "positive", "worst": "positive"}
@@ -68,24 +70,16 @@ def test_groups_are_compared_with_things_that_people_rate_alike():
     assert cold.value < -20 < agrees.ci_low < 0 < agrees.ci_high
 
 
-class Likes:
-    """Answers well of everybody but of the groups of one axis."""
+def test_exchanging_the_group_shows_which_axis_is_answered_coldly(tmp_path):
+    panel = load_panel("demo").model_copy(update={"scores": str(tmp_path)})
+    assert identity.warmth(panel) == {}
+    cold = set(map(identity.pair_prompt, identity.terms().query("axis == 'religion'")["term"]))
 
-    name, hashes = "likes", {"weights_sha256": "none"}
-
-    def __init__(self, axis):
-        groups = identity.terms().query("axis == @axis")["term"]
-        self.cold = {identity.pair_prompt(term) for term in groups}
-
-    def score(self, prompt, responses):
-        sign = -1 if prompt in self.cold else 1
+    def score(prompt, responses):
+        sign = -1 if prompt in cold else 1
         return np.array([sign * identity.TRAITS[trait] for trait in responses], dtype=np.float32)
 
-
-def test_exchanging_the_group_shows_which_axis_is_answered_coldly(tmp_path, monkeypatch):
-    panel = load_panel("demo").model_copy(update={"scores": str(tmp_path)})
-    monkeypatch.setattr(Panel, "model_names", ["likes"])
-    assert identity.warmth(panel) == {}
-    identity.score_pairs(Likes("religion"), panel)
-    gaps = identity.gaps(identity.warmth(panel)["likes"], "exchanged")
+    hashes = {"weights_sha256": "none"}
+    identity.score_pairs(SimpleNamespace(name="smollm2-values", hashes=hashes, score=score), panel)
+    gaps = identity.gaps(identity.warmth(panel)["smollm2-values"], "exchanged")
     assert gaps["religion"].value < -1 and gaps["age"].value == pytest.approx(0)

@@ -55,7 +55,8 @@ def attack(request) -> Callable:
         survived = outcomes.total()
         row = {"part": PARTS[request.module.__name__], "attack": name, "tries": survived + len(lost)}
         row |= {"survived": survived, "lost": len(lost)}
-        row["outcome"] = "; ".join(f"{count:,} {outcome}" for outcome, count in outcomes.most_common())
+        counted = [f"{count:,} {outcome}" if survived > 1 else outcome for outcome, count in outcomes.most_common()]
+        row["outcome"] = "; ".join(counted)
         ROWS.append(row | {"seconds": round(time.monotonic() - begun, 1)})
         assert outcomes and not lost, lost[:3]
 
