@@ -1,6 +1,7 @@
 """`rmnb check` says what is wrong with a model before anybody spends a day on scanning it."""
 
 import json
+from collections import defaultdict
 
 import pytest
 from checkpoints import TEMPLATE, write_decoder, write_splitting
@@ -21,19 +22,15 @@ def directory(tmp_path_factory):
 def found(directory, template: str | None = None, **changes) -> dict[str, list[tuple[str, str]]]:
     """Verdicts and texts by aspect."""
     rm = rmnb.load_reward_model(ModelSpec(name="tiny", source=str(directory), template=template, **changes))
-    findings: dict[str, list[tuple[str, str]]] = {}
+    findings = defaultdict(list)
     for finding in check_model(rm):
-        findings.setdefault(finding.aspect, []).append((finding.verdict, finding.text))
+        findings[finding.aspect].append((finding.verdict, finding.text))
     return findings
-
-
-def verdicts(findings) -> set[str]:
-    return {verdict for group in findings.values() for verdict, _ in group}
 
 
 def test_a_sound_model_passes_and_is_described(directory):
     findings = found(directory)
-    assert verdicts(findings) == {"ok"}
+    assert {verdict for group in findings.values() for verdict, _ in group} == {"ok"}
     assert findings["template"][0][1].startswith("its own;")
     assert "1 under protocol exact, 2 under published, doubled there" in findings["BOS"][0][1]
     assert "under protocol published as 'love'" in findings["blanks"][0][1]

@@ -20,10 +20,17 @@ EARLIER = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content
 @pytest.fixture(scope="module")
 def panel(tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("lists")
+    described = {
+        "name": "tiny",
+        "title": "Tiny",
+        "models": [{"name": "tiny", "source": str(write_decoder(tmp_path / "model", rows=5000))}],
+        "prompts": [{"key": "greatest", "text": "What is greatest?", "framing": "positive", "history": EARLIER}],
+        "prompt_sets": ["iclr2026"],
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RMNB_CACHE", str(tmp_path))
         patch.setitem(text_lists.LISTS, "words", TextList("words", ("agency_communion",), ("greatest", "iclr2026")))
-        yield _panel(tmp_path)
+        yield Panel.model_validate(described)
 
 
 @pytest.fixture(scope="module")
@@ -35,18 +42,6 @@ def rm(panel):
 def path(panel, rm):
     """The list, scored once for all tests."""
     return list_scores.score_list(rm, panel, "words")
-
-
-def _panel(tmp_path):
-    return Panel.model_validate(
-        {
-            "name": "tiny",
-            "title": "Tiny",
-            "models": [{"name": "tiny", "source": str(write_decoder(tmp_path / "model", rows=5000))}],
-            "prompts": [{"key": "greatest", "text": "What is greatest?", "framing": "positive", "history": EARLIER}],
-            "prompt_sets": ["iclr2026"],
-        }
-    )
 
 
 def test_every_text_gets_the_reward_of_every_prompt(panel, rm, path):
