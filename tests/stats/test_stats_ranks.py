@@ -11,9 +11,12 @@ from scipy.stats import skew
 from rmnb import stats
 from rmnb.stats.concordance import row_concordance
 
-few_levels = st.integers(3, 25).flatmap(
-    lambda n: st.tuples(*(st.lists(st.integers(-3, 3), min_size=n, max_size=n) for _ in range(2)))
-)
+
+def two_lists(shortest, longest, highest):
+    """Whole numbers from 0, full of ties."""
+    return st.integers(shortest, longest).flatmap(
+        lambda n: st.tuples(*[st.lists(st.integers(0, highest), min_size=n, max_size=n)] * 2)
+    )
 
 
 def overlap_of_orders(one, other, p):
@@ -24,23 +27,18 @@ def overlap_of_orders(one, other, p):
     return sum(a * w for a, w in zip(agreement, weights, strict=True)) + agreement[-1] * p**n
 
 
-@given(few_levels)
+@given(two_lists(3, 25, 6))
 def test_tau_and_the_concordance_of_each_row_equal_all_pairs_with_ties(pair):
     signs = [np.sign(np.subtract.outer(values, values)) for values in pair]
     concordance = (signs[0] * signs[1]).sum(axis=1)
-    assert np.array_equal(row_concordance(*(np.array(values) + 3 for values in pair)), concordance)
+    assert np.array_equal(row_concordance(*map(np.array, pair)), concordance)
     untied = np.sqrt((signs[0] ** 2).sum() * (signs[1] ** 2).sum())
     expected = concordance.sum() / untied if untied else np.nan
     assert stats.kendall_tau(*pair) == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
 @settings(max_examples=40)
-@given(
-    st.integers(2, 5).flatmap(
-        lambda n: st.tuples(*(st.lists(st.integers(0, 2), min_size=n, max_size=n) for _ in range(2)))
-    ),
-    st.floats(0.2, 0.98),
-)
+@given(two_lists(2, 5, 2), st.floats(0.2, 0.98))
 def test_overlap_averages_over_all_ways_to_break_ties(pair, p):
     def orders(scores):
         groups = [[i for i, s in enumerate(scores) if s == level] for level in sorted(set(scores), reverse=True)]
