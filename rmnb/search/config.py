@@ -2,18 +2,17 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, PositiveInt, ValidationError
 
 from rmnb.errors import InputError
 from rmnb.models.vocabulary import SCRIPT_NAMES
+from rmnb.panels.specs import Strict
 
-Direction = Literal["max", "min"]
-Method = Literal["gcg", "random", "coordinate", "beam"]
 SENTENCE = "I think that love and peace are good for all the people in the world"
-ALLOWED = ("every", "all", "printable", "words", "ascii", *SCRIPT_NAMES)
+Allowed = Literal["every", "all", "printable", "words", "ascii", *SCRIPT_NAMES]  # type: ignore[valid-type]
 
 
-class SearchConfig(BaseModel):
+class SearchConfig(Strict):
     """Options of a search; all have defaults.
 
     Attributes
@@ -67,24 +66,22 @@ class SearchConfig(BaseModel):
         An option is unknown or out of range: one line that names it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    length: int = Field(8, ge=1)
-    direction: Direction = "max"
-    method: Method = "gcg"
-    steps: int = Field(200, ge=1)
-    budget: int | None = Field(None, ge=1)
-    width: int = Field(256, ge=1)
-    topk: int = Field(256, ge=1)
-    swaps: int | None = Field(None, ge=1)
+    length: PositiveInt = 8
+    direction: Literal["max", "min"] = "max"
+    method: Literal["gcg", "random", "coordinate", "beam"] = "gcg"
+    steps: PositiveInt = 200
+    budget: PositiveInt | None = None
+    width: PositiveInt = 256
+    topk: PositiveInt = 256
+    swaps: PositiveInt | None = None
     explore: float = Field(0.1, ge=0, le=1)
-    buffer: int = Field(8, ge=1)
+    buffer: PositiveInt = 8
     starts: tuple[str, ...] = Field((" .", "best_repeated", "best_mixed", SENTENCE, "random"), min_length=1)
-    allowed: str = "all"
+    allowed: Allowed = "all"
     banned: tuple[int, ...] = ()
     filter_ids: bool = True
-    single_tokens: int = Field(1024, ge=1)
-    keep: int = Field(10, ge=1)
+    single_tokens: PositiveInt = 1024
+    keep: PositiveInt = 10
     seed: int = 0
 
     def __init__(self, **values):
@@ -92,22 +89,9 @@ class SearchConfig(BaseModel):
             super().__init__(**values)
         except ValidationError as error:
             first = error.errors()[0]
-            key = ".".join(str(part) for part in first["loc"])
-            raise InputError(f"search: {key + ': ' if key else ''}{first['msg']}") from error
-
-    @field_validator("allowed")
-    @classmethod
-    def _known(cls, allowed: str) -> str:
-        if allowed not in ALLOWED:
-            raise ValueError(f"unknown tokens {allowed!r}: choose one of {', '.join(ALLOWED)}")
-        return allowed
+            raise InputError(f"search: {first['loc'][0]}: {first['msg']}") from error
 
     @property
     def sign(self) -> float:
         """What a reward, and its gradient, is multiplied with so that more is better."""
         return 1.0 if self.direction == "max" else -1.0
-
-    def swaps_at(self, fraction: float) -> int:
-        """Positions to exchange at once when this fraction of the search is done."""
-        first = min(self.swaps or max(1, self.length // 2), self.length)
-        return max(1, round(first + (1 - first) * min(fraction, 1.0)))

@@ -1,5 +1,6 @@
 """The objective that models give: rewards of one or several models to one or several prompts."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from rmnb.models.reward_model import RewardModel
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
 from rmnb.scoring.engine import PrefixScorer
+from rmnb.scoring.rows import common_prefix
 from rmnb.scoring.store import describe_model
 from rmnb.search.state import Ids
 
@@ -35,17 +37,15 @@ class ModelPromptReward:
         self.rm, self.prompt, self.weight = rm, prompt, weight
         self.prefix, self.closing = rm.dialogue.frame(prompt)
         self.scorer = PrefixScorer(rm, self.prefix)
-        self.shared = None if self.scorer.prefix is None else self.scorer.prefix.clone()
 
     def rewards(self, sequences: Sequence[Ids], parent: Ids | None) -> np.ndarray:
         """float32 [sequences]; what they share with the parent is run once."""
         rows = [[*ids, *self.closing] for ids in sequences]
-        if parent is None or self.shared is None or len(sequences) < _WORTH_IT:
+        if parent is None or self.scorer.prefix is None or len(rows) < _WORTH_IT:
             return self.scorer(rows)
         along_parent = PrefixScorer(self.rm, [*self.prefix, *parent])
-        agree = ([a == b for a, b in zip(ids, parent, strict=False)] for ids in sequences)
-        shared = np.array([np.cumprod(each, dtype=int).sum() for each in agree])
-        rewards = np.empty(len(sequences), dtype=np.float32)
+        shared = np.array([len(common_prefix([row, [*parent, -1]])) for row in rows])  # -1: no id
+        rewards = np.empty(len(rows), dtype=np.float32)
         if self.rm.device.type != "cpu":
             shared[:] = shared.min()  # there a pass takes longer to start than to run a few more positions
         for length in np.unique(shared).tolist():
@@ -61,49 +61,29 @@ class ModelPromptReward:
         embedding table, times a factor for models that scale their embeddings (Gemma: the root of the hidden size).
         """
         embedding: Any = self.rm.network.get_input_embeddings()
-        before = self.prefix if self.shared is None else []
+        before = self.prefix if self.scorer.prefix is None else []
         read = self.rm.reading.kept(self.prefix, [*ids, *self.closing])
         with torch.enable_grad():
-            vectors = embedding(torch.tensor([[*before, *read]], device=self.rm.device)).detach().clone()
-            (slope,) = torch.autograd.grad(self._reward(vectors.requires_grad_()), vectors)
+            vectors = embedding(torch.tensor([[*before, *read]], device=self.rm.device)).detach().requires_grad_()
+            (slope,) = torch.autograd.grad(self._reward(vectors), vectors)
         slope = slope[0, len(before) : len(before) + len(ids)] @ embedding.weight.T
-        slope = slope.to(torch.promote_types(slope.dtype, torch.float32)) * float(getattr(embedding, "embed_scale", 1))
+        slope = slope.float() * float(getattr(embedding, "embed_scale", 1))
         return np.pad(slope.cpu().numpy(), ((0, len(ids) - len(slope)), (0, 0)))  # nothing depends on what is not read
 
     def _reward(self, vectors: Float[Tensor, "1 length hidden"]) -> Tensor:
-        rm, inputs = self.rm, {"inputs_embeds": vectors, "use_cache": False}
-        head: Any = rm.head if self.scorer.gated is None else self.scorer.gated.linear
+        rm, scorer = self.rm, self.scorer
+        inputs: dict[str, Any] = {"inputs_embeds": vectors, "use_cache": False}
+        head: Any = rm.head if scorer.gated is None else scorer.gated.linear
         if isinstance(head, GatedHead):
             raise InputError(f"{rm.name}: its gated head has no gradient while whole sequences are scored")
         if head is None:
-            return rm.network(**inputs, **self.scorer.segments(vectors)).logits[0, rm.spec.label or 0]
-        if self.shared is None:
-            with own_attention(rm.network):
-                hidden = rm.network(**inputs).last_hidden_state
-        else:
-            position = self.shared.length + torch.arange(vectors.shape[1], device=rm.device)[None]
-            hidden = rm.network(**inputs, position_ids=position, shared_prefix=self.shared).last_hidden_state
+            return rm.network(**inputs, **scorer.segments(vectors)).logits[0, rm.spec.label or 0]
+        if scorer.prefix is not None:
+            inputs["position_ids"] = len(self.prefix) + torch.arange(vectors.shape[1], device=rm.device)[None]
+            inputs["shared_prefix"] = scorer.prefix.clone()  # autograd keeps nothing that inference mode has computed
+        with own_attention(rm.network) if scorer.prefix is None else contextlib.nullcontext():
+            hidden = rm.network(**inputs).last_hidden_state
         return head(hidden[:, -1].to(rm.device))[0]
-
-    def texts(self, sequences: Sequence[Ids]) -> list[str]:
-        """Special tokens by their name; without a blank that the template writes before the answer."""
-        rows = [list(ids) for ids in sequences]
-        decode, blank = self.rm.tokenizer.batch_decode, self.rm.dialogue.joined_blank(self.prompt)
-        texts = decode(rows, clean_up_tokenization_spaces=False, skip_special_tokens=False)
-        return [text.removeprefix(blank) for text in texts]
-
-    def retokenises(self, sequences: Sequence[Ids]) -> np.ndarray:
-        """Whether the text of each sequence is tokenised into the same ids, bool [sequences].
-
-        A reward that only exists for ids that no text gives is an artefact. So a sequence must be what the tokenizer
-        makes of its own text as the answer, between the words of its conversation, where a token could merge with its
-        neighbours; and it holds no control token, which as a text would be spelled out.
-        """
-        dialogue, kept = self.rm.dialogue, []
-        read = dialogue.ids_in_context(self.prompt, self.texts(sequences)) if len(sequences) else []
-        for ids, whole in zip(sequences, read, strict=True):
-            kept.append([*self.prefix, *ids, *self.closing] == whole and dialogue.control_ids.isdisjoint(ids))
-        return np.array(kept, dtype=bool)
 
 
 class RewardObjective:
@@ -157,16 +137,29 @@ class RewardObjective:
 
     def gradient(self, ids: Ids) -> np.ndarray:
         """See `Objective.gradient`."""
-        slopes = sum(term.weight * term.gradient(ids)[:, : len(self.words)] for term in self.terms)
-        return np.asarray(slopes, dtype=np.float64)
+        return np.sum([term.weight * term.gradient(ids)[:, : len(self.words)] for term in self.terms], axis=0)
 
     def retokenises(self, sequences: Sequence[Ids]) -> np.ndarray:
-        """See `Objective.retokenises`: in every conversation."""
-        return np.all([term.retokenises(sequences) for term in self.terms], axis=0)
+        """See `Objective.retokenises`: in every conversation.
+
+        A reward that only exists for ids that no text gives is an artefact. So a sequence must be what the tokenizer
+        makes of its own text as the answer, between the words of its conversation, where a token could merge with its
+        neighbours; and it holds no control token, which as a text would be spelled out.
+        """
+        texts, kept = self.texts(sequences), np.ones(len(sequences), dtype=bool)
+        for term in self.terms:
+            dialogue = term.rm.dialogue
+            for place, whole in enumerate(dialogue.ids_in_context(term.prompt, texts)):
+                ids = sequences[place]
+                same = [*term.prefix, *ids, *term.closing] == whole
+                kept[place] &= same and dialogue.control_ids.isdisjoint(ids)
+        return kept
 
     def texts(self, sequences: Sequence[Ids]) -> list[str]:
-        """See `Objective.texts`."""
-        return self.terms[0].texts(sequences)
+        """See `Objective.texts`: special tokens by their name; without a blank that the template writes before them."""
+        rm, blank = self.terms[0].rm, self.terms[0].rm.dialogue.joined_blank(self.terms[0].prompt)
+        texts = rm.tokenizer.batch_decode(list(map(list, sequences)), clean_up_tokenization_spaces=False)
+        return [text.removeprefix(blank) for text in texts]
 
     def encode(self, text: str) -> Ids:
         """See `Objective.encode`: as the answer to the first prompt, or alone if it would join the words around it."""

@@ -81,9 +81,10 @@ def search(
     """
     config = config or SearchConfig()
     scanned = None if scan is None else content_sha256(scan[["token_id", "score"]])
+    provenance = {**objective.provenance, "scan_sha256": scanned}
     pieces = None
     if output is not None:
-        plan = {**objective.provenance, **config.model_dump(), "scan_sha256": scanned}
+        plan = {**provenance, **config.model_dump()}
         if output.exists():
             finished = read_result(output)
             refuse_other(output, {**finished.provenance, **finished.config.model_dump()}, plan)
@@ -95,20 +96,27 @@ def search(
     best = state.best
     if not best:
         raise InputError(f"no sequence of {config.length} tokens was reached: raise steps or budget, or allow more")
-    sequences = pd.DataFrame({"ids": best, "text": objective.texts(best)})
-    sequences["reward"] = objective.measure(best)  # without a parent's help: what anybody finds who scores them
-    sequences["retokenises"] = objective.retokenises(best)
-    sequences = sequences.sort_values("reward", ascending=config.sign < 0, kind="stable", ignore_index=True)
+    sequences = pd.DataFrame(
+        {
+            "ids": best,
+            "text": objective.texts(best),
+            "reward": objective.measure(best),  # without a parent's help: what anybody finds who scores them
+            "retokenises": objective.retokenises(best),
+        }
+    ).sort_values("reward", ascending=config.sign < 0, kind="stable")
     time = datetime.now(UTC).isoformat(timespec="seconds")
-    provenance = {**objective.provenance, "scan_sha256": scanned, "time": time}
-    result = SearchResult(sequences, pd.DataFrame(state.history), config, json.loads(json.dumps(provenance)))
+    found = {
+        "provenance": {**provenance, "time": time},
+        "config": config.model_dump(),
+        "sequences": sequences.to_dict("records"),
+        "history": state.history,
+    }
+    content = json.dumps(found, indent=1)
     if output is not None:
-        tables = {"sequences": sequences.to_dict("records"), "history": result.history.to_dict("records")}
-        content = {"provenance": result.provenance, "config": config.model_dump(), **tables}
         with atomic_path(output) as temporary:
-            temporary.write_text(json.dumps(content, indent=1), encoding="utf-8")
+            temporary.write_text(content, encoding="utf-8")
         ResumableStore.discard(output)
-    return result
+    return _result(content)
 
 
 def read_result(path: Path) -> SearchResult:
@@ -120,11 +128,13 @@ def read_result(path: Path) -> SearchResult:
         No such file, or another one.
     """
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-        sequences, history = pd.DataFrame(content["sequences"]), pd.DataFrame(content["history"])
-        sequences["ids"] = sequences["ids"].map(tuple)
-        return SearchResult(sequences, history, SearchConfig(**content["config"]), content["provenance"])
-    except FileNotFoundError as error:
-        raise InputError(f"no such file: {path}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is damaged, or not a result of rmnb search") from error
+        return _result(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is missing, damaged, or not a result of rmnb search") from error
+
+
+def _result(content: str) -> SearchResult:
+    found = json.loads(content)
+    sequences = pd.DataFrame(found["sequences"])
+    sequences["ids"] = sequences["ids"].map(tuple)
+    return SearchResult(sequences, pd.DataFrame(found["history"]), SearchConfig(**found["config"]), found["provenance"])

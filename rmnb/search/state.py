@@ -1,7 +1,9 @@
 """What every method works with: the tokens to choose from, and what has been scored so far."""
 
+import itertools
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,7 +11,6 @@ import pandas as pd
 from tqdm import tqdm
 
 from rmnb.errors import InputError
-from rmnb.models.vocabulary import SCRIPT_NAMES
 from rmnb.plans import ResumableStore
 from rmnb.search.config import SearchConfig
 from rmnb.visible import visible
@@ -41,7 +42,7 @@ class Objective(Protocol):
         """
 
     def gradient(self, ids: Ids) -> np.ndarray:
-        """Gradient of the reward with respect to the one-hot of each token, float64 [length, vocabulary]."""
+        """Gradient of the reward with respect to the one-hot of each token, [length, vocabulary]."""
 
     def retokenises(self, sequences: Sequence[Ids]) -> np.ndarray:
         """Whether the text of each sequence is tokenised into the same ids, bool [sequences]."""
@@ -90,32 +91,34 @@ class SearchState:
         pieces: ResumableStore | None = None,
         progress: bool = False,
     ):
-        self.objective, self.config = objective, config
+        self.objective, self.config, self.scan = objective, config, scan
         self.rng = np.random.default_rng(config.seed)
         self.allowed = allowed_ids(objective.words, config)
-        self.scanned: list[int] | None = None
-        if scan is not None:
-            ranked = scan[scan["token_id"].isin(self.allowed)]
-            ranked = ranked.sort_values("score", ascending=config.sign < 0, kind="stable")
-            self.scanned = ranked["token_id"].astype(int).tolist()
+        self._allowed = set(self.allowed.tolist())
         self.rewards: dict[Ids, float] = {}
         self.best: list[Ids] = []
         self.history: list[dict[str, float]] = []
         self.steps = 0
         self._pieces = pieces
-        kept = [json.loads(piece) for piece in pieces or ()]
-        self._written = len(kept)
-        self._known = {tuple(ids): reward for piece in kept for ids, reward in piece}
+        self._known = {tuple(ids): reward for piece in pieces or () for ids, reward in json.loads(piece)}
+        self._budget = config.budget or sys.maxsize
         self.bar = tqdm(total=config.budget, unit=" scored", disable=not progress)
 
     @property
     def fraction(self) -> float:
         """How much of the steps or of the budget is spent, 0 to 1."""
-        spent = len(self.rewards) / self.config.budget if self.config.budget else 0.0
-        return max(self.steps / self.config.steps, spent)
+        return max(self.steps / self.config.steps, len(self.rewards) / self._budget)
 
-    def score(self, sequences: Sequence[Ids], parent: Ids | None = None, ends_step: bool = True) -> np.ndarray:
-        """What is to be maximised, float64 [sequences].
+    def value(self, ids: Ids) -> float:
+        """What is to be maximised, of a sequence that is scored."""
+        return self.config.sign * self.rewards[ids]
+
+    def rank(self, sequences: Iterable[Ids]) -> list[Ids]:
+        """Sequences that are scored, best first; equal ones stay in order."""
+        return sorted(sequences, key=self.value, reverse=True)
+
+    def score(self, sequences: Sequence[Ids], parent: Ids | None = None, ends_step: bool = True) -> None:
+        """Find the rewards of sequences, as far as they are not known.
 
         Parameters
         ----------
@@ -131,41 +134,31 @@ class SearchState:
         Finished
             Steps or budget are spent; as much as the budget allows has been scored.
         """
-        config, rewards = self.config, self.rewards
-        fresh = [ids for ids in dict.fromkeys(sequences) if ids not in rewards]
-        left = np.inf if config.budget is None else config.budget - len(rewards)
-        spent = len(fresh) >= left
-        if spent:
-            fresh = fresh[: int(left)]
-        rewards.update(zip(fresh, self._measure(fresh, parent), strict=True))
-        candidates = [*self.best, *(ids for ids in fresh if len(ids) == config.length)]
-        self.best = sorted(candidates, key=lambda ids: -config.sign * rewards[ids])[: config.keep]
+        config, rewards, known = self.config, self.rewards, self._known
+        fresh = [ids for ids in dict.fromkeys(sequences) if ids not in rewards][: self._budget - len(rewards)]
+        if missing := [ids for ids in fresh if ids not in known]:
+            measured = list(zip(missing, self.objective.measure(missing, parent).tolist(), strict=True))
+            known.update(measured)
+            if self._pieces is not None:
+                place = len(self._pieces.places())
+                self._pieces.write(place, json.dumps(measured).encode())  # floats come back bit for bit
+        rewards.update((ids, known[ids]) for ids in fresh)
+        self.best = self.rank([*self.best, *(ids for ids in fresh if len(ids) == config.length)])[: config.keep]
         if self.best:
             best = self.best[0]
             self.history.append({"scored": len(rewards), "best_reward": rewards[best]})
             self.bar.set_postfix_str(f"{rewards[best]:+.3f} {visible(self.objective.texts([best])[0])}", refresh=False)
         self.bar.update(len(fresh))
         self.steps += ends_step
-        if spent or self.steps >= config.steps:
+        if len(rewards) >= self._budget or self.steps >= config.steps:
             raise Finished
-        return config.sign * np.array([rewards[ids] for ids in sequences], dtype=np.float64)
 
-    def _measure(self, sequences: list[Ids], parent: Ids | None) -> list[float]:
-        """Rewards as far as they are kept on disk, else from the models."""
-        if missing := [ids for ids in sequences if ids not in self._known]:
-            measured = list(zip(missing, self.objective.measure(missing, parent).tolist(), strict=True))
-            self._known.update(measured)
-            if self._pieces is not None:
-                self._pieces.write(self._written, json.dumps(measured).encode())  # floats come back bit for bit
-                self._written += 1
-        return [self._known[ids] for ids in sequences]
-
-    def filter(self, sequences: Sequence[Ids]) -> list[Ids]:
-        """Those whose text is tokenised into the same ids; all of them if that is waived."""
+    def filter(self, sequences: Iterable[Ids]) -> list[Ids]:
+        """Those of allowed tokens whose text is tokenised into the same ids; that may be waived."""
+        sequences = [ids for ids in sequences if self._allowed.issuperset(ids)]
         if not sequences or not self.config.filter_ids:
-            return list(sequences)
-        kept = self.objective.retokenises(sequences)
-        return [ids for ids, keep in zip(sequences, kept, strict=True) if keep]
+            return sequences
+        return list(itertools.compress(sequences, self.objective.retokenises(sequences)))
 
     def random(self, count: int, length: int | None = None) -> list[Ids]:
         """Random sequences of allowed tokens that pass the filter: as many as asked for, or fewer if they are rare.
@@ -181,13 +174,11 @@ class SearchState:
         found: dict[Ids, None] = {}
         for attempt in range(_ATTEMPTS):
             rare = attempt >= _ATTEMPTS // 2
-            draws = self.rng.choice(self.allowed, (2 * count, (2 if rare else 1) * length))
+            draws = self.rng.choice(self.allowed, (2 * count, length * (1 + rare)))
             sequences = list(map(tuple, draws.tolist()))
             if rare:
-                allowed = set(self.allowed.tolist())
-                again = [self.objective.encode(text)[:length] for text in self.objective.texts(sequences)]
-                sequences = [ids for ids in again if len(ids) == length and allowed.issuperset(ids)]
-            found.update(dict.fromkeys(self.filter(sequences)))
+                sequences = [self.objective.encode(text)[:length] for text in self.objective.texts(sequences)]
+            found.update(dict.fromkeys(self.filter(ids for ids in sequences if len(ids) == length)))
             if len(found) >= count:
                 break
         if not found:
@@ -214,19 +205,19 @@ def allowed_ids(words: pd.DataFrame, config: SearchConfig) -> np.ndarray:
     InputError
         Nothing is left.
     """
-    allowed, kind, token = config.allowed, words["kind"], words["token"]
-    chosen = ~words["token_id"].isin(config.banned)
-    if allowed != "every":
-        chosen &= ~kind.isin(["special", "unused"])
-    if allowed == "words":
-        chosen &= kind.isin(["word_start", "word_continuation"])
-    if allowed not in ("every", "all", "words"):
-        chosen &= token.map(str.isprintable) & (token.str.strip() != "") & ~token.str.contains("\ufffd")
-        chosen &= kind != "byte"
-    if allowed == "ascii":
-        chosen &= token.map(str.isascii)
-    if allowed in SCRIPT_NAMES:
-        chosen &= words["script"].isin([allowed, "none"])
+    kind, token = words["kind"], words["token"]
+    ordinary = ~kind.isin(["special", "unused"])
+    printable = ordinary & ~kind.isin(["byte", "whitespace"]) & token.map(str.isprintable)
+    printable &= ~token.str.contains("\ufffd")
+    sets = {
+        "every": kind.notna(),
+        "all": ordinary,
+        "printable": printable,
+        "words": kind.isin(["word_start", "word_continuation"]),
+        "ascii": printable & token.map(str.isascii),
+    }
+    chosen = sets.get(config.allowed, printable & words["script"].isin([config.allowed, "none"]))
+    chosen &= ~words["token_id"].isin(config.banned)
     if not chosen.any():
-        raise InputError(f"no token is left to search with (allowed: {allowed})")
+        raise InputError(f"no token is left to search with (allowed: {config.allowed})")
     return words.loc[chosen, "token_id"].to_numpy(np.int64)
