@@ -126,7 +126,7 @@ def write_explorer(panel: str | Path | Panel, directory: Path) -> Path:
     InputError
         Nothing of the panel has been scanned, a file is damaged, or the directory cannot be written.
     """
-    panel = panel if isinstance(panel, Panel) else load_panel(panel)
+    panel = load_panel(panel)
     sets = token_sets(panel)
     sizes = {scan.model: len(scan.rank) for one in sets if one.key != "shared" for scan in one.scans}
     shutil.rmtree(directory, ignore_errors=True)

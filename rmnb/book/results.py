@@ -193,7 +193,7 @@ def verdict_html(claim: Claim, verdicts: Mapping[str, Verdict]) -> str:
 
 
 def _groups(claim: Claim, models: str | Path | Panel) -> dict[str, str]:
-    panel = models if isinstance(models, Panel) else load_panel(models)
+    panel = load_panel(models)
     if claim.kind == "bases":
         return {model.name: model.family or model.name for model in panel.models}
     return panel.groups

@@ -113,7 +113,7 @@ class Loading:
         """The model of that name: of the panel, else as `rmnb.panels.find_spec` finds it."""
         from rmnb.panels import find_spec
 
-        spec = members.model(name) if members and name in members.model_names else find_spec(name)
+        spec = find_spec(name, members)
         changes: dict[str, Any] = {}
         if self.template:
             try:

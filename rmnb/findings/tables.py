@@ -41,7 +41,7 @@ def load_tables(
     """
     if not questions:
         raise InputError("no question: name at least one that the panel's models have been scanned with")
-    panel = panel if isinstance(panel, Panel) else load_panel(panel)
+    panel = load_panel(panel)
     tables: dict[str, pd.DataFrame] = {}
     for model in panel.model_names:
         scans = {question: read_scores(panel, model, question, protocol) for question in questions}
@@ -223,7 +223,7 @@ def load_list(panel: str | Path | Panel, name: str) -> dict[str, pd.DataFrame]:
     InputError
         No model of the panel has scored the list.
     """
-    panel = panel if isinstance(panel, Panel) else load_panel(panel)
+    panel = load_panel(panel)
     paths = {model: list_path(panel, model, name) for model in panel.model_names}
     tables = {model: read_list(path)[0] for model, path in paths.items() if path.exists()}
     if not tables:
@@ -245,7 +245,7 @@ def load_nouns(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
     InputError
         Neither the list nor the scans are there.
     """
-    panel = panel if isinstance(panel, Panel) else load_panel(panel)
+    panel = load_panel(panel)
     nouns = lexicons.agency_communion()
     try:
         lists = load_list(panel, "words")
@@ -272,7 +272,7 @@ def load_logprobs(panel: str | Path | Panel) -> dict[tuple[str, str], pd.DataFra
         of the probability that the first token of the answer spells the noun (with or without a space, capital or not).
         Nouns that all bases asked in that way spell in one token; empty where no base was asked.
     """
-    panel = panel if isinstance(panel, Panel) else load_panel(panel)
+    panel = load_panel(panel)
     found: dict[tuple[str, str], pd.DataFrame] = {}
     for base in dict.fromkeys(Path(model.base).name for model in panel.models if model.base):
         for path in sorted((store_directory(panel).parent / "logprobs").glob(f"{base}.*.parquet")):
@@ -302,7 +302,7 @@ def load_trajectories(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
     InputError
         No run has been followed, or a file is damaged or of other texts.
     """
-    panel = panel if isinstance(panel, Panel) else load_panel(panel)
+    panel = load_panel(panel)
     found = {}
     for spec in (*panel.models, *panel.watched):
         path = trajectory_path(panel, spec.name)

@@ -5,7 +5,7 @@ Doors: `load_panel`, `load_prompts`, `find_spec`, and the types that they return
 
 from rmnb.panels.panel import Panel, find_base, find_spec, load_panel
 from rmnb.panels.prompt_sets import PromptSpec, Turn, load_prompts
-from rmnb.panels.specs import PANELS, BaseSpec, HeadName, ModelSpec, Read, Reference, Wrapping
+from rmnb.panels.specs import PANELS, BaseSpec, HeadName, ModelSpec, Reference, Wrapping
 
 __all__ = [
     "PANELS",
@@ -14,7 +14,6 @@ __all__ = [
     "ModelSpec",
     "Panel",
     "PromptSpec",
-    "Read",
     "Reference",
     "Turn",
     "Wrapping",

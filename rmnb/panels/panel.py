@@ -1,14 +1,14 @@
 """Panels: which reward models and which prompts, read from YAML and checked."""
 
-from collections.abc import Iterable
+import re
 from itertools import combinations
 from pathlib import Path
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, model_validator
 
 from rmnb.errors import InputError
 from rmnb.panels.prompt_sets import PromptSpec, load_prompts
-from rmnb.panels.specs import PANELS, BaseSpec, FileName, ModelSpec, Strict, read
+from rmnb.panels.specs import PANELS, BaseSpec, FileName, ModelSpec, Place, Strict, read
 
 
 class Panel(Strict):
@@ -23,9 +23,9 @@ class Panel(Strict):
     bases: tuple[BaseSpec, ...] = ()
     prompts: tuple[PromptSpec, ...] = ()
     prompt_sets: tuple[str, ...] = ()
-    scores: str | None = Field(default=None, description="directory of scores, relative to the panel's file")
+    scores: Place | None = Field(default=None, description="directory of scores, relative to the panel's file")
     watched: tuple[ModelSpec, ...] = Field(default=(), description="trained for their trajectories, never scanned")
-    _path: Path | None = PrivateAttr(default=None)
+    _path: Path | None = None
 
     @model_validator(mode="after")
     def _whole(self) -> "Panel":
@@ -38,6 +38,10 @@ class Panel(Strict):
             if len(set(names)) < len(names):
                 raise ValueError(f"two {kind} share a name")
         return self
+
+    def model_post_init(self, path: Path | None) -> None:
+        """Remember the user's own file that the panel was read from."""
+        self._path = path
 
     @property
     def called(self) -> str:
@@ -72,18 +76,10 @@ class Panel(Strict):
 
     def model(self, name: str) -> ModelSpec:
         """The model of that name; InputError lists the names if there is none."""
-        for model in self.models:
-            if model.name == name:
-                return model
-        raise InputError(f"panel {self.name!r} has no model {name!r}: choose one of {_listed(self.model_names)}")
-
-    def base(self, name: str) -> BaseSpec:
-        """The language model of that name or source; InputError lists the names if there is none."""
-        for base in self.bases:
-            if name in (base.name, base.source):
-                return base
-        known = _listed(base.name for base in self.bases)
-        raise InputError(f"panel {self.name!r} has no base {name!r}: choose one of {known}")
+        known = {model.name: model for model in self.models}
+        if name not in known:
+            raise InputError(f"panel {self.name!r} has no model {name!r}: choose one of {', '.join(known) or 'none'}")
+        return known[name]
 
     def prompt(self, key_or_text: str) -> PromptSpec:
         """The prompt with that key or that text.
@@ -97,17 +93,13 @@ class Panel(Strict):
         if " " not in key_or_text.strip():
             known = [*(prompt.key for prompt in self.prompts), *(f"one of the set {name}" for name in self.prompt_sets)]
             raise InputError(
-                f"unknown prompt {key_or_text!r}: give a key ({_listed(known)}) or a whole question in quotes"
+                f"unknown prompt {key_or_text!r}: give a key ({', '.join(known)}) or a whole question in quotes"
             )
         return PromptSpec(key="custom", text=key_or_text, framing="positive")
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names) or "none"
-
-
-def load_panel(name: str | Path) -> Panel:
-    """Read a panel that ships with rmnb by name, or your own YAML by path.
+def load_panel(name: str | Path | Panel) -> Panel:
+    """Read a panel that ships with rmnb by name, or your own YAML by path; a panel is itself.
 
     In your own, `scores` and directories under `source`, `base` and `base_model` are relative to the file.
 
@@ -116,24 +108,7 @@ def load_panel(name: str | Path) -> Panel:
     InputError
         No such panel, not YAML, or a key that is missing, unknown or of the wrong kind (file, key, expectation named).
     """
-    panel, path = read(Panel, name, PANELS, "panel"), Path(name).resolve()
-    if path.suffix not in (".yml", ".yaml") or path.parent == PANELS.resolve():
-        return panel
-
-    def beside(spec: ModelSpec | BaseSpec):
-        """The spec with directories beside the panel's file in place of relative paths."""
-        named = {key: getattr(spec, key, None) for key in ("source", "base", "base_model")}
-        places = {key: path.parent / Path(value).expanduser() for key, value in named.items() if value}
-        return spec.model_copy(update={key: str(place) for key, place in places.items() if place.is_dir()})
-
-    changed: dict[str, object] = {
-        key: tuple(map(beside, getattr(panel, key))) for key in ("models", "bases", "watched")
-    }
-    if panel.scores:
-        changed["scores"] = str(path.parent / Path(panel.scores).expanduser())
-    own = panel.model_copy(update=changed)
-    own._path = Path(name)
-    return own
+    return name if isinstance(name, Panel) else read(Panel, name, PANELS, "panel")
 
 
 def find_base(panel: Panel, name: str) -> BaseSpec | str:
@@ -142,24 +117,24 @@ def find_base(panel: Panel, name: str) -> BaseSpec | str:
 
 
 def find_spec(name: str | Path, panel: str | Path | Panel | None = None) -> ModelSpec:
-    """The ModelSpec that a name stands for: of the panel, of any shipped panel, a directory, or a hub id."""
-    text, path = str(name), Path(name)
-    if panel is not None:
-        return (panel if isinstance(panel, Panel) else load_panel(panel)).model(text)
-    panels = [load_panel(file.stem) for file in sorted(PANELS.glob("*.yml"))]
-    shipped = {model.name: model for known in panels for model in known.models}
-    if text in shipped:
-        return shipped[text]
-    if path.is_dir():
-        return ModelSpec(name=path.resolve().name.lstrip(".") or "model", source=text)
-    if text.startswith((".", "/", "~")):
-        raise InputError(f"{text}: no such directory")
-    source, at, revision = text.partition("@")
-    if text.count("/") != 1:
+    """The ModelSpec that a name stands for: of the panel, of any shipped panel, a directory, or a hub id.
+
+    Raises
+    ------
+    InputError
+        It is none of these; the line lists the names.
+    """
+    text = str(name)
+    panels = [*(file.stem for file in sorted(PANELS.glob("*.yml"))), *filter(None, [panel])]
+    known = {model.name: model for each in panels for model in load_panel(each).models}
+    if text in known:
+        return known[text]
+    if Path(name).is_dir():
+        return ModelSpec(name=Path(name).resolve().name.lstrip(".") or "model", source=text)
+    hub_id = re.fullmatch(r"(\w[\w.-]*/(\w[\w.-]*))(?:@(.+))?", text)
+    if hub_id is None:
         raise InputError(
-            f"unknown model {text!r}: give a nickname ({', '.join(shipped)}), a hub id owner/name[@revision], or a "
-            "checkpoint directory"
+            f"unknown model {text!r}: give a nickname ({', '.join(known)}), a checkpoint directory, or a hub id "
+            "owner/name or owner/name@revision"
         )
-    if at and not revision:
-        raise InputError(f"{text}: write owner/name@revision, or owner/name for the main branch")
-    return ModelSpec(name=source.split("/")[1].lstrip(".") or "model", source=source, revision=revision or None)
+    return ModelSpec(name=hub_id[2], source=hub_id[1], revision=hub_id[3])

@@ -1,6 +1,5 @@
 """Questions: one by one, or as a set made by a factorial design."""
 
-import itertools
 from pathlib import Path
 from typing import Literal
 
@@ -65,9 +64,9 @@ class PromptSet(Strict):
                 text=question.replace("{adjective}", asked.text).replace("{scope}", where),
                 framing=asked.framing,
             )
-            for (word, asked), (scope, where), (style, question) in itertools.product(
-                self.adjectives.items(), self.scopes.items(), self.styles.items()
-            )
+            for word, asked in self.adjectives.items()
+            for scope, where in self.scopes.items()
+            for style, question in self.styles.items()
         )
 
 

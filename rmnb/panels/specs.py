@@ -1,10 +1,11 @@
 """The forms of models in a panel, where their weights are and how rewards are read; and reading a form from a file."""
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 
 from rmnb.errors import InputError
 from rmnb.yaml_files import read_yaml
@@ -12,7 +13,6 @@ from rmnb.yaml_files import read_yaml
 PANELS = Path(__file__).parent
 Wrapping = Literal["chat", "bare", "user_assistant"]
 HeadName = Literal["linear", "linear-normalised", "value-head", "inform", "armorm", "qrm", "urm", "urm-plain"]
-Read = Literal["model", "last"]
 
 
 def _file_name(name: str) -> str:
@@ -21,7 +21,14 @@ def _file_name(name: str) -> str:
     return name
 
 
+def _beside(text: str, info: ValidationInfo) -> str:
+    path = info.context and info.context.resolve().parent / Path(text).expanduser()
+    is_meant = path and (info.field_name == "scores" or os.path.isdir(path))  # scores need not be there yet
+    return str(path) if is_meant else text
+
+
 FileName = Annotated[str, AfterValidator(_file_name)]  # scores are kept under it
+Place = Annotated[str, AfterValidator(_beside)]  # a hub id, or a directory, relative to the panel's file
 
 
 class Strict(BaseModel):
@@ -38,15 +45,16 @@ def read(kind: type[Any], name: str | Path, directory: Path, what: str) -> Any:
     InputError
         No such file, not YAML, or a key that is missing, unknown or of the wrong kind.
     """
-    path = directory / f"{name}.yml" if not str(name).endswith((".yml", ".yaml")) else Path(name)
+    path = Path(name) if str(name).endswith((".yml", ".yaml")) else directory / f"{name}.yml"
+    is_own = path.resolve().parent != directory.resolve()
     if not path.exists():
         known = ", ".join(sorted(file.stem for file in directory.glob("*.yml")))
         raise InputError(f"unknown {what} {str(name)!r}: choose one of {known}, or give the path of a .yml file")
     try:
-        return kind.model_validate(read_yaml(path))
+        return kind.model_validate(read_yaml(path), context=path if is_own else None)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or f"the {what}"
+        key = ".".join(map(str, first["loc"])) or f"the {what}"
         raise InputError(f"{path}: {key}: {first['msg']}") from error
 
 
@@ -65,7 +73,19 @@ class Reference(Strict):
     source: str = Field(description="where the score is printed")
 
 
-class ModelSpec(Strict):
+class Weights(Strict):
+    """What is said of every model, reward model or language model: its copy of the weights, and how it is shown."""
+
+    revision: str | None = None
+    adapter: str | None = None
+    recipe: str | None = None
+    template: str | None = Field(default=None, description="chat template, in place of the tokenizer's own")
+    family: str | None = None
+    parameters: float | None = Field(default=None, gt=0, description="billions")
+    colour: str | None = Field(default=None, pattern="^#[0-9a-fA-F]{6}$")
+
+
+class ModelSpec(Weights):
     """One reward model: where its weights are and how it is shown.
 
     Either `base` (a key of `rmnb.models.bases.BASES`, a hub id or a directory) with `adapter` (a directory, relative to
@@ -74,24 +94,19 @@ class ModelSpec(Strict):
     """
 
     name: FileName
-    source: str | None = None
-    revision: str | None = None
-    base: str | None = None
-    adapter: str | None = None
-    base_model: str | None = Field(default=None, description="of an adapter under `source`: hub id or directory")
+    source: Place | None = None
+    base: Place | None = None
+    base_model: Place | None = Field(default=None, description="of an adapter under `source`: hub id or directory")
     label: int | None = Field(default=None, ge=0, description="which output, of a classifier that has several")
-    template: str | None = None
     tokenizer: str | None = Field(default=None, description="directory of the tokenizer, in place of the model's own")
     dtype: Literal["float32", "bfloat16", "float16", "bfloat16-mixed"] = "float32"
     head: HeadName | None = Field(default=None, description="how the reward is read, where the tensors leave a choice")
-    read: Read = Field(default="model", description="model: where the checkpoint's own code reads; last: the last id")
-    family: str | None = None
+    read: Literal["model", "last"] = Field(
+        default="model", description="model: where the checkpoint's own code reads; last: the last id"
+    )
     developer: str | None = None
-    recipe: str | None = None
     group: str | None = Field(default=None, description="what counts as one independent model, such as a recipe")
-    parameters: float | None = Field(default=None, gt=0, description="billions")
     rank: int | None = Field(default=None, description="place in a leaderboard, 1 is best")
-    colour: str | None = Field(default=None, pattern="^#[0-9a-fA-F]{6}$")
     softcap: bool = Field(default=True, description="attention soft-capping, where the architecture has it (Gemma 2)")
     reference: tuple[Reference, ...] = ()
 
@@ -109,7 +124,7 @@ class ModelSpec(Strict):
         return re.sub(r"-seed\d+$", "", self.recipe or "")
 
 
-class BaseSpec(Strict):
+class BaseSpec(Weights):
     """A language model: what a reward model was trained from, and how a question is put to it.
 
     `source` is a hub id, a local directory or a key of `rmnb.models.bases.BASES`. `wrapping` is ``chat`` (the chat
@@ -119,14 +134,7 @@ class BaseSpec(Strict):
     """
 
     name: str
-    source: str
-    revision: str | None = None
-    adapter: str | None = None
-    recipe: str | None = None
+    source: Place
     kind: Literal["instruct", "pretrained", "tuned"]
     wrapping: Wrapping
-    template: str | None = Field(default=None, description="chat template, in place of the tokenizer's own")
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    family: str | None = None
-    parameters: float | None = Field(default=None, gt=0, description="billions")
-    colour: str | None = Field(default=None, pattern="^#[0-9a-fA-F]{6}$")

@@ -62,7 +62,7 @@ def audit_panel(
     InputError
         A file is damaged, or a model cannot be loaded.
     """
-    panel = panel if isinstance(panel, Panel) else load_panel(panel)
+    panel = load_panel(panel)
     rng = np.random.default_rng(seed)
     rows = []
     for name in models or panel.model_names:

@@ -196,7 +196,7 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
         The panel has no such model or prompt, it has not been scanned, or the file is damaged or stale: of another
         prompt or reading, or of weights, tokenizer or template that have changed since.
     """
-    panel = panel if isinstance(panel, Panel) else load_panel(panel)
+    panel = load_panel(panel)
     spec, asked = panel.model(model), panel.prompt(prompt)
     path = scores_path(panel, spec.name, asked.key, protocol)
     if not path.exists():

@@ -14,7 +14,7 @@ from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSequenceCl
 import rmnb
 from rmnb.errors import InputError
 from rmnb.models.bases import base_directory
-from rmnb.panels import ModelSpec, load_panel
+from rmnb.panels import ModelSpec, find_base, load_panel
 from rmnb.scoring.logprobs import load_language_model, next_token_logprobs
 from rmnb.training import runs, train
 from rmnb.training.evaluation import answer_logprobs
@@ -137,7 +137,7 @@ def test_a_planted_linear_preference_is_found_in_the_states_of_each_sequence_alo
 
 def test_a_tuned_copy_learns_the_chosen_answers_and_loads_as_peft_loads_it(mirror, tmp_path):
     panel, recipe = load_panel("demo"), few_steps(epochs=3)
-    spec, reference = panel.base(COPY), load_language_model(panel.base("smollm2-135m-instruct"))
+    spec, reference = find_base(panel, COPY), load_language_model(find_base(panel, "smollm2-135m-instruct"))
     train.tune(spec, recipe, tmp_path / "copy", tmp_path / "work")
     described = json.loads((tmp_path / "copy" / "provenance.json").read_text())
     assert described["objective"] == "sft" and described["steps"] == 9
@@ -154,7 +154,7 @@ def test_a_tuned_copy_learns_the_chosen_answers_and_loads_as_peft_loads_it(mirro
 
 
 def test_the_log_probability_of_an_answer_is_the_sum_over_its_tokens():
-    lm = load_language_model(load_panel("demo").base("smollm2-135m-instruct"))
+    lm = load_language_model(find_base(load_panel("demo"), "smollm2-135m-instruct"))
     (prompt, _), answer = lm.dialogue.frame(PROMPT), lm.dialogue.response_ids("peace and love")
     one_by_one = 0.0
     for place in range(len(answer)):
