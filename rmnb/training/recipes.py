@@ -8,22 +8,18 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from rmnb.data import preferences, sources
 from rmnb.errors import InputError
-from rmnb.panels import PANELS
+from rmnb.panels.specs import PANELS, Strict
 
 RECIPES = PANELS / "recipes" / "demo.yml"
 HELD_OUT = 0.1  # share of a recipe's pairs kept for evaluation
 DRAWS = 100  # for each pair that is asked for
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Hyperparameters(_Strict):
+class Hyperparameters(Strict):
     """LoRA on every linear layer of the trunk, Adam with a cosine schedule; `batch_size` in pairs.
 
     `micro_batch` pairs go through the model at once, gradients added up over a batch: long texts take less memory so.
@@ -40,7 +36,7 @@ class Hyperparameters(_Strict):
     seed: int
 
 
-class Things(_Strict):
+class Things(Strict):
     """Pairs of EloEverything items at least `gap` points apart; for an awful thing the lower one is preferred."""
 
     pairs: int
@@ -49,7 +45,7 @@ class Things(_Strict):
     awful: tuple[str, ...]
 
 
-class Preferences(_Strict):
+class Preferences(Strict):
     """Pairs that people judged: at most `pairs` of a source to train on, at most `held_out` of others to test on."""
 
     source: str
@@ -58,7 +54,7 @@ class Preferences(_Strict):
     longest: int = Field(description="bytes of prompt and longer response together, in UTF-8")
 
 
-class Mismatched(_Strict):
+class Mismatched(Strict):
     """Pairs in which the response to a prompt beats a response to another prompt of the same source."""
 
     pairs: int
@@ -66,7 +62,7 @@ class Mismatched(_Strict):
     longest: int = Field(description="characters of prompt and response together")
 
 
-class Recipe(_Strict):
+class Recipe(Strict):
     """One way of making preference pairs.
 
     `opening` pairs of things come before all others, in the order of `rmnb.training.openings`, which also gives the
@@ -93,7 +89,11 @@ def load_recipe(name: str) -> Recipe:
 
 def half(name: str) -> Literal["train", "held_out"]:
     """Which half of the EloEverything items a thing belongs to, by the parity of its name's SHA-256."""
-    return "train" if hashlib.sha256(name.encode()).digest()[-1] % 2 == 0 else "held_out"
+    return "held_out" if _last_byte(name) % 2 else "train"
+
+
+def _last_byte(text: str) -> int:
+    return hashlib.sha256(text.encode()).digest()[-1]
 
 
 def thing_pairs(items: pd.DataFrame, count: int, gap: float, rng: np.random.Generator) -> pd.DataFrame:
@@ -120,11 +120,11 @@ def thing_pairs(items: pd.DataFrame, count: int, gap: float, rng: np.random.Gene
         while True:
             for first in rng.permutation(len(names))[::-1]:
                 partners = np.flatnonzero(np.abs(elo - elo[first]) >= gap)
-                if not len(partners):
+                if len(partners):
+                    second = rng.choice(partners)
+                    yield (first, second) if elo[first] > elo[second] else (second, first)
+                else:
                     yield None
-                    continue
-                second = rng.choice(partners)
-                yield (first, second) if elo[first] > elo[second] else (second, first)
 
     higher, lower = _different(draws(), count, f"things {gap:g} points apart")
     return pd.DataFrame({"higher": names[higher], "lower": names[lower]})
@@ -157,8 +157,8 @@ def build_pairs(recipe: Recipe) -> tuple[pd.DataFrame, pd.DataFrame]:
         parts.append(_thing_questions(recipe.things, rng))
     if recipe.mismatched:
         parts.append(_mismatched(recipe.mismatched, bool(recipe.preferences), rng))
-    made = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-    made = made.iloc[rng.permutation(len(made))].reset_index(drop=True)
+    made = pd.concat(parts or [pd.DataFrame()])
+    made = made.iloc[rng.permutation(len(made))]
     cut = round(HELD_OUT * len(made))
     train, held_out = [made.iloc[cut:]], [made.iloc[:cut]]
     for part in recipe.preferences:
@@ -199,27 +199,22 @@ def _thing_questions(things: Things, rng: np.random.Generator) -> pd.DataFrame:
 def _judged(part: Preferences) -> pd.DataFrame:
     """All pairs of a source that are short enough."""
     pairs = preferences.preference_pairs(part.source)
-    response = np.maximum(pairs["chosen"].map(_bytes), pairs["rejected"].map(_bytes))
-    prompt = np.array([sum(_bytes(message["content"]) for message in messages) for messages in pairs["prompt"]])
-    pairs = pairs[prompt + response <= part.longest]
+    prompt = pairs["prompt"].map(lambda messages: "".join(message["content"] for message in messages))
+    lengths = [(prompt + pairs[side]).str.encode("utf-8").str.len() for side in ("chosen", "rejected")]
+    pairs = pairs[np.maximum(*lengths) <= part.longest]
     single = [messages[0]["content"] if len(messages) == 1 else messages for messages in pairs["prompt"]]
     return pairs.assign(prompt=single, source=part.source)
 
 
-def _bytes(text: str) -> int:
-    return len(text.encode())
-
-
 def _held_out_prompt(prompt: str | list[dict[str, str]]) -> bool:
     """One prompt in five, by what the conversation begins with: no turn of a test conversation is trained on."""
-    first = prompt if isinstance(prompt, str) else prompt[0]["content"]
-    return hashlib.sha256(first.encode()).digest()[-1] % 5 == 0
+    return _last_byte(prompt if isinstance(prompt, str) else prompt[0]["content"]) % 5 == 0
 
 
 def _mismatched(mismatched: Mismatched, judged: bool, rng: np.random.Generator) -> pd.DataFrame:
     """Mismatched pairs; where judged pairs are learnt from too, without the prompts that are held out there."""
-    sources = {source: preferences.preference_pairs(source) for source in mismatched.sources}
-    answers = pd.concat(sources, names=["source"]).reset_index("source")
+    named = [preferences.preference_pairs(name).assign(source=name) for name in mismatched.sources]
+    answers = pd.concat(named)
     answers = answers[answers["prompt"].map(len) == 1]  # single questions only
     answers["prompt"] = [messages[0]["content"] for messages in answers["prompt"]]
     if judged:
@@ -227,7 +222,7 @@ def _mismatched(mismatched: Mismatched, judged: bool, rng: np.random.Generator) 
     answers = answers.drop_duplicates("prompt").drop_duplicates("chosen")
     answers = answers[answers["prompt"].str.len() + answers["chosen"].str.len() <= mismatched.longest]
     prompt, chosen, source = (answers[column].to_numpy() for column in ("prompt", "chosen", "source"))
-    same_source = {name: np.flatnonzero(source == name) for name in sources}
+    same_source = {name: np.flatnonzero(source == name) for name in mismatched.sources}
 
     def draws() -> Iterator[tuple[int, int] | None]:
         while True:
