@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 
 import light_icons
-from light_drawings import tightened
+from light_drawings import for_both_themes, tightened
 
 _SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
 #: What screen readers stumble over, and what stands there instead.
@@ -59,7 +59,7 @@ def lighten(app, error) -> None:
             used |= light_icons.named(script.read_text(encoding="utf-8", errors="ignore"))
     light_icons.lighten(static, used)
     for drawing in (output / "_images").glob("*.svg"):
-        drawing.write_text(tightened(drawing.read_text(encoding="utf-8")), encoding="utf-8")
+        drawing.write_text(for_both_themes(tightened(drawing.read_text(encoding="utf-8"))), encoding="utf-8")
     for style in static.rglob("*.css"):
         style.write_text(" ".join(_COMMENT.sub("", style.read_text(encoding="utf-8")).split()), encoding="utf-8")
 
