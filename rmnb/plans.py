@@ -77,18 +77,16 @@ def refuse_other(place: Path, earlier: Mapping[str, Any], now: Mapping[str, Any]
 
 
 def read_plan(directory: Path) -> dict[str, Any]:
-    """The plan of the work in a directory; empty if none was begun there.
+    """The plan of the work that was begun in a directory.
 
     Raises
     ------
     InputError
-        It is damaged.
+        It is missing or damaged.
     """
     file = directory / "plan.json"
     try:
         plan = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
     except (OSError, ValueError):
         plan = None
     if not isinstance(plan, dict):

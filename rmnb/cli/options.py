@@ -53,8 +53,7 @@ class Asking:
 
     def questions(self) -> "list[PromptSpec]":
         """Each question once; the name of a prompt set stands for all of its prompts."""
-        from rmnb.panels import load_prompts
-        from rmnb.panels.prompt_sets import Turn
+        from rmnb.panels import Turn, load_prompts
 
         if self.messages is not None:
             if self.prompt:
@@ -73,8 +72,7 @@ class Asking:
 def _read_messages(file: Path) -> "PromptSpec":
     from pydantic import TypeAdapter
 
-    from rmnb.panels import PromptSpec
-    from rmnb.panels.prompt_sets import Turn
+    from rmnb.panels import PromptSpec, Turn
 
     try:
         *before, last = TypeAdapter(tuple[Turn, ...]).validate_json(file.read_bytes())
