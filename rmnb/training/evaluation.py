@@ -101,8 +101,8 @@ def answer_logprobs(lm: LanguageModel, conversations: Iterable[tuple[list[int], 
         for prompt, answer in conversations:
             ids = torch.tensor([prompt + answer], device=lm.network.device)
             logits = lm.network(input_ids=ids, use_cache=False, logits_to_keep=len(answer) + 1).logits[0, :-1]
-            values = torch.log_softmax(logits.float(), dim=-1)
-            found.append(values.gather(1, ids[0, -len(answer) :, None]).double().sum().item())
+            loss = torch.nn.functional.cross_entropy(logits.double(), ids[0, -len(answer) :], reduction="sum")
+            found.append(-loss.item())
     return np.array(found)
 
 

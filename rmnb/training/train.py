@@ -227,8 +227,9 @@ def _lora(hyper: Hyperparameters, **options):
     """LoRA on every linear layer, as PEFT's configuration; `options` go into it as they are."""
     from peft import LoraConfig
 
-    shape = {"r": hyper.rank, "lora_alpha": hyper.alpha, "lora_dropout": hyper.dropout}
-    return LoraConfig(target_modules="all-linear", **shape, **options)
+    return LoraConfig(
+        r=hyper.rank, lora_alpha=hyper.alpha, lora_dropout=hyper.dropout, target_modules="all-linear", **options
+    )
 
 
 def _train(trainer, about: Mapping, base: str, recipe: Recipe, output: Path) -> None:
