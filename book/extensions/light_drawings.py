@@ -1,8 +1,7 @@
 """Drawings as Matplotlib writes them, in two thirds of the bytes and drawn for the dark theme, too.
 
-No number is finer than a hundredth of a point, and a cloud of dots drawn as an image has 32 colours. A picture on a page is asked for
-its colours by the page's theme: a browser gives the query ``prefers-color-scheme`` inside of it the colour scheme of the
-page that shows it.
+No number is finer than a hundredth of a point, and a cloud of dots drawn as an image has 32 colours. A picture follows
+the theme of its page: to the query ``prefers-color-scheme`` inside of it a browser answers with the page's scheme.
 """
 
 import base64

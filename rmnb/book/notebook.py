@@ -151,6 +151,8 @@ def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] 
                 cell.metadata["tags"].append("remove-input")  # a page begins with its result
             if "outputs" in cell:  # a widget, such as a progress bar, would make the page fetch scripts
                 cell.outputs = [one for one in cell.outputs if _WIDGET not in one.get("data", {})]
+        # The cell for Colab has no address before the project has one.
+        executed.cells = [cell for cell in executed.cells if "github.com/OWNER/" not in cell.source]
         executed.metadata.pop("widgets", None)
         nbformat.write(executed, temporary)
     return output
