@@ -1,6 +1,7 @@
 """A panel of planted rewards on two small vocabularies that hold hostile tokens, in a store of its own."""
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -33,37 +34,40 @@ FRAMINGS = {"best": "positive", "worst": "negative"}
 
 def planted(directory: Path) -> Panel:
     """Two models of one vocabulary, one of another, under two prompts; ties among the rewards."""
-    description = {
-        "name": "planted",
-        "title": "Planted <panel>",
-        "scores": str(directory / "scores"),
-        "models": [
-            {"name": name, "source": f"nowhere/{name}", "family": name.split("-")[0]}
-            for name in ("one-a", "one-b", "two-<b>")
-        ],
-        "prompts": [{"key": key, "text": f"What is {key}?", "framing": framing} for key, framing in FRAMINGS.items()],
-    }
-    path = directory / "planted.yml"
-    path.write_text(yaml.safe_dump(description))
-    panel = load_panel(path)
+    panel = write_panel(directory, ("one-a", "one-b", "two-<b>"), FRAMINGS)
     effects = PlantedEffects(valence_positive=1.0, valence_negative=1.0)
     for family, words, seed in (("one", WORDS, 1), ("two", [*WORDS[::-1], "only", "here"], 2)):
         features = word_features(with_hostile(spell(words)))
         models = {name: family for name in panel.model_names if name.startswith(family)}
-        for model, table in planted_panel(features, effects, models, FRAMINGS, seed).items():
+        tables = planted_panel(features, effects, models, FRAMINGS, seed)
+        for table in tables.values():
             for prompt in FRAMINGS:
-                scores = table[prompt].to_numpy(np.float32)
-                scores[::7] = scores[3]
-                provenance = {
-                    "model": model,
-                    "prompt_key": prompt,
-                    "prompt": panel.prompt(prompt).text,
-                    "protocol": "exact",
-                    "tokenizer_sha256": hashlib.sha256(family.encode()).hexdigest(),
-                }
-                scan = table[["token_id", "token", "kind"]].assign(score=scores)
-                store.write_scores(panel, scan, provenance)
+                table.loc[::7, prompt] = table.loc[3, prompt]
+        write_scans(panel, tables, tokenizer_sha256=hashlib.sha256(family.encode()).hexdigest())
     return panel
+
+
+def write_panel(directory: Path, models: Iterable[str], framings: Mapping[str, str]) -> Panel:
+    """The panel ``planted.yml`` with a store beside it; a model's base is its name up to the hyphen."""
+    description = {
+        "name": "planted",
+        "title": "Planted <panel>",
+        "scores": str(directory / "scores"),
+        "models": [{"name": name, "source": f"nowhere/{name}", "family": name.split("-")[0]} for name in models],
+        "prompts": [{"key": key, "text": f"What is {key}?", "framing": framing} for key, framing in framings.items()],
+    }
+    path = directory / "planted.yml"
+    path.write_text(yaml.safe_dump(description))
+    return load_panel(path)
+
+
+def write_scans(panel: Panel, tables: Mapping[str, pd.DataFrame], **provenance) -> None:
+    """Put each model's rewards, a column a prompt of the panel, into its store."""
+    for model, table in tables.items():
+        for prompt in panel.prompts:
+            scan = table[["token_id", "token", "kind"]].assign(score=table[prompt.key].astype(np.float32))
+            asked = {"prompt_key": prompt.key, "prompt": prompt.text, "protocol": "exact"}
+            store.write_scores(panel, scan, provenance | asked | {"model": model})
 
 
 def with_hostile(vocabulary: pd.DataFrame) -> pd.DataFrame:

@@ -7,12 +7,10 @@ import sys
 import types
 from pathlib import Path
 
-import nbformat
 import pandas as pd
 import pytest
 
 from rmnb.book import colab
-from rmnb.book.notebook import run_notebook
 from rmnb.errors import InputError
 from rmnb.panels import load_panel
 from rmnb.report.audit import TOLERANCE
@@ -36,17 +34,6 @@ def test_every_notebook_has_the_same_cell_for_colab_behind_its_parameters(monkey
     monkeypatch.delenv("COLAB_RELEASE_TAG", raising=False)
     python = re.sub(r"^(\s+)[!%].*$", r"\1raise AssertionError", cell, flags=re.MULTILINE)
     exec(compile(python, "cell", "exec"), {})  # elsewhere it does nothing
-
-
-def test_a_run_notebook_shows_no_address_that_leads_nowhere(tmp_path):
-    notebook = nbformat.v4.new_notebook(
-        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    )
-    for source, tags in (("seed = 0", ["parameters"]), ("# git clone https://github.com/OWNER/rmnb", []), ("1", [])):
-        notebook.cells.append(nbformat.v4.new_code_cell(source, metadata={"tags": tags}))
-    nbformat.write(notebook, tmp_path / "in.ipynb")
-    executed = nbformat.read(run_notebook(tmp_path / "in.ipynb", tmp_path / "out.ipynb"), 4)
-    assert [cell.source for cell in executed.cells] == ["seed = 0", "1"]
 
 
 def test_a_panel_that_does_not_fit_the_device_gives_way_to_the_demo(monkeypatch):

@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import functools
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,24 +11,25 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
-from planted_site import with_hostile
+from planted_site import with_hostile, write_panel, write_scans
 
 from rmnb.book.notebook import run_notebook
-from rmnb.data.lexicons import afinn, agency_communion, identity_terms
+from rmnb.data.lexicons import agency_communion, identity_terms
 from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList
 from rmnb.errors import InputError
 from rmnb.findings import people
+from rmnb.findings.tables import afinn
 from rmnb.panels import load_panel, load_prompts
 from rmnb.planted.rewards import PlantedEffects, planted_panel, spell, word_features
-from rmnb.scoring import list_scores, store
+from rmnb.scoring import list_scores
 from rmnb.training.runs import trajectory_path
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 SEARCHED = next(path for path in NOTEBOOKS if path.stem == "08_sequences")  # reads searches, which take hours
 CHAPTERS = [path for path in NOTEBOOKS if path.name[0].isdigit() and path != SEARCHED]
 MODELS = {"one-a": "one", "one-b": "one", "other-a": "other", "other-b": "other"}
+FRAMINGS = {"greatest": "positive", "best": "positive", "worst": "negative"}
 #: Of each exercise a wrong answer and the right one, written in the chapter's own names.
 ANSWERS = {
     "ex-scale": ("{'mean'}", "changed"),
@@ -72,26 +74,13 @@ print([attempt({wrong}), attempt({right})])
 def panel(tmp_path_factory):
     """The path of a panel of four models whose scores are planted, over a vocabulary with hostile tokens."""
     directory = tmp_path_factory.mktemp("planted")
-    prompts = {"greatest": "positive", "best": "positive", "worst": "negative"}
-    description = {
-        "name": "planted",
-        "title": "Planted panel",
-        "scores": str(directory / "scores"),
-        "models": [{"name": name, "source": f"nowhere/{name}", "family": base} for name, base in MODELS.items()],
-        "prompts": [{"key": key, "text": f"What is the {key} thing?", "framing": f} for key, f in prompts.items()],
-    }
-    path = directory / "planted.yml"
-    path.write_text(yaml.safe_dump(description))
+    loaded = write_panel(directory, MODELS, FRAMINGS)
     pairs = identity_terms().query("axis == 'religion' and term.str.isalpha() and control.str.isalpha()")
-    words = [*afinn()["word"].iloc[::8], *pairs["term"].str.casefold(), *pairs["control"].str.casefold()]
+    words = [*afinn().index[::8], *pairs["term"].str.casefold(), *pairs["control"].str.casefold()]
     vocabulary = with_hostile(spell(dict.fromkeys([*words, *agency_communion()["word"]])))
     effects = PlantedEffects(valence_positive=0.6, valence_negative=0.4, shared_word_sd=0.5, word_sd=0.5, skewness=0.8)
-    loaded = load_panel(path)
-    for model, table in planted_panel(word_features(vocabulary), effects, MODELS, prompts, seed=1).items():
-        for prompt in prompts:
-            scan = table[["token_id", "token", "kind"]].assign(score=table[prompt].astype(np.float32))
-            where = {"model": model, "prompt_key": prompt, "prompt": loaded.prompt(prompt).text, "protocol": "exact"}
-            store.write_scores(loaded, scan, {**where, "tokenizer_sha256": "planted"})
+    tables = planted_panel(word_features(vocabulary), effects, MODELS, FRAMINGS, seed=1)
+    write_scans(loaded, tables, tokenizer_sha256="planted")
     for model in MODELS:
         asked = {prompt.framing: prompt.key for prompt in load_prompts("iclr2026")}
         _score_list(trajectory_path(loaded, model), ("afinn", "agency_communion"), "0124")
@@ -99,23 +88,18 @@ def panel(tmp_path_factory):
         _score_list(words, ("identity", "agency_communion"), asked.values())
         with contextlib.suppress(UnreachableError):
             _score_list(list_scores.list_path(loaded, model, "elo"), ("elo",), people.QUESTIONS)
-    return path
+    return directory / "planted.yml"
 
 
 def _score_list(path, parts, columns):
-    scored = {column: _learner(place) for place, column in enumerate(columns)}
+    scored = {column: functools.partial(_score, step=step) for step, column in enumerate(columns)}
     list_scores.score_columns(path, TextList(path.stem, parts, ()), scored, {})
 
 
-def _learner(step):
+def _score(words, step):
     """Scores of a model that comes to like positive words as it learns."""
-    valence = afinn().set_index("word")["valence"].to_dict()
-
-    def score(words):
-        noise = np.random.default_rng(step).normal(size=len(words))
-        return np.array([step * valence.get(word, 0) for word in words] + noise, dtype=np.float32)
-
-    return score
+    noise = np.random.default_rng(step).normal(size=len(words))
+    return (step * pd.Series(words).map(afinn()).fillna(0) + noise).to_numpy(np.float32)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -130,21 +114,25 @@ def test_notebooks_are_stripped_take_parameters_and_describe_every_figure(path):
 
 
 def with_trials(path: Path) -> nbformat.NotebookNode:
-    """A chapter that, behind the check of each exercise, tries a wrong and the right answer."""
+    """A chapter in which the check of each exercise then tries a wrong and the right answer."""
     notebook = nbformat.read(path, 4)
-    label, cells = "", []
+    label = ""
     for cell in notebook.cells:
-        cells.append(cell)
         if cell.cell_type == "markdown":
             gates = re.findall(r"^```\{exercise-(?:start\}.*\n:label: *(\S+)|end\})", cell.source, re.MULTILINE)
             label = gates[-1] if gates else label
         elif label and "assert" in cell.source:
             wrong, right = ANSWERS[label]
             cell.metadata["exercise"] = label
-            cells.append(nbformat.v4.new_code_cell(_TRIAL.format(check=cell.source, wrong=wrong, right=right)))
-            cells[-1].metadata["trial"] = label
-    notebook.cells = cells
+            cell.source += "\n" + _TRIAL.format(check=cell.source, wrong=wrong, right=right)
     return notebook
+
+
+def assert_tried(said: str) -> None:
+    """A check asks for an answer, refuses the wrong one with a hint and takes the right one."""
+    asked, _, tried = said.rstrip().rpartition("\n")
+    wrong, right = ast.literal_eval(tried)
+    assert "eplace" in asked and len(wrong) > 10 and right == "passes", said
 
 
 @pytest.mark.slow
@@ -162,20 +150,16 @@ def test_chapters_run_on_any_panel_and_their_exercises_check_themselves(path, pa
 
     here = pd.read_csv(f"results/{path.stem[3:]}.csv").query("source == 'panel'")
     assert set(MODELS) <= set(here["model"]) and here["low"].notna().any()
-    shown = {"exercise": {}, "trial": {}}
+    exercises = [cell for cell in executed.cells if "exercise" in cell.metadata]
+    assert len(exercises) >= 2
+    for cell in exercises:
+        assert_tried("".join(output.get("text", "") for output in cell.outputs))
     for cell in executed.cells:
         for output in cell.get("outputs", []):
             text = "".join(output.get("data", {}).get("text/html", ""))
             assert "<script" not in text and "\u202e" not in text
             if "remove-stderr" not in cell.metadata.get("tags", []):
                 assert output.get("name") != "stderr", output.text
-        for state in set(shown) & set(cell.metadata):
-            shown[state][cell.metadata[state]] = "".join(output.get("text", "") for output in cell.outputs)
-    assert len(shown["trial"]) >= 2
-    for label, tried in shown["trial"].items():
-        assert "eplace" in shown["exercise"][label], label
-        wrong, right = ast.literal_eval(tried.splitlines()[-1])
-        assert len(wrong) > 10 and right == "passes", (label, wrong, right)
 
 
 @pytest.mark.slow
@@ -188,12 +172,10 @@ def test_the_exercises_on_sequences_check_themselves(capsys):
     names = {"np": np, "question": SimpleNamespace(text=""), "rm": SimpleNamespace(score=lambda *_: [1.0, 0.5])}
     tried = 0
     for cell in with_trials(SEARCHED).cells:
-        if {"exercise", "trial"} & set(cell.metadata) or cell.source.startswith("answer ="):
+        if "exercise" in cell.metadata or cell.source.startswith("answer ="):
             exec(cell.source, names)
             said = capsys.readouterr().out
-            assert "exercise" not in cell.metadata or "eplace" in said
-            if "trial" in cell.metadata:
-                wrong, right = ast.literal_eval(said.splitlines()[-1])
-                assert len(wrong) > 10 and right == "passes", said
+            if "exercise" in cell.metadata:
+                assert_tried(said)
                 tried += 1
     assert tried == 2
