@@ -21,10 +21,11 @@ BASE = {f"{base}-{recipe}": base for base in ("one", "two") for recipe in "abcd"
 def planted(effect, rng):
     """Scores of the nouns: communion is worth `effect` more where good is asked for, as much less where bad is."""
     meaning = effect * np.where(NOUNS["category"] == "communion", 0.5, -0.5)
-    word, *noise = rng.normal(size=(1 + len(FRAMING), len(NOUNS)))
-    turns = [1 if framing == "positive" else -1 for framing in FRAMING.values()]
-    columns = (word + turn * meaning + 0.5 * own for turn, own in zip(turns, noise, strict=True))
-    return NOUNS.assign(**dict(zip(FRAMING, columns, strict=True)))
+    table, word = NOUNS.copy(), rng.normal(size=len(NOUNS))
+    for prompt in FRAMING:
+        asked = meaning if prompt in PROMPTS["positive"] else -meaning
+        table[prompt] = word + asked + rng.normal(0, 0.5, len(NOUNS))
+    return table
 
 
 @pytest.fixture(scope="module")

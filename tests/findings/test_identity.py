@@ -63,9 +63,9 @@ def test_groups_are_compared_with_things_that_people_rate_alike():
     things = pd.DataFrame({"name": names, "elo_score": elo, "agrees": elo, "cold": [*[-1e6] * 3, *elo[3:]]})
     sets = identity.matched_things(things)
     assert sets.loc[sets["is_term"], "name"].tolist() == names[:3]
-    assert not sets.index.duplicated().any() and (sets.groupby("matched_set").size() == 6).all()
-    first = sets[sets["matched_set"] == names[0]].index[1:]
-    assert np.sort(np.abs(elo[first] - elo[0])) == pytest.approx(np.sort(np.abs(elo[3:63] - elo[0]))[:5])
+    assert sets.index.is_unique and (sets["matched_set"].value_counts() == 6).all()
+    distances = np.abs(elo - elo[0])  # the first group has two words, as things 3 to 62 have
+    assert sorted(distances[sets.index[1:6]]) == sorted(distances[3:63])[:5]
     (agrees,), (cold,) = (identity.things_gap(things, question).values() for question in ("agrees", "cold"))
     assert cold.value < -20 < agrees.ci_low < 0 < agrees.ci_high
 
@@ -75,11 +75,10 @@ def test_exchanging_the_group_shows_which_axis_is_answered_coldly(tmp_path):
     assert identity.warmth(panel) == {}
     cold = set(map(identity.pair_prompt, identity.terms().query("axis == 'religion'")["term"]))
 
-    def score(prompt, responses):
-        sign = -1 if prompt in cold else 1
-        return np.array([sign * identity.TRAITS[trait] for trait in responses], dtype=np.float32)
+    def score(prompt, responses):  # of the twelve the first six speak well
+        return np.repeat(np.float32([-1, 1] if prompt in cold else [1, -1]), len(responses) // 2)
 
-    hashes = {"weights_sha256": "none"}
-    identity.score_pairs(SimpleNamespace(name="smollm2-values", hashes=hashes, score=score), panel)
+    rm = SimpleNamespace(name="smollm2-values", hashes={"weights_sha256": "none"}, score=score)
+    identity.score_pairs(rm, panel)
     gaps = identity.gaps(identity.warmth(panel)["smollm2-values"], "exchanged")
     assert gaps["religion"].value < -1 and gaps["age"].value == pytest.approx(0)

@@ -96,8 +96,9 @@ def test_the_jackknife_of_a_mean_is_students_interval():
     values = np.array([1.0, 2.0, 4.0, 3.0])
     found, truth = stats.jackknife_over_models(lambda of: values[of].mean(), 4), stats.mean_over_models(values)
     assert vars(found) == pytest.approx(vars(truth))
-    interval = ttest_1samp(values, 0).confidence_interval()
-    assert (truth.value, truth.ci_low, truth.ci_high) == pytest.approx((2.5, *interval))
+    test = ttest_1samp(values, 0)
+    expected = (2.5, *test.confidence_interval(), test.pvalue)
+    assert (truth.value, truth.ci_low, truth.ci_high, truth.p_value) == pytest.approx(expected)
 
 
 def test_gap_and_exact_permutation_equal_a_plain_loop():
