@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import torch
 import transformers
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedTokenizerFast
 
 SPECIAL = ["<pad>", "<bos>", "<eos>", "<user>", "<model>", "<end>"]
 TEXT = "What, in one word, is the greatest thing ever? Love, peace and water are good; war and pain are bad. " * 3
@@ -41,23 +42,20 @@ DECODERS = {
 }
 
 
-def tokenizer(template: str | None = TEMPLATE, special: list[str] = SPECIAL) -> PreTrainedTokenizerFast:
+def tokenizer(
+    template: str | None = TEMPLATE, special: list[str] = SPECIAL, text: str = TEXT, **options
+) -> PreTrainedTokenizerFast:
     """A byte-level BPE tokenizer that adds BOS by itself, as Llama 3's does; `special` begins with pad, BOS, EOS."""
     core = Tokenizer(models.BPE())
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     core.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     core.train_from_iterator(
-        [TEXT], trainers.BpeTrainer(vocab_size=320, special_tokens=special, initial_alphabet=alphabet)
+        [text], trainers.BpeTrainer(vocab_size=320, special_tokens=special, initial_alphabet=alphabet)
     )
     core.post_processor = processors.TemplateProcessing(single=f"{special[1]} $A", special_tokens=[(special[1], 1)])
-    wrapped = PreTrainedTokenizerFast(
-        tokenizer_object=core,
-        bos_token=special[1],
-        eos_token=special[2],
-        pad_token=special[0],
-        additional_special_tokens=special[3:],
-    )
+    named = dict(zip(("pad_token", "bos_token", "eos_token"), special, strict=False))
+    wrapped = PreTrainedTokenizerFast(tokenizer_object=core, additional_special_tokens=special[3:], **named | options)
     wrapped.chat_template = template
     return wrapped
 
@@ -82,34 +80,56 @@ def randomise(model: torch.nn.Module, seed: int = 0) -> None:
                 parameter.normal_(0, 0.3, generator=generator)
 
 
-def write_model(directory: Path, config, words, kind=AutoModelForSequenceClassification, seed: int = 0) -> Path:
+def write_model(
+    directory: Path, config, words, kind=AutoModelForSequenceClassification, seed=0, dtype="float32", **saving
+) -> Path:
     """A model with random weights and a tokenizer, as transformers writes them."""
     model = kind.from_config(config)
     randomise(model, seed)
-    model.save_pretrained(directory)
+    model.to(getattr(torch, dtype)).save_pretrained(directory, **saving)
     words.save_pretrained(directory)
     return directory
 
 
-def write_decoder(directory: Path, architecture: str = "llama", rows: int | None = None, seed: int = 0) -> Path:
+def write_decoder(directory: Path, architecture="llama", rows: int | None = None, shape=None, **options) -> Path:
     """A tiny reward model on a causal trunk; `rows` of the embedding may exceed the tokenizer."""
     words = tokenizer()
-    kind, special = DECODERS[architecture]
-    return write_model(directory, kind(**SHAPE, **special, vocab_size=rows or len(words)), words, seed=seed)
+    config, special = DECODERS[architecture]
+    shape = SHAPE | special | {"vocab_size": rows or len(words)} | (shape or {})
+    return write_model(directory, config(**shape), words, **options)
 
 
-def write_encoder(directory: Path) -> Path:
+def write_base(directory: Path, architecture="llama", **options) -> Path:
+    """A language model without any head; `options` are those of `write_decoder`."""
+    return write_decoder(directory, architecture, kind=AutoModelForCausalLM, **options)
+
+
+def write_encoder(directory: Path, labels: int = 1) -> Path:
     """A tiny BERT reward model."""
     words = pair_tokenizer()
-    config = transformers.BertConfig(
-        vocab_size=len(words),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_labels=1,
-    )
-    return write_model(directory, config, words)
+    shape = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_labels=labels)
+    return write_model(directory, transformers.BertConfig(vocab_size=len(words), **shape), words)
+
+
+def own_ids(words, prompt: str | list[dict], answers) -> list[list[int]]:
+    """The ids of whole conversations in the tokenizer's own template, by transformers alone."""
+    turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    conversations = [[*turns, {"role": "assistant", "content": answer}] for answer in answers]
+    return words.apply_chat_template(conversations, tokenize=True)["input_ids"]
+
+
+def rewards_alone(model, conversations: list[list[int]], label: int = 0) -> np.ndarray:
+    """What a classifier of transformers gives, one conversation at a time and without padding."""
+    model.eval()
+    with torch.no_grad():
+        logits = [model(input_ids=torch.tensor([ids])).logits[0, label].item() for ids in conversations]
+    return np.array(logits)
+
+
+def own_rewards(directory: Path, conversations: list[list[int]], label: int = 0, **options) -> np.ndarray:
+    """What the checkpoint's own classifier gives, in fp32 and by its own attention."""
+    options |= dict(attn_implementation="eager", dtype=torch.float32)
+    return rewards_alone(AutoModelForSequenceClassification.from_pretrained(directory, **options), conversations, label)
 
 
 LLAMA3_SPLIT = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"

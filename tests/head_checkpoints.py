@@ -1,4 +1,4 @@
-"""Tiny checkpoints of every known head in the format of the real ones, each with its formula in NumPy.
+"""Tiny checkpoints of every known head in the format of the real ones, each with its formula.
 
 A case says what ``config.json`` and the weights of the published checkpoint hold besides the trunk (names, order of
 rows, keys), with smaller numbers, and how the reward follows from two hidden states of the trunk: that of each
@@ -11,243 +11,181 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from checkpoints import DECODERS, SHAPE, randomise, tokenizer
 from safetensors.torch import save_file
+from torch.nn import functional
 from transformers import AutoModel, PreTrainedTokenizerFast
 
 HIDDEN, GATE, OBJECTIVES, QUANTILES, ATTRIBUTES = 16, 8, 4, 3, 5
-Tensors = dict[str, np.ndarray]
+Tensors = dict[str, torch.Tensor]
+Shapes = dict[str, tuple[int, ...]]
+Formula = Callable[[Tensors, torch.Tensor, torch.Tensor], torch.Tensor]
 
 LLAMA3 = ["<|pad|>", "<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]
 LLAMA3_TEMPLATE = (
-    "{{ bos_token }}{% for m in messages %}"
-    "{{ '<|start_header_id|>' + m['role'] + '<|end_header_id|>\n\n' + m['content'] | trim + '<|eot_id|>' }}"
-    "{% endfor %}{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}"
+    "{{- bos_token }}{%- if not date_string is defined %}{%- set date_string = '26 Jul 2024' %}{%- endif %}"
+    "{{- '<|start_header_id|>system<|end_header_id|>\n\nToday Date: ' + date_string + '<|eot_id|>' }}"
+    "{%- for message in messages %}{{- '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n' }}"
+    "{{- message['content'] | trim + '<|eot_id|>' }}{%- endfor %}"
+    "{%- if add_generation_prompt %}{{- '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{%- endif %}"
 )
 GEMMA2 = ["<pad>", "<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>"]
 GEMMA2_TEMPLATE = (
-    "{{ bos_token }}{% for m in messages %}"
-    "{{ '<start_of_turn>' + ('model' if m['role'] == 'assistant' else m['role']) + '\n' }}"
-    "{{ m['content'] | trim + '<end_of_turn>\n' }}"
-    "{% endfor %}{% if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{% endif %}"
+    "{{ bos_token }}{% for message in messages %}"
+    "{{ '<start_of_turn>' + ('model' if message['role'] == 'assistant' else message['role']) + '\n' }}"
+    "{{ message['content'] | trim + '<end_of_turn>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{% endif %}"
 )
-DIALOGUES = {
-    "llama": (LLAMA3, LLAMA3_TEMPLATE),
-    "qwen3": (LLAMA3, LLAMA3_TEMPLATE),
-    "gemma2": (GEMMA2, GEMMA2_TEMPLATE),
-}
 PROMPT_END = {"llama": "<|eot_id|>", "gemma2": "<end_of_turn>"}  # the id that a gate reads
-
-
-def relu(x: np.ndarray) -> np.ndarray:
-    return np.maximum(x, 0)
-
-
-def selu(x: np.ndarray) -> np.ndarray:
-    return 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * (np.exp(np.minimum(x, 0)) - 1))
-
-
-def softmax(x: np.ndarray) -> np.ndarray:
-    return np.exp(x - x.max()) / np.exp(x - x.max()).sum()
+BEFORE_PADDING = ("inform", "armorm", "qrm", "urm")  # own code reads before the first padding id, as was usual in 2024
 
 
 @dataclass(frozen=True)
 class Case:
-    """A checkpoint: trunk, shapes of the head's tensors by name, configuration, formula; and how it is found."""
+    """A checkpoint: shapes of the head's tensors by name, formula, trunk, configuration; and how it is found."""
 
-    shapes: dict[str, tuple[int, ...]]
-    formula: Callable[[Tensors, np.ndarray, np.ndarray], np.ndarray]
+    shapes: Shapes
+    formula: Formula
     name: str
     trunk: str = "llama"
     config: dict[str, Any] = field(default_factory=dict)
     asked: str | None = None
 
-    @property
-    def before_padding(self) -> bool:
-        """Whether its own code reads at the id before the first padding id, as transformers did in 2024."""
-        return self.name in ("inform", "armorm", "qrm", "urm")
+
+def layers(widths: dict[str, int], bias: bool = True, activation=functional.relu) -> tuple[Shapes, Formula]:
+    """Linear layers, their outputs by name, with an activation between."""
+    shapes: Shapes = {}
+    for (name, out), inputs in zip(widths.items(), [HIDDEN, *widths.values()], strict=False):
+        shapes |= {f"{name}.weight": (out, inputs)} | ({f"{name}.bias": (out,)} if bias else {})
+
+    def formula(t: Tensors, last: torch.Tensor, prompt: torch.Tensor) -> torch.Tensor:
+        first, *others = widths
+        x = functional.linear(last, t[f"{first}.weight"], t.get(f"{first}.bias"))
+        for name in others:
+            x = functional.linear(activation(x), t[f"{name}.weight"], t.get(f"{name}.bias"))
+        return x.squeeze(1)
+
+    return shapes, formula
 
 
-def _gate_shapes(linear: list[int], norms: list[int], bias: bool) -> dict[str, tuple[int, ...]]:
-    widths = [HIDDEN, *[GATE] * (len(linear) - 1), OBJECTIVES]
-    shapes: dict[str, tuple[int, ...]] = {"gating.logit_scale": (1,)}
-    for place, index in enumerate(linear):
-        shapes[f"gating.layers.{index}.weight"] = (widths[place + 1], widths[place])
-        if bias or index == linear[-1]:
-            shapes[f"gating.layers.{index}.bias"] = (widths[place + 1],)
-    for index in norms:
-        shapes |= {
-            f"gating.layers.{index}.{part}": (GATE,) for part in ("weight", "bias", "running_mean", "running_var")
-        }
-        shapes[f"gating.layers.{index}.num_batches_tracked"] = ()
-    return shapes
+def gated(
+    linear: list[int], norms: list[int], temperature: float, quantiles: int = 1, transform: bool = True
+) -> tuple[Shapes, Formula]:
+    """Objectives, each perhaps in quantiles, weighed by a gate that reads the prompt; one with norms has few biases."""
+    gate = [f"gating.layers.{i}" for i in linear]
+    shapes, _ = layers(dict(zip(gate, [GATE, GATE, GATE, OBJECTIVES], strict=True)))
+    for name in gate[:-1] if norms else []:
+        del shapes[f"{name}.bias"]
+    for i in norms:
+        shapes |= {f"gating.layers.{i}.{part}": (GATE,) for part in ("weight", "bias", "running_mean", "running_var")}
+        shapes[f"gating.layers.{i}.num_batches_tracked"] = ()
+    shapes |= {"gating.logit_scale": (1,), "regression_layer.weight": (OBJECTIVES * quantiles, HIDDEN)}
+    if transform:
+        shapes["reward_transform_matrix"] = (OBJECTIVES, OBJECTIVES)
+
+    def formula(t: Tensors, last: torch.Tensor, prompt: torch.Tensor) -> torch.Tensor:
+        x = prompt[None]
+        for place, name in enumerate(gate[:-1]):
+            x = functional.linear(x, t[f"{name}.weight"], t.get(f"{name}.bias")).relu()
+            if norms:
+                parts = ("running_mean", "running_var", "weight", "bias")
+                x = functional.batch_norm(x, *(t[f"gating.layers.{norms[place]}.{part}"] for part in parts))
+        x = functional.linear(x, t[f"{gate[-1]}.weight"], t[f"{gate[-1]}.bias"]) / temperature
+        objectives = (last @ t["regression_layer.weight"].T).unflatten(1, (OBJECTIVES, quantiles)).mean(2)
+        if transform:
+            objectives = objectives @ t["reward_transform_matrix"]
+        return objectives @ (x.softmax(1)[0] * t["gating.logit_scale"])
+
+    return shapes, formula
 
 
-def _armorm(t: Tensors, last: np.ndarray, prompt: np.ndarray) -> np.ndarray:
-    x = prompt
-    for i in range(3):
-        x = relu(t[f"gating.layers.{i}.weight"] @ x + t[f"gating.layers.{i}.bias"])
-    x = softmax((t["gating.layers.3.weight"] @ x + t["gating.layers.3.bias"]) / 10) * t["gating.logit_scale"][0]
-    return (last @ t["regression_layer.weight"].T @ t["reward_transform_matrix"]) @ x
+def normalised(shapes: Shapes, formula: Formula) -> tuple[Shapes, Formula]:
+    """With the mean and the spread of `NORMAL` taken off."""
+    return shapes, lambda *inputs: (formula(*inputs) - NORMAL["mean"]) / NORMAL["std"]
 
 
-def _qrm(linear: list[int], norms: list[int], temperature: float):
-    def formula(t: Tensors, last: np.ndarray, prompt: np.ndarray) -> np.ndarray:
-        x = prompt
-        for i, n in zip(linear, norms, strict=False):
-            x = relu(t[f"gating.layers.{i}.weight"] @ x)
-            x = (x - t[f"gating.layers.{n}.running_mean"]) / np.sqrt(t[f"gating.layers.{n}.running_var"] + 1e-5)
-            x = x * t[f"gating.layers.{n}.weight"] + t[f"gating.layers.{n}.bias"]
-        i = linear[-1]
-        x = (t[f"gating.layers.{i}.weight"] @ x + t[f"gating.layers.{i}.bias"]) / temperature
-        quantiles = (last @ t["regression_layer.weight"].T).reshape(len(last), OBJECTIVES, QUANTILES)
-        transform = t.get("reward_transform_matrix", np.eye(OBJECTIVES))
-        return quantiles.mean(2) @ transform @ (softmax(x) * t["gating.logit_scale"][0])
-
-    return formula
+NORMAL = {"mean": 0.7, "std": 2.5}
+LINEAR = layers({"score": 1}, bias=False)
+URM_WEIGHTS, weigh = layers(
+    {"weights.fc.0": HIDDEN, "weights.fc.2": HIDDEN, "weights.fc.4": ATTRIBUTES}, activation=functional.selu
+)
+URM_SHAPES = {"score.weight": (2 * ATTRIBUTES, HIDDEN)} | URM_WEIGHTS
 
 
-def _urm(t: Tensors, last: np.ndarray, prompt: np.ndarray) -> np.ndarray:
-    x = selu(last @ t["weights.fc.0.weight"].T + t["weights.fc.0.bias"])
-    x = selu(x @ t["weights.fc.2.weight"].T + t["weights.fc.2.bias"])
-    x = x @ t["weights.fc.4.weight"].T + t["weights.fc.4.bias"]
-    normal = (last @ t["score.weight"].T).reshape(len(last), ATTRIBUTES, 2)  # mean, logarithm of the variance
-    return (normal[:, :, 0] * x).sum(1)
+def urm(t: Tensors, last: torch.Tensor, prompt: torch.Tensor) -> torch.Tensor:
+    normal = (last @ t["score.weight"].T).unflatten(1, (ATTRIBUTES, 2))  # mean, logarithm of the variance
+    return (normal[:, :, 0] * weigh(t, last, prompt)).sum(1)
 
 
-def _perceptron(*names: str):
-    def formula(t: Tensors, last: np.ndarray, prompt: np.ndarray) -> np.ndarray:
-        x = last
-        for name in names:
-            x = x @ t[f"{name}.weight"].T + t[f"{name}.bias"]
-            x = x if name == names[-1] else relu(x)
-        return x[:, 0]
-
-    return formula
+def architecture(name: str, custom: bool = False, **keys) -> dict[str, Any]:
+    """The configuration's keys, with the remote code of a class that transformers does not have."""
+    code = {"auto_map": {"AutoModelForSequenceClassification": f"modeling_custom.{name}"}} if custom else {}
+    return {"architectures": [name], **code, **keys}
 
 
-def _both(name: str, out: int, inputs: int) -> dict[str, tuple[int, ...]]:
-    return {f"{name}.weight": (out, inputs), f"{name}.bias": (out,)}
-
-
-_URM_SHAPES = {"score.weight": (2 * ATTRIBUTES, HIDDEN)} | {
-    name: shape
-    for index, out in ((0, HIDDEN), (2, HIDDEN), (4, ATTRIBUTES))
-    for name, shape in _both(f"weights.fc.{index}", out, HIDDEN).items()
-}
-_URM_CONFIG = {
-    "architectures": ["LlamaForSequenceClassificationWithNormal_Weights"],
-    "auto_map": {
-        "AutoModelForSequenceClassification": "modeling_custom.LlamaForSequenceClassificationWithNormal_Weights"
-    },
-    "id2label": {str(i): f"LABEL_{i}" for i in range(2 * ATTRIBUTES)},
-}
-_GATE_CONFIG = {
-    "num_objectives": OBJECTIVES,
-    "gating_hidden_dim": GATE,
-    "gating_n_hidden": 3,
-    "auto_map": {"AutoModelForSequenceClassification": "modeling_custom.LlamaForRewardModelWithGating"},
-}
-_SCORE = {"score.weight": (1, HIDDEN)}
-
-
-def _linear(t: Tensors, last: np.ndarray, prompt: np.ndarray) -> np.ndarray:
-    return last @ t["score.weight"][0]
-
-
+URM_CONFIG = architecture(
+    "LlamaForSequenceClassificationWithNormal_Weights",
+    custom=True,
+    id2label={str(i): f"LABEL_{i}" for i in range(2 * ATTRIBUTES)},
+)
+GATES = {"custom": True, "num_objectives": OBJECTIVES, "gating_hidden_dim": GATE, "gating_n_hidden": 3}
+MLP = {"vhead_layer_type": "mlp", "vhead_num_neurons": GATE}
 CASES = {
-    "skywork-v1": Case(_SCORE, _linear, "linear", "gemma2", {"architectures": ["Gemma2ForSequenceClassification"]}),
-    "skywork-v2": Case(_SCORE, _linear, "linear", "qwen3", {"architectures": ["Qwen3ForSequenceClassification"]}),
-    "grm-ft": Case(_SCORE, _linear, "linear", config={"architectures": ["LlamaForSequenceClassification"]}),
+    "skywork-v1": Case(*LINEAR, "linear", "gemma2", architecture("Gemma2ForSequenceClassification")),
+    "skywork-v2": Case(*LINEAR, "linear", "qwen3", architecture("Qwen3ForSequenceClassification")),
+    "grm-ft": Case(*LINEAR, "linear", config=architecture("LlamaForSequenceClassification")),
     "openrlhf-raw": Case(
-        {"value_head.weight": (1, HIDDEN)},
-        lambda t, last, prompt: last @ t["value_head.weight"][0],
-        "linear",
-        config={"normalize_reward": False, "mean": 0.7, "std": 2.5},
+        *layers({"value_head": 1}, bias=False), "linear", config={"normalize_reward": False, **NORMAL}
     ),
     "openrlhf-normalised": Case(
-        {"reward_head.weight": (1, HIDDEN)},
-        lambda t, last, prompt: (last @ t["reward_head.weight"][0] - 0.7) / 2.5,
+        *normalised(*layers({"reward_head": 1}, bias=False)),
         "linear-normalised",
-        config={"value_head_prefix": "reward_head", "normalize_reward": True, "mean": 0.7, "std": 2.5},
+        config={"value_head_prefix": "reward_head", "normalize_reward": True, **NORMAL},
     ),
     "openrlhf-asked-to-normalise": Case(
-        _SCORE,
-        lambda t, last, prompt: (last @ t["score.weight"][0] - 0.7) / 2.5,
+        *normalised(*LINEAR),
         "linear-normalised",
-        config={"value_head_prefix": "score", "normalize_reward": False, "mean": 0.7, "std": 2.5},
+        config={"value_head_prefix": "score", "normalize_reward": False, **NORMAL},
         asked="linear-normalised",
     ),
-    "trl-value-head": Case(
-        _both("v_head.summary", 1, HIDDEN),
-        _perceptron("v_head.summary"),
-        "value-head",
-        config={"architectures": ["LlamaForCausalLM"]},
-    ),
+    "trl-value-head": Case(*layers({"v_head.summary": 1}), "value-head", config=architecture("LlamaForCausalLM")),
     "grm-sftreg": Case(
-        _both("v_head.summary.0", GATE, HIDDEN) | _both("v_head.summary.2", 1, GATE),
-        _perceptron("v_head.summary.0", "v_head.summary.2"),
+        *layers({"v_head.summary.0": GATE, "v_head.summary.2": 1}),
         "value-head",
         "gemma2",
-        {
-            "architectures": ["GRewardModel"],
-            "vhead_layer_type": "mlp",
-            "vhead_num_neurons": GATE,
-            "vhead_num_layers": 1,
-        },
+        architecture("GRewardModel", vhead_num_layers=1, **MLP),
     ),
     "grm-sftreg-two-layers": Case(
-        _both("v_head.summary.0", GATE, HIDDEN)
-        | _both("v_head.summary.2", GATE, GATE)
-        | _both("v_head.summary.4", 1, GATE),
-        _perceptron("v_head.summary.0", "v_head.summary.2", "v_head.summary.4"),
+        *layers({"v_head.summary.0": GATE, "v_head.summary.2": GATE, "v_head.summary.4": 1}),
         "value-head",
-        config={"vhead_layer_type": "mlp", "vhead_num_neurons": GATE, "vhead_num_layers": 2},
+        config={"vhead_num_layers": 2, **MLP},
     ),
     "inf-orm": Case(
-        _both("score.0", HIDDEN, HIDDEN) | _both("score.2", 1, HIDDEN),
-        _perceptron("score.0", "score.2"),
-        "inform",
-        config={"architectures": ["INFORMForSequenceClassification"]},
+        *layers({"score.0": HIDDEN, "score.2": 1}), "inform", config=architecture("INFORMForSequenceClassification")
     ),
     "armorm": Case(
-        _gate_shapes([0, 1, 2, 3], [], bias=True)
-        | {"regression_layer.weight": (OBJECTIVES, HIDDEN), "reward_transform_matrix": (OBJECTIVES, OBJECTIVES)},
-        _armorm,
+        *gated([0, 1, 2, 3], [], temperature=10),
         "armorm",
-        config={"architectures": ["LlamaForRewardModelWithGating"], "gating_temperature": 10, **_GATE_CONFIG},
+        config=architecture("LlamaForRewardModelWithGating", gating_temperature=10, **GATES),
     ),
     "qrm-llama": Case(
-        _gate_shapes([0, 3, 6, 9], [2, 5, 8], bias=False)
-        | {
-            "regression_layer.weight": (OBJECTIVES * QUANTILES, HIDDEN),
-            "reward_transform_matrix": (OBJECTIVES, OBJECTIVES),
-        },
-        _qrm([0, 3, 6, 9], [2, 5, 8], temperature=5),
+        *gated([0, 3, 6, 9], [2, 5, 8], temperature=5, quantiles=QUANTILES),
         "qrm",
-        config={
-            "architectures": ["LlamaForRewardModelWithGating"],
-            "gating_temperature": 5,
-            "num_quantiles": QUANTILES,
-            **_GATE_CONFIG,
-        },
+        config=architecture("LlamaForRewardModelWithGating", gating_temperature=5, num_quantiles=QUANTILES, **GATES),
     ),
     "qrm-gemma": Case(
-        _gate_shapes([0, 4, 8, 11], [2, 6, 10], bias=False)
-        | {"regression_layer.weight": (OBJECTIVES * QUANTILES, HIDDEN)},
-        _qrm([0, 4, 8, 11], [2, 6, 10], temperature=1),
+        *gated([0, 4, 8, 11], [2, 6, 10], temperature=1, quantiles=QUANTILES, transform=False),
         "qrm",
         "gemma2",
-        {"architectures": ["Gemma2ForRewardModelWithGating"], "num_quantiles": QUANTILES, **_GATE_CONFIG},
+        architecture("Gemma2ForRewardModelWithGating", num_quantiles=QUANTILES, **GATES),
     ),
-    "urm": Case(_URM_SHAPES, _urm, "urm", config=_URM_CONFIG),
+    "urm": Case(URM_SHAPES, urm, "urm", config=URM_CONFIG),
     "urm-plain": Case(
-        _URM_SHAPES,
+        URM_SHAPES,
         lambda t, last, prompt: last @ t["score.weight"][0],
         "urm-plain",
-        config=_URM_CONFIG,
+        config=URM_CONFIG,
         asked="urm-plain",
     ),
 }
@@ -256,13 +194,12 @@ GATED = ["armorm", "qrm-llama", "qrm-gemma"]
 
 def head_tokenizer(trunk: str) -> PreTrainedTokenizerFast:
     """The tiny tokenizer with the special tokens and the chat template of the trunk's family."""
-    special, template = DIALOGUES[trunk]
-    return tokenizer(template, special)
+    return tokenizer(GEMMA2_TEMPLATE, GEMMA2) if trunk == "gemma2" else tokenizer(LLAMA3_TEMPLATE, LLAMA3)
 
 
-def head_tensors(case: Case, seed: int = 1) -> dict[str, torch.Tensor]:
+def head_tensors(case: Case) -> Tensors:
     """Random tensors of a head: weights that make rewards differ, variances above zero, a counter."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(1)
     tensors = {name: torch.randn(shape, generator=generator) for name, shape in case.shapes.items()}
     for name in tensors:
         if name.endswith("running_var"):

@@ -6,21 +6,22 @@ A writer takes an empty directory and an architecture, leaves a checkpoint in th
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from checkpoints import DECODERS, SHAPE, randomise, tokenizer
+from checkpoints import own_ids, own_rewards, rewards_alone, tokenizer, write_base, write_decoder
 from peft import LoraConfig, get_peft_model
-from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 QUESTIONS = ("What, in one word, is the greatest thing ever?", "Is war good?")
 ANSWERS = ("love", "War and peace", "7, 42", "a")
-CONVERSATIONS = [(question, answer) for question in QUESTIONS for answer in ANSWERS]
 ARCHITECTURES = ("llama", "qwen2", "qwen3", "gemma2", "gemma3", "mistral")
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj", "gate_proj"]
 WORDS = tokenizer()
-Rewards = list[float]
+CONVERSATIONS = [ids for question in QUESTIONS for ids in own_ids(WORDS, question, ANSWERS)]
 
 
 @dataclass(frozen=True)
@@ -29,66 +30,18 @@ class Writer:
 
     kind: str
     package: str
-    write: Callable[[Path, str], Rewards]
+    write: Callable[[Path, str], np.ndarray]
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def rewards_of(model: torch.nn.Module, forward: Callable[[torch.Tensor], torch.Tensor]) -> Rewards:
-    """What a model gives `CONVERSATIONS`; `forward` takes ids [1, length] and returns one number."""
-    model.eval()
-    found = []
-    for question, answer in CONVERSATIONS:
-        messages = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
-        ids = WORDS.apply_chat_template(messages, tokenize=True, return_tensors="pt")["input_ids"]
-        with torch.no_grad():
-            found.append(forward(ids).float().item())
-    return found
-
-
-def classifier_rewards(model, label: int = 0) -> Rewards:
-    """Those of a classifier of transformers."""
-    return rewards_of(model, lambda ids: model(input_ids=ids).logits[0, label])
-
-
-def difference(rm, expected: Rewards) -> float:
+def difference(rm, expected: np.ndarray) -> float:
     """The largest difference of a loaded model's rewards from these."""
-    found = [reward for question in QUESTIONS for reward in rm.score(question, list(ANSWERS)).tolist()]
-    return max(abs(a - b) for a, b in zip(found, expected, strict=True))
+    return np.abs(np.concatenate([rm.score(question, list(ANSWERS)) for question in QUESTIONS]) - expected).max()
 
 
-def config_of(architecture: str, **options):
-    """The configuration of a tiny model."""
-    kind, special = DECODERS[architecture]
-    return kind(**{**SHAPE, **special, **options}, vocab_size=len(WORDS))
-
-
-def cast(model, dtype: str):
-    """Weights alone: what is in no file (angles of positions, Gemma's factor) stays, or is again, in fp32."""
-    for parameter in model.parameters():
-        parameter.data = parameter.data.to(getattr(torch, dtype))
-    for module in model.modules():
-        if hasattr(module, "scalar_embed_scale"):
-            module.embed_scale = torch.tensor(module.scalar_embed_scale)
-    return model
-
-
-def write_base(directory: Path, architecture: str = "llama", dtype: str = "float32", **options) -> Path:
-    """A pretrained language model without any head, as transformers saves it."""
-    model = AutoModelForCausalLM.from_config(config_of(architecture, **options))
-    randomise(model)
-    cast(model, dtype).save_pretrained(directory)
-    WORDS.save_pretrained(directory)
-    return directory
-
-
-def write_classifier(directory: Path, architecture: str, dtype: str = "float32", label: int = 0, **options) -> Rewards:
-    """A whole classifier, as transformers saves it, in one file or, by `max_shard_size`, in several."""
-    shard = {"max_shard_size": options.pop("max_shard_size", "5GB")}
-    model = AutoModelForSequenceClassification.from_config(config_of(architecture, **options))
-    randomise(model)
-    cast(model, dtype).save_pretrained(directory, **shard)
-    WORDS.save_pretrained(directory)
-    return classifier_rewards(cast(model, "float32"), label)
+def write_classifier(directory: Path, architecture: str, label: int = 0, **options) -> np.ndarray:
+    """A whole classifier, as transformers saves it."""
+    return own_rewards(write_decoder(directory, architecture, **options), CONVERSATIONS, label)
 
 
 def randomise_trained(model: torch.nn.Module) -> None:
@@ -99,80 +52,67 @@ def randomise_trained(model: torch.nn.Module) -> None:
             parameter.data += torch.empty_like(parameter).normal_(0, 0.1, generator=generator)
 
 
-def write_adapter(base: Path, directory: Path, **options):
+def write_adapter(base: Path, directory: Path, labels: int = 1, **options):
     """An adapter of a classifier as PEFT saves it; returns the model in memory."""
-    model = AutoModelForSequenceClassification.from_pretrained(
-        base, num_labels=1, attn_implementation="eager", dtype=torch.float32
-    )
-    model.config.pad_token_id = WORDS.pad_token_id
-    asked = {"modules_to_save": ["score"], **options}
-    adapted = get_peft_model(model, LoraConfig(task_type="SEQ_CLS", r=3, lora_alpha=6, target_modules=LINEAR, **asked))
+    loading = dict(num_labels=labels, ignore_mismatched_sizes=True, attn_implementation="eager", dtype=torch.float32)
+    model = AutoModelForSequenceClassification.from_pretrained(base, **loading)
+    asked = dict(task_type="SEQ_CLS", r=3, lora_alpha=6, target_modules=LINEAR) | options
+    adapted = get_peft_model(model, LoraConfig(**asked))
     randomise_trained(adapted)
     adapted.save_pretrained(str(directory))
-    WORDS.save_pretrained(directory)
+    AutoTokenizer.from_pretrained(base).save_pretrained(directory)
     return adapted
 
 
-def train_with_trl(base: Path, directory: Path, adapted: bool) -> tuple[Path, Rewards]:
+def write_adapted(directory: Path, architecture: str, dtype: str = "float32", **options) -> np.ndarray:
+    """An adapter and, beside it, its base."""
+    base = write_base(directory.with_name(f"{directory.name}-base"), architecture, dtype=dtype)
+    return rewards_alone(write_adapter(base, directory, **options), CONVERSATIONS)
+
+
+def train_with_trl(directory: Path, architecture: str, adapted: bool = False) -> np.ndarray:
     """Two steps of TRL's RewardTrainer: its last checkpoint, with optimiser and scheduler beside the weights."""
     from datasets import Dataset
     from trl.trainer.reward_config import RewardConfig
     from trl.trainer.reward_trainer import RewardTrainer
 
+    base, work = (directory.with_name(f"{directory.name}-{name}") for name in ("base", "work"))
     sides = {"chosen": "love", "rejected": "war"}
     pairs = {"prompt": [[{"role": "user", "content": QUESTIONS[0]}]] * 2} | {
         side: [[{"role": "assistant", "content": answer}]] * 2 for side, answer in sides.items()
     }
     options = dict(max_steps=2, save_steps=1, learning_rate=0.1, bf16=False, use_cpu=True, report_to=[])
     trainer = RewardTrainer(
-        model=str(base),
-        args=RewardConfig(output_dir=str(directory), gradient_checkpointing=False, disable_tqdm=True, **options),
+        model=str(write_base(base, architecture)),
+        args=RewardConfig(output_dir=str(work), gradient_checkpointing=False, disable_tqdm=True, **options),
         train_dataset=Dataset.from_dict(pairs),
         processing_class=tokenizer(),
         peft_config=LoraConfig(task_type="SEQ_CLS", r=2, target_modules=LINEAR) if adapted else None,
     )
     trainer.train()
-    turns = [{"role": "user", "content": QUESTIONS[0]}, {"role": "assistant", "content": sides["chosen"]}]
-    assert trainer.train_dataset[0]["chosen_ids"] == WORDS.apply_chat_template(turns, tokenize=True)["input_ids"]
-    last = directory / "checkpoint-2"
-    assert (last / "optimizer.pt").exists()
-    return last, classifier_rewards(trainer.model.float())
-
-
-def _classifier(**options) -> Callable[[Path, str], Rewards]:
-    return lambda directory, architecture: write_classifier(directory, architecture, **options)
-
-
-def _adapter(dtype: str = "float32", **options) -> Callable[[Path, str], Rewards]:
-    def write(directory: Path, architecture: str) -> Rewards:
-        base = write_base(directory.with_name(f"{directory.name}-base"), architecture, dtype)
-        return classifier_rewards(write_adapter(base, directory, **options))
-
-    return write
-
-
-def _trl(adapted: bool) -> Callable[[Path, str], Rewards]:
-    def write(directory: Path, architecture: str) -> Rewards:
-        base = write_base(directory.with_name(f"{directory.name}-base"), architecture)
-        last, expected = train_with_trl(base, directory.with_name(f"{directory.name}-work"), adapted)
-        last.rename(directory)
-        return expected
-
-    return write
+    assert trainer.train_dataset[0]["chosen_ids"] == CONVERSATIONS[0]
+    (work / "checkpoint-2").rename(directory)
+    assert (directory / "optimizer.pt").exists()
+    return rewards_alone(trainer.model.float(), CONVERSATIONS)
 
 
 WRITERS = [
-    Writer("whole model", "transformers", _classifier()),
-    Writer("whole model in several files", "transformers", _classifier(max_shard_size="30KB")),
-    Writer("whole model in bfloat16", "transformers", _classifier(dtype="bfloat16")),
-    Writer("whole model in float16", "transformers", _classifier(dtype="float16")),
-    Writer("classifier of three labels, one chosen", "transformers", _classifier(num_labels=3, label=2), {"label": 2}),
-    Writer("LoRA", "peft", _adapter()),
-    Writer("LoRA, rank-stabilised", "peft", _adapter(use_rslora=True)),
-    Writer("DoRA", "peft", _adapter(use_dora=True)),
-    Writer("LoRA with biases", "peft", _adapter(bias="all")),
-    Writer("LoRA, embedding saved whole", "peft", _adapter(modules_to_save=["score", "embed_tokens"])),
-    Writer("LoRA, base in bfloat16", "peft", _adapter("bfloat16")),
-    Writer("whole model, optimiser beside", "trl", _trl(adapted=False)),
-    Writer("LoRA, optimiser beside", "trl", _trl(adapted=True)),
+    Writer("whole model", "transformers", write_classifier),
+    Writer("whole model in several files", "transformers", partial(write_classifier, max_shard_size="30KB")),
+    Writer("whole model in bfloat16", "transformers", partial(write_classifier, dtype="bfloat16")),
+    Writer("whole model in float16", "transformers", partial(write_classifier, dtype="float16")),
+    Writer(
+        "classifier of three labels, one chosen",
+        "transformers",
+        partial(write_classifier, shape={"num_labels": 3}, label=2),
+        {"label": 2},
+    ),
+    Writer("LoRA", "peft", write_adapted),
+    Writer("LoRA, rank-stabilised", "peft", partial(write_adapted, use_rslora=True)),
+    Writer("DoRA", "peft", partial(write_adapted, use_dora=True)),
+    Writer("LoRA with biases", "peft", partial(write_adapted, bias="all")),
+    Writer("LoRA, embedding saved whole", "peft", partial(write_adapted, modules_to_save=["embed_tokens"])),
+    Writer("LoRA, base in bfloat16", "peft", partial(write_adapted, dtype="bfloat16")),
+    Writer("whole model, optimiser beside", "trl", train_with_trl),
+    Writer("LoRA, optimiser beside", "trl", partial(train_with_trl, adapted=True)),
 ]

@@ -1,10 +1,9 @@
 """What a model reads: a text as its own template reads it, an id as itself; and the papers' way, traps included."""
 
 import pytest
-import torch
-from checkpoints import TEMPLATE, splitting_tokenizer, tokenizer, write_splitting
+from checkpoints import TEMPLATE, own_ids, own_rewards, splitting_tokenizer, tokenizer, write_splitting
 from tokenizers import processors
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoTokenizer
 
 import rmnb
 from rmnb.errors import InputError
@@ -37,12 +36,9 @@ def test_a_text_is_read_as_the_whole_conversation_in_its_template_is(splitting, 
         words.chat_template = words.chat_template.replace("{{ bos_token }}", "")
     words.save_pretrained(tmp_path)
     rm = rmnb.load_reward_model(tmp_path, device="cpu")
-    turns = [[{"role": "user", "content": PROMPT}, {"role": "assistant", "content": text}] for text in TEXTS]
-    expected = words.apply_chat_template(turns, tokenize=True)["input_ids"]
+    expected = own_ids(words, PROMPT, TEXTS)
     assert rm.dialogue.conversations(PROMPT, TEXTS) == expected
-    classifier = AutoModelForSequenceClassification.from_pretrained(tmp_path, attn_implementation="eager").eval()
-    with torch.no_grad():
-        logits = [classifier(input_ids=torch.tensor([ids])).logits[0, 0].item() for ids in expected]
+    logits = own_rewards(tmp_path, expected)
     assert rm.score(PROMPT, TEXTS).tolist() == pytest.approx(logits, abs=1e-4)
     assert [trace(rm, PROMPT, text)["reward"].iloc[-1] for text in TEXTS] == pytest.approx(logits, abs=1e-4)
 

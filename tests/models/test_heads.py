@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from checkpoints import SHAPE
-from head_checkpoints import CASES, GATED, PROMPT_END, head_tensors, head_tokenizer, write_head
+from head_checkpoints import BEFORE_PADDING, CASES, GATED, PROMPT_END, head_tensors, head_tokenizer, write_head
 from transformers import AutoModel
 
 import rmnb
@@ -33,10 +33,10 @@ def load(directory, key: str):
     return rmnb.load_reward_model(ModelSpec(name=key, source=str(directory), head=CASES[key].asked))
 
 
-def hidden_states(directory, sequences) -> np.ndarray:
+def hidden_states(directory, sequences) -> torch.Tensor:
     trunk = AutoModel.from_pretrained(directory, attn_implementation="eager", dtype=torch.float32).eval()
     with torch.no_grad():
-        return trunk(torch.tensor(sequences)).last_hidden_state.double().numpy()
+        return trunk(torch.tensor(sequences)).last_hidden_state.double()
 
 
 @pytest.mark.parametrize("key", CASES)
@@ -47,14 +47,14 @@ def test_a_checkpoint_in_the_real_format_scans_and_equals_the_formula(key, writt
     prefix, closing = rm.dialogue.frame(PROMPT)
     rows = [[*prefix, token, *closing] for token in range(LIMIT)]
     hidden = hidden_states(directory, rows)
-    prompt = np.zeros(hidden.shape[-1])
+    prompt = None
     if key in GATED:
         end = rm.tokenizer.convert_tokens_to_ids(PROMPT_END[case.trunk])
         prompt = hidden[0, max(place for place, token in enumerate(prefix) if token == end)]
-    tensors = {name: tensor.double().numpy() for name, tensor in head_tensors(case).items()}
+    tensors = {name: tensor.double() for name, tensor in head_tensors(case).items()}
     padding = SHAPE["pad_token_id"]
-    read = [row.index(padding) - 1 if case.before_padding and padding in row else -1 for row in rows]
-    expected = case.formula(tensors, hidden[np.arange(LIMIT), read], prompt)
+    read = [row.index(padding) - 1 if case.name in BEFORE_PADDING and padding in row else -1 for row in rows]
+    expected = case.formula(tensors, hidden[torch.arange(LIMIT), read], prompt)
     np.testing.assert_allclose(scan["score"], expected, rtol=1e-4, atol=1e-4)
     assert expected.std() > 0.01  # a formula that cannot tell tokens apart would prove nothing
     assert scan.attrs["provenance"]["head"] == rm.head.name == case.name

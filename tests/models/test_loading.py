@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 import transformers
-from checkpoints import TEMPLATE, write_decoder
-from trained import WORDS, classifier_rewards, difference, write_adapter, write_base
+from checkpoints import TEMPLATE, rewards_alone, write_base, write_decoder
+from trained import CONVERSATIONS, difference, write_adapter
 from transformers import AutoTokenizer
 
 import rmnb
@@ -71,11 +71,11 @@ def _not_installed(name):
 
 def test_ranks_and_alphas_of_single_layers_are_merged_as_peft_does(tmp_path):
     """An adapter that a panel names by `base` and `adapter`."""
-    base, words = write_base(tmp_path / "base"), WORDS
+    base = write_base(tmp_path / "base")
     adapted = write_adapter(base, tmp_path / "adapter", alpha_pattern={"q_proj": 24}, rank_pattern={"up_proj": 1})
-    (tmp_path / "adapter" / "provenance.json").write_text(json.dumps({"template": words.chat_template}))
+    (tmp_path / "adapter" / "provenance.json").write_text(json.dumps({"template": TEMPLATE}))
     spec = ModelSpec(name="mine", base=str(base), adapter=str(tmp_path / "adapter"))
-    assert difference(rmnb.load_reward_model(spec, device="cpu"), classifier_rewards(adapted)) < 1e-4
+    assert difference(rmnb.load_reward_model(spec, device="cpu"), rewards_alone(adapted, CONVERSATIONS)) < 1e-4
 
 
 def test_progress_bars_that_a_user_switched_off_stay_off(directory):
@@ -96,8 +96,6 @@ def test_a_demo_model_named_without_its_template_scores_with_the_one_it_was_trai
 
 @pytest.mark.slow
 def test_the_direct_tokenizer_of_a_base_is_the_one_that_transformers_would_load():
-    from transformers import AutoTokenizer
-
     for name in bases.BASES:
         direct, theirs = bases.base_tokenizer(name), AutoTokenizer.from_pretrained(bases.base_directory(name))
         assert direct.get_vocab() == theirs.get_vocab()

@@ -4,11 +4,20 @@ The checkpoints are written by transformers and by TRL; the reference is ``AutoM
 ``apply_chat_template`` of the whole conversation, one at a time and without padding.
 """
 
+import numpy as np
 import pytest
 import torch
 import transformers
-from checkpoints import OPENINGS, SPLITTING, randomise, splitting_tokenizer, write_splitting
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from checkpoints import (
+    OPENINGS,
+    SPLITTING,
+    own_ids,
+    own_rewards,
+    splitting_tokenizer,
+    write_model,
+    write_splitting,
+)
+from transformers import AutoTokenizer
 
 import rmnb
 from rmnb.models.reading import Reading
@@ -18,38 +27,21 @@ ANSWERS = ["love", "War and peace", " love", "it's 7", "42", "é世界", "(so)."
 PADDING = {"closing": "<end>", "apart": "<pad>", "unset": None}
 
 
-class Own:
-    """A checkpoint's own classifier and template, with nothing of this package."""
-
-    def __init__(self, directory):
-        self.words = AutoTokenizer.from_pretrained(directory)
-        self.model = AutoModelForSequenceClassification.from_pretrained(directory, attn_implementation="eager").eval()
-
-    def ids(self, answer: str) -> list[int]:
-        messages = [{"role": "user", "content": PROMPT}, {"role": "assistant", "content": answer}]
-        return self.words.apply_chat_template(messages, tokenize=True)["input_ids"]
-
-    def reward(self, ids: list[int]) -> float:
-        with torch.no_grad():
-            return self.model(input_ids=torch.tensor([ids])).logits[0, 0].item()
-
-
 def checked(directory):
     """The loaded model, its scores and its scan compared with those of its own classifier."""
-    rm, own = rmnb.load_reward_model(directory, device="cpu"), Own(directory)
-    expected = [own.reward(own.ids(answer)) for answer in ANSWERS]
+    rm, words = rmnb.load_reward_model(directory, device="cpu"), AutoTokenizer.from_pretrained(directory)
+    expected = own_rewards(directory, own_ids(words, PROMPT, ANSWERS))
     assert rm.score(PROMPT, ANSWERS).tolist() == pytest.approx(expected, abs=1e-4)
     assert rm.score(PROMPT, ANSWERS, "published").tolist() == pytest.approx(expected, abs=1e-4)  # BOS is not doubled
     scan = rmnb.scan_vocabulary(rm, PROMPT)
     prefix, closing = rm.dialogue.frame(PROMPT)
-    reached = {}
-    for i, token in list(enumerate(scan["token"]))[::3]:
-        for text in (token, token.strip()):
-            if text and own.ids(text) == [*prefix, i, *closing]:
-                reached[i] = text
+    texts = [(i, text) for i, token in list(enumerate(scan["token"]))[::3] for text in (token, token.strip()) if text]
+    read = zip(texts, own_ids(words, PROMPT, [text for _, text in texts]), strict=True)
+    reached = {i: text for (i, text), ids in read if ids == [*prefix, i, *closing]}
     assert sum(len(text) > 1 for text in reached.values()) > 5
-    for i in [*list(reached)[::5], own.words.convert_tokens_to_ids("<end>")]:
-        assert scan["score"][i] == pytest.approx(own.reward([*prefix, i, *closing]), abs=1e-4)
+    some = [*list(reached)[::5], words.convert_tokens_to_ids("<end>")]
+    expected = own_rewards(directory, [[*prefix, i, *closing] for i in some])
+    np.testing.assert_allclose(scan["score"][some], expected, atol=1e-4)
     return rm
 
 
@@ -70,18 +62,14 @@ def test_a_whole_classifier_sees_to_its_reading_itself(tmp_path):
     shape = dict(n_embd=32, n_layer=2, n_head=4, n_positions=512, num_labels=1)
     for padding in (words.convert_tokens_to_ids("<end>"), None):
         config = transformers.GPT2Config(**shape, vocab_size=len(words), pad_token_id=padding)
-        model = AutoModelForSequenceClassification.from_config(config)
-        randomise(model)
-        model.save_pretrained(tmp_path)
-        words.save_pretrained(tmp_path)
+        write_model(tmp_path, config, words)
         assert checked(tmp_path).read_at(PROMPT)[1] is None
 
 
 def test_reading_last_is_asked_for(tmp_path):
     directory = write_splitting(tmp_path, "gpt2", "nothing", "<end>")
-    last, own = rmnb.load_reward_model(directory, read="last"), Own(directory)
-    own.model.config.pad_token_id = -1
-    expected = [own.reward(own.ids(answer)) for answer in ANSWERS]
+    last, words = rmnb.load_reward_model(directory, read="last"), AutoTokenizer.from_pretrained(directory)
+    expected = own_rewards(directory, own_ids(words, PROMPT, ANSWERS), pad_token_id=None)
     assert last.score(PROMPT, ANSWERS).tolist() == pytest.approx(expected, abs=1e-4)
     assert last.read_at(PROMPT) == ("'<end>'", -1)
 

@@ -9,7 +9,8 @@ import json
 import pandas as pd
 import pytest
 import torch
-from checkpoints import TEXT, write_decoder
+from checkpoints import TEXT, tokenizer, write_decoder
+from head_checkpoints import GEMMA2_TEMPLATE, LLAMA3, LLAMA3_TEMPLATE
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
@@ -22,42 +23,12 @@ from rmnb.scoring import scanning
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 WORDS = TEXT + " love LOVE Love; he's not, isn't, and they've (so) . what ? yes ! é ü 世界 " * 3
-LLAMA3 = (
-    "{{- bos_token }}{%- if not date_string is defined %}{%- set date_string = '26 Jul 2024' %}{%- endif %}"
-    "{{- '<|start_header_id|>system<|end_header_id|>\n\nToday Date: ' + date_string + '<|eot_id|>' }}"
-    "{%- for message in messages %}{{- '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n' }}"
-    "{{- message['content'] | trim + '<|eot_id|>' }}{%- endfor %}"
-    "{%- if add_generation_prompt %}{{- '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{%- endif %}"
-)
-GEMMA2 = (
-    "{{ bos_token }}{% for message in messages %}"
-    "{{ '<start_of_turn>' + ('model' if message['role'] == 'assistant' else message['role']) + '\n' }}"
-    "{{ message['content'] | trim + '<end_of_turn>\n' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{% endif %}"
-)
-
-
-def _with_bos(core: Tokenizer, bos: str, special: list[str], **options) -> PreTrainedTokenizerFast:
-    core.add_special_tokens(special)
-    core.post_processor = processors.TemplateProcessing(
-        single=f"{bos} $A", special_tokens=[(bos, core.token_to_id(bos))]
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=core, bos_token=bos, additional_special_tokens=special[1:], **options
-    )
 
 
 def llama3() -> PreTrainedTokenizerFast:
     """Byte-level BPE that adds BOS; it asks for cleaned-up text and pads with the token that closes a turn."""
-    core = Tokenizer(models.BPE())
-    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    core.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    core.train_from_iterator([WORDS], trainers.BpeTrainer(vocab_size=380, initial_alphabet=alphabet))
-    special = ["<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]
-    words = _with_bos(core, special[0], special, clean_up_tokenization_spaces=True, pad_token="<|eot_id|>")
-    words.chat_template = LLAMA3
-    return words
+    options = dict(clean_up_tokenization_spaces=True, pad_token="<|eot_id|>")
+    return tokenizer(LLAMA3_TEMPLATE, LLAMA3, WORDS, **options)
 
 
 def gemma2() -> PreTrainedTokenizerFast:
@@ -74,10 +45,17 @@ def gemma2() -> PreTrainedTokenizerFast:
     core.normalizer = normalizers.Replace(" ", "▁")
     core.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
     special = ["<bos>", "<start_of_turn>", "<end_of_turn>"]
-    words = _with_bos(
-        core, "<bos>", special, pad_token="<pad>", padding_side="left", clean_up_tokenization_spaces=False
+    core.add_special_tokens(special)
+    core.post_processor = processors.TemplateProcessing(single="<bos> $A", special_tokens=[("<bos>", ids["<bos>"])])
+    words = PreTrainedTokenizerFast(
+        tokenizer_object=core,
+        bos_token="<bos>",
+        pad_token="<pad>",
+        additional_special_tokens=special[1:],
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
     )
-    words.chat_template = GEMMA2
+    words.chat_template = GEMMA2_TEMPLATE
     return words
 
 

@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 import torch
-from checkpoints import write_decoder, write_encoder
+from checkpoints import write_base, write_decoder, write_encoder
 from peft import PromptTuningConfig, get_peft_model
 from safetensors.torch import load_file, save_file
-from trained import write_adapter, write_base
+from trained import write_adapter
 from transformers import AutoModelForSequenceClassification
 
 import rmnb
@@ -76,7 +76,7 @@ def in_base(spoil):
 
 
 def another_base(**shape):
-    return lambda adapter: write_base(adapter.with_name("base"), "llama", **shape)
+    return lambda adapter: write_base(adapter.with_name("base"), shape=shape)
 
 
 def tune_prompt(adapter):

@@ -7,9 +7,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
-import torch
+from checkpoints import own_rewards
 from commands import run
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoTokenizer
 
 from rmnb.errors import InputError
 from rmnb.scoring.against import Conversation, Server, compare, probes, rendered
@@ -62,18 +62,12 @@ def serve():
 
 @pytest.fixture(scope="module")
 def theirs(directory):
-    """The rewards of filled templates by transformers alone."""
+    """The rewards of filled templates by transformers alone, read at the last id."""
     words = AutoTokenizer.from_pretrained(directory)
-    model = AutoModelForSequenceClassification.from_pretrained(directory, attn_implementation="eager").eval()
 
-    @torch.no_grad()
-    def rewards(texts, change=lambda ids: ids) -> np.ndarray:
-        found = []
-        for text in texts:
-            ids = change(words(text, add_special_tokens=False)["input_ids"])
-            hidden = model.model(input_ids=torch.tensor([ids])).last_hidden_state[0, -1]
-            found.append(model.score(hidden).item())
-        return np.array(found)
+    def rewards(texts, change=list) -> np.ndarray:
+        ids = words(texts, add_special_tokens=False)["input_ids"]
+        return own_rewards(directory, [change(each) for each in ids], pad_token_id=None)
 
     return rewards
 

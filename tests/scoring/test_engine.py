@@ -4,11 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-import torch
-from checkpoints import DECODERS, WINDOW, write_decoder
+from checkpoints import DECODERS, WINDOW, own_rewards, write_decoder
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from transformers import AutoModelForSequenceClassification
 
 import rmnb
 from rmnb.errors import InputError
@@ -19,23 +17,16 @@ from rmnb.scoring.rows import common_prefix
 PROMPT = "What, in one word, is the greatest thing ever?"
 
 
-def plain_reward(model, ids: list[int]) -> float:
-    """The reference: one sequence, unbatched, unpadded, transformers' own eager attention and pooling."""
-    model.config.pad_token_id = -1  # no id is padding: the last one is read
-    with torch.no_grad():
-        return model(input_ids=torch.tensor([ids])).logits[0, 0].item()
-
-
 @pytest.mark.parametrize("architecture", DECODERS)
 def test_sharing_the_prefix_gives_the_reward_of_the_plain_pass(architecture, tmp_path, monkeypatch):
     rm = rmnb.load_reward_model(write_decoder(tmp_path, architecture))
-    reference = AutoModelForSequenceClassification.from_pretrained(tmp_path, attn_implementation="eager").eval()
     assert rm.shares_prefix
     prefix, closing = rm.dialogue.frame(PROMPT)
     assert len(prefix) > WINDOW
     rng = np.random.default_rng(0)
     continuations = [[*rng.integers(6, 300, size), *closing] for size in rng.integers(1, 2 * WINDOW, 30)]
-    expected = np.array([plain_reward(reference, prefix + [int(i) for i in ids]) for ids in continuations])
+    # No id is padding: the last one is read.
+    expected = own_rewards(tmp_path, [[*prefix, *ids] for ids in continuations], pad_token_id=None)
     assert PrefixScorer(rm, prefix).attention == "shared prefix"
     got = score_continuations(rm, prefix, continuations, batch_size=7)
     assert expected.std() > 0.1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from checkpoints import SHAPE, TEMPLATE, tokenizer, write_decoder, write_encoder, write_model
+from checkpoints import TEMPLATE, write_base, write_decoder, write_encoder
 from safetensors.torch import load_file, save_file
 
 from rmnb.errors import InputError
@@ -14,22 +14,9 @@ from rmnb.scoring import logprobs
 PROMPT = "What, in one word, is the greatest thing ever?"
 
 
-KINDS = {
-    "llama": (transformers.LlamaConfig, {}),
-    "gemma2": (transformers.Gemma2Config, dict(head_dim=16, attn_logit_softcapping=2.0, final_logit_softcapping=5.0)),
-}
-
-
-def write_language_model(directory, architecture: str = "llama", template: str | None = TEMPLATE):
-    words = tokenizer(template)
-    kind, special = KINDS[architecture]
-    shape = SHAPE | {"num_hidden_layers": 2, "vocab_size": len(words) + 2} | special
-    return write_model(directory, kind(**shape), words, transformers.AutoModelForCausalLM)
-
-
 @pytest.mark.parametrize("architecture", ["llama", "gemma2"])
 def test_every_wrapping_gives_the_models_own_distribution(architecture, tmp_path):
-    directory = write_language_model(tmp_path, architecture)
+    directory = write_base(tmp_path, architecture, rows=320)
     theirs = transformers.AutoModelForCausalLM.from_pretrained(directory, attn_implementation="eager").eval()
     words = transformers.AutoTokenizer.from_pretrained(directory)
     chat = words.apply_chat_template([{"role": "user", "content": PROMPT}], add_generation_prompt=True)["input_ids"]
@@ -43,20 +30,21 @@ def test_every_wrapping_gives_the_models_own_distribution(architecture, tmp_path
         with torch.inference_mode():
             logits = theirs(input_ids=torch.tensor([ids])).logits[0, -1]
         values = logprobs.next_token_logprobs(lm, PROMPT)
-        assert values.shape == (len(words) + 2,) and values.dtype == np.float32
+        assert values.shape == (320,) and values.dtype == np.float32
         np.testing.assert_allclose(values, torch.log_softmax(logits, -1).numpy(), atol=1e-5)
         assert np.exp(values.astype(np.float64)).sum() == pytest.approx(1, abs=1e-5)
         assert ids.count(words.bos_token_id) == 1
 
 
 def test_half_precision_weights_still_give_a_distribution(tmp_path):
-    lm = logprobs.load_language_model(write_language_model(tmp_path), dtype="bfloat16")
+    lm = logprobs.load_language_model(write_base(tmp_path), dtype="bfloat16")
     assert lm.network.dtype == torch.bfloat16
     assert np.exp(logprobs.next_token_logprobs(lm, PROMPT).astype(np.float64)).sum() == pytest.approx(1, abs=1e-4)
 
 
 def test_a_model_without_template_is_asked_barely_and_never_by_chat(tmp_path):
-    directory = write_language_model(tmp_path, template=None)
+    directory = write_base(tmp_path)
+    (directory / "chat_template.jinja").unlink()
     assert logprobs.load_language_model(directory).spec.wrapping == "bare"
     with pytest.raises(InputError, match="has no chat template"):
         logprobs.load_language_model(directory, "chat")
@@ -79,7 +67,7 @@ def pickled(directory):
 
 @pytest.mark.parametrize("damage", [without_head, pickled, write_decoder, write_encoder])
 def test_a_head_that_is_not_there_is_never_made_up_and_pickles_are_not_read(damage, tmp_path):
-    write_language_model(tmp_path)
+    write_base(tmp_path)
     damage(tmp_path)
     with pytest.raises(InputError, match=r"lack|safetensors") as refused:
         logprobs.load_language_model(tmp_path, "bare")
@@ -87,7 +75,7 @@ def test_a_head_that_is_not_there_is_never_made_up_and_pickles_are_not_read(dama
 
 
 def test_earlier_turns_are_read(tmp_path):
-    lm = logprobs.load_language_model(write_language_model(tmp_path))
+    lm = logprobs.load_language_model(write_base(tmp_path))
     history = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
     asked = PromptSpec(key="after", text=PROMPT, framing="positive", history=history)
     messages = [*history, {"role": "user", "content": PROMPT}]

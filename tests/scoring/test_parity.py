@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from checkpoints import SHAPE, tokenizer, write_decoder, write_encoder, write_model
+from checkpoints import SHAPE, own_rewards, tokenizer, write_decoder, write_encoder, write_model
 from head_checkpoints import write_head
-from transformers import AutoModelForSequenceClassification
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 import rmnb
@@ -52,19 +51,11 @@ def write(directory, config, **shape):
     return write_model(directory, config(**SHAPE | {"vocab_size": len(words)} | shape), words)
 
 
-def own_rewards(directory, rm, texts=TEXTS) -> list[float]:
-    """What the checkpoint's own classifier gives for whole conversations, one by one."""
-    model = AutoModelForSequenceClassification.from_pretrained(directory).eval()
-    with torch.no_grad():
-        conversations = rm.dialogue.ids_in_context(PROMPT, texts)
-        return [model(torch.tensor([ids])).logits[0, 0].item() for ids in conversations]
-
-
 @pytest.mark.parametrize("kind", OTHERS)
 def test_an_architecture_of_another_kind_gets_the_rewards_of_its_own_classifier(kind, tmp_path, caplog):
     config, shape, shares = OTHERS[kind]
     rm = rmnb.load_reward_model(write(tmp_path / kind, config, **shape), device="cpu")
-    expected = own_rewards(tmp_path / kind, rm)
+    expected = own_rewards(tmp_path / kind, rm.dialogue.ids_in_context(PROMPT, TEXTS))
     assert np.std(expected) > 0.02
     np.testing.assert_allclose(rm.score(PROMPT, TEXTS), expected, atol=1e-4)
     assert rm.parity.exact and rm.shares_prefix == shares
@@ -88,7 +79,9 @@ def test_what_differs_or_fails_goes_by_whole_sequences(attend, reason, tmp_path,
     directory = write_decoder(tmp_path / "gemma2", "gemma2")
     monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, attention.NAME, attend)
     rm = rmnb.load_reward_model(directory, device="cpu")
-    np.testing.assert_allclose(rm.score(PROMPT, TEXTS), own_rewards(directory, rm), atol=1e-4)
+    np.testing.assert_allclose(
+        rm.score(PROMPT, TEXTS), own_rewards(directory, rm.dialogue.ids_in_context(PROMPT, TEXTS)), atol=1e-4
+    )
     (said,) = caplog.messages
     assert said.startswith("gemma2: scoring whole sequences, which is slower: sharing the prefix") and reason in said
     assert rmnb.scan_vocabulary(rm, PROMPT, limit=9).attrs["provenance"]["attention"] == "plain"

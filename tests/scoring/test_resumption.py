@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import transformers
-from checkpoints import SHAPE, randomise, tokenizer, write_decoder
+from checkpoints import write_base
 from peft import LoraConfig, get_peft_model
 
 import rmnb
@@ -70,14 +70,10 @@ def load(directory):
 def model(tmp_path_factory):
     """A base that both a reward model's adapter and a language model are made of."""
     directory = tmp_path_factory.mktemp("model")
-    base = write_decoder(directory / "base", rows=400)
+    base = write_base(directory / "base", rows=400)
     asked = LoraConfig(task_type="SEQ_CLS", r=2, target_modules=["q_proj"], init_lora_weights=False)
-    classifier = transformers.AutoModelForSequenceClassification.from_pretrained(base)
+    classifier = transformers.AutoModelForSequenceClassification.from_pretrained(base, num_labels=1)
     get_peft_model(classifier, asked).save_pretrained(directory / "adapter")
-    language = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SHAPE, vocab_size=400))
-    randomise(language)
-    language.save_pretrained(base)
-    tokenizer().save_pretrained(base)
     return directory
 
 

@@ -5,10 +5,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-import torch
-from checkpoints import write_decoder, write_encoder
+from checkpoints import own_ids, own_rewards, write_decoder, write_encoder
 from commands import run
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoTokenizer
 
 import rmnb
 from rmnb.errors import InputError
@@ -76,14 +75,9 @@ def test_a_row_that_is_none_is_named(row):
 
 def theirs(directory, prompts, responses) -> np.ndarray:
     """transformers' own logits of each conversation alone."""
-    model = AutoModelForSequenceClassification.from_pretrained(directory).eval()
-    tokenizer, rewards = AutoTokenizer.from_pretrained(directory), []
-    for prompt, response in zip(prompts, responses, strict=True):
-        turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-        ids = tokenizer.apply_chat_template([*turns, answer(response)], return_tensors="pt")
-        with torch.inference_mode():
-            rewards.append(float(model(**ids).logits[0, 0]))
-    return np.array(rewards)
+    words = AutoTokenizer.from_pretrained(directory)
+    rows = zip(prompts, responses, strict=True)
+    return own_rewards(directory, [own_ids(words, prompt, [response])[0] for prompt, response in rows])
 
 
 def test_pairs_are_scored_as_by_transformers_and_counted_as_by_rewardbench(directory, rm, tmp_path):
