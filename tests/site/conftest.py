@@ -1,6 +1,7 @@
 """The built book, served from this machine to a browser that has no other network."""
 
 import contextlib
+import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from planted_site import planted
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from book import BOOK
@@ -18,17 +20,8 @@ if not (BOOK / "index.html").exists():
     pytest.exit(f"no book in {BOOK}: run `make book` first", returncode=2)
 
 
-class Server(SimpleHTTPRequestHandler):
-    """As `python -m http.server`, but silent, and with another directory for the explorer's data if one is given."""
-
-    data: Path | None = None
-
-    def translate_path(self, path: str) -> str:
-        found = super().translate_path(path)
-        below = Path(found).relative_to(self.directory)
-        if self.data and below.is_relative_to("_static/explorer/data"):
-            return str(self.data / below.relative_to("_static/explorer/data"))
-        return found
+class Silent(SimpleHTTPRequestHandler):
+    """As `python -m http.server`, but without a word."""
 
     def log_message(self, *_: object) -> None:
         pass
@@ -41,9 +34,8 @@ class Patient(ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def served(data: Path | None = None) -> Iterator[str]:
-    handler = type("Handler", (Server,), {"data": data})
-    server = Patient(("127.0.0.1", 0), partial(handler, directory=str(BOOK)))
+def served(directory: Path) -> Iterator[str]:
+    server = Patient(("127.0.0.1", 0), partial(Silent, directory=str(directory)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
@@ -54,18 +46,17 @@ def served(data: Path | None = None) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def site() -> Iterator[str]:
     """The address of the book."""
-    with served() as address:
+    with served(BOOK) as address:
         yield address
 
 
 @pytest.fixture(scope="session")
 def hostile_site(tmp_path_factory) -> Iterator[str]:
     """The address of the book with an explorer of planted, hostile tokens."""
-    from planted_site import planted
-
     directory = tmp_path_factory.mktemp("hostile")
-    write_explorer(planted(directory), directory / "data")
-    with served(directory / "data") as address:
+    book = shutil.copytree(BOOK, directory / "book", ignore=shutil.ignore_patterns("data"), copy_function=os.symlink)
+    write_explorer(planted(directory), book / "_static" / "explorer" / "data")
+    with served(book) as address:
         yield address
 
 
@@ -83,25 +74,18 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
-class Watched:
-    """A page and what went wrong on it."""
-
-    def __init__(self, page: Page):
-        self.page, self.troubles = page, []
-        page.set_default_timeout(60_000)
-        page.on("console", lambda said: said.type in ("error", "warning") and self.troubles.append(said.text))
-        page.on("pageerror", lambda error: self.troubles.append(str(error)))
-        page.on("requestfailed", lambda asked: self.troubles.append(f"{asked.url}: {asked.failure}"))
-        page.on(
-            "response", lambda answer: answer.status >= 400 and self.troubles.append(f"{answer.url}: {answer.status}")
-        )
-        page.on("dialog", lambda dialog: (self.troubles.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-
-
 @pytest.fixture
-def watched(browser) -> Iterator[Watched]:
-    """A fresh page at a laptop's width."""
+def page(browser) -> Iterator[Page]:
+    """A fresh page at a laptop's width, on which nothing may go wrong."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     context.grant_permissions(["clipboard-read", "clipboard-write"])
-    yield Watched(context.new_page())
+    page, troubles = context.new_page(), []
+    page.set_default_timeout(60_000)
+    page.on("console", lambda said: said.type in ("error", "warning") and troubles.append(said.text))
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.on("requestfailed", lambda asked: troubles.append(f"{asked.url}: {asked.failure}"))
+    page.on("response", lambda answer: answer.status >= 400 and troubles.append(f"{answer.url}: {answer.status}"))
+    page.on("dialog", lambda dialog: (troubles.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    yield page
+    assert not troubles
     context.close()

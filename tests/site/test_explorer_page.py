@@ -21,12 +21,11 @@ if not (BOOK / PAGE).exists():
     pytest.skip("this book has no explorer", allow_module_level=True)
 
 
-def open_at(watched, site, state=""):
+def open_at(page, site, state=""):
     """Open the explorer anew and wait for its answer."""
-    watched.page.goto("about:blank")
-    watched.page.goto(f"{site}/{PAGE}{state}")
-    watched.page.wait_for_selector("#token-explorer[data-ready]")
-    return watched.page
+    page.goto("about:blank")
+    page.goto(f"{site}/{PAGE}{state}")
+    page.wait_for_selector("#token-explorer[data-ready]")
 
 
 def answered(page, act):
@@ -49,8 +48,7 @@ def truth():
     return scan.assign(rank=ranks)
 
 
-def test_the_first_answer_comes_within_two_seconds(site, watched):
-    page = watched.page
+def test_the_first_answer_comes_within_two_seconds(site, page):
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
     page.goto(f"{site}/{PAGE}")
@@ -64,11 +62,10 @@ def test_the_first_answer_comes_within_two_seconds(site, watched):
     assert spent["TaskDuration"] <= 2
     assert wall <= 2 or os.getloadavg()[0] > os.cpu_count(), "slow, and not because this machine is busy"
     assert data <= 3_000_000
-    assert not watched.troubles
 
 
-def test_ranks_are_those_of_the_score_store(site, watched, truth):
-    page = open_at(watched, site, "#q=love&match=whole")
+def test_ranks_are_those_of_the_score_store(site, page, truth):
+    open_at(page, site, "#q=love&match=whole")
     rank_of = {visible(token): rank for token, rank in zip(truth["token"], truth["rank"], strict=True)}
     shown = tokens(page)
     assert "␣love" in shown and len(shown) >= 3
@@ -78,8 +75,8 @@ def test_ranks_are_those_of_the_score_store(site, watched, truth):
     assert found == [rank_of[token] for token in shown]
 
 
-def test_it_sorts_pages_and_shares_every_state(site, watched, truth):
-    page = open_at(watched, site, "#tokens=0")
+def test_it_sorts_pages_and_shares_every_state(site, page, truth):
+    open_at(page, site, "#tokens=0")
     best = [visible(token) for token in truth.sort_values("rank", kind="stable")["token"]]
     assert tokens(page) == best[:20]
     page.locator("button.dt-paging-button.next").click()
@@ -98,16 +95,13 @@ def test_it_sorts_pages_and_shares_every_state(site, watched, truth):
     page.wait_for_function("() => document.getElementById('explorer-status').textContent.includes('copied')")
     link, shown = page.evaluate("() => navigator.clipboard.readText()"), tokens(page)
     assert shown and all("river" in token.lower() for token in shown)
-    page.goto("about:blank")
-    page.goto(link)
-    page.wait_for_selector("#token-explorer[data-ready]")
+    open_at(page, *link.split(f"/{PAGE}"))
     assert tokens(page) == shown
     assert page.input_value("#explorer-form input[name=q]") == "river"
-    assert not watched.troubles
 
 
-def test_a_token_is_chosen_by_keyboard_and_seen_in_every_scan(site, watched, truth):
-    page = open_at(watched, site, "#q=␣justice&match=whole&tokens=0")
+def test_a_token_is_chosen_by_keyboard_and_seen_in_every_scan(site, page, truth):
+    open_at(page, site, "#q=␣justice&match=whole&tokens=0")
     button = page.locator(f"{ROWS} td:first-child button").first
     button.focus()
     page.keyboard.press("Enter")
@@ -124,12 +118,11 @@ def test_a_token_is_chosen_by_keyboard_and_seen_in_every_scan(site, watched, tru
     assert "row=" in page.url
 
 
-def test_the_plot_is_drawn(site, watched):
-    page = open_at(watched, site, "#tokens=0&q=love&plot=1")
+def test_the_plot_is_drawn(site, page):
+    open_at(page, site, "#tokens=0&q=love&plot=1")
     page.wait_for_function("() => /in view/.test(document.getElementById('explorer-seen').textContent)")
     assert page.inner_text("#explorer-seen").startswith("49,152")
     assert page.locator("#explorer-figure canvas").count() > 0
-    assert not watched.troubles
 
 
 def go(page, state):
@@ -137,8 +130,8 @@ def go(page, state):
     answered(page, lambda: page.evaluate("state => { location.hash = state }", state))
 
 
-def test_hostile_tokens_show_as_themselves(hostile_site, watched):
-    page = open_at(watched, hostile_site, "#tokens=0")
+def test_hostile_tokens_show_as_themselves(hostile_site, page):
+    open_at(page, hostile_site, "#tokens=0")
     for place, token in enumerate(HOSTILE):
         go(page, f"#tokens=0&row={place}")
         page.wait_for_selector("#explorer-neighbours tr.own")
@@ -154,7 +147,6 @@ def test_hostile_tokens_show_as_themselves(hostile_site, watched):
     )
     assert extra == 0
     assert page.evaluate("() => typeof pwned") == "undefined"
-    assert not watched.troubles
 
 
 ADDRESSES = [
@@ -169,26 +161,22 @@ ADDRESSES = [
 ]
 
 
-def test_hostile_addresses_are_survived(hostile_site, watched):
-    page = open_at(watched, hostile_site, ADDRESSES[0])
+def test_hostile_addresses_are_survived(hostile_site, page):
+    open_at(page, hostile_site, ADDRESSES[0])
     for state in [*ADDRESSES[1:], ADDRESSES[0]]:
         go(page, state)
         assert page.inner_text("#explorer-status")
     assert page.evaluate("() => typeof pwned") == "undefined"
+    go(page, "#q=(a%2B)%2B%24&match=pattern")
+    assert "too long" in page.inner_text("#explorer-status")  # a pattern that never ends is stopped
     page.fill("#explorer-form input[name=q]", "love")
     answered(page, lambda: page.keyboard.press("Enter"))
     assert any("love" in token for token in tokens(page))
-    assert not watched.troubles
 
 
-def test_a_pattern_that_never_ends_is_stopped(hostile_site, watched):
-    page = open_at(watched, hostile_site, "#q=(a%2B)%2B%24&match=pattern")
-    assert "too long" in page.inner_text("#explorer-status")
-
-
-def test_offensive_tokens_wait_for_a_click(site, watched, truth):
+def test_offensive_tokens_wait_for_a_click(site, page, truth):
     word = next(token for token in truth["token"] if is_offensive(token))
-    page = open_at(watched, site, f"#q={quote(word.strip())}&match=whole&tokens=0")
+    open_at(page, site, f"#q={quote(word.strip())}&match=whole&tokens=0")
     before = tokens(page)
     assert before.count("offensive: show") >= 1
     page.locator("button.hidden-token").first.click()

@@ -72,12 +72,10 @@ def violations(page, *rules: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_page(name, site, watched):
-    page = watched.page
+def test_page(name, site, page):
     page.goto(f"{site}/{name}")
     settle(page)
     page.evaluate(DRAWINGS)
-    assert not watched.troubles
     assert page.evaluate(WEIGHT) <= HEAVIEST
     assert page.title().strip()
     assert "```{" not in page.inner_text("body")  # a directive that was taken for text
@@ -126,8 +124,7 @@ def widest(page) -> list[str]:
     )
 
 
-def test_the_first_pages_box_ranks_a_word_and_fetches_nothing_before_the_first_key(site, watched):
-    page = watched.page
+def test_the_first_pages_box_ranks_a_word_and_fetches_nothing_before_the_first_key(site, page):
     page.goto(f"{site}/book/index.html")
     settle(page)
     assert page.evaluate(FETCHED) == 0
@@ -138,12 +135,9 @@ def test_the_first_pages_box_ranks_a_word_and_fetches_nothing_before_the_first_k
     page.fill("#word-box input", "<img src=x onerror=alert(1)>")
     page.wait_for_selector("#word-ranks:empty", state="attached")
     assert "No single token" in page.inner_text("#word-status")
-    assert not watched.troubles
 
 
-def test_search_finds_the_books_own_word(site, watched):
-    page = watched.page
+def test_search_finds_the_books_own_word(site, page):
     page.goto(f"{site}/search.html?q=pessimal")
     page.wait_for_selector("#search-results li a")
     assert page.locator("#search-results li a").count() >= 2
-    assert not watched.troubles
