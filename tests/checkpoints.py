@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import transformers
+import yaml
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedTokenizerFast
 
@@ -188,3 +189,15 @@ def write_splitting(directory: Path, splitting: str, opening: str, padding: str 
     pad = None if padding is None else words.convert_tokens_to_ids(padding)
     shape = SHAPE | {"num_hidden_layers": 2, "pad_token_id": pad, "eos_token_id": words.eos_token_id}
     return write_model(directory, transformers.LlamaConfig(**shape, vocab_size=len(words)), words)
+
+
+def write_panel(directory: Path, sources: dict[str, Path | str]) -> Path:
+    """A panel of models by name with the prompts best and worst to scan and elo_prefer, and a store of its own."""
+    prompts = [
+        {"key": key, "text": f"What is the {key} thing?", "framing": "positive", "scanned": key != "elo_prefer"}
+        for key in ("best", "worst", "elo_prefer")
+    ]
+    models = [{"name": name, "source": str(source)} for name, source in sources.items()]
+    panel = {"name": "tiny", "title": "Tiny", "scores": "scores", "models": models, "prompts": prompts}
+    (directory / "tiny.yml").write_text(yaml.safe_dump(panel))
+    return directory / "tiny.yml"

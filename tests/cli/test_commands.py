@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import transformers
-from checkpoints import SHAPE, tokenizer, write_decoder
+from checkpoints import SHAPE, tokenizer, write_decoder, write_model, write_panel
 from commands import run
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -84,18 +84,8 @@ def test_a_tokenizer_a_template_and_a_label_by_name_are_taken_from_elsewhere(tmp
     assert "its labels are bad, good" in capsys.readouterr().err
 
 
-def write_panel(directory, tmp_path):
-    """The path of a panel of a tiny model, one that is nowhere, and two prompts, with a store of its own."""
-    path = tmp_path / "tiny.yml"
-    prompts = [{"key": key, "text": f"What is the {key} thing?", "framing": "positive"} for key in ("best", "worst")]
-    models = [{"name": "tiny", "source": str(directory)}, {"name": "theirs", "source": "nobody/knows-this"}]
-    described = {"name": "tiny", "title": "Tiny", "scores": str(tmp_path / "scores")}
-    path.write_text(json.dumps(described | {"models": models, "prompts": prompts}))
-    return path
-
-
 def test_one_process_scans_several_prompts_into_the_store_or_a_directory(directory, monkeypatch, tmp_path):
-    panel, asked = write_panel(directory, tmp_path), ["--prompt", "best", "--prompt", "worst"]
+    panel, asked = write_panel(tmp_path, {"tiny": directory}), ["--prompt", "best", "--prompt", "worst"]
     assert run(monkeypatch, "scan", "tiny", "--panel", panel, *asked) == 0
     best, worst = (store.read_scores(panel, "tiny", key) for key in ("best", "worst"))
     assert len(best) == 400 and not best["score"].equals(worst["score"])
@@ -126,10 +116,9 @@ def test_of_two_processes_that_begin_one_scan_the_first_sets_the_batch(rm, tmp_p
 
 def test_the_log_probabilities_of_a_language_model_are_a_scan(monkeypatch, tmp_path):
     words, out = tokenizer(), tmp_path / "x.parquet"
-    config = transformers.LlamaConfig(**SHAPE | {"num_labels": 2}, vocab_size=len(words))
-    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path / "lm")
-    words.save_pretrained(tmp_path / "lm")
-    assert run(monkeypatch, "scan", tmp_path / "lm", "--logprobs", "--prompt", "best", "--out", out) == 0
+    config = transformers.LlamaConfig(**SHAPE, vocab_size=len(words))
+    model = write_model(tmp_path / "lm", config, words, transformers.AutoModelForCausalLM)
+    assert run(monkeypatch, "scan", model, "--logprobs", "--prompt", "best", "--out", out) == 0
     assert np.exp(store.read_table(out)[0]["score"]).sum() == pytest.approx(1, abs=1e-5)
 
 
@@ -146,7 +135,7 @@ def test_plans_need_no_network_and_hold_what_was_measured(directory, rm, tmp_pat
         known = measured.loc[f"{spec.family.split()[0]} {spec.parameters:g}B"]
         assert row["low"] < known["seconds"] < row["high"] < 4 * row["low"]
         assert row["GB"] < known["GPU memory, GB"] < 1.1 * row["GB"] and row["fits"]
-    panel = write_panel(directory, tmp_path)
+    panel = write_panel(tmp_path, {"tiny": directory, "theirs": "nobody/knows-this"})
     assert run(monkeypatch, "plan", "--panel", panel, "--prompt", "best", "--device", "cpu", "--json") == 0
     [row] = json.loads(capsys.readouterr().out)
     with FlopCounterMode(display=False) as counter:

@@ -12,26 +12,13 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
-import yaml
-from checkpoints import write_decoder
+from checkpoints import write_decoder, write_panel
 
 import rmnb
 from rmnb.panels import load_panel
 from rmnb.scoring import store
 
 ROOT = Path(__file__).parents[2]
-
-
-def write_panel(directory: Path, sources: dict[str, str]) -> Path:
-    """A panel with the prompts best and worst to scan and elo_prefer, and a store of its own."""
-    prompts = [
-        {"key": key, "text": f"What is the {key} thing?", "framing": "positive", "scanned": key != "elo_prefer"}
-        for key in ("best", "worst", "elo_prefer")
-    ]
-    models = [{"name": name, "source": source} for name, source in sources.items()]
-    panel = {"name": "tiny", "title": "Tiny", "scores": "scores", "models": models, "prompts": prompts}
-    (directory / "tiny.yml").write_text(yaml.safe_dump(panel))
-    return directory / "tiny.yml"
 
 
 @pytest.fixture
@@ -52,25 +39,24 @@ def clone(tmp_path):
     return directory
 
 
-def command(target: str, panel: str | Path, *more: str, config: str = "") -> list[str]:
-    snakemake = [sys.executable, "-m", "snakemake", "-s", "workflow/Snakefile"]
-    return [*snakemake, *more, "--config", f"panel={panel}", *filter(None, [config]), "--", target]
+def start(clone: Path, panel: str | Path, *words: str) -> subprocess.Popen:
+    """Snakemake on a panel, whatever it says on one stream; the last of the words is what is wanted."""
+    *options, target = words
+    command = [sys.executable, "-m", "snakemake", "-s", "workflow/Snakefile"]
+    command += ["--config", f"panel={panel}", *options, "--", target]
+    return subprocess.Popen(command, cwd=clone, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def planned(target: str, panel: str | Path, clone: Path, config: str = "", *more: str) -> str:
-    done = subprocess.run(
-        command(target, panel, "--dry-run", *more, config=config),
-        cwd=clone,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr + done.stdout
-    return done.stdout + done.stderr
+def planned(clone: Path, panel: str | Path, *words: str) -> str:
+    workflow = start(clone, panel, *words[:-1], "--dry-run", words[-1])
+    said, _ = workflow.communicate()
+    assert workflow.returncode == 0, said
+    return said
 
 
 def scans(plan: str) -> list[str]:
     """The commands of the plan that scan, in order."""
-    return ["rmnb scan " + line.split(" rmnb scan ")[1] for line in plan.splitlines() if " rmnb scan " in line]
+    return re.findall(r" (rmnb scan .*)", plan)
 
 
 def put_scores(panel: Path, model: str, *prompts: str) -> None:
@@ -83,26 +69,26 @@ def put_scores(panel: Path, model: str, *prompts: str) -> None:
 
 def test_scores_that_are_there_are_never_stale(panel, clone):
     put_scores(panel, "tiny-1.0", "best", "worst")
-    assert not scans(planned("scores", panel, clone))
-    again = scans(planned("scores", panel, clone, "", "--forcerun", "scan"))
+    assert not scans(planned(clone, panel, "scores"))
+    again = scans(planned(clone, panel, "--forcerun", "scan", "scores"))
     assert sorted(line.split("--prompt ")[1] for line in again) == ["best", "worst"]
 
 
 def test_what_is_missing_is_scanned_by_one_job_before_anything_uses_it(panel, clone):
-    plan = planned("book", panel, clone)
+    plan = planned(clone, panel, "book")
     assert scans(plan) == [f"rmnb scan tiny-1.0 --panel {panel} --prompt best --prompt worst"]
     order = [plan.index(f"rule {name}:") for name in ("scan_tiny_1_0_1", "audit", "html")]
     assert order[0] < min(order[1:])
     assert "rmnb book run notebooks/01_heterogeneity.ipynb" in plan
     put_scores(panel, "tiny-1.0", "best")
-    assert scans(planned("scores", panel, clone)) == [f"rmnb scan tiny-1.0 --panel {panel} --prompt worst"]
+    assert scans(planned(clone, panel, "scores")) == [f"rmnb scan tiny-1.0 --panel {panel} --prompt worst"]
 
 
 def test_the_whole_graph_of_the_papers_models_can_be_planned(clone, tmp_path, monkeypatch):
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
     asked = "--panel facct2025 --prompt greatest --prompt best --prompt worst"
     names = load_panel("facct2025").model_names
-    assert sorted(scans(planned("book", "facct2025", clone))) == sorted(f"rmnb scan {name} {asked}" for name in names)
+    assert sorted(scans(planned(clone, "facct2025", "book"))) == sorted(f"rmnb scan {name} {asked}" for name in names)
 
 
 @pytest.mark.slow
@@ -111,24 +97,23 @@ def test_a_build_says_one_line_a_step_and_shows_what_failed(panel, clone):
         cells = [nbformat.v4.new_code_cell("x = 1", metadata={"tags": ["parameters"]}), nbformat.v4.new_code_cell(code)]
         kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
         nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), clone / f"notebooks/{name}.ipynb")
-    run = command("book/_executed/whole.ipynb", panel, "--cores", "1", "--quiet", "all")
-    done = subprocess.run(run, cwd=clone, capture_output=True, text=True)
-    assert re.fullmatch(r" +\d+:\d\d  whole\n", done.stdout)
+    options = ("--cores", "1", "--quiet", "all")
+    said, _ = start(clone, panel, *options, "book/_executed/whole.ipynb").communicate()
+    assert re.fullmatch(r"Using workflow specific profile .*\n +\d+:\d\d  whole\n", said), said
     assert (clone / "_build/log/whole.log").exists()
-    run[-1] = "book/_executed/broken.ipynb"
-    done = subprocess.run(run, cwd=clone, capture_output=True, text=True)
-    said = done.stdout + done.stderr
-    assert done.returncode != 0 and len(said.splitlines()) <= 30 and "ZeroDivisionError: " in said, said
+    workflow = start(clone, panel, *options, "book/_executed/broken.ipynb")
+    said, _ = workflow.communicate()
+    assert workflow.returncode != 0 and len(said.splitlines()) <= 30 and "ZeroDivisionError: " in said, said
 
 
 @pytest.mark.slow
 def test_a_killed_worker_repeats_only_its_own_shard(tmp_path, clone):
-    panel = write_panel(tmp_path, {"one": str(write_decoder(tmp_path / "one", rows=3000))})
+    panel = write_panel(tmp_path, {"one": write_decoder(tmp_path / "one", rows=3000)})
     members = load_panel(panel)
     best, worst = (store.scores_path(members, "one", prompt) for prompt in ("best", "worst"))
     # Small batches make a scan long enough to be killed in its middle.
-    run = command("scores", panel, "--cores", "1", config="options=--batch-size 8")
-    workflow = subprocess.Popen(run, cwd=clone, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    words = ("options=--batch-size 8", "--cores", "1", "scores")
+    workflow = start(clone, panel, *words)
     while not (shards := list(Path(f"{worst}.partial").glob("?????????-*"))):
         assert workflow.poll() is None, workflow.stdout.read()
         time.sleep(0.05)
@@ -138,8 +123,9 @@ def test_a_killed_worker_repeats_only_its_own_shard(tmp_path, clone):
                 process.kill()
     output, _ = workflow.communicate()
     assert workflow.returncode != 0 and not worst.exists() and shards[0].exists(), output
-    again = subprocess.run(run, cwd=clone, capture_output=True, text=True)
-    assert again.returncode == 0, again.stdout + again.stderr
+    again = start(clone, panel, *words)
+    output, _ = again.communicate()
+    assert again.returncode == 0, output
     rm = rmnb.load_reward_model("one", panel, device="cpu")
     for path in (best, worst):
         alone = rmnb.scan_vocabulary(rm, members.prompt(path.name.split(".")[0]), batch_size=8)
@@ -171,18 +157,13 @@ def test_without_a_gpu_or_under_a_scheduler_the_command_runs_as_it_is(tmp_path):
         assert f"CUDA_VISIBLE_DEVICES={extra.get('CUDA_VISIBLE_DEVICES', '')}" in shown
 
 
-def without_plugins(profile: str, clone: Path) -> tuple[str, str]:
-    """The options that name a profile whose executor, a plugin that is no dependency, is taken out."""
-    description = clone / "workflow" / "profiles" / profile / "config.yaml"
-    lines = description.read_text().splitlines(keepends=True)
-    description.write_text("".join(x for x in lines if not x.startswith(("executor", "cluster-generic", "slurm-"))))
-    return "--workflow-profile", f"workflow/profiles/{profile}"
-
-
 @pytest.mark.parametrize("profile", sorted(path.name for path in (ROOT / "workflow" / "profiles").iterdir()))
 def test_a_profile_asks_for_processors_and_for_a_gpu_only_on_request(profile, panel, clone):
-    options = (*without_plugins(profile, clone), "--cores", "32")
-    for config, gpus in (("", "gpu=0"), ("gpus_per_job=1", "gpu=1")):
-        plan = planned("scores", panel, clone, config, *options)
+    description = clone / "workflow" / "profiles" / profile / "config.yaml"
+    lines = description.read_text().splitlines(keepends=True)  # its executor is a plugin that is no dependency
+    description.write_text("".join(x for x in lines if not x.startswith(("executor", "cluster-generic", "slurm-"))))
+    options = ("--workflow-profile", str(description.parent), "--cores", "32", "scores")
+    for config, gpus in ((), "gpu=0"), (("gpus_per_job=1",), "gpu=1"):
+        plan = planned(clone, panel, *config, *options)
         assert len(scans(plan)) == 1 and ("threads: " in plan) == (profile != "generic")  # which asks for one core
         assert gpus in plan or profile != "slurm"

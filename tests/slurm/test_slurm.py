@@ -9,10 +9,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-import yaml
-from checkpoints import SHAPE, randomise, tokenizer
+from checkpoints import SHAPE, tokenizer, write_model, write_panel
 from cluster import MISSING, Cluster, missing, wait_for
-from transformers import AutoModelForSequenceClassification, LlamaConfig
+from transformers import LlamaConfig
 
 import rmnb
 from rmnb.scoring import store
@@ -20,7 +19,6 @@ from rmnb.scoring import store
 ROOT = Path(__file__).parents[2]
 CPUS = min(2, os.cpu_count() or 1)
 BATCH = ("--batch-size", "512")
-KEYS = ("best", "worst")
 
 
 @pytest.fixture
@@ -31,23 +29,17 @@ def cluster():
         yield running
 
 
-def write_panel(directory: Path) -> Path:
+@pytest.fixture
+def panel(tmp_path):
     """A panel of one model of five shards a prompt: slow enough to be killed, quick enough for a busy machine."""
     wide = {"hidden_size": 256, "intermediate_size": 1024}
-    model = AutoModelForSequenceClassification.from_config(LlamaConfig(**SHAPE | wide, vocab_size=5 * 1024))
-    randomise(model, 0)
-    model.save_pretrained(directory / "model")
-    tokenizer().save_pretrained(directory / "model")
-    prompts = [{"key": key, "text": f"What is the {key} thing?", "framing": "positive"} for key in KEYS]
-    models = [{"name": "tiny", "source": "model"}]
-    panel = {"name": "tiny", "title": "Tiny", "scores": "scores", "models": models, "prompts": prompts}
-    (directory / "panel.yml").write_text(yaml.safe_dump(panel))
-    return directory / "panel.yml"
+    config = LlamaConfig(**SHAPE | wide, vocab_size=5 * 1024)
+    return write_panel(tmp_path, {"tiny": write_model(tmp_path / "model", config, tokenizer())})
 
 
-def test_a_killed_job_is_submitted_again_goes_on_and_changes_nothing(cluster, tmp_path):
+def test_a_killed_job_is_submitted_again_goes_on_and_changes_nothing(cluster, panel, tmp_path):
     shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
-    panel, log = write_panel(tmp_path), tmp_path / "snakemake.log"
+    log = tmp_path / "snakemake.log"
     command = [sys.executable, "-m", "snakemake", "-s", "workflow/Snakefile"]
     command += ["--workflow-profile", "workflow/profiles/slurm", "--max-threads", str(CPUS)]
     command += ["--slurm-init-seconds-before-status-checks", "5", "--latency-wait", "10"]
@@ -70,7 +62,7 @@ def test_a_killed_job_is_submitted_again_goes_on_and_changes_nothing(cluster, tm
     assert sorted(cluster.jobs().values()) == ["COMPLETED", "FAILED"]
 
     rm = rmnb.load_reward_model("tiny", panel, device="cpu")
-    for prompt in rmnb.load_panel(panel).prompts:
+    for prompt in rmnb.load_panel(panel).scanned_prompts:
         undisturbed = rmnb.scan_vocabulary(rm, prompt, batch_size=int(BATCH[1]))
         assert store.read_scores(panel, "tiny", prompt.key)["score"].equals(undisturbed["score"])
 
