@@ -21,15 +21,6 @@ def directory(tmp_path):
     return write_decoder(tmp_path / "model")
 
 
-def test_a_panel_of_ones_own_brings_a_template(directory, tmp_path):
-    (directory / "chat_template.jinja").unlink()
-    file = tmp_path / "mine.yml"
-    prompts = '[{key: greatest, text: "What is the greatest thing?", framing: positive}]'
-    models = f'models:\n  - name: mine\n    source: {directory}\n    template: "{TEMPLATE}"\n'
-    file.write_text(f"name: mine\ntitle: Mine\nprompts: {prompts}\n{models}")
-    assert len(rmnb.load_reward_model("mine", panel=file).score("Is it good?", ["yes", "no"])) == 2
-
-
 def test_a_missing_wheel_gives_the_pip_command(monkeypatch, tmp_path):
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
     monkeypatch.setattr(bases.importlib.metadata, "distribution", _not_installed)
@@ -111,7 +102,7 @@ def test_of_several_chat_templates_the_default_is_read_or_the_one_that_is_named(
     copy = shutil.copytree(directory, tmp_path / "named")
     several = {"default": own.chat_template, "shout": own.chat_template.replace("message['content']", "'A'")}
 
-    def written(templates: dict, **spec):
+    def written(templates: dict | None, **spec):
         tokenizer = AutoTokenizer.from_pretrained(directory)
         tokenizer.chat_template = templates
         shutil.rmtree(copy / "additional_chat_templates", ignore_errors=True)
@@ -120,6 +111,7 @@ def test_of_several_chat_templates_the_default_is_read_or_the_one_that_is_named(
         return rmnb.load_reward_model(ModelSpec(name="m", source=str(copy), **spec), device="cpu").dialogue.template
 
     assert written(several) == own.chat_template
+    assert written(None, template=TEMPLATE) == TEMPLATE  # as a panel of one's own brings it
     assert written(several, template="shout") == several["shout"]
     with pytest.raises(InputError, match=r"several chat templates \(loud, shout\)"):
         written({"shout": several["shout"], "loud": own.chat_template})

@@ -12,23 +12,12 @@ from rmnb.panels import PromptSpec
 PROMPT = PromptSpec(key="greatest", text="What, in one word, is the greatest thing ever?", framing="positive")
 
 
-@pytest.fixture(scope="module")
-def llama(tmp_path_factory):
-    return write_decoder(tmp_path_factory.mktemp("llama"))
-
-
-def rows_alike(batch: int, seed: int = 0) -> torch.Tensor:
-    """Activations [batch, 2, 64] as in a scan: what all rows share, some of it huge, and a little of their own."""
-    generator = torch.Generator().manual_seed(seed)
-    shared = torch.randn(1, 2, 64, generator=generator)
-    shared[..., :2] *= 100
-    return shared + 0.1 * torch.randn(batch, 2, 64, generator=generator)
-
-
 def test_what_rows_share_is_not_rounded():
     torch.manual_seed(0)
     linear = torch.nn.Linear(64, 48)
-    rows = rows_alike(200)
+    shared = torch.randn(1, 2, 64)
+    shared[..., :2] *= 100
+    rows = shared + 0.1 * torch.randn(200, 2, 64)  # what all rows share, some of it huge, and a little of their own
     with torch.no_grad():
         exact = linear(rows)
         plain = torch.nn.functional.linear(rows.bfloat16(), linear.weight.bfloat16(), linear.bias.bfloat16()).float()
@@ -58,8 +47,8 @@ def test_mixed_rewards_are_nearer_to_fp32_than_bfloat16_ones(architecture, tmp_p
     assert np.median(largest) < 0.15  # of single models up to 0.18: one token in the far tail
 
 
-def test_mixed_precision_leaves_embeddings_and_norms_alone_and_is_recorded(llama):
-    rm = rmnb.load_reward_model(llama, dtype="bfloat16-mixed")
+def test_mixed_precision_leaves_embeddings_and_norms_alone_and_is_recorded(directory):
+    rm = rmnb.load_reward_model(directory, dtype="bfloat16-mixed")
     layer = rm.network.layers[0]
     assert isinstance(layer.mlp.down_proj, CentredLinear) and isinstance(layer.self_attn.q_proj, CentredLinear)
     assert rm.network.embed_tokens.weight.dtype == layer.input_layernorm.weight.dtype == torch.float32

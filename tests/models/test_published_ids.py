@@ -6,10 +6,10 @@ string with special tokens, pad, cut.
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
-import torch
-from checkpoints import TEXT, tokenizer, write_decoder
+from checkpoints import TEXT, own_rewards, tokenizer, write_decoder
 from head_checkpoints import GEMMA2_TEMPLATE, LLAMA3, LLAMA3_TEMPLATE
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
@@ -84,7 +84,7 @@ def build(request):
 @pytest.fixture
 def rm(build, tmp_path):
     words = build()
-    write_decoder(tmp_path, {llama3: "llama", gemma2: "gemma2"}[build], rows=len(words) + 3)
+    write_decoder(tmp_path, "gemma2" if build is gemma2 else "llama", rows=len(words) + 3)
     words.save_pretrained(tmp_path)
     return rmnb.load_reward_model(tmp_path)
 
@@ -108,7 +108,7 @@ def test_a_limit_of_the_tokenizer_cuts_the_conversation(build):
     assert {len(ids) for ids in fed} == {12}
 
 
-def test_scores_of_the_published_ids_are_those_of_the_plain_model(rm, build):
+def test_scores_of_the_published_ids_are_those_of_the_plain_model(rm, build, tmp_path):
     """One forward pass an id, unpadded, against the scan; ids that are fed alike get one score."""
     scan = rmnb.scan_vocabulary(rm, PROMPT, protocol="published")
     fed = authors_ids(build(), PROMPT, len(rm.tokenizer))
@@ -116,26 +116,20 @@ def test_scores_of_the_published_ids_are_those_of_the_plain_model(rm, build):
     assert scan.attrs["provenance"]["sequences"] <= len(distinct) + 1  # ids beyond the tokenizer: one empty response
     by_ids = pd.Series(scan["score"][: len(fed)].to_numpy()).groupby([str(ids) for ids in fed])
     assert (by_ids.nunique() == 1).all()
-    rm.network.set_attn_implementation("eager")
-    for i in range(0, len(fed), 37):
-        with torch.inference_mode():
-            hidden = rm.network(input_ids=torch.tensor([fed[i]]), use_cache=False).last_hidden_state[:, -1]
-        assert scan["score"][i] == pytest.approx(float(rm.head(hidden)), abs=1e-4)
+    np.testing.assert_allclose(scan["score"][: len(fed) : 37], own_rewards(tmp_path, fed[::37]), atol=1e-4)
 
 
 def test_soft_capping_can_be_left_out_and_the_scan_says_so(tmp_path):
     """As a plain model of the same weights whose configuration has no cap."""
-    plain, capped = write_decoder(tmp_path / "plain", "gemma2"), write_decoder(tmp_path / "capped", "gemma2")
-    settings = json.loads((plain / "config.json").read_text())
-    (plain / "config.json").write_text(json.dumps(settings | {"attn_logit_softcapping": None}))
-    scans = {
-        "plain": rmnb.scan_vocabulary(rmnb.load_reward_model(plain), PROMPT, limit=40),
-        "off": rmnb.scan_vocabulary(rmnb.load_reward_model(capped, softcap=False), PROMPT, limit=40),
-        "on": rmnb.scan_vocabulary(rmnb.load_reward_model(capped), PROMPT, limit=40),
-    }
-    assert (scans["off"]["score"] == scans["plain"]["score"]).all()
-    assert (scans["on"]["score"] - scans["plain"]["score"]).abs().max() > 1e-3
-    assert [scans[name].attrs["provenance"]["softcap"] for name in ("off", "on")] == [False, True]
+    capped = write_decoder(tmp_path / "capped", "gemma2")
+    plain = write_decoder(tmp_path / "plain", "gemma2", shape={"attn_logit_softcapping": None})
+    on, off, never = (
+        rmnb.scan_vocabulary(rmnb.load_reward_model(directory, softcap=softcap), PROMPT, limit=40)
+        for directory, softcap in ((capped, True), (capped, False), (plain, True))
+    )
+    assert (off["score"] == never["score"]).all()
+    assert (on["score"] - never["score"]).abs().max() > 1e-3
+    assert [scan.attrs["provenance"]["softcap"] for scan in (off, on)] == [False, True]
 
 
 def test_the_released_strings_are_cleaned_up(mirror):

@@ -1,6 +1,5 @@
 """`rmnb check` says what is wrong with a model before anybody spends a day on scanning it."""
 
-import json
 from collections import defaultdict
 
 import pytest
@@ -12,11 +11,6 @@ from rmnb.panels import ModelSpec, Reference
 from rmnb.scoring.check import check_model
 
 QUESTION = "What is good?"
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory):
-    return write_decoder(tmp_path_factory.mktemp("model"), rows=330)
 
 
 def found(directory, template: str | None = None, **changes) -> dict[str, list[tuple[str, str]]]:
@@ -61,9 +55,7 @@ def test_what_a_template_does_to_words_bos_and_date_is_said(directory, aspect, v
 
 def test_a_padding_id_that_closes_turns_is_warned_of_and_the_place_is_named(directory, tmp_path):
     """A classifier of transformers, and a trainer that uses it, then reads one id before the closing one."""
-    padded = write_decoder(tmp_path)
-    config = json.loads((padded / "config.json").read_text())
-    (padded / "config.json").write_text(json.dumps(config | {"pad_token_id": 5}))
+    padded = write_decoder(tmp_path, shape={"pad_token_id": 5})
     [(verdict, text)] = found(padded)["read"]
     assert verdict == "warning" and text.startswith("the answer's last token, 1 before the last: its own code takes")
     [(verdict, text)] = found(padded, read="last")["read"]

@@ -161,6 +161,6 @@ def test_each_row_is_the_reward_of_a_closed_beginning(write, tmp_path):
     assert table["reward"].iloc[-1] == pytest.approx(rm.score(PROMPTS[0], [response])[0], abs=1e-5)
 
 
-def test_nothing_cannot_be_traced(tmp_path):
+def test_nothing_cannot_be_traced(rm):
     with pytest.raises(InputError, match="empty"):
-        trace(rmnb.load_reward_model(write_decoder(tmp_path), device="cpu"), PROMPTS[0], "")
+        trace(rm, PROMPTS[0], "")

@@ -36,16 +36,6 @@ def test_a_scan_has_one_row_for_each_id_of_the_embedding(rm):
     np.testing.assert_allclose(scan["score"].iloc[some], again, atol=1e-4)
 
 
-def test_the_published_protocol_scores_equal_inputs_once_and_equally(rm):
-    scan = rmnb.scan_vocabulary(rm, PROMPT, protocol="published", limit=320)
-    tokens = scan["token"].str.strip()
-    bare, spaced = (scan["score"][scan["token"] == text].iloc[0] for text in ("a", " a"))
-    assert bare == spaced
-    assert scan.attrs["provenance"]["sequences"] < len(scan)
-    words = [tokens[300], "a"]
-    np.testing.assert_allclose(rm.score(PROMPT, words, "published")[1], bare, atol=1e-4)
-
-
 def test_a_pair_is_worth_what_the_whole_conversation_is(rm, tmp_path, monkeypatch):
     ids, prompt = [7, 250, 31, 12, 99], PromptSpec(key="greatest", text=PROMPT, framing="positive")
     monkeypatch.setattr(scanning, "PAIRS", 2)
