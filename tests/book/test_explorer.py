@@ -39,8 +39,7 @@ def written(tmp_path_factory):
 
 def test_every_scan_of_the_store_comes_back_with_its_ranks_and_rewards(written):
     panel, directory, manifest = written
-    own = [one for one in manifest["sets"] if one["key"] != "shared"]
-    found = [(scan["model"], scan["prompt"]) for one in own for scan in one["scans"]]
+    found = [(scan["model"], scan["prompt"]) for one in manifest["sets"][1:] for scan in one["scans"]]
     assert found == [(model, prompt.key) for model in panel.model_names for prompt in panel.prompts]
     for one in manifest["sets"]:
         files = [directory / one["key"] / f"rows-{block}.bin" for block in range(-(-one["tokens"] // 16))]
@@ -50,15 +49,14 @@ def test_every_scan_of_the_store_comes_back_with_its_ranks_and_rewards(written):
             truth = store.read_scores(panel, scan["model"], scan["prompt"])
             truth = truth.assign(rank=rankdata(-truth["score"].to_numpy(float), method="min"))
             if one["key"] == "shared":
-                truth = truth.drop_duplicates("token").set_index("token").loc[tokens]
-            assert one["key"] == "shared" or truth["token"].tolist() == tokens
+                truth = truth.drop_duplicates("token").set_index("token", drop=False).loc[tokens]
+            assert truth["token"].tolist() == tokens
             rank, steps = np.split(numbers(directory / one["key"] / scan["file"]), 2)
             assert (rank == truth["rank"]).all()
-            by_rank = np.cumsum(steps) / 10 ** scan["decimals"]
+            by_rank, unit = np.cumsum(steps), 10.0 ** -scan["decimals"]
             order = np.argsort(rank, kind="stable")
-            assert np.abs(by_rank - truth["score"].to_numpy(float)[order]).max() <= 0.51 / 10 ** scan["decimals"]
-            assert (rows[place, 0] == rank).all()
-            assert np.allclose(rows[place, 1][order] / 10 ** scan["decimals"], by_rank)
+            assert np.abs(by_rank * unit - truth["score"].to_numpy(float)[order]).max() <= 0.51 * unit
+            assert (rows[place, 0] == rank).all() and (rows[place, 1][order] == by_rank).all()
 
 
 def test_the_first_list_is_shared_by_all_models_and_hostile_tokens_arrive_whole(written):
@@ -77,9 +75,8 @@ def test_first_view_of_ten_models_is_below_three_megabytes():
     sizes = {}
     for file in (data_dir() / "demo" / "scores" / "vocabularies").glob("*.parquet"):
         frame = store.read_table(file)[0]
-        scan = explorer.ranked(
-            "model", "prompt", rng.normal(size=len(frame)).astype(np.float32)
-        )  # the worst to compress
+        rewards = rng.normal(size=len(frame)).astype(np.float32)  # the worst to compress
+        scan = explorer.ranked("model", "prompt", rewards)
         sizes[len(frame)] = len(explorer.packed_words(frame)), len(explorer.packed_scan(scan))
     small, large = sizes[min(sizes)], sizes[max(sizes)]
     assert small[0] + 10 * small[1] < 3e6  # the list of shared tokens is shorter than the shorter vocabulary

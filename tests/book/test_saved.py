@@ -6,6 +6,7 @@ import pytest
 
 from rmnb import book
 from rmnb.errors import InputError
+from rmnb.panels import load_panel
 from rmnb.stats.estimate import Estimate
 
 
@@ -36,14 +37,12 @@ def test_frames_of_every_shape_become_rows(results):
 
 
 def test_a_verdict_is_shown_and_kept_with_its_groups(results):
-    names = [
-        f"{base}-{recipe}" for base in ("smollm2", "gemma3") for recipe in ("values", "harmless", "helpful", "mixed")
-    ]
-    values = pd.DataFrame({"model": names, "value": [0.5, 0.6, 0.55, 0.4] * 2, "low": 0.1, "high": 0.9})
+    values = pd.DataFrame({"model": load_panel("demo").model_names, "low": 0.1, "high": 0.9})
+    values["value"] = np.linspace(0.4, 0.6, len(values))
     shown = book.verdict("finer", panel=values).data
     assert "supported" in shown and "cannot be tested here" in shown
     found = book.read_verdicts()["finer"]
-    assert found["panel"].verdict == "supported" and len(found["panel"].groups) == 4 and found["panel"].models == 8
+    assert found["panel"].verdict == "supported" and len(found["panel"].groups) == 4 and found["panel"].models == 10
     assert found["released"].verdict == "cannot be tested here"
     bases = book.verdict("communion", panel=values).data
     assert "described" in bases and book.read_verdicts()["communion"]["panel"].groups.keys() == {"SmolLM2", "Gemma 3"}

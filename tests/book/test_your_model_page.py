@@ -1,5 +1,6 @@
 """The page on one's own model: what it shows was run, what it tells readers to type is understood."""
 
+import itertools
 import json
 import re
 import shlex
@@ -18,30 +19,23 @@ PAGE = ROOT / "book" / "your_model.md"
 EXAMPLES = ROOT / "examples"
 OUTPUTS = sorted((EXAMPLES / "output").glob("*.txt"))
 GATE = yaml.safe_load((EXAMPLES / "gate.yml").read_text(encoding="utf-8"))
+SCRIPTS = [step.get("run", "") for job in GATE["jobs"].values() for step in job["steps"]]
 
 
 def commands(text: str) -> list[list[str]]:
     """The rmnb commands of a shell script, as words, each up to its pipe."""
     lines = text.replace("\\\n", " ").splitlines()
-    words = [
-        shlex.split(line.removeprefix("$ "), comments=True) for line in lines if re.match(r"(\$ )?rmnb [a-z]", line)
-    ]
-    return [line[: line.index("|")] if "|" in line else line for line in words]
+    typed = [line.removeprefix("$ ") for line in lines if re.match(r"(\$ )?rmnb [a-z]", line)]
+    words = [shlex.split(line, comments=True) for line in typed]
+    return [list(itertools.takewhile(lambda word: word != "|", line)) for line in words]
 
 
-def steps() -> list[dict]:
-    (job,) = GATE["jobs"].values()
-    return job["steps"]
+PAGES = [*OUTPUTS, ROOT / "README.md", *sorted((ROOT / "book").glob("*.md"))]
+TEXTS = [*(page.read_text(encoding="utf-8") for page in PAGES), *SCRIPTS]
+COMMANDS = [words for text in TEXTS for words in commands(text)]
 
 
-SHOWN = [each for file in OUTPUTS for each in commands(file.read_text(encoding="utf-8"))]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "book").glob("*.md"))]
-TYPED = [each for page in PAGES for each in commands(page.read_text(encoding="utf-8"))] + [
-    each for step in steps() for each in commands(step.get("run", ""))
-]
-
-
-@pytest.mark.parametrize("words", [*SHOWN, *TYPED], ids=" ".join)
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_command_is_one_that_the_command_line_reads(words):
     group = typer.main.get_command(app)
     if words[1] in GONE:  # the page shows what is said to it
@@ -53,7 +47,7 @@ def test_every_command_is_one_that_the_command_line_reads(words):
 
 
 def test_every_limit_is_one_that_can_be_read():
-    wanted = [words[at + 1] for words in [*SHOWN, *TYPED] for at, word in enumerate(words) if word == "--fail-if"]
+    wanted = [after for words in COMMANDS for word, after in itertools.pairwise(words) if word == "--fail-if"]
     assert len(wanted) >= 4
     for text in wanted:
         if "niceness" not in text:  # the page shows what is said to it
@@ -61,10 +55,10 @@ def test_every_limit_is_one_that_can_be_read():
 
 
 def test_the_gate_runs_between_a_released_model_and_a_new_one():
-    names = [step.get("run", "") for step in steps()]
+    script = "\n".join(SCRIPTS)
     assert True in GATE  # what YAML makes of `on`
-    assert any("rmnb check" in name for name in names) and any("rmnb compare" in name for name in names)
-    assert not any("${{" in name for name in names)  # a branch's name must not become a part of the script
+    assert "rmnb check" in script and "rmnb compare" in script
+    assert "${{" not in script  # a branch's name must not become a part of it
 
 
 def test_what_is_shown_is_what_was_run():

@@ -65,9 +65,8 @@ def test_pairs_have_the_jackknife_over_groups():
     found = judge(claim("between", **BELOW_HALF), pairs, groups)
     named = pairs["model"] + pairs["other"]
     without = [pairs.loc[~named.str.contains(group), "value"].mean() for group in "abcd"]
-    error = np.sqrt(3) * np.std(without)
     assert found.verdict == "supported" and found.value == pytest.approx(pairs["value"].mean())
-    assert found.high - found.value == pytest.approx(3.182446 * error)
+    assert found.high - found.value == pytest.approx(3.182446 * np.sqrt(3) * np.std(without))
     assert judge(claim("between", **BELOW_HALF), pairs, {**groups, "b": "a", "c": "a"}).verdict == "undecided"
 
 

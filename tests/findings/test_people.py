@@ -75,6 +75,6 @@ def test_models_that_saw_half_of_the_things_are_judged_on_the_other(mirror):
     judges = people.judged_on(panel, items)
     assert (judges["seen"] == held_out).all() and judges["new"].all() and judges["own"].all()
     table = items.assign(judges=judges["seen"], q=items["elo_score"] * np.where(held_out, -1.0, 1.0))
-    among = {which: people.agreement(table, "q", among=which)["Spearman"].value for which in ("judges", "taught")}
-    assert among == pytest.approx({"judges": -1, "taught": 1})
+    for among, rho in (("judges", -1), ("taught", 1)):
+        assert people.agreement(table, "q", among=among)["Spearman"].value == pytest.approx(rho)
     assert people.rank_gaps({"seen": table}, "q").index.tolist() == np.flatnonzero(held_out).tolist()

@@ -12,10 +12,7 @@ from rmnb.findings import sequences
 from rmnb.panels import load_panel
 from rmnb.scoring.store import read_table, write_table
 
-
-@pytest.fixture(scope="module")
-def demo():
-    return load_panel("demo")
+DEMO = load_panel("demo")
 
 
 def square(z, **ends):
@@ -49,25 +46,25 @@ def test_methods_are_compared_after_as_many_sequences_as_the_median_run_scored()
     assert ends == {"gcg": -1.0, "beam": -2.0, "random": -0.5}  # the lowest was sought, so signs are turned
 
 
-def test_searched_models_are_read_with_every_method_and_others_refused_in_one_line(demo):
-    found, courses = sequences.load_searches(demo)
+def test_searched_models_are_read_with_every_method_and_others_refused_in_one_line():
+    found, courses = sequences.load_searches(DEMO)
     assert set(courses["method"]) == {"gcg", "random", "coordinate", "beam"}
     run = ["model", "direction", "method", "seed"]
     ends, shown = courses.groupby(run)["z"].last(), found[found["length"] == 8].set_index(run)["z"]
     np.testing.assert_allclose(ends, shown.loc[ends.index], atol=1e-4)
-    transfer = sequences.load_table(demo, "transfer")
+    transfer = sequences.load_table(DEMO, "transfer")
     assert set(transfer["model"]) == set(found["model"]) and len(set(found["model"])) == 3
     with pytest.raises(InputError, match="no model of panel 'facct2025' has been searched"):
         sequences.load_searches(load_panel("facct2025"))
 
 
-def test_pairs_of_other_weights_are_refused(demo, tmp_path):
-    shipped = sequences.load_squares(demo, "greatest")
+def test_pairs_of_other_weights_are_refused(tmp_path):
+    shipped = sequences.load_squares(DEMO, "greatest")
     assert len(shipped) == 4 and all(min(one.margin.values()) > 0 for one in shipped.values())
-    scores, copied = sequences.store_directory(demo), tmp_path / "pairs" / "smollm2-values"
+    scores, copied = sequences.store_directory(DEMO), tmp_path / "pairs" / "smollm2-values"
     (tmp_path / "scores").symlink_to(scores.resolve())
     shutil.copytree(scores.parent / "pairs" / "smollm2-values", copied)
-    panel = demo.model_copy(update={"scores": str(tmp_path / "scores")})
+    panel = DEMO.model_copy(update={"scores": str(tmp_path / "scores")})
     assert list(sequences.load_squares(panel, "greatest")) == ["smollm2-values"]
     file = copied / "greatest.exact.parquet"
     table, provenance = read_table(file)

@@ -39,8 +39,7 @@ def attack(request) -> Callable:
     """
 
     def made(name: str, tries: Iterable, attempt: Callable, refused: str | None = None) -> None:
-        outcomes: Counter[str] = Counter()
-        lost, begun = [], time.monotonic()
+        outcomes, lost, begun = Counter(), [], time.monotonic()
         for what in tries:
             try:
                 outcome = attempt(what)
@@ -52,11 +51,10 @@ def attack(request) -> Callable:
                     outcomes["refused in one line"] += 1
                 else:
                     lost.append(f"{str(what)[:200]}: {error!r:.500}")
-        survived = outcomes.total()
-        row = {"part": PARTS[request.module.__name__], "attack": name, "tries": survived + len(lost)}
-        row |= {"survived": survived, "lost": len(lost)}
+        survived, part = outcomes.total(), PARTS[request.module.__name__]
+        counts = {"tries": survived + len(lost), "survived": survived, "lost": len(lost)}
         counted = [f"{count:,} {outcome}" if survived > 1 else outcome for outcome, count in outcomes.most_common()]
-        row["outcome"] = "; ".join(counted)
+        row = {"part": part, "attack": name, **counts, "outcome": "; ".join(counted)}
         ROWS.append(row | {"seconds": round(time.monotonic() - begun, 1)})
         assert outcomes and not lost, lost[:3]
 

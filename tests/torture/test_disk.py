@@ -81,13 +81,13 @@ def test_a_full_disk(disk, rm, scan, attack, times):
         out.unlink()
         return "said in one line" if failure else "big enough"
 
-    def protect(options: str) -> str:
-        subprocess.run(["mount", "-o", f"remount,{options}", disk], check=True)
+    def protect(disk) -> str:
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
         assert "cannot write" in scan(out)
         return "said in one line before anything is computed"
 
     attack("a disk that is full after so many pages", range(1, times(4, pages - 1)), fill)
-    attack("a directory that cannot be written", ["ro"], protect)
+    attack("a directory that cannot be written", [disk], protect)
 
 
 def damages(content: bytes, flips: int) -> Iterator[bytes]:
@@ -109,23 +109,21 @@ def test_scans_that_are_not_whole(begun, rm, attack, times, monkeypatch):
 
     def damage(given) -> str:
         about, file, content = given
-        good = file.read_bytes()
         file.write_bytes(content)
         with pytest.raises(InputError) as refused:
             scan_vocabulary(rm, PROMPT, output=out, batch_size=64)
         assert refused.value.about == str(about)
         file.unlink()
-        if file == plan:
-            plan.write_bytes(good)
+        plan.write_text(described)
         scored.clear()
         pd.testing.assert_frame_equal(scan_vocabulary(rm, PROMPT, output=out, batch_size=64), whole)
         assert len(scored) == (file == shard)  # what is whole is not scored again
         return "named; without it, all else is used"
 
-    plans = [(plan, plan, content) for content in [*damages(plan.read_bytes(), 0), b"[]", b"\xff\xfe", b"null"]]
-    described = json.loads(plan.read_text())
-    for key in described.keys() - NOT_COMPARED:
-        plans.append((key, plan, json.dumps(described | {key: "another"}).encode()))
+    described = plan.read_text()
+    plans = [(plan, plan, content) for content in [*damages(described.encode(), 0), b"[]", b"\xff\xfe", b"null"]]
+    for key in json.loads(described).keys() - NOT_COMPARED:
+        plans.append((key, plan, json.dumps(json.loads(described) | {key: "another"}).encode()))
     shards = [(shard, shard, content) for content in damages(shard.read_bytes(), times(5, 200))]
     attack("a shard cut at every tenth of its length, or with a flipped bit", shards, damage)
     attack("the plan of a scan cut, or of another scan", plans, damage)

@@ -8,7 +8,7 @@ import pytest
 import torch
 import transformers
 import work
-from checkpoints import SHAPE, tokenizer, write_decoder, write_model
+from checkpoints import SHAPE, tokenizer, write_model
 
 import rmnb
 from rmnb.errors import InputError
@@ -16,11 +16,6 @@ from rmnb.files import cache_dir
 from rmnb.scoring.engine import PrefixScorer
 
 PROMPT = "What, in one word, is the greatest thing ever?"
-
-
-@pytest.fixture(scope="module")
-def rm(tmp_path_factory):
-    return rmnb.load_reward_model(write_decoder(tmp_path_factory.mktemp("model")))
 
 
 def test_memory_that_runs_out(rm, attack, monkeypatch):

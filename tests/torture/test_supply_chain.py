@@ -81,17 +81,18 @@ def test_pickles_never_run(read, canary, attack):
     assert canary.exists()  # the trap works
     weights, pickled = "model.safetensors", "pytorch_model.bin"
     named = json.dumps({"metadata": {}, "weight_map": {"model.embed_tokens.weight": pickled}}).encode()
-    indexed = {weights: None, "model.safetensors.index.json": named, pickled: payload}
+    instead = {weights: None, pickled: payload}
+    indexed = instead | {"model.safetensors.index.json": named}
     beside = {pickled: payload, "training_args.bin": payload, "optimizer.pt": payload}
-    files = [beside, {weights: None, pickled: payload}, {weights: payload}, indexed]
-    files += [indexed | {"other.safetensors": b""}, {"tokenizer.json": payload, "tokenizer.model": payload}]
+    files = [beside, instead, {weights: payload}, indexed, indexed | {"other.safetensors": b""}]
+    files += [{"tokenizer.json": payload, "tokenizer.model": payload}, {"config.json": payload}]
 
     def load(files: dict) -> str:
         outcome = read(files)
         assert files == beside
         return outcome
 
-    attack("a checkpoint with a pickle", [*files, {"config.json": payload}], load, refused="")
+    attack("a checkpoint with a pickle", files, load, refused="")
 
 
 def test_files_of_a_checkpoint_that_are_damaged(directory, read, attack, times):
@@ -147,11 +148,10 @@ def test_nothing_is_written_outside_cache_and_output(directory, tmp_path, attack
 
 
 def test_what_make_installs_is_pinned_by_hash(attack):
-    def pins(file: str) -> dict[str, list[str]]:
+    def pins(file: str) -> dict[str, str]:
         """By requirement its hashes."""
-        lines = (ROOT / file).read_text().replace("\\\n", " ").splitlines()
-        words = [line.lower().replace("_", "-").split() for line in lines if not line.startswith("#")]
-        return {pinned[0]: pinned[1:] for pinned in words if pinned}
+        text = (ROOT / file).read_text().replace("\\\n", " ").replace("_", "-").lower()
+        return dict(re.findall(r"^([^#\s]\S*)(.*)", text, re.MULTILINE))
 
     hashed = pins("requirements.txt")
 
@@ -159,8 +159,7 @@ def test_what_make_installs_is_pinned_by_hash(attack):
         if requirement.startswith("torch=="):  # a build for each kind of machine, on indexes of its own
             assert requirement not in hashed
             return "by version alone (torch)"
-        hashes = hashed.pop(requirement)
-        assert hashes and all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", value) for value in hashes)
+        assert re.fullmatch(r"(\s+--hash=sha256:[0-9a-f]{64})+", hashed.pop(requirement))
         return "by version and hash"
 
     attack("what make installs is pinned", pins("constraints.txt"), pinned)

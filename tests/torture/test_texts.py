@@ -13,15 +13,8 @@ from rmnb.models.dialogue import Dialogue
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 PIECES = [*SPECIAL, "<|im_end|>", "<|eot_id|>", "[INST]", "</s>", "love", "{{7*7}}", "{%raise%}", "<b>", "&amp;", "$x$"]
-PIECES += ["\\", "'", "<end", "end>", "<<end>>", "a<end>b"]
-PIECES += [
-    *" \t\n\u00a0\u200b\u202eé你\x00\ufffd\U000f0000\U0010ffff",
-    " love",
-    "e\u0301",
-    "👩‍👩‍👧",
-    "\x1b[31m",
-    "\ue000response\ue000",
-]
+PIECES += ["\\", "'", "<end", "end>", "<<end>>", "a<end>b", " love", "e\u0301", "👩‍👩‍👧", "\x1b[31m"]
+PIECES += [*" \t\n\u00a0\u200b\u202eé你\x00\ufffd\U000f0000\U0010ffff", "\ue000response\ue000"]
 
 
 @pytest.mark.parametrize("kind", ["special", "ordinary"])
@@ -55,9 +48,8 @@ def test_markers_in_prompts_and_responses_are_text(kind, attack, times):
 def test_texts_that_are_none(attack, rm):
     def score(given: tuple[str, str]) -> str:
         prompt, response = given
-        assert np.isfinite(rm.score(prompt, ["love", response])).all() and not set("\ud800\udfff") & set(
-            prompt + response
-        )
+        assert np.isfinite(rm.score(prompt, ["love", response])).all()
+        assert not {"\ud800"} & {*prompt, *response}
         return "scored"
 
     texts = ("\ud800", "a\udfffb", "", " ", "\n", "\x00", "\u200b", " " * 300)
