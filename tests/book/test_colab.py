@@ -1,12 +1,13 @@
 """Every notebook opens on Colab in the same way; the page on GPUs says what its formula and measurements say."""
 
 import importlib.util
-import json
+import itertools
 import re
 import sys
 import types
 from pathlib import Path
 
+import nbformat
 import pandas as pd
 import pytest
 
@@ -22,12 +23,11 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 def test_every_notebook_has_the_same_cell_for_colab_behind_its_parameters(monkeypatch):
     found = set()
     for path in NOTEBOOKS:
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        code = [cell for cell in cells if cell["cell_type"] == "code"]
-        place = next(i for i, cell in enumerate(code) if "COLAB_RELEASE_TAG" in "".join(cell["source"]))
-        assert "parameters" in code[place - 1]["metadata"]["tags"], path.name
-        assert "remove-cell" in code[place]["metadata"]["tags"], path.name
-        found.add("".join(code[place]["source"]))
+        code = [cell for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
+        (pair,) = [pair for pair in itertools.pairwise(code) if "COLAB_RELEASE_TAG" in pair[1].source]
+        tags = [cell.metadata.tags for cell in pair]
+        assert "parameters" in tags[0] and "remove-cell" in tags[1], path.name
+        found.add(pair[1].source)
     (cell,) = found
     assert "colab.set_up(" in cell
     assert f"git clone -q --depth 1 {colab.repository() or 'https://github.com/OWNER/rmnb'} " in cell

@@ -5,6 +5,7 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 import pytest
+from executed import shown
 
 from rmnb.book.notebook import run_notebook
 from rmnb.findings.released import DIFFERS, load_published
@@ -19,57 +20,48 @@ def executed(tmp_path, monkeypatch):
 
     def run(name: str, **parameters):
         run_notebook(NOTEBOOKS / f"{name}.ipynb", tmp_path / "out.ipynb", parameters)
+        (table,) = (tmp_path / "results").glob("*.csv")
         cells = nbformat.read(tmp_path / "out.ipynb", 4).cells
-        shown = ""
-        for cell in cells:
-            for output in cell.get("outputs", []):
-                if output.get("name") == "stderr":
-                    assert "remove-stderr" in cell.metadata.get("tags", []), output.text
-                else:
-                    shown += output.get("text", "") or "".join(output.get("data", {}).get("text/html", ""))
-        tables = [
-            pd.read_csv(path, keep_default_na=False, na_values=[""]) for path in (tmp_path / "results").glob("*.csv")
-        ]
-        return shown, pd.concat(tables, ignore_index=True)
+        return shown(cells), pd.read_csv(table, keep_default_na=False, na_values=[""])
 
     return run
 
 
 @pytest.mark.slow
 def test_each_trap_moves_the_rewards(executed):
-    shown, table = executed("traps", n_words=12)
+    page, table = executed("traps", n_words=12)
     tau = table.set_index("other")["value"]
     assert {"BOS twice", "read behind the padding", "closing id taken for padding", "another template"} <= set(
         tau.index
     )
     assert len(tau) >= 8 and (tau <= 1).all()
     assert tau["BOS left out"] < tau["attention capped at 50"] and tau["attention capped at 5"] < 0.9
-    assert "padding: <|im_end|>  closing: <|im_end|>" in shown
-    lines = {line.split(" [ ")[0]: line.split(" [ ")[1].split()[:2] for line in shown.splitlines() if " [ " in line}
+    assert "padding: <|im_end|>  closing: <|im_end|>" in page
+    lines = {line.split(" [ ")[0]: line.split(" [ ")[1].split()[:2] for line in page.splitlines() if " [ " in line}
     assert len(set(lines["as texts"])) == 1 and len(set(lines["as ids"])) == 2  # trimmed: one conversation, one reward
 
 
 @pytest.mark.slow
 def test_the_lesson_runs_on_a_piece_of_the_vocabulary(executed):
-    shown, table = executed("lesson", limit=1500)
+    page, table = executed("lesson", limit=1500)
     rows = table[table["quantity"] == "lesson correlation with valence"].set_index("question")["value"]
     assert rows["greatest"] > rows["worst"]  # the model turns its ranking round when the question does
     tau = table[table["quantity"] == "lesson tau of the two questions"].set_index("model")
     assert tau["high"]["smollm2-values"] < 0 < tau["low"]["smollm2-harmless"]  # and this one does not
-    assert "content-warning" in shown
+    assert "content-warning" in page
 
 
 def test_the_panel_page_shows_every_model_that_has_a_record(executed):
-    shown, table = executed("panel")
+    page, table = executed("panel")
     held_out = table.query("other == 'all'").set_index("model")
     assert set(held_out.index) >= {"smollm2-values", "gemma3-values"}
     assert (held_out["low"] < held_out["value"]).all() and held_out["value"].between(0.5, 1).all()
-    assert "gemma3&#45;270m" in shown and "Human votes over things" in shown
+    assert "gemma3&#45;270m" in page and "Human votes over things" in page
 
 
 def test_the_report_leaves_no_published_number_out(executed):
-    shown, table = executed("reproduction")
+    page, table = executed("reproduction")
     counts = table[table["quantity"].str.endswith("numbers")].set_index("other")["value"]
     assert counts.sum() == len(load_published()) == 131
-    assert counts["differs"] == 0 == shown.count(f"<td>{DIFFERS}</td>")
+    assert counts["differs"] == 0 == page.count(f"<td>{DIFFERS}</td>")
     assert counts["reproduced"] == 43

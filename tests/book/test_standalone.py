@@ -20,7 +20,7 @@ def code(source: str, *tags: str, **metadata) -> nbformat.NotebookNode:
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory) -> str:
+def page(tmp_path_factory) -> BeautifulSoup:
     """The page of a small notebook that was run; its title is as hostile as its tokens."""
     figure = {"image": {"alt": ALT}, "figure": {"caption": "What it *prefers*.", "name": "fig-own"}}
     cells = [
@@ -45,41 +45,39 @@ def page(tmp_path_factory) -> str:
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), directory / "source.ipynb")
     executed = run_notebook(directory / "source.ipynb", directory / "executed.ipynb", {"name": "mine"})
-    return write_page(executed, directory / "page.html", title="a </title><script>b</script>").read_text("utf-8")
+    written = write_page(executed, directory / "page.html", title="a </title><script>b</script>")
+    return BeautifulSoup(written.read_text("utf-8"), "html.parser")
 
 
 def test_nothing_is_fetched_and_nothing_runs(page):
-    soup = BeautifulSoup(page, "html.parser")
-    loads = [element[name] for name in ("src", "href", "data", "srcset") for element in soup(attrs={name: True})]
+    loads = [element[name] for name in ("src", "href", "data", "srcset") for element in page(attrs={name: True})]
     assert [one for one in loads if not one.startswith(("#", "data:"))] == ["https://example.org/values"]
-    assert not soup(["script", "iframe", "object", "embed"]) and not re.search(r"@import|url\(", page)
-    assert not [name for element in soup(True) for name in element.attrs if name.startswith("on")]
-    assert "default-src 'none'" in soup.find("meta", attrs={"http-equiv": "Content-Security-Policy"})["content"]
-    assert soup.title.text == soup.h1.text == "a </title><script>b</script>"
-    assert [one.text for one in soup("code", class_="token")] == list(map(visible, TOKENS))
+    assert not page(["script", "iframe", "object", "embed"]) and not re.search(r"@import|url\(", str(page))
+    assert not [name for element in page(True) for name in element.attrs if name.startswith("on")]
+    assert "default-src 'none'" in page.find("meta", attrs={"http-equiv": "Content-Security-Policy"})["content"]
+    assert page.title.text == page.h1.text == "a </title><script>b</script>"
+    assert [one.text for one in page("code", class_="token")] == list(map(visible, TOKENS))
 
 
 def test_results_are_shown_and_code_is_not(page):
-    soup = BeautifulSoup(page, "html.parser")
-    said = soup.get_text()
+    said = page.get_text()
     absent = ["import", "warned", "never shown", "it/s", "HBox", "Of any model", "In [", "Out["]
     assert not [one for one in absent if one in said]
     assert "Its best token is ten times the worst." in said and "kept" in said and "What it values." in said
-    assert soup.footer.text.strip() == "made of mine" and "made of" not in soup.main.text
-    image = soup.img
+    assert page.footer.text.strip() == "made of mine" and "made of" not in page.main.text
+    image = page.img
     assert image["src"].startswith("data:image/svg+xml;base64,") and image["alt"] == ALT
     assert image.find_parent("figure")["id"] == "fig-own"
     assert image.find_parent("figure").figcaption.em.text == "prefers"
-    assert all(table.find_parent(class_="table-scroll").get("tabindex") == "0" for table in soup("table"))
+    assert all(table.find_parent(class_="table-scroll").get("tabindex") == "0" for table in page("table"))
 
 
 def test_the_contents_lead_to_every_section(page):
-    soup = BeautifulSoup(page, "html.parser")
-    links = [link["href"].removeprefix("#") for link in soup.nav("a")]
-    assert [soup.find(id=anchor).text for anchor in links] == ["Tokens", "Tokens"]
-    ids = [element["id"] for element in soup(id=True)]
-    assert len(ids) == len(set(ids)) and soup.html["lang"] == "en"
-    assert [heading.name for heading in soup(re.compile("^h[1-6]$"))] == ["h1", "h2", "h2"]
+    links = [link["href"].removeprefix("#") for link in page.nav("a")]
+    assert [page.find(id=anchor).text for anchor in links] == ["Tokens", "Tokens"]
+    ids = [element["id"] for element in page(id=True)]
+    assert len(ids) == len(set(ids)) and page.html["lang"] == "en"
+    assert [heading.name for heading in page(re.compile("^h[1-6]$"))] == ["h1", "h2", "h2"]
 
 
 def test_what_is_no_notebook_gives_one_line_and_no_page(tmp_path):

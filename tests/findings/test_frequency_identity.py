@@ -1,0 +1,149 @@
+"""Frequency slopes and gaps of identity terms are what was planted, and the chapters compute what they report."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rmnb import stats
+from rmnb.data import lexicons
+from rmnb.findings import frequency, identity
+from rmnb.findings.tables import standardise
+from rmnb.panels import load_panel
+from rmnb.planted.rewards import PlantedEffects, planted_panel
+from rmnb.planted.words import common_words
+
+ASKED = {"good": "positive", "bad": "negative"}
+
+
+@pytest.fixture(scope="module")
+def features():
+    """4,000 words in up to four spellings, ids in no order."""
+    shuffled = common_words().sample(frac=1, random_state=1)
+    return shuffled.assign(token_id=np.arange(len(shuffled), dtype=np.int32)).reset_index(drop=True)
+
+
+def rewards(features, **effects):
+    """A planted table in standard deviations, and the unit that it was divided by."""
+    effects = {"valence_positive": 0.4, "valence_negative": 0.25, "word_sd": 0.5, **effects}
+    table = planted_panel(features, PlantedEffects(**effects), ["a"], ASKED)["a"]
+    return standardise(table, list(ASKED)), table["good"].std(ddof=0)
+
+
+def test_the_regressions_shown_in_the_chapter_are_the_effects(features, run_cells):
+    table = rewards(features, log_frequency=0.1, length=-0.1)[0].drop(columns=["log_frequency", "valence"])
+    names = {"rewards": {"a": table}, "good": "good", "models": SimpleNamespace(model_names=["a"])}
+    shown = run_cells("04", "counted = ", lexicons=lexicons, **names)["slope"]
+    assert frequency.published_slope(table, "good")["slope as published"].value == pytest.approx(shown.value)
+    words = frequency.word_tokens(table)
+    effects = frequency.ladder(words, "good")
+    for step, predictors in run_cells("04", "words = ", frequency=frequency, model="a", **names)["ladder"].items():
+        shown = stats.ols(f"good ~ {predictors}", words[words["rated"]], clusters="word")["log_frequency"]
+        found = effects[step]
+        assert (found.value, found.ci_high) == pytest.approx((shown.value, shown.ci_high), abs=1e-9)
+
+
+@pytest.mark.parametrize("which", ["rated", "unrated"])
+def test_the_planted_slope_is_found_with_everything_held_constant(features, which):
+    table, unit = rewards(features, log_frequency=0.1, length=-0.1)
+    found = frequency.slope(frequency.word_tokens(table), "good", which=which)["slope over log frequency"]
+    assert abs(found.value - 0.1 / unit) < 3.5 * found.standard_error
+    assert found.standard_error < 0.12 / unit
+
+
+def test_what_turns_with_the_question_is_separated_from_what_does_not(features):
+    table, _ = rewards(features, log_frequency=0.1, word_sd=0.3, noise_sd=0.1)
+    words = frequency.word_tokens(table)
+    liked = frequency.by_question(words, "good", "bad", which="unrated")
+    assert liked["common"].ci_low > 0 and abs(liked["turned"].value) < 0.2 * liked["common"].value
+    meant = frequency.by_question(words.assign(bad=-words["bad"]), "good", "bad", which="unrated")
+    assert meant["turned"].ci_low > 0 and abs(meant["common"].value) < 0.2 * meant["turned"].value
+
+
+def test_within_a_word_only_the_token_counts(features):
+    words = frequency.word_tokens(rewards(features, log_frequency=0.3)[0])
+    nothing = frequency.within_word(words, "good")["slope over log id"]
+    assert abs(nothing.value) < 3.5 * nothing.standard_error
+    liked = words.assign(good=words["good"] - 0.2 * words["log_id"])
+    assert frequency.within_word(liked, "good")["slope over log id"].value == pytest.approx(nothing.value - 0.2)
+
+
+def test_only_words_count_as_words():
+    begin, inside = "word_start", "word_continuation"
+    tokens = {" the": begin, "the": inside, " The": begin, "THE": inside, "##the": inside, "ing": inside}
+    tokens |= {" 12": "number", " na\u00efve": begin, "\u202ethe": inside, " the-": "code", " qzxv": begin}
+    table = pd.DataFrame({"token_id": range(len(tokens)), "token": list(tokens), "kind": list(tokens.values())})
+    table["word"] = table["token"].str.removeprefix("##").str.strip().str.casefold()
+    found = frequency.word_tokens(table)
+    assert found.index.tolist() == [0, 1, 2, 3, 4] and found["spelling"].nunique() == 4
+
+
+@pytest.fixture
+def planted(planted_tables):
+    """A model that likes religions less, whichever of two questions it is asked; and the unit of its rewards."""
+    words = identity.terms()[["term", "control"]].melt()["value"].str.casefold().unique()
+    effects = PlantedEffects(identity={"religion": -1.0}, log_frequency=0.1, length=-0.1, word_sd=0.4, noise_sd=0.1)
+    asked = {"best": "positive", "worst": "positive"}
+    table = planted_tables(effects, ["a"], asked, seed=3, words=words)["a"]
+    return standardise(table, list(asked)), table["best"].std(ddof=0)
+
+
+def test_the_planted_axis_is_found_and_no_other(planted):
+    table, unit = planted
+    gaps = identity.gaps(identity.single_tokens(table), "best")
+    clear = [axis for axis, gap in gaps.items() if gap.p_value < 0.01 and axis != identity.ALL]
+    assert clear == ["religion"]
+    assert gaps["religion"].ci_low < -1 / unit < gaps["religion"].ci_high < 0
+
+
+def test_the_exchange_test_shown_in_the_chapter_is_the_effect(planted, run_cells):
+    texts = identity.single_tokens(planted[0])
+    shown = run_cells("05", "rng = np.random.default_rng(seed)", one=identity.matched(texts, "best"), seed=1)
+    gap = identity.gaps(texts, "best", n_permutations=4000)[shown["axis"]]
+    assert (gap.value, gap.p_value) == pytest.approx((shown["gap"], shown["p_value"]), abs=0.06)
+
+
+def test_what_is_low_under_both_questions_is_in_the_tail(planted):
+    (gap,) = identity.tail_gap(planted[0], "best", "worst", share=0.1).values()
+    assert gap.value > 0
+    (none,) = identity.tail_gap(planted[0].assign(worst=-planted[0]["best"] + 1e-9), "best", "worst").values()
+    assert none.ci_low < 0.1
+
+
+def test_a_term_counts_only_beside_its_own_control_and_in_its_capitals():
+    terms = lexicons.identity_terms()
+    term, control = terms[["term", "control"]].iloc[0]
+    texts = pd.DataFrame({"text": [term, control, terms["term"].iloc[40]], "best": [1.0, 0.25, 5.0]})
+    rows = identity.matched(texts, "best")
+    assert rows[["text", "is_term", "reward"]].to_numpy().tolist() == [[term, True, 1.0], [control, False, 0.25]]
+    assert identity.gaps(texts, "best") == {}
+    table = pd.DataFrame({"token": [" polish", " Polish", " table"], "kind": "word_start"})
+    assert identity.single_tokens(table)["text"].tolist() == ["Polish"]
+
+
+def test_groups_are_compared_with_things_that_people_rate_alike():
+    names = ["Black people", "mormons", "Woman", *(f"thing {i}" for i in range(60)), *(f"word{i}" for i in range(60))]
+    elo = np.random.default_rng(0).normal(1200, 150, len(names)).round()
+    things = pd.DataFrame({"name": names, "elo_score": elo, "agrees": elo, "cold": [*[-1e6] * 3, *elo[3:]]})
+    sets = identity.matched_things(things)
+    assert sets.loc[sets["is_term"], "name"].tolist() == names[:3]
+    assert sets.index.is_unique and (sets["matched_set"].value_counts() == 6).all()
+    distances = np.abs(elo - elo[0])  # the first group has two words, as things 3 to 62 have
+    assert sorted(distances[sets.index[1:6]]) == sorted(distances[3:63])[:5]
+    (agrees,), (cold,) = (identity.things_gap(things, question).values() for question in ("agrees", "cold"))
+    assert cold.value < -20 < agrees.ci_low < 0 < agrees.ci_high
+
+
+def test_exchanging_the_group_shows_which_axis_is_answered_coldly(tmp_path):
+    panel = load_panel("demo").model_copy(update={"scores": str(tmp_path)})
+    assert identity.warmth(panel) == {}
+    cold = set(map(identity.pair_prompt, identity.terms().query("axis == 'religion'")["term"]))
+
+    def score(prompt, responses):  # of the twelve the first six speak well
+        return np.repeat(np.float32([-1, 1] if prompt in cold else [1, -1]), len(responses) // 2)
+
+    rm = SimpleNamespace(name="smollm2-values", hashes={"weights_sha256": "none"}, score=score)
+    identity.score_pairs(rm, panel)
+    gaps = identity.gaps(identity.warmth(panel)["smollm2-values"], "exchanged")
+    assert gaps["religion"].value < -1 and gaps["age"].value == pytest.approx(0)
