@@ -5,13 +5,11 @@ copy whatever the batch. Registered with transformers' AttentionInterface, so th
 its own rotary embedding, norms and projections.
 """
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AttentionInterface
 
 NAME = "rmnb_shared_prefix"
@@ -92,8 +90,7 @@ def attend(
     key: Float[Tensor, "batch kv_heads length head"],
     value: Float[Tensor, "batch kv_heads length head"],
     attention_mask: Tensor | None,
-    scaling: float | None = None,
-    dropout: float = 0.0,
+    scaling: float,
     sliding_window: int | None = None,
     softcap: float | None = None,
     shared_prefix: Prefix | None = None,
@@ -114,12 +111,12 @@ def attend(
     keys, values = shared_prefix.layers.get(module.layer_idx) or (key[0, :, :0], value[0, :, :0])
     if shared_prefix.growing:
         shared_prefix.layers[module.layer_idx] = torch.cat([keys, key[0]], 1), torch.cat([values, value[0]], 1)
-    length, size = query.shape[-2:]
+    length = query.shape[-2]
     query = query.unflatten(1, (key.shape[1], -1))
     # One large product a key-value head over the prefix, of all rows with its one copy; a small one within each row.
     over_prefix = torch.einsum("bkgid,kjd->bkgij", query, keys)
     within = torch.einsum("bkgid,bkjd->bkgij", query, key)
-    scores = torch.cat([over_prefix, within], -1) * float(size**-0.5 if scaling is None else scaling)
+    scores = torch.cat([over_prefix, within], -1) * scaling
     if softcap is not None:
         scores = torch.tanh(scores / softcap) * softcap
     place = torch.arange(keys.shape[1] + length, device=query.device)
@@ -130,36 +127,6 @@ def attend(
     old, new = weights.split([keys.shape[1], length], -1)
     result = torch.einsum("bkgij,kjd->bkgid", old, values) + torch.einsum("bkgij,bkjd->bkgid", new, value)
     return result.flatten(1, 2).transpose(1, 2).contiguous(), None
-
-
-@contextlib.contextmanager
-def last_layer_at(network, rows: Int[Tensor, " batch"], last: Int[Tensor, " batch"]) -> Iterator[None]:
-    """For a while, let what follows the last layer's attention see only the positions that are read.
-
-    What it gives, one position a row, is added to the residual stream by broadcasting: right where the reward is read,
-    and nobody looks elsewhere.
-
-    Parameters
-    ----------
-    network : PreTrainedModel
-    rows, last
-        Each row, and the position that is read in it.
-    """
-
-    def only_read(_, inputs):
-        states = inputs[0]
-        return states[rows.to(states.device), last.to(states.device)][:, None], *inputs[1:]
-
-    count = network.config.get_text_config().num_hidden_layers
-    lists = (module for module in network.modules() if isinstance(module, nn.ModuleList) and len(module) == count)
-    layer = next(lists, [None])[-1]
-    modules = (getattr(getattr(layer, "self_attn", None), "o_proj", None), getattr(layer, "mlp", None))
-    hooks = [module.register_forward_pre_hook(only_read) for module in modules if module is not None]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 AttentionInterface.register(NAME, attend)

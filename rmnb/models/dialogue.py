@@ -112,7 +112,9 @@ class Dialogue:
         if not texts:
             return []
         words = "\0".join(contents)
-        spelled = any(token in words for token in self.tokenizer.get_added_vocab() if not token.isspace())
+        spelled = any(
+            token in words for token in map(str, self.tokenizer.added_tokens_decoder.values()) if not token.isspace()
+        )
         if spelled and _PRIVATE.search(words):  # transformers marks control tokens with such characters
             raise InputError("a text with private-use characters spells control tokens: leave either out")
         conversations = [[*messages, {"role": "assistant", "content": text}] for text in texts]

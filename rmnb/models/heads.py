@@ -20,6 +20,8 @@ of QRM in fp32, as here.
 """
 
 import itertools
+import textwrap
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,17 +38,15 @@ from rmnb.models.dialogue import Dialogue
 class Head(nn.Module):
     """What all heads share: `name`, as in a panel's key ``head``."""
 
-    def __init__(self, name: str):
-        super().__init__()
-        self.name = name
+    name: str
 
 
 class MlpHead(Head):
     """reward = one output of MLP(hidden): TRL's and GRM's value head, INF-ORM."""
 
     def __init__(self, name: str, path: str, layers: nn.Module):
-        super().__init__(name)
-        self.path, self.label, self.mean, self.std = path, 0, 0.0, 1.0
+        super().__init__()
+        self.name, self.path, self.label, self.mean, self.std = name, path, 0, 0.0, 1.0
         parent, _, child = path.rpartition(".")
         if parent:
             self.add_module(parent, nn.Module())
@@ -74,15 +74,16 @@ class UrmHead(Head):
     an MLP over the very hidden state that is scored, and are not normalised.
     """
 
+    name = "urm"
+
     def __init__(self, width: int, outputs: int):
-        super().__init__("urm")
+        super().__init__()
         self.score = nn.Linear(width, outputs, bias=False)
-        self.weights = nn.Module()
-        self.weights.fc = mlp([width, width, width, outputs // 2], nn.SELU)
+        self.weights = nn.ModuleDict({"fc": mlp([width, width, width, outputs // 2], nn.SELU)})
 
     def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
         hidden = hidden.float()
-        return (self.score(hidden)[..., ::2] * self.weights.fc(hidden)).sum(-1)
+        return (self.score(hidden)[..., ::2] * self.weights["fc"](hidden)).sum(-1)
 
 
 class Gate(nn.Module):
@@ -111,9 +112,10 @@ class GatedHead(Head):
     """
 
     def __init__(self, name: str, config: Mapping[str, Any], layers: nn.Module, objectives: int, transform: bool):
-        super().__init__(name)
-        self.quantiles = config.get("num_quantiles", 19) if name == "qrm" else 1
+        super().__init__()
+        self.name = name
         self.pattern: tuple[int, ...] = ()
+        self.quantiles = config.get("num_quantiles", 19) if name == "qrm" else 1
         self.regression_layer = nn.Linear(config["hidden_size"], objectives * self.quantiles, bias=False)
         # Without one in the configuration, what the public code assumes.
         assumed = 1 if name == "qrm" and config.get("model_type") == "gemma2" else 10
@@ -202,7 +204,9 @@ def gate_pattern(dialogue: Dialogue) -> tuple[int, ...]:
     return tuple(pattern)
 
 
-def mlp(sizes: Sequence[int], activation=nn.ReLU, norm: bool = False, dropout: bool = False) -> nn.Sequential:
+def mlp(
+    sizes: Sequence[int], activation: type[nn.Module] = nn.ReLU, norm: bool = False, dropout: bool = False
+) -> nn.Sequential:
     """Linear layers with an activation between them, and what QRM puts behind it: places in it are tensor names.
 
     Dropout is for training and shifts the numbers of what follows; QRM-Gemma-2-27B has it between hidden layers.
@@ -222,7 +226,7 @@ def _known_heads(config: Mapping[str, Any], shapes: Mapping[str, torch.Size]) ->
     width = config["hidden_size"]
 
     def rows(name: str, default: int = 1) -> int:
-        return shapes[name][0] if name in shapes and len(shapes[name]) else default
+        return next(iter(shapes.get(name, ())), default)
 
     # OpenRLHF's name is in the configuration; its first versions wrote `value_head` without saying so.
     for layer in dict.fromkeys((config.get("value_head_prefix") or "score", "score", "value_head")):
@@ -236,11 +240,8 @@ def _known_heads(config: Mapping[str, Any], shapes: Mapping[str, torch.Size]) ->
     in_gate = [name for name in shapes if name.startswith("gating.layers.") and name.endswith(".weight")]
     objectives = rows(max(in_gate, default="", key=lambda name: int(name.split(".")[2])))
     sizes.append(objectives)
-    armorm = nn.Sequential()
-    for place, (inner, outer) in enumerate(itertools.pairwise(sizes)):
-        if place:
-            armorm.add_module(f"activation{place}", nn.ReLU())
-        armorm.add_module(str(place), nn.Linear(inner, outer))
+    named = ((f"relu{at}" if at % 2 else str(at // 2), layer) for at, layer in enumerate(mlp(sizes)))
+    armorm = nn.Sequential(OrderedDict(named))
     yield GatedHead("armorm", config, armorm, objectives, True)
     for dropout in (False, True):
         layers = mlp(sizes, norm=True, dropout=dropout)
@@ -273,30 +274,19 @@ def find_head(
     Raises
     ------
     InputError
-        A tensor is missing, left over, or of another shape; each time it is named, also as `about`.
+        A tensor is missing, left over, or of another shape; each time it is named.
     """
     found = {key: tensor.float() for key, tensor in tensors.items() if name != "urm-plain" or key[:8] != "weights."}
     shapes = {key: tensor.shape for key, tensor in found.items()}
     kind = "linear" if name in ("linear-normalised", "urm-plain") else name
     with torch.device("meta"):
         heads = [head for head in _known_heads(config, shapes) if kind in (None, head.name)]
-    for key in {key for head in heads for key in head.state_dict() if key.endswith(".num_batches_tracked")}:
-        if key.replace("num_batches_tracked", "running_mean") in found:  # only training reads it
-            found.setdefault(key, torch.zeros(()))
     head = min(heads, key=lambda each: len(set(each.state_dict()) ^ set(found)))
-    expected = {key: tensor.shape for key, tensor in head.state_dict().items()}
-    missing, left = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
-    if missing:
-        besides = few(left or found) or "none"
-        raise InputError(
-            f"{where}: no head: expected the tensors {few(missing)}, found besides the trunk: {besides}", missing[0]
-        )
-    if left:
-        raise InputError(f"{where}: tensors that belong to no known head: {few(left)}", left[0])
-    for key, shape in expected.items():
-        if found[key].shape != shape:
-            raise InputError(f"{where}: {key} has the shape {list(found[key].shape)}, expected {list(shape)}", key)
-    head.load_state_dict(found, assign=True)
+    try:
+        head.load_state_dict(found, assign=True)
+    except RuntimeError as error:
+        wrong = textwrap.shorten(str(error).partition("\n")[2], 400)
+        raise InputError(f"{where}: the tensors beside the trunk's are no {head.name} head: {wrong}") from error
     if isinstance(head, LinearHead):
         outputs = len(head.get_parameter(f"{head.path}.weight"))
         head.label = 0 if name == "urm-plain" else choose_label(outputs, label, config, where)
@@ -318,7 +308,7 @@ def choose_label(outputs: int, label: int | None, config: Mapping[str, Any], whe
         There are several and none is asked for, or there is none such.
     """
     names = config.get("id2label") or {}
-    known = few([f"{i} ({names.get(str(i), names.get(i, 'unnamed'))})" for i in range(outputs)])
+    known = few([f"{i} ({names.get(i, 'unnamed')})" for i in range(outputs)])
     if label is None and outputs != 1:
         raise InputError(
             f"{where}: the head has {outputs} outputs: it is a classifier with the labels {known}, where a "

@@ -96,8 +96,6 @@ def load_reward_model(
         if options and (adapts or spec.dtype == MIXED):
             what = "an adapter, merged when it is loaded" if adapts else f"loaded in {MIXED}"
             raise InputError(f"{spec.name} is {what}: it takes no {few(options)}", few(options))
-        if set_here := [name for name in SAFE if name in options]:
-            raise InputError(f"{few(set_here)}: only safetensors are read, and no code of a model's own is run")
         checkpoint = read_adapter(directory, spec) if adapts else _read_whole(directory, spec, options)
         rm = _assemble(spec, directory, checkpoint)
     network: Any = rm.network.eval().requires_grad_(False)
@@ -161,9 +159,9 @@ def _read_whole(directory: Path, spec: ModelSpec, options: Mapping[str, Any]) ->
     decodes = is_decoder(config)
     kind: Any = AutoModel if decodes else AutoModelForSequenceClassification
     # Tensors of another shape are let through, to be named here.
-    named = {"dtype": DTYPES[spec.dtype], "ignore_mismatched_sizes": True, "output_loading_info": True}
-    with readable(directory):
-        network, info = kind.from_pretrained(directory, config=config, **{**named, **options, **SAFE})
+    named = {"dtype": DTYPES[spec.dtype], "ignore_mismatched_sizes": True, "output_loading_info": True, **SAFE}
+    with readable(directory):  # which also says what of `named` is among the options
+        network, info = kind.from_pretrained(directory, config=config, **named, **options)
     if wrong := [f"{name} {list(found)}, not {list(asked)}" for name, found, asked in info["mismatched_keys"]]:
         raise InputError(f"{directory}: tensors of another shape than the configuration says: {few(wrong)}")
     if missing := info["missing_keys"]:

@@ -20,7 +20,7 @@ import torch
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 
 from rmnb.errors import InputError
-from rmnb.models.attention import Prefix, last_layer_at, run_prefix
+from rmnb.models.attention import Prefix, run_prefix
 from rmnb.models.devices import free_memory, own_attention, upload
 from rmnb.models.heads import GatedHead, PromptHead
 from rmnb.models.reward_model import RewardModel
@@ -156,12 +156,9 @@ class PrefixScorer:
         ids = upload([[*ids, *[0] * (longest - len(ids))] for ids in batch], rm.device)
         last = upload([len(ids) - 1 for ids in batch], rm.device)
         position = self.prefix.length + torch.arange(longest, device=rm.device)[None]
-        rows = torch.arange(len(batch), device=rm.device)
-        # A network that is compiled would be compiled again for each batch's hooks.
-        with contextlib.nullcontext() if "compile" in rm.options else last_layer_at(rm.network, rows, last):
-            output = rm.network(input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix)
+        output = rm.network(input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix)
         hidden = output.last_hidden_state
-        read = hidden[rows.to(hidden.device), last.to(hidden.device)]
+        read = hidden[torch.arange(len(batch), device=hidden.device), last.to(hidden.device)]
         head: Any = rm.head if self.gated is None else self.gated.linear
         return head(read.to(rm.device))
 
