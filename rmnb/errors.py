@@ -21,7 +21,7 @@ class InputError(ValueError):
 
 def few(names: Iterable[object]) -> str:
     """Some names in one line: the first five in order, and how many more there are."""
-    listed = sorted(str(name) for name in names)
+    listed = sorted(map(str, names))
     return ", ".join(listed[:5]) + (f" and {len(listed) - 5} more" if len(listed) > 5 else "")
 
 

@@ -105,13 +105,11 @@ def _sha256_of(path: Path, state: tuple[int, int, int, int]) -> str:
     if state[1] < _LARGE:
         return sha256(path)
     note = cache_dir() / "hashes" / hashlib.sha256(f"{path}{state}".encode("utf-8", "surrogateescape")).hexdigest()
-    with contextlib.suppress(OSError, ValueError):
-        digest, check = note.read_text(encoding="ascii").split()
-        if check == hashlib.sha256(digest.encode()).hexdigest():
-            return digest
+    with contextlib.suppress(OSError, IndexError):
+        return note.read_text(encoding="ascii").split()[0]
     digest = sha256(path)
     with contextlib.suppress(InputError), atomic_path(note) as temporary:
-        temporary.write_text(f"{digest} {hashlib.sha256(digest.encode()).hexdigest()}", encoding="ascii")
+        temporary.write_text(digest, encoding="ascii")
     return digest
 
 

@@ -76,24 +76,6 @@ def refuse_other(place: Path, earlier: Mapping[str, Any], now: Mapping[str, Any]
         )
 
 
-def read_plan(directory: Path) -> dict[str, Any]:
-    """The plan of the work that was begun in a directory.
-
-    Raises
-    ------
-    InputError
-        It is missing or damaged.
-    """
-    file = directory / "plan.json"
-    try:
-        plan = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        plan = None
-    if not isinstance(plan, dict):
-        raise InputError(f"{file} is damaged: delete {directory} and start again", file)
-    return plan
-
-
 def open_or_refuse(directory: Path, plan: Mapping[str, Any]) -> dict[str, Any]:
     """Write the plan of some work into its directory, or find there that the same was begun before.
 
@@ -116,9 +98,13 @@ def open_or_refuse(directory: Path, plan: Mapping[str, Any]) -> dict[str, Any]:
     InputError
         The directory cannot be written, holds other work, or its plan is damaged.
     """
-    with atomic_path(directory / "plan.json", overwrite=False) as temporary:
+    file = directory / "plan.json"
+    with atomic_path(file, overwrite=False) as temporary:
         temporary.write_text(json.dumps(plan, indent=1), encoding="utf-8")
-    begun = read_plan(directory)
+    try:
+        begun = {**json.loads(file.read_bytes())}
+    except (OSError, ValueError, TypeError):
+        raise InputError(f"{file} is damaged: delete {directory} and start again", file) from None
     refuse_other(directory, begun, plan)
     return begun
 
@@ -187,12 +173,6 @@ class ResumableStore:
     def discard(output: Path) -> None:
         """Delete the pieces of an output, once it is written whole."""
         shutil.rmtree(partial_directory(output), ignore_errors=True)
-
-    @staticmethod
-    def restart(output: Path) -> None:
-        """Delete an output and its pieces, as ``--restart`` asks for."""
-        ResumableStore.discard(output)
-        Path(output).unlink(missing_ok=True)
 
 
 def _short_sha256(content: bytes) -> str:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from rmnb.report.record import Report
     from rmnb.report.scores import ModelScores
 
-_SHOWN = 12  # numbers on the terminal
 SideArgument = Annotated[
     str,
     typer.Argument(
@@ -52,7 +51,7 @@ def compare(
     wanted = []
     for text in fail_if or []:
         wanted += read_limits(Path(text)) if text.endswith((".yml", ".yaml")) else [parse(text)]
-    out = out or Path(f"compare-{_name(a)}-{_name(b)}")
+    out = out or Path(f"compare-{_directory(a).name}-{_directory(b).name}")
     check_writable(out / "compare.html")
     others = [record.read(text) for text in seeds or []]
     for text in (a, b):  # what is neither a model nor a report is refused before minutes are spent on the other
@@ -76,12 +75,17 @@ def compare(
         part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     _show(table)
     typer.echo(f"written to {out / 'compare.html'} and {out / 'compare.json'}")
-    if _show_outcomes(outcomes):
+    for limit, rows in outcomes.groupby("limit", sort=False):
+        broken = rows[rows["broken"]]
+        typer.echo(f"{'kept' if broken.empty else 'broken':7} {limit}")
+        for row in broken.itertuples():
+            typer.echo(f"        {number_name(row)}: {row.value:.3g}, the limit is {row.bound:.3g}")
+    if outcomes["broken"].any():
         fail("a limit is broken")
 
 
-def _name(text: str) -> str:
-    return Path(text.removesuffix("report.json")).resolve().name
+def _directory(text: str) -> Path:
+    return Path(text.removesuffix("report.json")).resolve()
 
 
 def _side(text: str, directory: Path, quick: bool, loading: Loading) -> "tuple[Report, ModelScores | None]":
@@ -89,12 +93,11 @@ def _side(text: str, directory: Path, quick: bool, loading: Loading) -> "tuple[R
     from rmnb.report import record, scores
 
     if record.is_report(text):
-        beside = Path(text.removesuffix("report.json"))
+        beside = _directory(text)
         return record.read(text), scores.read(beside) if (beside / "scores").exists() else None
     found = None if quick or loading != Loading() else scores.shipped(text)
     if found is None:
-        rm = loading.model(loading.spec(text))
-        scores.score(rm, directory, quick, progress=True, tell=typer.echo)
+        scores.score(loading.model(text), directory, quick, progress=True, tell=typer.echo)
         found = scores.read(directory)
     else:
         typer.echo(f"{text}: of the demo panel: its shipped scores are read, nothing is scored")
@@ -107,7 +110,7 @@ def _show(table: "pd.DataFrame") -> None:
     from rmnb.report import comparison
 
     unit = table["seeds"].fillna((table["high"] - table["low"]) / 2)
-    largest = (table["change"].abs() / unit).nlargest(_SHOWN).index
+    largest = (table["change"].abs() / unit).nlargest(12).index
     typer.echo(changes(table.loc[largest]).to_string(index=False, float_format="{:.3f}".format))
     known = table["low"].notna().sum()
     typer.echo(
@@ -115,14 +118,3 @@ def _show(table: "pd.DataFrame") -> None:
     )
     beyond = f"larger than two seeds differ: {comparison.beyond_seeds(table).sum()} of {len(table)}"
     typer.echo(comparison.SEEDS_UNKNOWN if table["seeds"].isna().all() else beyond)
-
-
-def _show_outcomes(outcomes: "pd.DataFrame") -> bool:
-    """Say which limits are kept and which are broken, and by what; returns whether any is broken."""
-    broken = outcomes[outcomes["broken"].astype(bool)]
-    for limit in outcomes["limit"].unique():
-        bad = broken[broken["limit"] == limit]
-        typer.echo(f"{'kept' if bad.empty else 'broken':7} {limit}")
-        for row in bad.itertuples():
-            typer.echo(f"        {number_name(row)}: {row.value:.3g}, the limit is {row.bound:.3g}")
-    return not broken.empty

@@ -40,7 +40,6 @@ GONE = {
     "--quantise": "--load 'quantization_config={load_in_8bit: true}'",
     **{f"--{name}": f"--load {name}=…" for name in ("compile", "softcap", "read")},
 }
-_INTERRUPTED = 130  # what Typer makes of Ctrl-C: the exception itself does not come through
 
 
 @app.callback(invoke_without_command=True)
@@ -53,23 +52,18 @@ def version(show: Annotated[bool, typer.Option("--version", help="Show the versi
 def main() -> None:
     """Run the command line: a user's mistake is one line on stderr and exit code 2."""
     logging.basicConfig(format="rmnb: %(message)s", level=logging.WARNING)
-    logging.getLogger("urllib3").setLevel(
-        logging.ERROR
-    )  # what cannot be fetched in the end is said by whoever needs it
+    # What cannot be fetched in the end is said by whoever needs it.
+    logging.getLogger("urllib3").setLevel(logging.ERROR)
     try:
-        _refuse_gone(sys.argv[1:])
+        for place, word in enumerate(sys.argv[1:]):
+            name = word.partition("=")[0]
+            if name in GONE and (place == 0 or name.startswith("--")):
+                raise InputError(f"{name} is gone: it is now {GONE[name]}", name)
         app()
     except InputError as error:
         print(f"rmnb: {error}", file=sys.stderr)
         sys.exit(2)
     except SystemExit as end:
-        if end.code == _INTERRUPTED:
+        if end.code == 130:  # what Typer makes of Ctrl-C: the exception itself does not come through
             print("rmnb: interrupted; the same command goes on where it stopped", file=sys.stderr)
         raise
-
-
-def _refuse_gone(words: list[str]) -> None:
-    for place, word in enumerate(words):
-        name = word.partition("=")[0]
-        if name in GONE and (place == 0 or name.startswith("--")):
-            raise InputError(f"{name} is gone: it is now {GONE[name]}", name)

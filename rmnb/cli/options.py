@@ -4,7 +4,7 @@ import functools
 import inspect
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -126,8 +126,8 @@ class Loading:
         """What `rmnb.load_reward_model` is given beside the model."""
         import yaml
 
-        own = {key: getattr(self, key) for key in ("dtype", "device", "base", "label")}
-        given = {key: value for key, value in own.items() if value is not None}
+        own = ("dtype", "device", "base", "label")
+        given = {key: value for key in own if (value := getattr(self, key)) is not None}
         for text in self.load or []:
             key, _, value = text.partition("=")
             try:
@@ -136,8 +136,9 @@ class Loading:
                 raise InputError(f"--load {text}: write KEY=VALUE", text) from None
         return given
 
-    def model(self, spec: "ModelSpec") -> "RewardModel":
-        """The loaded model."""
+    def model(self, model: "str | ModelSpec", members: "Panel | None" = None) -> "RewardModel":
+        """The loaded model, by its name as `spec` takes it, or as `spec` gave it."""
+        spec = self.spec(model, members) if isinstance(model, str) else model
         from rmnb.scoring.parity import load_reward_model
 
         return load_reward_model(spec, **self.arguments())
@@ -146,7 +147,7 @@ class Loading:
 def flat(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose parameters that are dataclasses are taken field by field, as options."""
     asked = inspect.signature(command).parameters.values()
-    bags = {parameter.name: parameter.annotation for parameter in asked if is_dataclass(parameter.annotation)}
+    bags = {each.name: each.annotation for each in asked if hasattr(each.annotation, "__dataclass_fields__")}
     parameters = [parameter for parameter in asked if parameter.name not in bags]
     for bag in bags.values():
         parameters += inspect.signature(bag).parameters.values()

@@ -40,6 +40,7 @@ def plan(
         size = found.parameters * DTYPES[form].itemsize
         row = {
             "model": spec.name,
+            "machine": machine.name,
             "format": form,
             "tokens": found.tokens,
             "ids": found.fed,
@@ -57,23 +58,13 @@ def plan(
     table = pd.DataFrame(rows)
     if json:
         return echo_json(table)
-    shown = table.drop(columns="fits").assign(low=table["low"].map(_time), high=table["high"].map(_time))
-    typer.echo(f"Scans of whole vocabularies on {machine.name}, prompts: {len(questions)}\n")
-    typer.echo(shown.to_string(index=False, float_format="{:,.1f}".format))
+    typer.echo(table.drop(columns="fits").to_string(index=False, float_format="{:,.1f}".format))
+    low, high = table[["low", "high"]].sum() / 60
     typer.echo(
-        f"\nIn all {_time(table['low'].sum())} to {_time(table['high'].sum())}. "
-        "ids: how many each token sends through the network; TFLOP: of one scan; GB: weights; low, high: time."
+        f"\nIn all {low:,.1f} to {high:,.1f} minutes. ids: how many each token sends through the network; "
+        f"TFLOP: of one scan; GB: weights; low, high: seconds, prompts: {len(questions)}."
     )
     for name in table["model"][~table["fits"]]:
         typer.echo(f"{name} does not fit: try --dtype bfloat16, or --load device_map=auto with rmnb scan")
     if unknown:
         typer.echo(f"Left out, because nothing is known of them before they are fetched: {', '.join(unknown)}")
-
-
-def _time(seconds: float) -> str:
-    """A time in its two largest units."""
-    if seconds < 90:
-        return f"{max(seconds, 1):.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h"

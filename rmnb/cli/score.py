@@ -1,6 +1,7 @@
 """The commands that look at one model: check, score, scan, trace, search."""
 
 import contextlib
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -36,7 +37,7 @@ def check(
     """Say how a model is read, and score its card's examples: the first thing to run. Exit code 1 if it is wrong."""
     from rmnb.panels import load_panel
 
-    rm = loading.model(loading.spec(model, load_panel(panel)))
+    rm = loading.model(model, load_panel(panel))
     import pandas as pd
 
     from rmnb.scoring.check import check_model
@@ -47,8 +48,8 @@ def check(
 
         origin: Server | Path = Path(against)
         if against.startswith(("http://", "https://")):
-            headers = dict(map(str.strip, text.partition(":")[::2]) for text in header or [])
-            origin = Server(against, timeout, headers)
+            headers = (text.partition(":") for text in header or [])
+            origin = Server(against, timeout, {name.strip(): value.strip() for name, _, value in headers})
             typer.echo(f"rmnb: asking {against}, which may take {timeout:g} seconds", err=True)
         results.append(check_against(rm, origin))
     if json:
@@ -56,9 +57,9 @@ def check(
     else:
         for result in results:
             typer.echo(f"{result.verdict:8} {result.aspect:13} {result.text}")
-    bad = [result for result in results if result.verdict == "failed" or (strict and result.verdict == "warning")]
-    if bad:
-        fail(f"{rm.name}: {len(bad)} of {len(results)} findings are bad")
+    verdicts = [result.verdict for result in results]
+    if bad := verdicts.count("failed") + strict * verdicts.count("warning"):
+        fail(f"{rm.name}: {bad} of {len(results)} findings are bad")
 
 
 @dataclass(frozen=True)
@@ -94,20 +95,21 @@ def score(
     if rows != Rows():
         raise InputError("--out, --by, --truncate and --restart are for a file of rows")
     questions = asking.questions()
-    rm = loading.model(loading.spec(model, asking.members()))
+    rm = loading.model(model, asking.members())
     import pandas as pd
 
-    table = []
+    tables = []
     for question in questions:
         rewards = rm.score(question.conversation, responses, protocol)
+        tables.append(pd.DataFrame({"prompt": question.text, "response": responses, "reward": rewards}))
+        if json:
+            continue
+        if len(questions) > 1:
+            typer.echo(question.text)
         for text, reward in zip(responses, rewards, strict=True):
-            table.append({"prompt": question.text, "response": text, "reward": float(reward)})
+            typer.echo(f"{reward:12.6f}  {text!r}")
     if json:
-        return echo_json(pd.DataFrame(table))
-    for place, row in enumerate(table):
-        if len(questions) > 1 and place % len(responses) == 0:
-            typer.echo(row["prompt"])
-        typer.echo(f"{row['reward']:12.6f}  {row['response']!r}")
+        echo_json(pd.concat(tables))
 
 
 def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: bool) -> None:
@@ -119,8 +121,7 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
         raise InputError(f"--by: {file} has no pairs with a column {options.by!r}", "--by")
     if options.out is not None:
         _check_parquet(options.out, options.restart)
-    rm = loading.model(loading.spec(model))
-    table = rows.score_file(rm, file, options.out, options.truncate, progress=True)
+    table = rows.score_file(loading.model(model), file, options.out, options.truncate, progress=True)
     if options.out is not None:
         typer.echo(f"{len(table):,} rows in {options.out}", err=json)
     shares = rows.pair_accuracies(table, options.by) if is_pairs else table
@@ -134,13 +135,14 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
 
 
 def _check_parquet(out: Path, restart: bool) -> None:
-    from rmnb.plans import ResumableStore
-
     if out.suffix != ".parquet":
         raise InputError(f"--out {out}: choose a name that ends with .parquet", out)
     check_writable(out)
     if restart:
-        ResumableStore.restart(out)
+        from rmnb.plans import ResumableStore
+
+        ResumableStore.discard(out)
+        out.unlink(missing_ok=True)
 
 
 def scan(
@@ -164,7 +166,7 @@ def scan(
 
     members, questions = asking.members(), asking.questions()
     keys = [question.key for question in questions]
-    paths = _files(out, keys) if out else []
+    paths: list[Path | None] = [*_files(out, keys)] if out else [None] * len(keys)
     if not (out or logprobs):
         spec = loading.spec(model, members)
         changed = loading.template or loading.arguments().keys() - {"device", "device_map", "compile"}
@@ -174,33 +176,42 @@ def scan(
                 "give --out FILE or DIRECTORY"
             )
         paths = [store.scores_path(members, spec.name, key, protocol) for key in keys]
-    for path in paths:
+    written = [path for path in paths if path]
+    for path in written:
         _check_parquet(path, restart)
-    if logprobs:
-        return _scan_logprobs(model, members, questions, loading, paths)
-    rm = loading.model(loading.spec(model, members))  # only now: what is wrong so far is said without torch
+    if logprobs:  # only now is a model loaded: what is wrong so far is said without torch
+        from rmnb.panels import find_base
+        from rmnb.scoring.logprobs import load_language_model, scan_logprobs
+
+        arguments = loading.arguments()
+        lm = load_language_model(find_base(members, model), arguments.get("wrapping"), arguments.get("dtype"))
+        scan_one = functools.partial(scan_logprobs, lm)
+    else:
+        from rmnb.scoring.scanning import scan_vocabulary
+
+        rm = loading.model(model, members)
+        scan_one = functools.partial(
+            scan_vocabulary, rm, protocol=protocol, limit=first, batch_size=batch_size, progress=True
+        )
     from rmnb.plans import ResumableStore, alone
-    from rmnb.scoring.scanning import scan_vocabulary
 
     with contextlib.ExitStack() as held:
-        for path in sorted(paths):  # in an order of its own: two processes never wait for each other
+        for path in sorted(written):  # in an order of its own: two processes never wait for each other
             held.enter_context(alone(path))
         for question, path in zip(questions, paths, strict=True):
-            is_done = path.exists()
-            frame = scan_vocabulary(  # which refuses what was made by another plan
-                rm, question, path, protocol=protocol, limit=first, batch_size=batch_size, progress=True
-            )
-            if not is_done and out is None:
-                store.write_scores(members, frame, frame.attrs["provenance"])
-            elif not is_done:
+            is_done = path is not None and path.exists()
+            frame = scan_one(question, path)  # which refuses what was made by another plan
+            if path and out and not is_done:
                 store.write_table(path, frame, frame.attrs["provenance"])
-            ranked = frame.sort_values("score", kind="stable")["token"]
-            typer.echo(f"{len(frame):,} tokens in {path}{', already complete' * is_done}")
-            typer.echo("optimal:  " + " ".join(map(repr, ranked.iloc[:-6:-1])))
-            typer.echo("pessimal: " + " ".join(map(repr, ranked.iloc[:5])))
+            elif path and not is_done:
+                store.write_scores(members, frame, frame.attrs["provenance"])
+            if path:
+                typer.echo(f"{len(frame):,} tokens in {path}{', already complete' * is_done}")
+            for end, rows in (("highest", frame.nlargest(5, "score")), ("lowest", frame.nsmallest(5, "score"))):
+                typer.echo(f"{end}: " + ", ".join(f"{row.token!r} {row.score:.4f}" for row in rows.itertuples()))
         # Not before the last prompt is written: whoever runs several in one job deletes all that a failed job has
         # written, and then they come back from the pieces without being computed again.
-        for path in paths:
+        for path in written:
             ResumableStore.discard(path)
 
 
@@ -211,24 +222,6 @@ def _files(out: Path, keys: list[str]) -> list[Path]:
     if (out.suffix and not out.is_dir()) or len(set(keys)) < len(keys):
         raise InputError(f"--out {out}: one question takes a name that ends with .parquet, several a directory", out)
     return [out / f"{key}.parquet" for key in keys]
-
-
-def _scan_logprobs(model: str, members, questions, loading: Loading, paths: list[Path]) -> None:
-    from rmnb.panels import find_base
-
-    base, arguments = find_base(members, model), loading.arguments()
-    from rmnb.scoring import store
-    from rmnb.scoring.logprobs import load_language_model, scan_logprobs
-
-    lm = load_language_model(base, arguments.get("wrapping"), arguments.get("dtype"))
-    for question, path in zip(questions, paths or [None] * len(questions), strict=True):
-        frame = scan_logprobs(lm, question, path)
-        if path is not None:
-            if not path.exists():
-                store.write_table(path, frame, frame.attrs["provenance"])
-            typer.echo(f"{len(frame):,} tokens in {path}")
-        for row in frame.nlargest(10, "score").itertuples():
-            typer.echo(f"{row.score:10.4f}  {row.token!r}")
 
 
 def trace(
@@ -242,7 +235,7 @@ def trace(
     question, *more = asking.questions()
     if more:
         raise InputError("a response is followed under one prompt")
-    rm = loading.model(loading.spec(model, asking.members()))
+    rm = loading.model(model, asking.members())
     from rmnb.scoring.rows import trace
     from rmnb.visible import visible
 

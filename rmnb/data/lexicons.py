@@ -19,8 +19,6 @@ from rmnb.data import sources
 _CORPORA = "iclr2026/data/corpora/"
 BNC = "facct2025/data/corpora/1_1_all_alpha.txt"
 _SHIPPED_BNC = 300_000  # frequent words among which it is looked for
-BIG_TWO = {"nouns": _CORPORA + "dict_big2_nouns.csv", "expanded": _CORPORA + "dict_big2_expanded.csv"}
-MORAL_FOUNDATIONS = _CORPORA + "moral-foundations-dictionary-20.dicx"
 
 
 def afinn() -> pd.DataFrame:
@@ -78,7 +76,7 @@ def big_two(forms: Literal["nouns", "expanded"] = "nouns") -> pd.DataFrame:
 
     nouns: 263 rows. expanded: 936 rows, some words more than once.
     """
-    table = pd.read_csv(sources.locate(BIG_TWO[forms]), keep_default_na=False)
+    table = pd.read_csv(sources.locate(f"{_CORPORA}dict_big2_{forms}.csv"), keep_default_na=False)
     if forms == "nouns":
         return pd.DataFrame({"word": table["token_decoded"], "category": table["Category"].str.lower()})
     return pd.DataFrame({"word": table["DicTerm"], "category": np.where(table["Agency"] == "X", "agency", "communion")})
@@ -92,7 +90,7 @@ def moral_foundations() -> pd.DataFrame:
     DataFrame
         2,040 rows: word, foundation (care, fairness, loyalty, authority, sanctity), side (virtue or vice).
     """
-    table = pd.read_csv(sources.locate(MORAL_FOUNDATIONS), keep_default_na=False)
+    table = pd.read_csv(sources.locate(_CORPORA + "moral-foundations-dictionary-20.dicx"), keep_default_na=False)
     marked = table.melt(id_vars="DicTerm").query("value == 'X'")
     rows = marked["variable"].str.lower().str.extract("(?P<foundation>.*)_(?P<side>.*)")
     rows.insert(0, "word", marked["DicTerm"])

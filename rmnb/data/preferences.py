@@ -76,7 +76,9 @@ def preference_pairs(source: str) -> pd.DataFrame:
         raise InputError(f"no preference pairs called {source!r}: choose one of {', '.join(_READERS)}")
     pairs = pd.DataFrame(_READERS[source](), columns=["prompt", "chosen", "rejected"])
     pairs = pairs[pairs["chosen"] != ""].reset_index(drop=True)
-    return pairs.assign(prompt=pairs["prompt"].map(_messages))
+    return pairs.assign(
+        prompt=pairs["prompt"].map(lambda text: [{"role": "user", "content": text}] if isinstance(text, str) else text)
+    )
 
 
 def rm_bench() -> pd.DataFrame:
@@ -96,10 +98,6 @@ def rm_bench() -> pd.DataFrame:
         for entry in _json(f"rm-bench/data/{subset}_filtered.json")
     ]
     return pd.DataFrame(rows, columns=["prompt", "chosen", "rejected", "source"])
-
-
-def _messages(prompt: str | list[dict[str, str]]) -> list[dict[str, str]]:
-    return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
 
 
 def _json(name: str) -> list[dict]:

@@ -17,7 +17,7 @@ from rmnb.cli import options
 from rmnb.errors import InputError
 from rmnb.panels import PromptSpec, find_spec, load_panel
 from rmnb.panels.prompt_sets import Turn
-from rmnb.plans import partial_directory, read_plan
+from rmnb.plans import partial_directory
 from rmnb.report import numbers, record
 from rmnb.scoring import scanning, store
 
@@ -111,7 +111,8 @@ def test_of_two_processes_that_begin_one_scan_the_first_sets_the_batch(rm, tmp_p
 
     monkeypatch.setattr(scanning, "_batch_size", outrun)
     scan = scanning.scan_vocabulary(rm, QUESTION, output=out)
-    assert scan.attrs["provenance"]["batch_size"] == 16 == read_plan(partial_directory(out))["batch_size"]
+    plan = json.loads((partial_directory(out) / "plan.json").read_text())
+    assert scan.attrs["provenance"]["batch_size"] == 16 == plan["batch_size"]
 
 
 def test_the_log_probabilities_of_a_language_model_are_a_scan(monkeypatch, tmp_path):
