@@ -4,9 +4,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from seaborn.utils import relative_luminance
 
 from rmnb.panels import Panel
 
@@ -46,6 +49,14 @@ def use_style() -> None:
     except ImportError:  # outside notebooks
         return
     set_matplotlib_formats("svg", metadata={"Date": None}, bbox_inches=None)  # as wide as asked for
+
+
+def legible_numbers(axes: Axes) -> None:
+    """Write each number of an annotated heat map in black or white, whichever stands out more from its cell."""
+    mesh = axes.collections[0]
+    cells = mesh.get_facecolors()[~np.ma.getmaskarray(mesh.get_array()).ravel()]
+    for number, cell in zip(axes.texts, cells, strict=True):
+        number.set_color(INK if relative_luminance(cell) > 0.18 else "white")
 
 
 def colours(panel: Panel) -> dict[str, str]:

@@ -6,7 +6,9 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.colors import to_rgb
+from seaborn.utils import relative_luminance
 
 from rmnb.book import figures
 from rmnb.panels import load_panel
@@ -55,3 +57,14 @@ def test_every_ink_stands_out_on_white():
         linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in to_rgb(ink)]
         luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
         assert 1.05 / (luminance + 0.05) >= 3, ink
+
+
+def test_each_number_of_a_heat_map_stands_out_from_its_cell():
+    values = np.ma.masked_less(np.linspace(-2, 1, 13), -1.6)
+    axes = sns.heatmap(values[None], mask=values[None].mask, cmap="RdBu", center=0, annot=True)
+    figures.legible_numbers(axes)
+    cells = axes.collections[0].get_facecolors()[2:]
+    for number, cell in zip(axes.texts, cells, strict=True):
+        low, high = sorted(map(relative_luminance, (number.get_color(), cell)))
+        assert (high + 0.05) / (low + 0.05) > 4, number
+    plt.close(axes.figure)
