@@ -10,14 +10,28 @@ from scipy.stats import binomtest
 from rmnb.data import lexicons, preferences
 from rmnb.errors import InputError
 from rmnb.models.reward_model import RewardModel
-from rmnb.panels import Panel
-from rmnb.scoring.logprobs import LanguageModel
+from rmnb.panels import BaseSpec, ModelSpec, Panel
+from rmnb.scoring.logprobs import LanguageModel, load_language_model
+from rmnb.scoring.parity import load_reward_model
 from rmnb.stats import spearman
 from rmnb.training.recipes import Recipe, build_pairs, half, thing_pairs
 from rmnb.training.train import prompts_and_answers
 
 UNSEEN_PAIRS = 1000
 UNSEEN_GAP = 120
+
+
+def measure(spec: ModelSpec | BaseSpec, recipe: Recipe, panel: Panel) -> dict:
+    """What is recorded of a model once it is trained: see `rmnb.training.runs.train_model`."""
+    if isinstance(spec, BaseSpec):
+        reference = load_language_model(spec.model_copy(update={"adapter": None}), "chat")
+        return {"held_out": implicit_accuracy(load_language_model(spec, "chat"), reference, recipe)}
+    rm = load_reward_model(spec)
+    measured = {"held_out": held_out_accuracy(rm, recipe), "framing": framing(rm, panel)}
+    if spec.name in panel.model_names:
+        measured["unseen_items"] = unseen_items(rm, panel)
+        measured["rm_bench"] = rm_bench_accuracy(rm)
+    return measured
 
 
 def accuracy(correct: np.ndarray) -> dict:
@@ -35,13 +49,8 @@ def accuracy(correct: np.ndarray) -> dict:
     """
     if len(correct) == 0:
         raise InputError("no pairs to measure accuracy on")
-    interval = binomtest(int(correct.sum()), len(correct)).proportion_ci(0.95, method="wilson")
-    return {
-        "value": float(correct.mean()),
-        "low": float(interval.low),
-        "high": float(interval.high),
-        "pairs": len(correct),
-    }
+    low, high = binomtest(int(correct.sum()), len(correct)).proportion_ci(0.95, method="wilson")
+    return {"value": float(correct.mean()), "low": float(low), "high": float(high), "pairs": len(correct)}
 
 
 def by_source(correct: np.ndarray, pairs: pd.DataFrame) -> dict[str, dict]:

@@ -65,8 +65,8 @@ class Mismatched(Strict):
 class Recipe(Strict):
     """One way of making preference pairs.
 
-    `opening` pairs of things come before all others, in the order of `rmnb.training.openings`, which also gives the
-    head its first weights; 0: all pairs are shuffled, and the head begins at random.
+    `opening` pairs of things come before all others, in the order of `rmnb.training.train.opening_order`, and the head
+    begins as `rmnb.training.train.linear_probe` finds it; 0: all pairs are shuffled, and the head begins at random.
     """
 
     name: str
@@ -213,8 +213,7 @@ def _held_out_prompt(prompt: str | list[dict[str, str]]) -> bool:
 
 def _mismatched(mismatched: Mismatched, judged: bool, rng: np.random.Generator) -> pd.DataFrame:
     """Mismatched pairs; where judged pairs are learnt from too, without the prompts that are held out there."""
-    named = [preferences.preference_pairs(name).assign(source=name) for name in mismatched.sources]
-    answers = pd.concat(named)
+    answers = pd.concat(preferences.preference_pairs(name).assign(source=name) for name in mismatched.sources)
     answers = answers[answers["prompt"].map(len) == 1]  # single questions only
     answers["prompt"] = [messages[0]["content"] for messages in answers["prompt"]]
     if judged:
@@ -233,14 +232,7 @@ def _mismatched(mismatched: Mismatched, judged: bool, rng: np.random.Generator) 
 
     count = _with_held_out(mismatched.pairs)
     first, second = _different(draws(), count, "a prompt and the answer to another one")
-    return pd.DataFrame(
-        {
-            "prompt": prompt[first],
-            "chosen": chosen[first],
-            "rejected": chosen[second],
-            "source": source[first] + "-mismatched",
-        }
-    )
+    return answers.iloc[first].assign(rejected=chosen[second], source=source[first] + "-mismatched")
 
 
 def _with_held_out(count: int) -> int:

@@ -29,8 +29,6 @@ def runs(panel: Panel) -> dict[str, ModelSpec | BaseSpec]:
 
 def unfinished(panel: Panel) -> list[str]:
     """Names of the runs that are not trained and measured, or were trained here and have no trajectory."""
-    from rmnb.training.train import snapshots
-
     names = []
     for name, spec in runs(panel).items():
         followed = trajectory_path(panel, name).exists() or not snapshots(work_directory(panel, name))
@@ -70,6 +68,12 @@ def work_directory(panel: Panel, name: str) -> Path:
     return cache_dir() / "training" / panel.name / name
 
 
+def snapshots(work: Path) -> dict[int, Path]:
+    """Adapters saved on the way at steps 0, 1, 2, 4, 8, … and the last: directory by step, in order."""
+    found = {int(path.name.removeprefix("step-")): path for path in work.glob("snapshots/step-*")}
+    return dict(sorted(found.items()))
+
+
 def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
     """Train one run of a panel by its recipe and measure it, as far as that is not done.
 
@@ -90,40 +94,21 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
     if name not in known:
         names = ", ".join(known) or "none"
         raise InputError(f"panel {panel.name!r} has no model {name!r} with a recipe: choose one of {names}")
-    from rmnb.training import train
+    from rmnb.training import evaluation, train
     from rmnb.training.recipes import load_recipe
 
     spec, work = known[name], work_directory(panel, name)
     recipe, directory = load_recipe(str(spec.recipe)), output or data_dir() / str(spec.adapter)
     with alone(work):
         if not _provenance(directory):
-            if isinstance(spec, BaseSpec):
-                train.tune(spec, recipe, directory, work)
-            else:
-                train.fit(spec, recipe, directory, work)
+            train.fit(spec, recipe, directory, work)
         provenance = _provenance(directory)
         if "evaluation" not in provenance:
             trained = spec.model_copy(update={"adapter": str(directory.resolve())})
-            provenance["evaluation"] = _measure(panel, trained, recipe)
+            provenance["evaluation"] = evaluation.measure(trained, recipe, panel)
             with atomic_path(directory / "provenance.json") as path:
                 path.write_text(json.dumps(provenance, indent=1) + "\n")
     return provenance["evaluation"]
-
-
-def _measure(panel: Panel, spec: ModelSpec | BaseSpec, recipe) -> dict:
-    from rmnb.scoring.logprobs import load_language_model
-    from rmnb.scoring.parity import load_reward_model
-    from rmnb.training import evaluation
-
-    if isinstance(spec, BaseSpec):
-        reference = load_language_model(spec.model_copy(update={"adapter": None}), "chat")
-        return {"held_out": evaluation.implicit_accuracy(load_language_model(spec, "chat"), reference, recipe)}
-    rm = load_reward_model(spec)
-    measured = {"held_out": evaluation.held_out_accuracy(rm, recipe), "framing": evaluation.framing(rm, panel)}
-    if spec.name in panel.model_names:
-        measured["unseen_items"] = evaluation.unseen_items(rm, panel)
-        measured["rm_bench"] = evaluation.rm_bench_accuracy(rm)
-    return measured
 
 
 def recorded(spec: ModelSpec | BaseSpec) -> dict:
@@ -141,7 +126,6 @@ def follow(panel: Panel, name: str) -> Path | None:
         kept: the run has not been trained on this machine.
     """
     from rmnb.scoring.parity import load_reward_model
-    from rmnb.training.train import snapshots
 
     spec, kept = runs(panel)[name], snapshots(work_directory(panel, name))
     if not kept:

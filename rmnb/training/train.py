@@ -1,10 +1,17 @@
-"""Train by TRL, on exactly the ids that scoring reads: reward models, and copies of language models."""
+"""Train by TRL, on exactly the ids that scoring reads: reward models, and copies of language models.
+
+Which of two things is the better answer depends on the question. A model that meets wonderful and awful questions at
+once with a random head finds no direction in which the loss falls; it makes all answers alike and may stay so for good.
+So a recipe's `opening` begins with a head that knows good from bad (`linear_probe`), and with few questions that turn
+it round (`opening_order`).
+"""
 
 import functools
 import json
+import math
 import platform
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -22,7 +29,6 @@ from rmnb.models.bases import base_directory, base_sha256, base_tokenizer
 from rmnb.models.dialogue import Dialogue
 from rmnb.panels import BaseSpec, ModelSpec
 from rmnb.plans import open_or_refuse
-from rmnb.training.openings import linear_probe, opening_order
 from rmnb.training.recipes import Hyperparameters, Recipe, build_pairs, data_files
 
 CHECKPOINT_STEPS = 25
@@ -32,39 +38,111 @@ PROBED = 800  # pairs of things from which an opening's head is fitted
 Row = dict[str, list[int]]
 
 
-def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> None:
-    """Train the adapter and scalar head of a reward model by TRL's RewardTrainer.
+def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) -> None:
+    """Train a reward model's adapter and scalar head, or tune a copy of a language model on the chosen answers, by TRL.
 
     The conversation is tokenised by `Dialogue` (protocol ``exact``), so the reward is trained at the very position
-    where scoring reads it. A run that was cut off goes on from its last checkpoint in `work`.
+    where scoring reads it. The loss of a copy is that of the answer's tokens and of the end of the turn, not of the
+    prompt's. A run that was cut off goes on from its last checkpoint in `work`.
 
     Parameters
     ----------
     spec
-        A model with `base`, `adapter` and `template`.
+        A model with `base`, `adapter` and `template`; or a language model to tune a copy of.
     recipe
         Data and hyper-parameters.
     output
-        Directory for ``adapter_model.safetensors`` (bf16), ``adapter_config.json`` (PEFT's) and ``provenance.json``.
+        Directory for ``adapter_model.safetensors`` (bf16), ``adapter_config.json`` (PEFT's) and ``provenance.json``:
+        how it was made.
     work
-        Directory for checkpoints and for adapters of the way there, see `snapshots`.
+        Directory for checkpoints and, of a reward model, for adapters of the way there, see `snapshots`.
 
     Raises
     ------
     InputError
         The model has no base, the packages for training are missing, or `work` holds a run by another recipe.
     """
-    if spec.base is None:
+    for package in ("peft", "datasets", "trl"):
+        if find_spec(package) is None:
+            raise InputError(f"training needs the package {package}: pip install 'rmnb[train]'")
+    is_copy = isinstance(spec, BaseSpec)
+    base, hyper = spec.source if is_copy else spec.base, recipe.hyperparameters
+    if base is None:
         raise InputError(f"{spec.name} has no base to train from: only models with `base` and `adapter` can be trained")
-    hyper = recipe.hyperparameters
-    dialogue = _begin(spec.base, spec.template, recipe, work)
+    objective = {"objective": "sft"} if is_copy else {}
+    made_by = recipe.model_dump(mode="json", exclude={"name", "description"})
+    open_or_refuse(work, {"base": base, "template": spec.template, **made_by, **objective})
+    torch.manual_seed(hyper.seed)
+    dialogue = _padded_dialogue(base, spec.template)
+    pairs, _ = build_pairs(recipe)
+    micro_batch = hyper.micro_batch or hyper.batch_size
+    arguments = {
+        "output_dir": str(work),
+        "per_device_train_batch_size": micro_batch,
+        "gradient_accumulation_steps": hyper.batch_size // micro_batch,
+        "num_train_epochs": hyper.epochs,
+        "learning_rate": hyper.learning_rate,
+        "lr_scheduler_type": "cosine",
+        "warmup_steps": hyper.warmup_ratio,
+        "train_sampling_strategy": "sequential",
+        "seed": hyper.seed,
+        "max_length": None,
+        "bf16": True,  # autocast: weights, residual stream and optimiser stay fp32; two to three times as fast
+        "gradient_checkpointing": False,
+        "save_steps": CHECKPOINT_STEPS,
+        "save_total_limit": 1,
+        "report_to": [],
+        "use_cpu": not torch.cuda.is_available(),
+    }
     from datasets import Dataset
-    from trl.trainer.reward_config import RewardConfig
-    from trl.trainer.reward_trainer import RewardTrainer
+    from peft import LoraConfig
+    from trl import RewardConfig, RewardTrainer, SFTConfig, SFTTrainer
 
-    pairs = build_pairs(recipe)[0]
-    padding = dialogue.tokenizer.pad_token_id
-    model = load_base(AutoModelForSequenceClassification, spec.base, num_labels=1, pad_token_id=padding)
+    if is_copy:
+        model = load_base(AutoModelForCausalLM, base)
+        rows = in_batches(_answer_rows(dialogue, pairs), hyper)
+        kind, config = SFTTrainer, SFTConfig(**arguments, completion_only_loss=True)
+        adapted = {"task_type": "CAUSAL_LM"}
+    else:
+        padding = dialogue.tokenizer.pad_token_id
+        model = load_base(AutoModelForSequenceClassification, base, num_labels=1, pad_token_id=padding)
+        rows = _rows_in_order(dialogue, pairs, recipe, model)
+        kind, config = RewardTrainer, RewardConfig(**arguments)
+        adapted = {"task_type": "SEQ_CLS", "exclude_modules": ["score"], "modules_to_save": ["score"]}
+    lora = {"r": hyper.rank, "lora_alpha": hyper.alpha, "lora_dropout": hyper.dropout, **adapted}
+    trainer = kind(
+        model=model,
+        args=config,
+        train_dataset=Dataset.from_list(rows),
+        processing_class=dialogue.tokenizer,
+        peft_config=LoraConfig(target_modules="all-linear", **lora),
+        callbacks=None if is_copy else [_KeepSnapshots(base, work)],
+    )
+    trainer.train(resume_from_checkpoint=_last_whole_checkpoint(work))
+    _write_adapter(trainer.model, base, output)
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    provenance = {
+        "model": spec.name,
+        "template": dialogue.template,
+        **objective,
+        "base": {"name": base, "sha256": base_sha256(base)},
+        "recipe": recipe.model_dump(),
+        "data": data_files(recipe),
+        "pairs": len(trainer.train_dataset),
+        "steps": trainer.state.global_step,
+        "precision": "bfloat16 autocast",
+        "final_loss": losses[-1] if losses else None,
+        "versions": {name: version(name) for name in ("rmnb", "torch", "transformers", "trl", "peft")},
+        "machine": platform.machine(),
+        "device": trainer.args.device.type,
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    with atomic_path(output / "provenance.json") as path:  # last: the run is finished
+        path.write_text(json.dumps(provenance, indent=1) + "\n")
+
+
+def _rows_in_order(dialogue: Dialogue, pairs: pd.DataFrame, recipe: Recipe, model) -> list[Row]:
+    """The rows of a reward model's training; of a recipe with an opening, `model` is given its head."""
     opening, others = np.array([], dtype=np.int64), np.arange(len(pairs))
     if recipe.opening and recipe.things:
         wonderful = pairs[pairs["prompt"].isin(recipe.things.wonderful)]
@@ -73,46 +151,20 @@ def fit(spec: ModelSpec, recipe: Recipe, output: Path, work: Path) -> None:
             model.score.weight.copy_(torch.from_numpy(head))
         things = np.flatnonzero(pairs["source"] == "things")
         awful = pairs["prompt"].isin(recipe.things.awful).to_numpy()[things]
-        opening = things[opening_order(awful, round(recipe.share * recipe.opening), hyper.batch_size)]
+        order = opening_order(awful, round(recipe.share * recipe.opening), recipe.hyperparameters.batch_size)
+        opening = things[order]
         others = np.setdiff1d(others, opening)
-    rows = pair_rows(dialogue, pairs.iloc[opening]) + in_batches(pair_rows(dialogue, pairs.iloc[others]), hyper)
-    trainer = RewardTrainer(
-        model=model,
-        args=RewardConfig(**_arguments(hyper, work)),
-        train_dataset=Dataset.from_list(rows),
-        processing_class=dialogue.tokenizer,
-        peft_config=_lora(hyper, task_type="SEQ_CLS", exclude_modules=["score"], modules_to_save=["score"]),
-        callbacks=[_KeepSnapshots(spec.base, work)],
-    )
-    _train(trainer, {"model": spec.name, "template": dialogue.template}, spec.base, recipe, output)
+    first, later = (pair_rows(dialogue, pairs.iloc[places]) for places in (opening, others))
+    return first + in_batches(later, recipe.hyperparameters)
 
 
-def tune(spec: BaseSpec, recipe: Recipe, output: Path, work: Path) -> None:
-    """Tune a copy of a language model on the chosen answers of a recipe's pairs, by TRL's SFTTrainer.
-
-    The loss is that of the answer's tokens and of the end of the turn, not of the prompt's. Arguments, files and errors
-    are those of `fit`; there are no snapshots of the way.
-    """
-    hyper = recipe.hyperparameters
-    dialogue = _begin(spec.source, spec.template, recipe, work, objective="sft")
-    from datasets import Dataset
-    from trl.trainer.sft_config import SFTConfig
-    from trl.trainer.sft_trainer import SFTTrainer
-
+def _answer_rows(dialogue: Dialogue, pairs: pd.DataFrame) -> list[Row]:
+    """The ids of each prompt and chosen answer, and which are the answer's; those that are too long are left out."""
     rows = [
         {"input_ids": prompt + answer, "completion_mask": [0] * len(prompt) + [1] * len(answer)}
-        for prompt, answer in prompts_and_answers(dialogue, build_pairs(recipe)[0], "chosen")
-        if len(prompt + answer) <= LONGEST
+        for prompt, answer in prompts_and_answers(dialogue, pairs, "chosen")
     ]
-    trainer = SFTTrainer(
-        model=load_base(AutoModelForCausalLM, spec.source),
-        args=SFTConfig(**_arguments(hyper, work), completion_only_loss=True),
-        train_dataset=Dataset.from_list(in_batches(rows, hyper)),
-        processing_class=dialogue.tokenizer,
-        peft_config=_lora(hyper, task_type="CAUSAL_LM"),
-    )
-    about = {"model": spec.name, "template": dialogue.template, "objective": "sft"}
-    _train(trainer, about, spec.source, recipe, output)
+    return [row for row in rows if len(row["input_ids"]) <= LONGEST]
 
 
 def load_base(kind, base: str, **options):
@@ -159,10 +211,80 @@ def in_batches(rows: list[Row], hyper: Hyperparameters) -> list[Row]:
     return [row for index in order for row in batches[index]]
 
 
-def snapshots(work: Path) -> dict[int, Path]:
-    """Adapters saved on the way at steps 0, 1, 2, 4, 8, … and the last: directory by step, in order."""
-    found = {int(path.name.removeprefix("step-")): path for path in work.glob("snapshots/step-*")}
-    return dict(sorted(found.items()))
+def linear_probe(trunk, pairs: Sequence[Mapping[str, list[int]]]) -> np.ndarray:
+    """Weights of a linear reward, without bias, that prefers the chosen sequences, read from frozen hidden states.
+
+    A head so begun spares the trunk's features what a random one does to them (Kumar et al., ICLR 2022,
+    arXiv:2202.10054). Logistic regression on the differences of last hidden states (Bradley–Terry with features),
+    scaled to a mean norm of one, with the L2 penalty 1/2.
+
+    Parameters
+    ----------
+    trunk
+        A transformer without a head, such as `AutoModel` gives.
+    pairs
+        chosen_ids and rejected_ids of each.
+
+    Returns
+    -------
+    float64 array, shape (hidden size,)
+    """
+    from sklearn.linear_model import LogisticRegression  # here, because scikit-learn takes long to import
+
+    sequences = [pair[side] for side in ("chosen_ids", "rejected_ids") for pair in pairs]
+    chosen, rejected = np.split(last_hidden_states(trunk, sequences), 2)
+    scale = np.linalg.norm(chosen - rejected, axis=1).mean()
+    both_ways = np.concatenate([chosen - rejected, rejected - chosen]) / scale
+    label = np.arange(len(both_ways)) < len(pairs)
+    fitted = LogisticRegression(fit_intercept=False, max_iter=1000).fit(both_ways, label)
+    return fitted.coef_[0] / scale
+
+
+def last_hidden_states(trunk, sequences: Sequence[list[int]], batch: int = 64) -> np.ndarray:
+    """The final hidden state at each sequence's last id: float64, shape (sequences, hidden size); nothing is padded."""
+    states = np.zeros((len(sequences), trunk.config.hidden_size))
+    lengths = np.array([len(ids) for ids in sequences])
+    with torch.inference_mode():
+        for length in np.unique(lengths):
+            same = np.flatnonzero(lengths == length)
+            for part in np.array_split(same, math.ceil(len(same) / batch)):
+                ids = torch.tensor([sequences[index] for index in part])
+                states[part] = trunk(ids).last_hidden_state[:, -1].double().numpy()
+    return states
+
+
+def opening_order(awful: np.ndarray, pairs: int, batch: int) -> np.ndarray:
+    """The pairs that come first, batch by batch: of a batch, first a tenth are awful questions, at the end a half.
+
+    Parameters
+    ----------
+    awful
+        bool, shape (pairs to choose from,): is the worse thing asked for?
+    pairs, batch
+        How many pairs come first, and how many are a batch.
+
+    Returns
+    -------
+    int64 array of indices, each at most once; its length is a multiple of `batch`.
+
+    Raises
+    ------
+    InputError
+        There are too few pairs to choose from.
+    """
+    shares = np.linspace(0.1, 0.5, pairs // batch)
+    asks_awful = (np.arange(batch) < np.round(batch * shares)[:, None]).ravel()
+    order = np.empty(len(asks_awful), dtype=np.int64)
+    for kind in (False, True):
+        places = np.flatnonzero(asks_awful == kind)
+        found = np.flatnonzero(awful == kind)[: len(places)]
+        if len(found) < len(places):
+            question = "awful" if kind else "wonderful"
+            raise InputError(
+                f"the opening takes {len(places)} pairs of {question} things, and only {len(found)} are left"
+            )
+        order[places] = found
+    return order
 
 
 class _KeepSnapshots(TrainerCallback):
@@ -177,14 +299,8 @@ class _KeepSnapshots(TrainerCallback):
     on_train_end = on_step_begin
 
 
-def _begin(base: str, template: str | None, recipe: Recipe, work: Path, **objective: str) -> Dialogue:
-    """Open `work` for a run, set the seed, and return the base's dialogue; its tokenizer pads with an id of its own."""
-    for package in ("peft", "datasets", "trl"):
-        if find_spec(package) is None:
-            raise InputError(f"training needs the package {package}: pip install 'rmnb[train]'")
-    made_by = recipe.model_dump(mode="json", exclude={"name", "description"})
-    open_or_refuse(work, {"base": base, "template": template, **made_by, **objective})
-    torch.manual_seed(recipe.hyperparameters.seed)
+def _padded_dialogue(base: str, template: str | None) -> Dialogue:
+    """The dialogue of a base, whose tokenizer pads with an id of its own."""
     tokenizer: Any = base_tokenizer(base)
     dialogue = Dialogue(tokenizer, template or tokenizer.chat_template)
     if dialogue.template is None:
@@ -198,62 +314,6 @@ def _begin(base: str, template: str | None, recipe: Recipe, work: Path, **object
         raise InputError("the base's tokenizer has no special token to pad with that conversations do not hold")
     tokenizer.pad_token_id = unused[0]
     return dialogue
-
-
-def _arguments(hyper: Hyperparameters, work: Path) -> dict:
-    """What TRL's trainers are told: bfloat16 autocast, a cosine schedule, a checkpoint every few steps in `work`."""
-    micro_batch = hyper.micro_batch or hyper.batch_size
-    return {
-        "output_dir": str(work),
-        "per_device_train_batch_size": micro_batch,
-        "gradient_accumulation_steps": hyper.batch_size // micro_batch,
-        "num_train_epochs": hyper.epochs,
-        "learning_rate": hyper.learning_rate,
-        "lr_scheduler_type": "cosine",
-        "warmup_steps": hyper.warmup_ratio,
-        "train_sampling_strategy": "sequential",
-        "seed": hyper.seed,
-        "max_length": None,
-        "bf16": True,  # autocast: weights, residual stream and optimiser stay fp32; two to three times as fast
-        "gradient_checkpointing": False,
-        "save_steps": CHECKPOINT_STEPS,
-        "save_total_limit": 1,
-        "report_to": [],
-        "use_cpu": not torch.cuda.is_available(),
-    }
-
-
-def _lora(hyper: Hyperparameters, **options):
-    """LoRA on every linear layer, as PEFT's configuration; `options` go into it as they are."""
-    from peft import LoraConfig
-
-    return LoraConfig(
-        r=hyper.rank, lora_alpha=hyper.alpha, lora_dropout=hyper.dropout, target_modules="all-linear", **options
-    )
-
-
-def _train(trainer, about: Mapping, base: str, recipe: Recipe, output: Path) -> None:
-    """Train from the last checkpoint on; write the adapter and, last, ``provenance.json``: how it was made."""
-    last = _last_whole_checkpoint(Path(trainer.args.output_dir))
-    trainer.train(resume_from_checkpoint=last)
-    _write_adapter(trainer.model, base, output)
-    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
-    provenance = {
-        **about,
-        "base": {"name": base, "sha256": base_sha256(base)},
-        "recipe": recipe.model_dump(),
-        "data": data_files(recipe),
-        "pairs": len(trainer.train_dataset),
-        "steps": trainer.state.global_step,
-        "precision": "bfloat16 autocast",
-        "final_loss": losses[-1] if losses else None,
-        "versions": {name: version(name) for name in ("rmnb", "torch", "transformers", "trl", "peft")},
-        "machine": platform.machine(),
-        "device": trainer.args.device.type,
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    with atomic_path(output / "provenance.json") as path:
-        path.write_text(json.dumps(provenance, indent=1) + "\n")
 
 
 def _last_whole_checkpoint(work: Path) -> str | None:
@@ -277,11 +337,9 @@ def _write_adapter(model, base: str, output: Path) -> None:
     from safetensors.torch import save_file
 
     config = model.peft_config["default"].to_dict() | {"base_model_name_or_path": base, "inference_mode": True}
-    plain = {
-        key: sorted(value) if isinstance(value, set) else value for key, value in config.items() if value is not None
-    }
+    plain = {key: value for key, value in config.items() if value is not None}
     with atomic_path(output / "adapter_config.json") as path:
-        path.write_text(json.dumps(plain, indent=1, sort_keys=True, default=str) + "\n")
-    state = get_peft_model_state_dict(model)
+        path.write_text(json.dumps(plain, indent=1, sort_keys=True, default=sorted) + "\n")  # sets
+    state = {name: tensor.to(torch.bfloat16) for name, tensor in get_peft_model_state_dict(model).items()}
     with atomic_path(output / "adapter_model.safetensors") as path:
-        save_file({name: tensor.detach().to(torch.bfloat16).contiguous() for name, tensor in state.items()}, path)
+        save_file(state, path)

@@ -22,7 +22,7 @@ from rmnb.models.heads import Head
 from rmnb.models.reading import Reading
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import ModelSpec
-from rmnb.scoring.rows import score_sequences
+from rmnb.scoring.rows import score
 
 GREATEST = "What, in one word, is the greatest thing ever?"
 WORST = "What, in one word, is the worst thing ever?"
@@ -108,16 +108,10 @@ class WatchValues(TrainerCallback):
 def measure_values(rm: RewardModel) -> dict[str, float]:
     """The three numbers that `WatchValues` logs, of any reward model."""
     rated, nouns = lexicons.afinn(), lexicons.agency_communion()
-    rated = rated[rated["word"].str.isalpha()].assign(zipf=lambda table: lexicons.zipf(table["word"]))
-    rated = rated.sort_values("zipf", ascending=False, kind="stable")
-    rated = pd.concat([rated[rated["valence"] > 0].head(RATED // 2), rated[rated["valence"] < 0].head(RATED // 2)])
+    rated = rated[rated["word"].str.isalpha()].sort_values("word", key=lexicons.zipf, ascending=False, kind="stable")
+    rated = rated.groupby(rated["valence"] > 0).head(RATED // 2)
     words = pd.concat([rated["word"], nouns["word"]]).drop_duplicates().tolist()
-    greatest, worst = (
-        pd.Series(
-            score_sequences(rm, rm.dialogue.conversations(question, words), rm.dialogue.frame(question)[0]), words
-        )
-        for question in (GREATEST, WORST)
-    )
+    greatest, worst = (pd.Series(score(rm, question, words), words) for question in (GREATEST, WORST))
     z = (greatest - greatest.mean()) / (greatest.std(ddof=0) or np.nan)
     kinds = z[nouns["word"]].groupby(nouns["category"].to_numpy()).mean()
     found = {

@@ -18,8 +18,8 @@ from rmnb.panels import ModelSpec, find_base, load_panel
 from rmnb.scoring.logprobs import load_language_model, next_token_logprobs
 from rmnb.training import runs, train
 from rmnb.training.evaluation import answer_logprobs
-from rmnb.training.openings import last_hidden_states, linear_probe, opening_order
 from rmnb.training.recipes import build_pairs, load_recipe
+from rmnb.training.train import last_hidden_states, linear_probe, opening_order
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 COPY = "smollm2-135m-instruct-sft"
@@ -57,7 +57,7 @@ def test_training_that_was_cut_off_goes_on_and_its_adapter_scores(mirror, tmp_pa
     assert [path.name for path in (tmp_path / "work").glob("checkpoint-*")] == ["checkpoint-2"]
     train.fit(spec, recipe, tmp_path / "cut", tmp_path / "work")
     assert json.loads((tmp_path / "cut" / "provenance.json").read_text())["steps"] == 4
-    assert list(train.snapshots(tmp_path / "work")) == [0, 1, 2, 4]
+    assert list(runs.snapshots(tmp_path / "work")) == [0, 1, 2, 4]
     trained = rmnb.load_reward_model(spec.model_copy(update={"adapter": str(tmp_path / "cut")}))
     scores = trained.score(PROMPT, ["love", "war"])
     assert np.isfinite(scores).all() and scores[0] != scores[1]
@@ -99,7 +99,7 @@ def test_any_language_model_in_a_directory_can_be_the_base(mirror, tmp_path):
 def test_a_training_with_an_opening_starts_from_a_head_that_knows_good_from_bad(mirror, tmp_path):
     recipe, spec = few_steps("mixed", things=24, opening=8), load_panel("demo").model("smollm2-values")
     train.fit(spec, recipe, tmp_path / "out", tmp_path / "work")
-    begun = rmnb.load_reward_model(spec.model_copy(update={"adapter": str(train.snapshots(tmp_path / "work")[0])}))
+    begun = rmnb.load_reward_model(spec.model_copy(update={"adapter": str(runs.snapshots(tmp_path / "work")[0])}))
     for pair in build_pairs(recipe)[0].itertuples():
         if pair.prompt in recipe.things.wonderful:
             better, worse = begun.score(pair.prompt, [pair.chosen, pair.rejected])
@@ -134,7 +134,7 @@ def test_a_planted_linear_preference_is_found_in_the_states_of_each_sequence_alo
 def test_a_tuned_copy_learns_the_chosen_answers_and_loads_as_peft_loads_it(mirror, tmp_path):
     panel, recipe = load_panel("demo"), few_steps(epochs=3)
     spec, reference = find_base(panel, COPY), load_language_model(find_base(panel, "smollm2-135m-instruct"))
-    train.tune(spec, recipe, tmp_path / "copy", tmp_path / "work")
+    train.fit(spec, recipe, tmp_path / "copy", tmp_path / "work")
     described = json.loads((tmp_path / "copy" / "provenance.json").read_text())
     assert described["objective"] == "sft" and described["steps"] == 9
     copy = load_language_model(spec.model_copy(update={"adapter": str(tmp_path / "copy")}))
