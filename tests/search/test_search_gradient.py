@@ -4,8 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from checkpoints import TEMPLATE, pair_tokenizer, randomise, write_decoder
-from transformers import AutoModelForSequenceClassification, BertConfig
+from checkpoints import TEMPLATE, pair_tokenizer, write_decoder, write_encoder
 
 import rmnb
 from rmnb.panels import ModelSpec
@@ -49,25 +48,15 @@ def test_models_that_cannot_share_a_prefix_have_the_same_gradient(tmp_path):
 
 def labelled_encoder(directory, template):
     """An encoder of three labels, of which the third is the reward, whose tokenizer knows segments."""
-    words = pair_tokenizer()
-    words.chat_template = template
-    shape = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_labels=3)
-    network = AutoModelForSequenceClassification.from_config(BertConfig(vocab_size=len(words), **shape))
-    randomise(network)
-    network.save_pretrained(directory)
-    words.save_pretrained(directory)
-    rm = rmnb.load_reward_model(ModelSpec(name="labelled", source=str(directory), label=2))
-    rm.tokenizer.model_input_names = words.model_input_names  # which transformers does not save
+    write_encoder(directory, labels=3)
+    rm = rmnb.load_reward_model(ModelSpec(name="labelled", source=str(directory), label=2, template=template))
+    rm.tokenizer.model_input_names = pair_tokenizer().model_input_names  # which transformers does not save
     return rm
 
 
-@pytest.fixture(scope="module")
-def directories(tmp_path_factory):
-    return [write_decoder(tmp_path_factory.mktemp(f"model{seed}"), seed=seed) for seed in (0, 1)]
-
-
-def test_what_is_differentiated_is_what_is_sought(directories):
+def test_what_is_differentiated_is_what_is_sought(tmp_path):
     """Minimising, and a model that is subtracted, have in the gradient the sign that they have in the objective."""
+    directories = [write_decoder(tmp_path / str(seed), seed=seed) for seed in (0, 1)]
     models, prompts = [rmnb.load_reward_model(directory) for directory in directories], [PROMPT, "What is bad?"]
     objective = RewardObjective(models, prompts, weights=[1, -1])
     measured = objective.measure([IDS])

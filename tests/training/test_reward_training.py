@@ -5,10 +5,11 @@ import json
 import numpy as np
 import pytest
 import torch
-from checkpoints import DECODERS, SHAPE, randomise, tokenizer
+from checkpoints import own_ids, rewards_alone, tokenizer, write_base
 from hypothesis import given
 from hypothesis import strategies as st
 from peft import PeftModel
+from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification
 
 import rmnb
@@ -67,31 +68,25 @@ def test_training_that_was_cut_off_goes_on_and_its_adapter_scores(mirror, tmp_pa
 
 
 def test_a_base_in_pickles_alone_is_refused(tmp_path):
-    kind, options = DECODERS["llama"]
-    base = AutoModelForCausalLM.from_config(kind(**SHAPE, **options, vocab_size=320))
-    base.config.save_pretrained(tmp_path)
-    torch.save(base.state_dict(), tmp_path / "pytorch_model.bin")
+    weights = write_base(tmp_path) / "model.safetensors"
+    torch.save(load_file(weights), tmp_path / "pytorch_model.bin")
+    weights.unlink()
     with pytest.raises(InputError, match="safetensors"):
         train.load_base(AutoModelForCausalLM, str(tmp_path))
 
 
 def test_any_language_model_in_a_directory_can_be_the_base(mirror, tmp_path):
     """The adapter scores as PEFT's own classifier does, in the template of the base's tokenizer."""
-    words, (kind, special) = tokenizer(), DECODERS["qwen2"]
-    base = AutoModelForCausalLM.from_config(kind(**SHAPE, **special, vocab_size=len(words)))
-    randomise(base)
-    base.save_pretrained(tmp_path / "base")
-    words.save_pretrained(tmp_path / "base")
-    spec = ModelSpec(name="own", base=str(tmp_path / "base"), adapter=str(tmp_path / "own"))
+    base = write_base(tmp_path / "base", "qwen2")
+    spec = ModelSpec(name="own", base=str(base), adapter=str(tmp_path / "own"))
     train.fit(spec, few_steps(), tmp_path / "own", tmp_path / "work")
     rm = rmnb.load_reward_model(spec, device="cpu")
-    classifier = AutoModelForSequenceClassification.from_pretrained(tmp_path / "base", num_labels=1)
+    classifier = AutoModelForSequenceClassification.from_pretrained(base, num_labels=1)
     classifier.config.pad_token_id = None
-    whole = PeftModel.from_pretrained(classifier, tmp_path / "own").eval()
-    conversation = [{"role": "user", "content": PROMPT}, {"role": "assistant", "content": "love"}]
-    ids = words.apply_chat_template(conversation, tokenize=True, return_tensors="pt")["input_ids"]
-    with torch.no_grad():
-        assert rm.score(PROMPT, ["love"])[0] == pytest.approx(whole(input_ids=ids).logits.item(), abs=1e-4)
+    expected = rewards_alone(
+        PeftModel.from_pretrained(classifier, spec.adapter), own_ids(tokenizer(), PROMPT, ["love"])
+    )
+    assert rm.score(PROMPT, ["love"]) == pytest.approx(expected, abs=1e-4)
     with pytest.raises(InputError, match="unknown base 'nobody'"):
         train.fit(spec.model_copy(update={"base": "nobody"}), few_steps(), tmp_path / "x", tmp_path / "work-x")
 
@@ -104,6 +99,8 @@ def test_a_training_with_an_opening_starts_from_a_head_that_knows_good_from_bad(
         if pair.prompt in recipe.things.wonderful:
             better, worse = begun.score(pair.prompt, [pair.chosen, pair.rejected])
             assert better > worse
+    with pytest.raises(InputError, match="the opening takes 6 pairs of wonderful things, and only 2 are left"):
+        opening_order(np.array([True, True, False, False]), pairs=8, batch=4)
 
 
 @given(st.integers(1, 40), st.sampled_from([4, 16]), st.integers(0, 2**32 - 1))

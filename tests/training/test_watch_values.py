@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from checkpoints import DECODERS, SHAPE, randomise, tokenizer
+from checkpoints import tokenizer, write_decoder
 from datasets import Dataset
 from peft import LoraConfig
 from transformers import AutoModelForSequenceClassification, TrainerCallback
@@ -20,11 +20,7 @@ STEPS = 4
 
 
 def trainer_in(directory, architecture="llama", adapted=False, **arguments) -> RewardTrainer:
-    words = tokenizer()
-    kind, special = DECODERS[architecture]
-    torch.manual_seed(0)
-    model = AutoModelForSequenceClassification.from_config(kind(**SHAPE, **special, vocab_size=len(words)))
-    randomise(model)
+    begun = write_decoder(directory / "begun", architecture)
     asked = [{"role": "user", "content": "What is good?"}]
     sides = {"chosen": "love", "rejected": "war"}
     pairs = {"prompt": [asked] * 8} | {
@@ -33,10 +29,10 @@ def trainer_in(directory, architecture="llama", adapted=False, **arguments) -> R
     given = dict(max_steps=STEPS, logging_steps=STEPS, learning_rate=0.01, save_strategy="no", bf16=False)
     given |= dict(use_cpu=True, report_to=[], gradient_checkpointing=False) | arguments
     return RewardTrainer(
-        model=model,
+        model=AutoModelForSequenceClassification.from_pretrained(begun, num_labels=1),
         args=RewardConfig(output_dir=str(directory), **given),
         train_dataset=Dataset.from_dict(pairs),
-        processing_class=words,
+        processing_class=tokenizer(),
         peft_config=LoraConfig(task_type="SEQ_CLS", r=2, target_modules=["q_proj"]) if adapted else None,
     )
 
