@@ -43,17 +43,21 @@ DECODERS = {
 }
 
 
-def tokenizer(
-    template: str | None = TEMPLATE, special: list[str] = SPECIAL, text: str = TEXT, **options
-) -> PreTrainedTokenizerFast:
-    """A byte-level BPE tokenizer that adds BOS by itself, as Llama 3's does; `special` begins with pad, BOS, EOS."""
+def byte_level(text: list[str], rules=None, **options) -> Tokenizer:
+    """Byte-level BPE learnt from texts that these rules, or else GPT-2's, cut."""
     core = Tokenizer(models.BPE())
-    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.pre_tokenizer = rules or pre_tokenizers.ByteLevel(add_prefix_space=False)
     core.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    core.train_from_iterator(
-        [text], trainers.BpeTrainer(vocab_size=320, special_tokens=special, initial_alphabet=alphabet)
-    )
+    core.train_from_iterator(text, trainers.BpeTrainer(initial_alphabet=alphabet, **options))
+    return core
+
+
+def tokenizer(
+    template: str | dict | None = TEMPLATE, special: list[str] = SPECIAL, text: str = TEXT, **options
+) -> PreTrainedTokenizerFast:
+    """A byte-level BPE tokenizer that adds BOS by itself, as Llama 3's does; `special` begins with pad, BOS, EOS."""
+    core = byte_level([text], vocab_size=320, special_tokens=special)
     core.post_processor = processors.TemplateProcessing(single=f"{special[1]} $A", special_tokens=[(special[1], 1)])
     named = dict(zip(("pad_token", "bos_token", "eos_token"), special, strict=False))
     wrapped = PreTrainedTokenizerFast(tokenizer_object=core, additional_special_tokens=special[3:], **named | options)
@@ -157,24 +161,20 @@ def splitting_tokenizer(splitting: str, opening: str) -> PreTrainedTokenizerFast
 
     It pads with what closes a turn, if nothing else is said: it has no padding token.
     """
-    core = Tokenizer(models.BPE())
     text = [TEXT + " love LOVE Love; it's 7, 42 (so). Question: Answer: USER: ASSISTANT: think ### é 世界\n" * 5]
     options: dict = dict(vocab_size=420, special_tokens=SPECIAL)
     if splitting == "metaspace":
+        core = Tokenizer(models.BPE())
         core.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=True)
         core.decoder = decoders.Metaspace(prepend_scheme="first")
         core.train_from_iterator(text, trainers.BpeTrainer(**options))
         core.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    elif splitting == "gpt2":
+        core = byte_level(text, **options)
     else:
-        rules = {"gpt2": pre_tokenizers.ByteLevel(add_prefix_space=False)}.get(splitting) or pre_tokenizers.Sequence(
-            [
-                pre_tokenizers.Split(Regex(LLAMA3_SPLIT), "isolated"),
-                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-            ]
-        )
-        core.pre_tokenizer, core.decoder = rules, decoders.ByteLevel()
-        alphabet = pre_tokenizers.ByteLevel.alphabet()
-        core.train_from_iterator(text, trainers.BpeTrainer(initial_alphabet=alphabet, **options))
+        split = pre_tokenizers.Split(Regex(LLAMA3_SPLIT), "isolated")
+        to_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        core = byte_level(text, pre_tokenizers.Sequence([split, to_bytes]), **options)
     words = PreTrainedTokenizerFast(
         tokenizer_object=core, bos_token="<bos>", eos_token="<end>", additional_special_tokens=["<user>", "<model>"]
     )
@@ -191,13 +191,13 @@ def write_splitting(directory: Path, splitting: str, opening: str, padding: str 
     return write_model(directory, transformers.LlamaConfig(**shape, vocab_size=len(words)), words)
 
 
-def write_panel(directory: Path, sources: dict[str, Path | str]) -> Path:
+def write_panel(directory: Path, sources: dict[str, Path | str], **more) -> Path:
     """A panel of models by name with the prompts best and worst to scan and elo_prefer, and a store of its own."""
     prompts = [
         {"key": key, "text": f"What is the {key} thing?", "framing": "positive", "scanned": key != "elo_prefer"}
         for key in ("best", "worst", "elo_prefer")
     ]
-    models = [{"name": name, "source": str(source)} for name, source in sources.items()]
+    models = [{"name": name, "source": str(source), **more} for name, source in sources.items()]
     panel = {"name": "tiny", "title": "Tiny", "scores": "scores", "models": models, "prompts": prompts}
     (directory / "tiny.yml").write_text(yaml.safe_dump(panel))
     return directory / "tiny.yml"

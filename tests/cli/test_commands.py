@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import transformers
-from checkpoints import SHAPE, tokenizer, write_decoder, write_model, write_panel
+from checkpoints import SHAPE, write_base, write_decoder, write_panel
 from commands import run
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -58,8 +58,7 @@ def test_a_key_in_place_of_a_question_is_warned_of_and_content_that_is_no_text_r
 
 
 def test_a_number_format_has_the_names_that_torch_gives_it(tmp_path):
-    config = write_decoder(tmp_path) / "config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | {"dtype": "bfloat16"}))
+    write_decoder(tmp_path, dtype="bfloat16")
     for name, dtype in (("auto", "bfloat16"), ("torch.float16", "float16"), ("half", "float16")):
         rm = rmnb.load_reward_model(tmp_path, dtype=name, device="cpu")
         assert f"linear, {dtype} on cpu" in repr(rm) and "\n" not in repr(rm)
@@ -116,9 +115,7 @@ def test_of_two_processes_that_begin_one_scan_the_first_sets_the_batch(rm, tmp_p
 
 
 def test_the_log_probabilities_of_a_language_model_are_a_scan(monkeypatch, tmp_path):
-    words, out = tokenizer(), tmp_path / "x.parquet"
-    config = transformers.LlamaConfig(**SHAPE, vocab_size=len(words))
-    model = write_model(tmp_path / "lm", config, words, transformers.AutoModelForCausalLM)
+    model, out = write_base(tmp_path / "lm"), tmp_path / "x.parquet"
     assert run(monkeypatch, "scan", model, "--logprobs", "--prompt", "best", "--out", out) == 0
     assert np.exp(store.read_table(out)[0]["score"]).sum() == pytest.approx(1, abs=1e-5)
 

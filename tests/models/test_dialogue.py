@@ -81,5 +81,4 @@ def test_the_demo_models_close_with_one_id_and_begin_with_one_bos(name):
     question = [{"role": "user", "content": PROMPT}]
     options = dict(chat_template=spec.template, add_generation_prompt=True, tokenize=True)
     assert prefix == words.apply_chat_template(question, **options)["input_ids"]
-    assert prefix[0] == words.bos_token_id
-    assert name != "gemma3-values" or prefix.count(words.bos_token_id) == 1
+    assert prefix[0] == words.bos_token_id != prefix[1]

@@ -84,10 +84,14 @@ def test_each_renamed_missing_or_misshapen_tensor_of_a_head_is_named(key):
             found(rest | {name: torch.zeros(*whole[name].shape, 2)})
 
 
-@pytest.mark.parametrize("key", GATED)
-def test_sharing_the_prefix_changes_nothing_for_a_gate(key, written):
-    rm = load(written(key), key)
-    plain = dataclasses.replace(rm, plain_because="a test wants it")
+@pytest.fixture(params=GATED)
+def gated(request, written):
+    """A model whose head reads the prompt, and the same one scoring whole sequences."""
+    rm = load(written(request.param), request.param)
+    return rm, dataclasses.replace(rm, plain_because="a test wants it")
+
+
+def test_sharing_the_prefix_changes_nothing_for_a_gate(gated):
     turns = [
         {"role": "user", "content": "Is it good?"},
         {"role": "assistant", "content": "Water is."},
@@ -95,30 +99,27 @@ def test_sharing_the_prefix_changes_nothing_for_a_gate(key, written):
     ]
     rewards = []
     for prompt in (PROMPT, turns):
-        prefix, closing = rm.dialogue.frame(prompt)
+        prefix, closing = gated[0].dialogue.frame(prompt)
         continuations = [[token, *closing] for token in range(20, 30)] + [[40, 41, 42, *closing]]
-        shared, whole = (score_continuations(model, prefix, continuations) for model in (rm, plain))
+        shared, whole = (score_continuations(model, prefix, continuations) for model in gated)
         np.testing.assert_allclose(shared, whole, atol=1e-4)
         rewards.append(shared)
         words = ["love", "war", " peace"]
-        both = [model.score(prompt, words, protocol="published") for model in (rm, plain)]
+        both = [model.score(prompt, words, protocol="published") for model in gated]
         np.testing.assert_allclose(*both, atol=1e-4)
     assert np.abs(rewards[0] - rewards[1]).max() > 1e-3
 
 
-@pytest.mark.parametrize("key", GATED)
-def test_a_continuation_that_opens_a_turn_of_its_own_moves_the_gate(key, written):
-    rm = load(written(key), key)
+def test_a_continuation_that_opens_a_turn_of_its_own_moves_the_gate(gated):
+    rm, plain = gated
     whole, closing = rm.dialogue.frame(PROMPT)
     pattern = list(gate_pattern(rm.dialogue))
     again = [50, 51, *pattern, 52, *closing]
     for prefix in (whole, whole[:-1], whole[:3]):  # also where the continuation completes the pattern, or holds it all
         rest = whole[len(prefix) :]
         continuations = [[*rest, 52, *closing], [*rest, *again]]
-        scorer = PrefixScorer(rm, prefix)
-        rewards = scorer(continuations)
-        plain = PrefixScorer(dataclasses.replace(rm, plain_because="a test wants it"), prefix)
-        np.testing.assert_allclose(rewards, plain(continuations), atol=1e-4)
+        rewards = PrefixScorer(rm, prefix)(continuations)
+        np.testing.assert_allclose(rewards, PrefixScorer(plain, prefix)(continuations), atol=1e-4)
         first = PrefixScorer(rm, whole)([[52, *closing]])
         np.testing.assert_allclose(rewards[0], first[0], atol=1e-4)
     longer = PrefixScorer(rm, [*whole, *again[:-1]])

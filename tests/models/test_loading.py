@@ -1,13 +1,11 @@
 """Loading: right or refused in one line, and what the user typed wrong is named."""
 
 import hashlib
-import json
 import shutil
 
 import pytest
 import transformers
-from checkpoints import TEMPLATE, rewards_alone, write_base, write_decoder
-from trained import CONVERSATIONS, difference, write_adapter
+from checkpoints import TEMPLATE, tokenizer, write_decoder
 from transformers import AutoTokenizer
 
 import rmnb
@@ -36,20 +34,15 @@ def test_what_a_killed_conversion_left_is_gone_after_the_next(monkeypatch, tmp_p
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setitem(bases.BASES, "tiny", bases.Base("tiny", (("package", "part"),), digest, digest, "", ""))
     monkeypatch.setattr(bases, "_locate", lambda *_: part)
-    killed = False
 
-    def write(work):
-        if killed:
-            raise KeyboardInterrupt
-        shutil.copy(part, work / "model.safetensors")
+    def killed(work):
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(bases, "_write_checkpoint", write)
-    with monkeypatch.context() as context:
+    with monkeypatch.context() as context, pytest.raises(KeyboardInterrupt):
         context.setattr(bases.shutil, "rmtree", lambda *_, **__: None)  # a process that is killed clears nothing
-        killed = True
-        with pytest.raises(KeyboardInterrupt):
-            bases.base_directory("tiny")
-    killed = False
+        context.setattr(bases, "_write_checkpoint", killed)
+        bases.base_directory("tiny")
+    monkeypatch.setattr(bases, "_write_checkpoint", lambda work: shutil.copy(part, work / "model.safetensors"))
     assert len(list((tmp_path / "cache" / "bases").iterdir())) == 1
     directory = bases.base_directory("tiny")
     assert list((tmp_path / "cache" / "bases").iterdir()) == [directory]
@@ -58,15 +51,6 @@ def test_what_a_killed_conversion_left_is_gone_after_the_next(monkeypatch, tmp_p
 
 def _not_installed(name):
     raise bases.importlib.metadata.PackageNotFoundError(name)
-
-
-def test_ranks_and_alphas_of_single_layers_are_merged_as_peft_does(tmp_path):
-    """An adapter that a panel names by `base` and `adapter`."""
-    base = write_base(tmp_path / "base")
-    adapted = write_adapter(base, tmp_path / "adapter", alpha_pattern={"q_proj": 24}, rank_pattern={"up_proj": 1})
-    (tmp_path / "adapter" / "provenance.json").write_text(json.dumps({"template": TEMPLATE}))
-    spec = ModelSpec(name="mine", base=str(base), adapter=str(tmp_path / "adapter"))
-    assert difference(rmnb.load_reward_model(spec, device="cpu"), rewards_alone(adapted, CONVERSATIONS)) < 1e-4
 
 
 def test_progress_bars_that_a_user_switched_off_stay_off(directory):
@@ -97,21 +81,18 @@ def test_the_direct_tokenizer_of_a_base_is_the_one_that_transformers_would_load(
             assert direct(text, **options)["input_ids"] == theirs(text, **options)["input_ids"]
 
 
-def test_of_several_chat_templates_the_default_is_read_or_the_one_that_is_named(directory, tmp_path):
-    own = AutoTokenizer.from_pretrained(directory)
-    copy = shutil.copytree(directory, tmp_path / "named")
-    several = {"default": own.chat_template, "shout": own.chat_template.replace("message['content']", "'A'")}
+def test_of_several_chat_templates_the_default_is_read_or_the_one_that_is_named(directory):
+    several = {"default": TEMPLATE, "shout": TEMPLATE.replace("<user>", "<end>")}
 
-    def written(templates: dict | None, **spec):
-        tokenizer = AutoTokenizer.from_pretrained(directory)
-        tokenizer.chat_template = templates
-        shutil.rmtree(copy / "additional_chat_templates", ignore_errors=True)
-        (copy / "chat_template.jinja").unlink(missing_ok=True)
-        tokenizer.save_pretrained(copy)
-        return rmnb.load_reward_model(ModelSpec(name="m", source=str(copy), **spec), device="cpu").dialogue.template
+    def read(templates: dict | None, **spec):
+        (directory / "chat_template.jinja").unlink(missing_ok=True)
+        shutil.rmtree(directory / "additional_chat_templates", ignore_errors=True)
+        tokenizer(templates).save_pretrained(directory)
+        model = ModelSpec(name="m", source=str(directory), **spec)
+        return rmnb.load_reward_model(model, device="cpu").dialogue.template
 
-    assert written(several) == own.chat_template
-    assert written(None, template=TEMPLATE) == TEMPLATE  # as a panel of one's own brings it
-    assert written(several, template="shout") == several["shout"]
+    assert read(several) == TEMPLATE
+    assert read(None, template=TEMPLATE) == TEMPLATE  # as a panel of one's own brings it
+    assert read(several, template="shout") == several["shout"]
     with pytest.raises(InputError, match=r"several chat templates \(loud, shout\)"):
-        written({"shout": several["shout"], "loud": own.chat_template})
+        read({"shout": several["shout"], "loud": TEMPLATE})

@@ -1,7 +1,7 @@
 """Protocol `published` feeds the very ids that the papers' code fed, on tokenizers built like Llama 3's and Gemma 2's.
 
 The recipe is written out here once more, with nothing but transformers: decode the id, fill the template, tokenise the
-string with special tokens, pad, cut.
+string with special tokens, cut.
 """
 
 import json
@@ -32,7 +32,7 @@ def llama3() -> PreTrainedTokenizerFast:
 
 
 def gemma2() -> PreTrainedTokenizerFast:
-    """BPE over text with ``▁`` for spaces and bytes to fall back on; it adds BOS and pads on the left."""
+    """BPE over text with ``▁`` for spaces and bytes to fall back on; it adds BOS."""
     trained = Tokenizer(models.BPE())
     trained.normalizer = normalizers.Replace(" ", "▁")
     trained.pre_tokenizer = pre_tokenizers.Split("▁", "merged_with_next")  # so that no piece reaches over a space
@@ -52,7 +52,6 @@ def gemma2() -> PreTrainedTokenizerFast:
         bos_token="<bos>",
         pad_token="<pad>",
         additional_special_tokens=special[1:],
-        padding_side="left",
         clean_up_tokenization_spaces=False,
     )
     words.chat_template = GEMMA2_TEMPLATE
@@ -60,7 +59,7 @@ def gemma2() -> PreTrainedTokenizerFast:
 
 
 def authors_ids(words: PreTrainedTokenizerFast, prompt: str, size: int) -> list[list[int]]:
-    """What the papers' code feeds to the model for each id, padding taken off again."""
+    """What the papers' code feeds to the model for each id, without the padding."""
     words.clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output = True  # as it was in version 4.43
     strings = [
         words.apply_chat_template(
@@ -69,11 +68,7 @@ def authors_ids(words: PreTrainedTokenizerFast, prompt: str, size: int) -> list[
         for i in range(size)
     ]
     limited = words.model_max_length < 10**20
-    batch = words(strings, padding=True, truncation=limited)
-    return [
-        [i for i, seen in zip(ids, mask, strict=True) if seen]
-        for ids, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True)
-    ]
+    return words(strings, truncation=limited)["input_ids"]
 
 
 @pytest.fixture(params=[llama3, gemma2])

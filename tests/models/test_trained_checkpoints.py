@@ -5,6 +5,7 @@ The checkpoints are written by transformers, PEFT and TRL; the reference is the 
 """
 
 import shutil
+from functools import partial
 
 import pytest
 import torch
@@ -20,8 +21,10 @@ from trained import (
     QUESTIONS,
     WORDS,
     WRITERS,
+    Writer,
     difference,
     randomise_trained,
+    write_adapted,
     write_adapter,
     write_classifier,
 )
@@ -32,7 +35,9 @@ from rmnb.errors import InputError
 from rmnb.panels import find_spec
 
 WRITTEN = {"peft": ARCHITECTURES, "trl": ("llama", "gemma3"), "transformers": ("llama",)}
-CASES = [(writer, architecture) for writer in WRITERS for architecture in WRITTEN[writer.package]]
+PATTERNS = dict(alpha_pattern={"q_proj": 24}, rank_pattern={"up_proj": 1})
+PATTERNED = Writer("LoRA, ranks and alphas of single layers", "peft", partial(write_adapted, **PATTERNS))
+CASES = [(writer, architecture) for writer in [*WRITERS, PATTERNED] for architecture in WRITTEN[writer.package]]
 
 
 @pytest.mark.parametrize(("writer", "architecture"), CASES, ids=[f"{writer.kind}, {on}" for writer, on in CASES])

@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 import pytest
-from checkpoints import TEMPLATE, write_decoder, write_splitting
+from checkpoints import TEMPLATE, write_decoder, write_panel, write_splitting
 from commands import run
 
 import rmnb
@@ -84,11 +84,7 @@ def test_a_vocabulary_larger_than_the_embedding_fails(tmp_path):
 
 
 def test_the_command_ends_with_1_on_a_model_that_fails(directory, tmp_path, monkeypatch, capsys):
-    panel = tmp_path / "mine.yml"
-    panel.write_text(
-        f"name: mine\ntitle: Mine\nmodels: [{{name: mine, source: {directory}, template: '<user><end>'}}]\n"
-        "prompts: [{key: greatest, text: 'What is the greatest thing?', framing: positive}]\n"
-    )
+    panel = write_panel(tmp_path, {"mine": directory}, template="<user><end>")
     assert run(monkeypatch, "check", str(directory)) == 0
     assert run(monkeypatch, "check", "mine", "--panel", str(panel)) == 1
     shown = capsys.readouterr()

@@ -58,7 +58,7 @@ def test_compiled_code_gives_the_same_rewards_batch_after_batch(directory, compi
 
 
 @pytest.mark.parametrize(("bits", "least"), [("load_in_8bit", 0.95), ("load_in_4bit", 0.5)])
-def test_quantised_weights_rank_tokens_nearly_alike(directory, rm, bits, least):
+def test_quantised_weights_rank_tokens_nearly_alike(directory, bits, least):
     pytest.importorskip("bitsandbytes")
     quantised = scores(directory, dtype="float16", quantization_config={bits: True})
     assert np.corrcoef(quantised, scores(directory, device="cpu"))[0, 1] > least

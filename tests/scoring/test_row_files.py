@@ -93,15 +93,14 @@ def test_pairs_are_scored_as_by_transformers_and_counted_as_by_rewardbench(direc
     assert (by_subset["low"] < by_subset["accuracy"]).all() and (by_subset["accuracy"] < by_subset["high"]).all()
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
+KINDS = {"jsonl": dict(orient="records", lines=True), "csv": dict(index=False), "parquet": {}}
+
+
+@pytest.mark.parametrize("suffix", KINDS)
 def test_the_command_scores_each_kind_of_file_in_its_order(directory, rm, tmp_path, monkeypatch, capsys, suffix):
     frame = pd.DataFrame(pairs(20))[["prompt", "chosen", "subset"]].rename(columns={"chosen": "response"})
     file, out = tmp_path / f"rows.{suffix}", tmp_path / "rewards.parquet"
-    {
-        "csv": lambda: frame.to_csv(file, index=False),
-        "parquet": lambda: frame.to_parquet(file),
-        "jsonl": lambda: write(file, frame.to_dict("records")),
-    }[suffix]()
+    getattr(frame, f"to_{suffix.removesuffix('l')}")(file, **KINDS[suffix])
     assert run(monkeypatch, "score", directory, file, "--out", out, "--device", "cpu") == 0
     table = read_table(out)[0]
     np.testing.assert_allclose(table["reward"], rm.score(frame["prompt"], frame["response"]), atol=1e-4)

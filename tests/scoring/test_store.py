@@ -1,10 +1,8 @@
 """The store of scores: what is stale is said, and each panel's scores lie where its file says."""
 
-import json
-
 import numpy as np
 import pytest
-from checkpoints import TEMPLATE, write_decoder
+from checkpoints import TEMPLATE, write_decoder, write_panel
 from commands import run
 from safetensors.torch import load_file, save_file
 
@@ -13,21 +11,10 @@ from rmnb.errors import InputError
 from rmnb.findings.tables import load_scores
 from rmnb.scoring import store
 
-QUESTION = "What is best?"
-
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
-
-
-def write_panel(file, *directories, **more):
-    """A panel's YAML, its scores beside it."""
-    models = [{"name": each.name, "source": str(each), **more} for each in directories]
-    prompts = [{"key": "best", "text": QUESTION, "framing": "positive"}]
-    described = {"name": file.stem, "title": "Tiny", "scores": "scores", "models": models, "prompts": prompts}
-    file.write_text(json.dumps(described))
-    return file
 
 
 def scan(panel, model):
@@ -53,7 +40,7 @@ CHANGES = {
 @pytest.mark.parametrize("what", CHANGES)
 def test_what_has_changed_since_a_scan_is_said_by_whoever_reads_or_repeats_it(what, tmp_path, monkeypatch, capsys):
     directory = write_decoder(tmp_path / "tiny", rows=400)
-    panel = write_panel(tmp_path / "mine.yml", directory)
+    panel = write_panel(tmp_path, {"tiny": directory})
     file = scan(panel, "tiny")
     assert len(load_scores(panel, "best")) > 100
     CHANGES[what](directory)
@@ -68,17 +55,18 @@ def test_what_has_changed_since_a_scan_is_said_by_whoever_reads_or_repeats_it(wh
     assert len(load_scores(panel, "best")) > 100
 
 
-def test_another_reading_template_or_number_format_of_the_panel_makes_scores_stale(tmp_path, directory):
-    panel = write_panel(tmp_path / "mine.yml", directory)
-    scan(panel, directory.name)
-    for key, value in {"read": "last", "template": TEMPLATE + " ", "dtype": "bfloat16"}.items():
+def test_another_head_reading_template_or_number_format_of_the_panel_makes_scores_stale(tmp_path, directory):
+    panel = write_panel(tmp_path, {"tiny": directory})
+    scan(panel, "tiny")
+    assert len(store.read_scores(write_panel(tmp_path, {"tiny": directory}, head="linear"), "tiny", "best")) == 400
+    for key, value in {"head": "urm-plain", "read": "last", "template": TEMPLATE + " ", "dtype": "bfloat16"}.items():
         with pytest.raises(InputError, match=rf"differs in {key}:"):
-            store.read_scores(write_panel(panel, directory, **{key: value}), directory.name, "best")
+            store.read_scores(write_panel(tmp_path, {"tiny": directory}, **{key: value}), "tiny", "best")
 
 
 def test_models_of_one_tokenizer_whose_embeddings_are_padded_differently_share_a_panel(tmp_path):
     sizes = {"small": 400, "large": 448}
-    panel = write_panel(tmp_path / "mine.yml", *(write_decoder(tmp_path / name, rows=n) for name, n in sizes.items()))
+    panel = write_panel(tmp_path, {name: write_decoder(tmp_path / name, rows=n) for name, n in sizes.items()})
     for name in sizes:
         scan(panel, name)
     assert {name: len(store.read_scores(panel, name, "best")) for name in sizes} == sizes
@@ -88,8 +76,8 @@ def test_models_of_one_tokenizer_whose_embeddings_are_padded_differently_share_a
 
 def test_scores_lie_beside_the_panels_file_or_at_home(tmp_path, directory, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    panel = write_panel(tmp_path / "mine.yml", directory)
+    panel = write_panel(tmp_path, {"tiny": directory})
     assert store.store_directory(rmnb.load_panel(panel)) == tmp_path / "scores"
-    panel.write_text(panel.read_text().replace('"scores": "scores"', '"scores": "~/x"'))
+    panel.write_text(panel.read_text().replace("scores: scores", "scores: ~/x"))
     assert store.store_directory(rmnb.load_panel(panel)) == tmp_path / "home" / "x"
     assert store.store_directory(rmnb.load_panel("demo")).parts[-2:] == ("demo", "scores")
