@@ -56,7 +56,7 @@ def legible_numbers(axes: Axes) -> None:
     mesh = axes.collections[0]
     cells = mesh.get_facecolors()[~np.ma.getmaskarray(mesh.get_array()).ravel()]
     for number, cell in zip(axes.texts, cells, strict=True):
-        number.set_color(INK if relative_luminance(cell) > 0.18 else "white")
+        number.set_color(INK if relative_luminance(cell) > 0.21 else "white")
 
 
 def colours(panel: Panel) -> dict[str, str]:
