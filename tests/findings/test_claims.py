@@ -12,6 +12,7 @@ from rmnb.panels import load_panel
 
 SEEDS = {"m0": "a", "m1": "a", "m2": "a", "m3": "b"}
 ONE = dict.fromkeys(SEEDS, "only")
+FOUR = [1.0, 1.1, 1.2, 1.3]
 BELOW_HALF = {"bounds": (None, 0.5), "range": (-1, 1)}
 
 
@@ -28,9 +29,9 @@ def models(values, reach=0.1):
 @pytest.mark.parametrize(
     ("kind", "about", "values", "groups", "verdict"),
     [
-        ("mean", {}, [1.0, 1.1, 1.2, 1.3], {}, "supported"),
-        ("mean", {"side": "below"}, [1.0, 1.1, 1.2, 1.3], {}, "contradicted"),
-        ("mean", {}, [1.0, 1.1, 1.2, 1.3], SEEDS, "undecided"),
+        ("mean", {}, FOUR, {}, "supported"),
+        ("mean", {"side": "below"}, FOUR, {}, "contradicted"),
+        ("mean", {}, FOUR, SEEDS, "undecided"),
         ("mean", {}, [1.0, -1.0, 0.5], {}, "undecided"),
         ("mean", {}, [], {}, "cannot be tested here"),
         ("all", {}, [1, 1, 1, 1], {}, "supported"),
@@ -50,7 +51,7 @@ def test_each_kind_is_judged_by_its_rule(kind, about, values, groups, verdict):
 
 
 def test_the_mean_is_over_groups_and_an_interval_ends_where_the_measure_does():
-    two = judge(claim("mean"), models([1.0, 1.1, 1.2, 1.3]), SEEDS)
+    two = judge(claim("mean"), models(FOUR), SEEDS)
     assert two.groups == pytest.approx({"a": 1.1, "b": 1.3}) and two.value == pytest.approx(1.2) and np.isnan(two.low)
     wide = judge(claim("between", **BELOW_HALF), models([-0.9, 0.9, 0.3]), {})
     assert (wide.low, wide.high) == (-1, 1)

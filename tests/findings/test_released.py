@@ -18,14 +18,6 @@ from rmnb.panels import load_panel
 SHIPPED = data_dir() / "released"
 
 
-@pytest.fixture
-def nowhere(monkeypatch, tmp_path):
-    """No mirror, no network, an empty cache."""
-    monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
-    monkeypatch.delenv("RMNB_DATA_MIRROR", raising=False)
-    monkeypatch.setattr(sources, "RAW_URL", "http://127.0.0.1:9/{path}")
-
-
 @pytest.mark.parametrize("chapter", released_rows.COMPUTED)
 def test_what_is_shipped_is_what_the_files_say(mirror, chapter):
     computed, shipped = released_rows.COMPUTED[chapter][0](), released.load_released(chapter)
@@ -59,7 +51,7 @@ def test_provenance_names_each_file_by_its_content():
     assert pins[course.format(13)].blob_id == pins[course.format(27)].blob_id != pins[course.format(54)].blob_id
 
 
-def test_numbers_of_a_panel_need_no_names(mirror, request):
+def test_numbers_of_a_panel_need_no_names(mirror, monkeypatch, tmp_path):
     """Votes, scores, facts, frequencies and trajectories with the authors' files, then without."""
 
     def measured():
@@ -75,7 +67,9 @@ def test_numbers_of_a_panel_need_no_names(mirror, request):
         }
 
     first = measured()
-    request.getfixturevalue("nowhere")
+    monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
+    monkeypatch.delenv("RMNB_DATA_MIRROR")
+    monkeypatch.setattr(sources, "RAW_URL", "http://127.0.0.1:9/{path}")
     for name, table in measured().items():
         pd.testing.assert_frame_equal(first[name], table, check_dtype=False, obj=name)
     assert released_files.human_elo().attrs["shipped"]

@@ -106,11 +106,10 @@ def test_a_model_that_ignores_the_question_weighs_good_and_bad_alike(table):
 def test_rewordings_are_told_by_what_differs():
     """Rewards of 400 texts: an adjective counts a little, a style more, the framing turns them round."""
     sign, table, keys = {"best": 1, "good": 1, "worst": -1}, pd.DataFrame(), {}
-    meaning, *drawn = np.random.default_rng(0).normal(size=(6, 400))
-    drawn = dict(zip([*sign, "one", "please"], drawn, strict=True))
+    drawn = pd.DataFrame(np.random.default_rng(0).normal(size=(400, 6)), columns=["meaning", *sign, "one", "please"])
     for adjective, style in itertools.product(sign, ["one", "please"]):
         keys[key := f"{adjective}_ever_{style}"] = str(sign[adjective])
-        table[key] = sign[adjective] * meaning + 0.5 * drawn[style] + 0.2 * drawn[adjective]
+        table[key] = sign[adjective] * drawn["meaning"] + 0.5 * drawn[style] + 0.2 * drawn[adjective]
     found = {change: framing.rewording(table, change, keys) for change in framing.CHANGES}
     assert found.pop("scope") == {}
     rho = {change: estimates["spearman"].value for change, estimates in found.items()}
@@ -140,7 +139,7 @@ def test_planted_agreement_and_skewness_come_back(tables):
 
 
 def test_the_computations_of_the_chapter_are_the_effects(tables, run_cells):
-    scores = pd.DataFrame({name: table["greatest"] for name, table in tables.items()})
+    scores = pd.concat(tables, axis=1).xs("greatest", axis=1, level=1)
     tau = run_cells("01", "tau = ", scores=scores, names=list(tables))["tau"]
     effect = heterogeneity.agreement(tables["stretched"], tables["plain"], "greatest")["tau"]
     assert effect.value == pytest.approx(tau.loc["stretched", "plain"], abs=1e-12)

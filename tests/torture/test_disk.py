@@ -1,5 +1,6 @@
 """Full disks, directories that cannot be written, damaged and foreign files: named, nothing lost, soon mended."""
 
+import functools
 import json
 import os
 import random
@@ -18,17 +19,17 @@ from rmnb.errors import InputError
 from rmnb.plans import NOT_COMPARED
 from rmnb.scoring import store
 from rmnb.scoring.engine import PrefixScorer
-from rmnb.scoring.scanning import scan_vocabulary
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 
 
 @pytest.fixture
 def begun(rm, tmp_path, monkeypatch):
-    """A scan of which all shards are written and nothing else: where it will be, and its table."""
+    """A scan of which all shards are written and nothing else: where it will be, its table, and how to scan again."""
     monkeypatch.setattr(store, "SHARD", 64)
     out = tmp_path / "scan.parquet"
-    return out, scan_vocabulary(rm, PROMPT, output=out, batch_size=64)
+    again = functools.partial(rmnb.scan_vocabulary, rm, PROMPT, output=out, batch_size=64)
+    return out, again(), again
 
 
 @pytest.fixture
@@ -99,8 +100,8 @@ def damages(content: bytes, flips: int) -> Iterator[bytes]:
         yield bytes(changed)
 
 
-def test_scans_that_are_not_whole(begun, rm, attack, times, monkeypatch):
-    out, whole = begun
+def test_scans_that_are_not_whole(begun, attack, times, monkeypatch):
+    out, whole, again = begun
     parts = out.with_name("scan.parquet.partial")
     shard, plan = sorted(parts.glob("?????????-*"))[3], parts / "plan.json"
     scored, call = [], PrefixScorer.__call__
@@ -110,12 +111,12 @@ def test_scans_that_are_not_whole(begun, rm, attack, times, monkeypatch):
         about, file, content = given
         file.write_bytes(content)
         with pytest.raises(InputError) as refused:
-            scan_vocabulary(rm, PROMPT, output=out, batch_size=64)
+            again()
         assert refused.value.about == str(about)
         file.unlink()
         plan.write_text(described)
         scored.clear()
-        pd.testing.assert_frame_equal(scan_vocabulary(rm, PROMPT, output=out, batch_size=64), whole)
+        pd.testing.assert_frame_equal(again(), whole)
         assert len(scored) == (file == shard)  # what is whole is not scored again
         return "named; without it, all else is used"
 
@@ -129,7 +130,7 @@ def test_scans_that_are_not_whole(begun, rm, attack, times, monkeypatch):
 
 
 def test_score_files(begun, attack, times):
-    out, whole = begun
+    out, whole, _ = begun
     store.write_table(out, whole, whole.attrs["provenance"])
     good, table = out.read_bytes(), pq.read_table(out)
     kept, provenance = store.read_scan(out)
