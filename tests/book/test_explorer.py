@@ -71,14 +71,13 @@ def test_the_first_list_is_shared_by_all_models_and_hostile_tokens_arrive_whole(
 
 
 def test_first_view_of_ten_models_is_below_three_megabytes():
-    rng = np.random.default_rng(0)
-    sizes = {}
+    rng, sizes = np.random.default_rng(0), []
     for file in (data_dir() / "demo" / "scores" / "vocabularies").glob("*.parquet"):
         frame = store.read_table(file)[0]
         rewards = rng.normal(size=len(frame)).astype(np.float32)  # the worst to compress
         scan = explorer.ranked("model", "prompt", rewards)
-        sizes[len(frame)] = len(explorer.packed_words(frame)), len(explorer.packed_scan(scan))
-    small, large = sizes[min(sizes)], sizes[max(sizes)]
+        sizes.append((len(explorer.packed_words(frame)), len(explorer.packed_scan(scan))))
+    small, large = min(sizes), max(sizes)
     assert small[0] + 10 * small[1] < 3e6  # the list of shared tokens is shorter than the shorter vocabulary
     assert large[0] + large[1] < 2.9e6  # what book/static/explorer/state.js allows
 
