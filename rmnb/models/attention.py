@@ -35,7 +35,7 @@ class Prefix:
     @property
     def length(self) -> int:
         """Number of ids."""
-        return next(iter(self.layers.values()))[0].shape[1]
+        return self.layers[0][0].shape[1]
 
     def first(self, length: int) -> "Prefix":
         """The keys and values of the first ids, not copied."""

@@ -1,15 +1,11 @@
-"""What lies in a checkpoint's directory: an adapter, pickles, a value head apart; and one line for damaged files."""
+"""What lies in a checkpoint's directory: an adapter, pickles, pointers; and one line for damaged files."""
 
 import contextlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rmnb.errors import InputError, few, first_line
 from rmnb.models.hub import PATTERNS
-
-if TYPE_CHECKING:
-    import torch
 
 ADAPTER, VALUE_HEAD = "adapter_model.safetensors", "value_head.safetensors"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
@@ -78,25 +74,6 @@ def check_files(directory: Path, with_tokenizer: bool = True) -> None:
         raise InputError(f"{directory}: no tokenizer: save it beside the weights")
 
 
-def value_head(directory: Path) -> "dict[str, torch.Tensor]":
-    """The tensors of a head in a file of its own, which LLaMA-Factory writes beside a language model or an adapter.
-
-    Raises
-    ------
-    InputError
-        There is one, but pickled or damaged.
-    """
-    from safetensors.torch import load_file
-
-    file = directory / VALUE_HEAD
-    if file.exists():
-        with readable(file):
-            return load_file(file)
-    if (directory / "value_head.bin").exists():
-        raise InputError(f"{directory}: value_head.bin is pickled, which can run code: convert it to {VALUE_HEAD}")
-    return {}
-
-
 @contextlib.contextmanager
 def readable(path: Path):
     """One line for whatever a damaged or foreign file makes the libraries raise: some raise bare exceptions.
@@ -110,5 +87,9 @@ def readable(path: Path):
     except Exception as error:
         if type(error).__name__ == "OutOfMemoryError":  # torch's; whoever looks at files alone does not load it
             raise
-        kinds = {"SafetensorError": "damaged or cut short: ", "JSONDecodeError": "damaged JSON: "}
+        kinds = {
+            "SafetensorError": "damaged or cut short: ",
+            "JSONDecodeError": "damaged JSON: ",
+            "KeyError": "missing or unknown: ",
+        }
         raise InputError(f"{path}: {kinds.get(type(error).__name__, '')}{first_line(error)}", path) from error

@@ -41,7 +41,7 @@ def input_device(network: torch.nn.Module) -> torch.device:
     embedding = input_embedding(network)
     where = getattr(getattr(embedding, "_hf_hook", None), "execution_device", None)
     if where is not None:
-        return torch.device(f"cuda:{where}" if isinstance(where, int) else where)
+        return torch.device(where)
     return embedding.weight.device
 
 

@@ -103,12 +103,14 @@ class Dialogue:
         InputError
             The template fails, a text is not valid Unicode, or the tokenizer cannot encode control tokens as text.
         """
-        if self.template is None:
-            return self._pairs(prompt, texts)
+        if self.template is None and not isinstance(prompt, str):
+            raise InputError("a model without chat template takes one question as a string, not a list of messages")
         messages = as_messages(prompt)
         contents = [*(message["content"] for message in messages), *texts]
         for content in contents:
             _check_text(content)
+        if self.template is None:
+            return [self.tokenizer(contents[0], text, split_special_tokens=True)["input_ids"] for text in texts]
         if not texts:
             return []
         words = "\0".join(contents)
@@ -160,13 +162,6 @@ class Dialogue:
         if not after:
             raise InputError("the chat template writes nothing after the assistant's words: no closing id to read at")
         return before, after
-
-    def _pairs(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
-        if not isinstance(prompt, str):
-            raise InputError("a model without chat template takes one question as a string, not a list of messages")
-        for text in (prompt, *texts):
-            _check_text(text)
-        return [self.tokenizer(prompt, text, split_special_tokens=True)["input_ids"] for text in texts]
 
     def response_ids(self, text: str) -> list[int]:
         """Ids of a response by itself, special tokens spelled out inside it encoded as plain text."""

@@ -19,19 +19,23 @@ sequence alone, which is not done here. ArmoRM's own code computes its head in t
 of QRM in fp32, as here.
 """
 
+import functools
 import itertools
 import textwrap
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from safetensors import safe_open
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from rmnb.errors import InputError, few
+from rmnb.models.checkpoint_files import VALUE_HEAD, readable
 from rmnb.models.dialogue import Dialogue
 
 
@@ -148,6 +152,7 @@ class GatedHead(Head):
         return at
 
 
+@dataclass(frozen=True)
 class PromptHead:
     """A gated head for all continuations of one prefix: the gate runs once.
 
@@ -159,21 +164,19 @@ class PromptHead:
         Ids of the prefix.
     hidden
         Last hidden states of the prefix, Float[Tensor, "length hidden"].
-
-    Attributes
-    ----------
-    weights : Tensor or None
-        None if the prefix does not hold the end of a prompt.
     """
 
-    def __init__(self, head: GatedHead, prefix_ids: Sequence[int], hidden: Float[Tensor, "length hidden"]):
-        self._head, self._hidden = head, hidden
-        at = head.find(prefix_ids)
+    head: GatedHead
+    prefix_ids: Sequence[int]
+    hidden: Float[Tensor, "length hidden"]
+
+    @functools.cached_property
+    def weights(self) -> Float[Tensor, " hidden"] | None:
+        """Of the linear reward; None if the prefix does not hold the end of a prompt."""
+        at = self.head.find(self.prefix_ids)
         # What inference mode computes, autograd cannot keep; a search takes gradients through this head.
         with torch.inference_mode(False), torch.no_grad():
-            self.weights = None if at is None else head.given(hidden[at].clone())
-        # A continuation could complete the pattern with these.
-        self._tail = tuple(prefix_ids[max(0, len(prefix_ids) - len(head.pattern) + 1) :])
+            return None if at is None else self.head.given(self.hidden[at].clone())
 
     def linear(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
         """The reward of continuations that `holds_for`."""
@@ -182,11 +185,13 @@ class PromptHead:
 
     def beginning(self, prefix_ids: Sequence[int]) -> "PromptHead":
         """The same for the first ids of the prefix, as they are given."""
-        return PromptHead(self._head, prefix_ids, self._hidden)
+        return replace(self, prefix_ids=prefix_ids)
 
     def holds_for(self, continuation: Sequence[int]) -> bool:
         """Whether the prompt that the gate reads for this continuation is the one in the prefix."""
-        return self.weights is not None and self._head.find((*self._tail, *continuation)) is None
+        # A continuation could complete the pattern with the prefix's last ids.
+        tail = self.prefix_ids[max(0, len(self.prefix_ids) - len(self.head.pattern) + 1) :]
+        return self.weights is not None and self.head.find((*tail, *continuation)) is None
 
 
 def gate_pattern(dialogue: Dialogue) -> tuple[int, ...]:
@@ -326,3 +331,20 @@ def read_tensors(directory: Path, names: set[str]) -> dict[str, Tensor]:
         with safe_open(file, framework="pt") as tensors:
             found.update({name: tensors.get_tensor(name) for name in names & set(tensors.keys())})
     return found
+
+
+def value_head(directory: Path) -> dict[str, Tensor]:
+    """The tensors of a head in a file of its own, which LLaMA-Factory writes beside a language model or an adapter.
+
+    Raises
+    ------
+    InputError
+        There is one, but pickled or damaged.
+    """
+    file = directory / VALUE_HEAD
+    if file.exists():
+        with readable(file):
+            return load_file(file)
+    if (directory / "value_head.bin").exists():
+        raise InputError(f"{directory}: value_head.bin is pickled, which can run code: convert it to {VALUE_HEAD}")
+    return {}

@@ -17,10 +17,10 @@ from transformers.utils import logging as transformers_logging
 from rmnb.errors import InputError, few, first_line
 from rmnb.files import shipped
 from rmnb.models import attention
-from rmnb.models.checkpoint_files import ADAPTER, check_files, is_adapter, readable, value_head
+from rmnb.models.checkpoint_files import ADAPTER, check_files, is_adapter, readable
 from rmnb.models.devices import DTYPES, MIXED, find_device
 from rmnb.models.dialogue import Dialogue
-from rmnb.models.heads import GatedHead, choose_label, find_head, gate_pattern, read_tensors
+from rmnb.models.heads import GatedHead, choose_label, find_head, gate_pattern, read_tensors, value_head
 from rmnb.models.hub import fetch
 from rmnb.models.origin import hashes_of
 from rmnb.models.peft_adapters import SAFE, Checkpoint, is_decoder, read_adapter, read_config
@@ -31,7 +31,7 @@ from rmnb.panels import ModelSpec, Panel, find_spec
 
 logger = logging.getLogger(__name__)
 _OF_SPEC = ("dtype", "read", "label", "softcap", "head", "template", "tokenizer")
-_SPREAD = ("device_map", "quantization_config")  # with these, transformers puts the weights where they go
+_SPREAD = {"device_map", "quantization_config"}  # with these, transformers puts the weights where they go
 # A language model's own head, and positions that old versions of transformers saved.
 _NOT_OF_A_HEAD = ("lm_head.weight", "lm_head.bias", "rotary_emb.inv_freq")
 
@@ -102,7 +102,7 @@ def load_reward_model(
     if spec.dtype == MIXED:
         use_mixed_precision(network)
     try:
-        if not any(name in options for name in _SPREAD):
+        if not _SPREAD & options.keys():
             network.to(where)
         if compile is not None:
             network.compile(mode=compile)
@@ -213,11 +213,10 @@ def chosen_template(own: str | dict[str, str] | None, spec: ModelSpec, directory
     """
     if not isinstance(own, dict):
         return spec.template or own
-    if spec.template in own or (spec.template is None and "default" in own):
-        return own[spec.template or "default"]
-    if spec.template is None:
+    template = own.get(spec.template or "default", spec.template)
+    if template is None:
         raise InputError(f"{directory}: several chat templates ({few(own)}): name one in a panel (key `template`)")
-    return spec.template
+    return template
 
 
 @contextlib.contextmanager

@@ -22,8 +22,9 @@ from transformers import (
 
 from rmnb.errors import InputError, few
 from rmnb.models.bases import BASES, base_directory, base_tokenizer
-from rmnb.models.checkpoint_files import ADAPTER, base_of, check_files, readable, refuse_pickles, value_head
+from rmnb.models.checkpoint_files import ADAPTER, base_of, check_files, readable, refuse_pickles
 from rmnb.models.devices import DTYPES
+from rmnb.models.heads import value_head
 from rmnb.models.hub import fetch
 from rmnb.models.origin import hashes_of
 from rmnb.panels import ModelSpec
@@ -68,14 +69,24 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Checkpoint:
     InputError
         The base cannot be had, tensors that fit nowhere, no head.
     """
+    import peft
+
     refuse_pickles(directory, ADAPTER)
     with readable(directory), safe_open(directory / ADAPTER, framework="pt") as file:
         shapes = {name: file.get_slice(name).get_shape() for name in sorted(file.keys())}
     apart = value_head(directory)
-    asked = _peft_config(directory)
+    with readable(directory / "adapter_config.json"):
+        asked: Any = peft.PeftConfig.from_pretrained(str(directory))
+    if asked.is_prompt_learning:
+        raise InputError(f"{directory}: an adapter of kind {asked.peft_type}, which cannot be merged into a base")
     if not apart and asked.task_type != "SEQ_CLS":
         asked.task_type = None  # a classifier, whatever it was called in training
-    origin, base = _find_base(directory, spec)
+    origin, revision = (spec.base, None) if spec.base else base_of(directory, spec.base_model)
+    try:
+        base = base_directory(origin) if spec.base else fetch(origin, revision)
+        check_files(base)
+    except InputError as error:
+        raise InputError(f"{directory}: its base: {error}: name another place with --base", error.about) from error
     words, tokenizer = base, None
     if spec.base:
         tokenizer = base_tokenizer(spec.base)
@@ -86,8 +97,8 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Checkpoint:
     network, lacking = _read_base(base, shapes, spec, bool(apart))
     trained = {name.removeprefix(_WHOLE).replace(".modules_to_save", "") for name in shapes}
     if untrained := [name for name in lacking if name not in trained]:
-        hint = "" if apart else ": PEFT saves it where task_type is SEQ_CLS"
-        raise InputError(f"{directory}: no head: neither the adapter nor its base {origin} has {few(untrained)}{hint}")
+        hint = "PEFT saves it where task_type is SEQ_CLS"
+        raise InputError(f"{directory}: no head: neither adapter nor base {origin} has {few(untrained)}: {hint}")
     merged = _merge(network, asked, directory, origin)
     decodes = bool(apart) or is_decoder(merged.config)
     head = apart or {
@@ -131,22 +142,11 @@ def is_decoder(config) -> bool:
     return isinstance(kind, type) and issubclass(kind, GenericForSequenceClassification)
 
 
-def _find_base(directory: Path, spec: ModelSpec) -> tuple[str, Path]:
-    """What an adapter's base is called, and its directory."""
-    origin, revision = (spec.base, None) if spec.base else base_of(directory, spec.base_model)
-    try:
-        base = base_directory(origin) if spec.base else fetch(origin, revision)
-        check_files(base)
-    except InputError as error:
-        raise InputError(f"{directory}: its base: {error}: name another place with --base", error.about) from error
-    return origin, base
-
-
 def _read_base(base: Path, shapes: dict[str, list[int]], spec: ModelSpec, is_language_model: bool):
     """The base as a classifier or a language model, and its tensors that the adapter has to bring."""
     config = read_config(base, spec.softcap)
-    heads = [shape for name, shape in shapes.items() if ".score." in name and "lora_" not in name]
-    if outputs := [shape[0] for shape in heads]:
+    outputs = [shape[0] for name, shape in shapes.items() if ".score." in name and "lora_" not in name]
+    if outputs:
         config.num_labels = max(outputs)
     kind: Any = AutoModelForCausalLM if is_language_model else AutoModelForSequenceClassification
     # Our own adapters are small enough to be merged in fp32 whatever they are used in.
@@ -161,20 +161,6 @@ def _read_base(base: Path, shapes: dict[str, list[int]], spec: ModelSpec, is_lan
     if rows and max(rows) != network.get_input_embeddings().weight.shape[0]:
         network.resize_token_embeddings(max(rows), mean_resizing=False)
     return network, [*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])]
-
-
-def _peft_config(directory: Path) -> Any:
-    """The adapter's configuration as PEFT reads it."""
-    import peft
-
-    with readable(directory):
-        try:
-            config = peft.PeftConfig.from_pretrained(str(directory))
-        except KeyError as error:
-            raise InputError(f"{directory}: adapter_config.json: peft_type unknown to PEFT: {error}") from error
-    if config.is_prompt_learning:
-        raise InputError(f"{directory}: an adapter of kind {config.peft_type}, which cannot be merged into a base")
-    return config
 
 
 def _merge(network, asked, directory: Path, origin: str) -> Any:

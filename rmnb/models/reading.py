@@ -14,14 +14,11 @@ from typing import Any, Literal, TypeVar
 
 _Ids = TypeVar("_Ids", list[int], tuple[int, ...])
 Rule = Literal["last", "last but padding", "before padding", "own"]
+# All others look for the first padding id, as transformers did in 2024.
 _BY_HEAD: dict[str, Rule] = {
     "linear": "last but padding",
     "linear-normalised": "last",
     "value-head": "last",
-    "inform": "before padding",
-    "armorm": "before padding",
-    "qrm": "before padding",
-    "urm": "before padding",
     "urm-plain": "last but padding",
 }
 
@@ -72,4 +69,4 @@ def own_reading(head: str, padding: int | None, settings: Mapping[str, Any]) -> 
         ``config.json``: OpenRLHF leaves its mark there.
     """
     by_openrlhf = head == "linear" and "value_head_prefix" in settings
-    return Reading("last" if by_openrlhf else _BY_HEAD[head], padding)
+    return Reading("last" if by_openrlhf else _BY_HEAD.get(head, "before padding"), padding)

@@ -104,9 +104,9 @@ class RewardModel:
         if self.reading.rule == "own":
             return "where its own classifier reads", None
         prefix, closing = self.dialogue.frame(prompt)
-        answer = [-1 if self.reading.padding is None else self.reading.padding + 1]
-        ids = [*prefix, *answer, *closing]
-        at = self.reading.end(prefix, [*answer, *closing]) - 1
+        answer = -1 if self.reading.padding is None else self.reading.padding + 1
+        ids = [*prefix, answer, *closing]
+        at = self.reading.end([], ids) - 1
         token = "the answer's last token" if at == len(prefix) else repr(self.tokenizer.decode([ids[at]]))
         return token, at - len(ids)
 

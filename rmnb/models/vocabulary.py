@@ -4,7 +4,6 @@ Three families of tokenizers mark where words begin differently: byte-level BPE 
 SmolLM2, Qwen), SentencePiece ``▁love`` (Gemma, Llama 2, Mistral); WordPiece marks what continues, ``##ing`` (BERT).
 """
 
-import functools
 import unicodedata
 from typing import Any
 
@@ -40,6 +39,8 @@ _UNUSED = regex.compile(
 _CONTROL = regex.compile(r"\[\w+\]|<\|.+\|>")
 _CONTROL_OR_TAG = regex.compile(r"\[\w+\]|<\|.+\|>|</?\w+>")
 _BYTE = regex.compile(r"<0x[0-9A-Fa-f]{2}>")
+# What decoding puts for bytes that are no whole characters, and how byte-level BPE spells that character itself.
+_REPLACEMENT, _REPLACEMENT_PIECE = "\ufffd", "ï¿½"
 _NUMBER = regex.compile(r"\p{N}+")
 _LETTER = regex.compile(r"\p{L}")
 _SYMBOLS = regex.compile(r"[\p{P}\p{S}\p{M}\p{Cf}\p{Co}\p{Cn}\s]+")
@@ -78,9 +79,8 @@ def vocabulary(tokenizer: Any, size: int) -> pd.DataFrame:
     known = [i for i in range(size) if i in by_id]
     # Cleaning up would turn the token " ." into ".", another token.
     decoded = tokenizer.batch_decode([[i] for i in known], clean_up_tokenization_spaces=False)
-    tokens = [""] * size
-    for i, token in zip(known, decoded, strict=True):
-        tokens[i] = token
+    texts = dict(zip(known, decoded, strict=True))
+    tokens = [texts.get(i, "") for i in range(size)]
     added = tokenizer.added_tokens_decoder
     family = _family(tokenizer)
     control = _CONTROL_OR_TAG if family == "bytes" else _CONTROL
@@ -118,9 +118,9 @@ def _family(tokenizer: Any) -> str:
 
 def _kind(piece: str, token: str, family: str) -> str:
     if family == "bytes":
-        text = _from_bytes(piece)
-        if text is None:
+        if _REPLACEMENT in token and _REPLACEMENT_PIECE not in piece:
             return "byte"
+        text = token
         starts = text[:1].isspace()
     elif family == "wordpiece":
         starts = not piece.startswith("##")
@@ -150,24 +150,6 @@ def _kind(piece: str, token: str, family: str) -> str:
     if _CODE_SYMBOLS.search(body):
         return "code"
     return "number" if regex.search(r"\p{N}", body) else "punctuation"
-
-
-@functools.cache
-def _byte_alphabet() -> dict[str, int]:
-    """The printable characters that stand for the 256 bytes in byte-level BPE."""
-    from transformers.convert_slow_tokenizer import bytes_to_unicode
-
-    return {character: byte for byte, character in bytes_to_unicode().items()}
-
-
-def _from_bytes(piece: str) -> str | None:
-    """The text of a byte-level piece, None if its bytes are not whole characters."""
-    try:
-        return bytes(map(_byte_alphabet().__getitem__, piece)).decode()
-    except KeyError:
-        return piece  # not in the alphabet: a token that was added as it stands
-    except UnicodeDecodeError:
-        return None
 
 
 def script_of(text: str) -> str:

@@ -122,7 +122,10 @@ OF_ADAPTER = {
     "a base that is no checkpoint": (in_base(remove("config.json")), r"its base: .* has no config\.json"),
     "no name of a base": (settings("adapter_config.json", base_model_name_or_path=7), "name it with --base"),
     "a base that is gone": (lambda of: shutil.rmtree(of.with_name("base")), "its base:.*--base"),
-    "an unknown kind": (settings("adapter_config.json", peft_type="NOPE"), "peft_type unknown to PEFT: 'NOPE'"),
+    "an unknown kind": (
+        settings("adapter_config.json", peft_type="NOPE"),
+        "adapter_config.json: missing or unknown: 'NOPE'",
+    ),
     "a tuned prompt": (tune_prompt, "an adapter of kind .*PROMPT_TUNING, which cannot be merged"),
     "a damaged head": (write("value_head.safetensors", b"x"), "value_head.safetensors: damaged or cut short"),
     "no head": (drop("score"), "no head: neither .* has score.weight: PEFT saves it where"),
