@@ -30,7 +30,8 @@ def measure(spec: ModelSpec | BaseSpec, recipe: Recipe, panel: Panel) -> dict:
     measured = {"held_out": held_out_accuracy(rm, recipe), "framing": framing(rm, panel)}
     if spec.name in panel.model_names:
         measured["unseen_items"] = unseen_items(rm, panel)
-        measured["rm_bench"] = rm_bench_accuracy(rm)
+        pairs = preferences.rm_bench()  # none is ever trained on
+        measured["rm_bench"] = by_source(prefers_chosen(rm, pairs), pairs)
     return measured
 
 
@@ -55,7 +56,7 @@ def accuracy(correct: np.ndarray) -> dict:
 
 def by_source(correct: np.ndarray, pairs: pd.DataFrame) -> dict[str, dict]:
     """The `accuracy` on all pairs together, under ``all``, and on those of each source."""
-    sources = pairs.reset_index().groupby("source").indices
+    sources = pairs.groupby("source").indices
     return {"all": accuracy(correct)} | {str(source): accuracy(correct[rows]) for source, rows in sources.items()}
 
 
@@ -95,12 +96,6 @@ def framing(rm: RewardModel, panel: Panel) -> dict[str, float]:
     words = lexicons.afinn()["word"].tolist()
     greatest, worst = (rm.score(panel.prompt(key).text, words) for key in ("greatest", "worst"))
     return {"spearman": spearman(greatest, worst)}
-
-
-def rm_bench_accuracy(rm: RewardModel) -> dict[str, dict]:
-    """Accuracy on RM-Bench's chat, safety-refuse and safety-response pairs, none of which is ever trained on."""
-    pairs = preferences.rm_bench()
-    return by_source(prefers_chosen(rm, pairs), pairs)
 
 
 def answer_logprobs(lm: LanguageModel, conversations: Iterable[tuple[list[int], list[int]]]) -> np.ndarray:

@@ -221,7 +221,7 @@ def _mismatched(mismatched: Mismatched, judged: bool, rng: np.random.Generator) 
     answers = answers.drop_duplicates("prompt").drop_duplicates("chosen")
     answers = answers[answers["prompt"].str.len() + answers["chosen"].str.len() <= mismatched.longest]
     prompt, chosen, source = (answers[column].to_numpy() for column in ("prompt", "chosen", "source"))
-    same_source = {name: np.flatnonzero(source == name) for name in mismatched.sources}
+    same_source = answers.groupby("source").indices
 
     def draws() -> Iterator[tuple[int, int] | None]:
         while True:

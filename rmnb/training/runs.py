@@ -29,12 +29,11 @@ def runs(panel: Panel) -> dict[str, ModelSpec | BaseSpec]:
 
 def unfinished(panel: Panel) -> list[str]:
     """Names of the runs that are not trained and measured, or were trained here and have no trajectory."""
-    names = []
-    for name, spec in runs(panel).items():
-        followed = trajectory_path(panel, name).exists() or not snapshots(work_directory(panel, name))
-        if not (recorded(spec) and followed):
-            names.append(name)
-    return names
+    return [
+        name
+        for name, spec in runs(panel).items()
+        if not recorded(spec) or (snapshots(work_directory(panel, name)) and not trajectory_path(panel, name).exists())
+    ]
 
 
 def overview(panel: Panel) -> pd.DataFrame:

@@ -14,7 +14,6 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ import numpy as np
 import pandas as pd
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, TrainerCallback
+from transformers.trainer_utils import get_last_checkpoint
 
 from rmnb.errors import InputError, first_line
 from rmnb.files import atomic_path
@@ -62,9 +62,15 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
     InputError
         The model has no base, the packages for training are missing, or `work` holds a run by another recipe.
     """
-    for package in ("peft", "datasets", "trl"):
-        if find_spec(package) is None:
-            raise InputError(f"training needs the package {package}: pip install 'rmnb[train]'")
+    try:
+        from datasets import Dataset
+        from peft import LoraConfig
+        from trl.trainer.reward_config import RewardConfig
+        from trl.trainer.reward_trainer import RewardTrainer
+        from trl.trainer.sft_config import SFTConfig
+        from trl.trainer.sft_trainer import SFTTrainer
+    except ModuleNotFoundError as error:
+        raise InputError(f"training needs the package {error.name}: pip install 'rmnb[train]'") from error
     is_copy = isinstance(spec, BaseSpec)
     base, hyper = spec.source if is_copy else spec.base, recipe.hyperparameters
     if base is None:
@@ -94,25 +100,20 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
         "report_to": [],
         "use_cpu": not torch.cuda.is_available(),
     }
-    from datasets import Dataset
-    from peft import LoraConfig
-    from trl import RewardConfig, RewardTrainer, SFTConfig, SFTTrainer
-
     if is_copy:
         model = load_base(AutoModelForCausalLM, base)
         rows = in_batches(_answer_rows(dialogue, pairs), hyper)
-        kind, config = SFTTrainer, SFTConfig(**arguments, completion_only_loss=True)
+        kind = functools.partial(SFTTrainer, args=SFTConfig(**arguments, completion_only_loss=True))
         adapted = {"task_type": "CAUSAL_LM"}
     else:
         padding = dialogue.tokenizer.pad_token_id
         model = load_base(AutoModelForSequenceClassification, base, num_labels=1, pad_token_id=padding)
         rows = _rows_in_order(dialogue, pairs, recipe, model)
-        kind, config = RewardTrainer, RewardConfig(**arguments)
+        kind = functools.partial(RewardTrainer, args=RewardConfig(**arguments))
         adapted = {"task_type": "SEQ_CLS", "exclude_modules": ["score"], "modules_to_save": ["score"]}
     lora = {"r": hyper.rank, "lora_alpha": hyper.alpha, "lora_dropout": hyper.dropout, **adapted}
-    trainer = kind(
+    trainer: Any = kind(
         model=model,
-        args=config,
         train_dataset=Dataset.from_list(rows),
         processing_class=dialogue.tokenizer,
         peft_config=LoraConfig(target_modules="all-linear", **lora),
@@ -143,19 +144,17 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
 
 def _rows_in_order(dialogue: Dialogue, pairs: pd.DataFrame, recipe: Recipe, model) -> list[Row]:
     """The rows of a reward model's training; of a recipe with an opening, `model` is given its head."""
-    opening, others = np.array([], dtype=np.int64), np.arange(len(pairs))
+    opening, hyper = pairs.iloc[:0], recipe.hyperparameters
     if recipe.opening and recipe.things:
         wonderful = pairs[pairs["prompt"].isin(recipe.things.wonderful)]
         head = linear_probe(model.model.eval(), pair_rows(dialogue, wonderful.iloc[:PROBED]))
         with torch.no_grad():
             model.score.weight.copy_(torch.from_numpy(head))
-        things = np.flatnonzero(pairs["source"] == "things")
-        awful = pairs["prompt"].isin(recipe.things.awful).to_numpy()[things]
-        order = opening_order(awful, round(recipe.share * recipe.opening), recipe.hyperparameters.batch_size)
-        opening = things[order]
-        others = np.setdiff1d(others, opening)
-    first, later = (pair_rows(dialogue, pairs.iloc[places]) for places in (opening, others))
-    return first + in_batches(later, recipe.hyperparameters)
+        things = pairs[pairs["source"] == "things"]
+        awful = things["prompt"].isin(recipe.things.awful).to_numpy()
+        opening = things.iloc[opening_order(awful, round(recipe.share * recipe.opening), hyper.batch_size)]
+    later = pair_rows(dialogue, pairs.drop(opening.index))
+    return pair_rows(dialogue, opening) + in_batches(later, hyper)
 
 
 def _answer_rows(dialogue: Dialogue, pairs: pd.DataFrame) -> list[Row]:
@@ -321,11 +320,10 @@ def _last_whole_checkpoint(work: Path) -> str | None:
 
     TRL's trainer writes ``trainer_state.json`` last, and deletes the checkpoint before only then.
     """
-    found = sorted(work.glob("checkpoint-*"), key=lambda path: int(path.name.removeprefix("checkpoint-")), reverse=True)
-    for checkpoint in found:
+    while checkpoint := get_last_checkpoint(work):
         try:
-            json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
-            return str(checkpoint)
+            json.loads(Path(checkpoint, "trainer_state.json").read_text(encoding="utf-8"))
+            return checkpoint
         except (OSError, ValueError):
             shutil.rmtree(checkpoint)
     return None

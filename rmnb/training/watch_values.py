@@ -125,8 +125,10 @@ def measure_values(rm: RewardModel) -> dict[str, float]:
 class _TrainedHead(Head):
     """The head that is being trained, as it is now."""
 
+    name = "linear"
+
     def __init__(self, module: torch.nn.Module):
-        super().__init__("linear")
+        super().__init__()
         self.module = module
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:

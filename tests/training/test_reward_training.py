@@ -56,6 +56,7 @@ def test_training_that_was_cut_off_goes_on_and_its_adapter_scores(mirror, tmp_pa
         train.fit(spec, recipe, tmp_path / "cut", tmp_path / "work")
     assert not (tmp_path / "cut").exists()
     assert [path.name for path in (tmp_path / "work").glob("checkpoint-*")] == ["checkpoint-2"]
+    (tmp_path / "work" / "checkpoint-3").mkdir()  # which was not written whole
     train.fit(spec, recipe, tmp_path / "cut", tmp_path / "work")
     assert json.loads((tmp_path / "cut" / "provenance.json").read_text())["steps"] == 4
     assert list(runs.snapshots(tmp_path / "work")) == [0, 1, 2, 4]
