@@ -12,6 +12,7 @@ import torch
 import transformers
 from checkpoints import (
     OPENINGS,
+    SHAPE,
     SPLITTING,
     own_ids,
     own_rewards,
@@ -60,9 +61,8 @@ def test_rewards_are_those_of_the_classifier_on_the_template_of_the_whole(splitt
 
 def test_a_whole_classifier_sees_to_its_reading_itself(tmp_path):
     words = splitting_tokenizer("gpt2", "nothing")
-    shape = dict(n_embd=32, n_layer=2, n_head=4, n_positions=512, num_labels=1)
     for padding in (words.convert_tokens_to_ids("<end>"), None):
-        config = transformers.GPT2Config(**shape, vocab_size=len(words), pad_token_id=padding)
+        config = transformers.GPT2Config(**SHAPE | {"vocab_size": len(words), "pad_token_id": padding})
         write_model(tmp_path, config, words)
         assert checked(tmp_path).read_at(PROMPT)[1] is None
 

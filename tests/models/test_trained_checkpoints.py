@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 import torch
 import transformers
-from checkpoints import rewards_alone, write_base, write_encoder
+from checkpoints import TEMPLATE, rewards_alone, write_base, write_encoder
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import save_file
 from trained import (
@@ -32,7 +32,7 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.panels import find_spec
+from rmnb.panels import ModelSpec, find_spec
 
 WRITTEN = {"peft": ARCHITECTURES, "trl": ("llama", "gemma3"), "transformers": ("llama",)}
 PATTERNS = dict(alpha_pattern={"q_proj": 24}, rank_pattern={"up_proj": 1})
@@ -119,6 +119,8 @@ def test_a_base_that_has_moved_is_named_by_hand(tmp_path):
     expected = rewards_alone(write_adapter(base, tmp_path / "adapter"), CONVERSATIONS)
     moved = shutil.move(base, tmp_path / "moved")
     assert difference(rmnb.load_reward_model(tmp_path / "adapter", base=moved, device="cpu"), expected) < 1e-4
+    spec = ModelSpec(name="mine", base=str(moved), adapter=str(tmp_path / "adapter"), template=TEMPLATE)
+    assert difference(rmnb.load_reward_model(spec, device="cpu"), expected) < 1e-4  # as a panel names both
 
 
 def test_a_hub_id_takes_a_revision():
