@@ -36,9 +36,10 @@ def alone(output: Path) -> Iterator[None]:
     The lock lies in the cache. Where that cannot be written, a warning says that nothing keeps others away.
     """
     name = hashlib.sha256(str(Path(output).resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    lock = FileLock(cache_dir() / "locks" / name)
+    directory = cache_dir() / "locks"
+    lock = FileLock(directory / name)
     try:
-        Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout:
         logger.warning("another process is at work on %s: waiting for it", output)

@@ -18,8 +18,7 @@ def _list_names(value: bool) -> None:
         return
     from rmnb.report import numbers
 
-    table = numbers.glossary()
-    for row in table.assign(meaning=table["meaning"].mask(table["name"].duplicated(), "")).itertuples():
+    for row in numbers.glossary().itertuples():
         typer.echo(f"{number_name(row):46} {row.meaning}")
     raise typer.Exit
 
