@@ -55,7 +55,8 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
         Directory for ``adapter_model.safetensors`` (bf16), ``adapter_config.json`` (PEFT's) and ``provenance.json``:
         how it was made.
     work
-        Directory for checkpoints and, of a reward model, for adapters of the way there, see `snapshots`.
+        Directory for checkpoints and, of a reward model, for adapters of the way there, see
+        `rmnb.training.runs.snapshots`.
 
     Raises
     ------
