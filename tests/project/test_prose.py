@@ -14,8 +14,10 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for path in (ROOT / "book").rglob("*.md") if "_executed" not in path.parts)
-_CODE = ("bash", "python", "yaml", "text", "{csv-table}", "{include}", "{eval-rst}", "{bibliography}")
+_CODE = r"bash|python|yaml|text|\{(?:csv-table|include|eval-rst|bibliography)\}"
 _NOT_PROSE = (
+    re.compile(rf"^\s*(`{{3,}}|:{{3,}})[^\S\n]*(?:{_CODE})(?!\S).*?^\s*\1[^\S\n]*$", re.DOTALL | re.MULTILINE),
+    re.compile(r"^\s*(?:`{3,}|:{3,}).*$", re.MULTILINE),  # where a directive begins and ends
     re.compile(r"</?[a-z][^<>]*>", re.DOTALL),  # elements of HTML with their attributes
     re.compile(r"\$\$.*?\$\$|\$[^$\n]+\$", re.DOTALL),  # formulas
     re.compile(r"\{[\w:]+\}`[^`]*`|`[^`]*`"),  # roles and code
@@ -30,19 +32,9 @@ _YEAR = re.compile(r"(19|20)\d\d")
 
 def prose(text: str) -> str:
     """What a reader reads as sentences: no code, formulas, roles, options of directives, addresses."""
-    kept, fence = [], None
-    for line in text.splitlines():
-        opened = re.match(r"\s*(`{3,}|:{3,})\s*(\S*)", line)
-        if opened and fence is None and opened[2] in _CODE:
-            fence = opened[1]
-        elif opened and fence is not None and opened[1] == fence and not opened[2]:
-            fence = None
-        elif fence is None and not opened:
-            kept.append(line)
-    left = "\n".join(kept)
     for pattern in _NOT_PROSE:
-        left = pattern.sub(" ", left)
-    return left
+        text = pattern.sub(" ", text)
+    return text
 
 
 def typed(text: str, allowed: Iterable[str]) -> list[str]:
