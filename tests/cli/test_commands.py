@@ -13,10 +13,8 @@ from commands import run
 from torch.utils.flop_counter import FlopCounterMode
 
 import rmnb
-from rmnb.cli import options
 from rmnb.errors import InputError
-from rmnb.panels import PromptSpec, find_spec, load_panel
-from rmnb.panels.prompt_sets import Turn
+from rmnb.panels import find_spec
 from rmnb.plans import partial_directory
 from rmnb.report import numbers, record
 from rmnb.scoring import scanning, store
@@ -33,20 +31,12 @@ def test_questions_a_system_prompt_and_earlier_turns_reach_the_model(directory, 
     cases = [
         (["--prompt", QUESTION, "--prompt", "What is worst?"], [QUESTION, "What is worst?"]),
         (["--prompt", QUESTION, "--system", SYSTEM["content"]], [[SYSTEM, ASKED]]),
-        (["--messages", file], [[*EARLIER, ASKED]]),
+        (["--messages", file, "--system", SYSTEM["content"]], [[SYSTEM, *EARLIER, ASKED]]),
     ]
     for words, prompts in cases:
         assert run(monkeypatch, "score", directory, "a", "b", "--device", "cpu", "--json", *words) == 0
         rewards = [row["reward"] for row in json.loads(capsys.readouterr().out)]
         assert rewards == pytest.approx(np.concatenate([rm.score(each, ["a", "b"]) for each in prompts]), abs=1e-4)
-
-
-def test_a_system_prompt_stands_before_the_earlier_turns_of_a_prompt(monkeypatch):
-    asked = PromptSpec(key="after", text=QUESTION, framing="positive", history=tuple(Turn(**one) for one in EARLIER))
-    members = load_panel("demo").model_copy(update={"prompts": (asked,)})
-    monkeypatch.setattr(options.Asking, "members", lambda self: members)
-    [question] = options.Asking(["after"], system="Be brief.").questions()
-    assert question.conversation == [SYSTEM, *EARLIER, ASKED]
 
 
 def test_a_key_in_place_of_a_question_is_warned_of_and_content_that_is_no_text_refused(rm, caplog):
@@ -79,8 +69,6 @@ def test_a_tokenizer_a_template_and_a_label_by_name_are_taken_from_elsewhere(tmp
     own = transformers.AutoTokenizer.from_pretrained(whole)
     ids = own.apply_chat_template(turns, chat_template=template, return_tensors="pt")["input_ids"]
     assert row["reward"] == pytest.approx(two.eval()(input_ids=ids).logits[0, 1].item(), abs=1e-4)
-    assert run(monkeypatch, *words, "--label", "ugly") == 2
-    assert "its labels are bad, good" in capsys.readouterr().err
 
 
 def test_one_process_scans_several_prompts_into_the_store_or_a_directory(directory, monkeypatch, tmp_path):

@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 SEARCHED = f"{os.environ['PATH']}:/usr/sbin:/sbin"
@@ -43,8 +43,9 @@ PartitionName=here Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
-class Cluster:
-    """A controller and a node of some CPUs; on leaving the ``with`` block their processes end.
+@contextlib.contextmanager
+def cluster(directory: Path, cpus: int) -> Iterator[dict[str, str]]:
+    """A controller and a node of some CPUs, whose processes end with the ``with`` block: the environment to use them.
 
     Parameters
     ----------
@@ -53,66 +54,50 @@ class Cluster:
     cpus
         Of the node, as many as the machine has or fewer.
     """
+    environment = os.environ | {"SLURM_CONF": str(directory / "slurm.conf"), "PATH": f"{directory}:{SEARCHED}"}
+    host = socket.gethostname().partition(".")[0]
+    values = {"host": host, "ports": _free_ports(2), "user": getpass.getuser(), "cpus": cpus}
+    (directory / "slurm.conf").write_text(SETTINGS.format(directory=directory, **values))
+    # Snakemake's executor hides SLURM_CONF from the srun that it calls in a job.
+    (directory / "srun").write_text(f'#!/bin/sh\nSLURM_CONF={directory}/slurm.conf exec {shutil.which("srun")} "$@"\n')
+    (directory / "srun").chmod(0o755)
+    (directory / "munge.key").write_bytes(os.urandom(128))
+    (directory / "munge.key").chmod(0o600)
+    files = {"key": "key-file", "seed": "seed-file", "pid": "pid-file", "socket": "socket"}
+    named = [f"--{option}={directory}/munge.{name}" for name, option in files.items()]
+    with contextlib.ExitStack() as running:
 
-    def __init__(self, directory: Path, cpus: int):
-        self.directory, self.cpus = directory, cpus
-        self.environment = os.environ | {"SLURM_CONF": str(directory / "slurm.conf"), "PATH": f"{directory}:{SEARCHED}"}
-        self._daemons: dict[str, subprocess.Popen] = {}
-
-    def __enter__(self) -> "Cluster":
-        host = socket.gethostname().partition(".")[0]
-        values = {"host": host, "ports": _free_ports(2), "user": getpass.getuser(), "cpus": self.cpus}
-        (self.directory / "slurm.conf").write_text(SETTINGS.format(directory=self.directory, **values))
-        # Snakemake's executor hides SLURM_CONF from the srun that it calls in a job.
-        srun = f'#!/bin/sh\nSLURM_CONF={self.directory}/slurm.conf exec {shutil.which("srun")} "$@"\n'
-        (self.directory / "srun").write_text(srun)
-        (self.directory / "srun").chmod(0o755)
-        (self.directory / "munge.key").write_bytes(os.urandom(128))
-        (self.directory / "munge.key").chmod(0o600)
-        files = {"key": "key-file", "seed": "seed-file", "pid": "pid-file", "socket": "socket"}
-        named = [f"--{option}={self.directory}/munge.{name}" for name, option in files.items()]
-        try:
-            self._start("munged", "--foreground", "--force", *named)
-            wait_for(lambda: (self.directory / "munge.socket").exists(), "munged")
-            self._start("slurmctld", "-D", "-c")
-            self._start("slurmd", "-D")
-            wait_for(lambda: self.state() in ("idle", "mixed", "allocated"), "the node to be up")
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(subprocess.SubprocessError):
-            self.ask("scancel", "--me", "--full", "--signal=KILL")
-        for daemon in reversed(self._daemons.values()):
-            daemon.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                daemon.wait(10)
-            daemon.kill()
-
-    def _start(self, name: str, *options: str) -> None:
-        with open(self.directory / f"{name}.out", "ab") as log:
+        def start(name: str, *options: str) -> None:
+            log = running.enter_context(open(directory / f"{name}.out", "ab"))
             program = shutil.which(name, path=SEARCHED) or name
-            self._daemons[name] = subprocess.Popen([program, *options], stdout=log, stderr=log, env=self.environment)
+            daemon = subprocess.Popen([program, *options], stdout=log, stderr=log, env=environment)
+            running.callback(_end, daemon)
 
-    def ask(self, *words: str) -> str:
-        """What one of SLURM's own commands answers, empty while the controller does not."""
-        return subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=60).stdout
+        start("munged", "--foreground", "--force", *named)
+        wait_for((directory / "munge.socket").exists, "munged")
+        start("slurmctld", "-D", "-c")
+        start("slurmd", "-D")
+        up = ("idle", "mixed", "allocated")
+        wait_for(lambda: ask(environment, "sinfo", "--noheader", "--format=%T").strip() in up, "the node to be up")
+        running.callback(ask, environment, "scancel", "--me", "--full", "--signal=KILL")
+        yield environment
 
-    def jobs(self) -> dict[str, str]:
-        """By id: the state of each job."""
-        lines = self.ask("squeue", "--noheader", "--states=all", "--Format=JobID,State").splitlines()
-        return dict(line.split() for line in lines)
 
-    def state(self) -> str:
-        """The node's state, such as ``idle``."""
-        return self.ask("sinfo", "--noheader", "--format=%T").strip()
+def ask(environment: dict[str, str], *words: str) -> str:
+    """What one of SLURM's own commands answers, empty while the controller does not."""
+    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60).stdout
 
 
 def missing() -> list[str]:
     """The programs that are not installed."""
     return [name for name in PROGRAMS if not shutil.which(name, path=SEARCHED)]
+
+
+def _end(daemon: subprocess.Popen) -> None:
+    daemon.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        daemon.wait(10)
+    daemon.kill()
 
 
 def wait_for(happened: Callable[[], object], what: str, seconds: float = 60) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from checkpoints import SHAPE, tokenizer, write_model, write_panel
-from cluster import MISSING, Cluster, missing, wait_for
+from cluster import MISSING, ask, cluster, missing, wait_for
 from transformers import LlamaConfig
 
 import rmnb
@@ -18,15 +18,15 @@ from rmnb.scoring import store
 
 ROOT = Path(__file__).parents[2]
 CPUS = min(2, os.cpu_count() or 1)
-BATCH = ("--batch-size", "512")
+BATCH = 512
 
 
 @pytest.fixture
-def cluster():
+def environment():
     if absent := missing():
         pytest.exit(f"{MISSING} (there is no {', '.join(absent)})", returncode=2)
-    with tempfile.TemporaryDirectory(prefix="rmnb-") as directory, Cluster(Path(directory), CPUS) as running:
-        yield running
+    with tempfile.TemporaryDirectory(prefix="rmnb-") as directory, cluster(Path(directory), CPUS) as variables:
+        yield variables | {"CUDA_VISIBLE_DEVICES": ""}
 
 
 @pytest.fixture
@@ -37,14 +37,13 @@ def panel(tmp_path):
     return write_panel(tmp_path, {"tiny": write_model(tmp_path / "model", config, tokenizer())})
 
 
-def test_a_killed_job_is_submitted_again_goes_on_and_changes_nothing(cluster, panel, tmp_path):
+def test_a_killed_job_is_submitted_again_goes_on_and_changes_nothing(environment, panel, tmp_path):
     shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
     log = tmp_path / "snakemake.log"
     command = [sys.executable, "-m", "snakemake", "-s", "workflow/Snakefile"]
     command += ["--workflow-profile", "workflow/profiles/slurm", "--max-threads", str(CPUS)]
     command += ["--slurm-init-seconds-before-status-checks", "5", "--latency-wait", "10"]
-    command += ["--config", f"panel={panel}", f"options={' '.join(BATCH)}", "--", "scores"]
-    environment = cluster.environment | {"CUDA_VISIBLE_DEVICES": ""}
+    command += ["--config", f"panel={panel}", f"options=--batch-size {BATCH}", "--", "scores"]
     run = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log.open("w"), stderr=subprocess.STDOUT)
 
     def shards() -> dict[Path, int]:
@@ -53,22 +52,17 @@ def test_a_killed_job_is_submitted_again_goes_on_and_changes_nothing(cluster, pa
 
     wait_for(lambda: len(shards()) > 2, "shards", 300)
     written = shards()
-    (victim,) = (each for each in psutil.process_iter() if {"scan", "tiny", str(panel)} <= set(_words(each)))
+    victims = psutil.process_iter(["cmdline"])  # None of a process that has ended or may not be seen
+    (victim,) = (each for each in victims if {"scan", "tiny", str(panel)} <= set(each.info["cmdline"] or ()))
     victim.kill()  # as the kernel does when memory runs out
     wait_for(lambda: len(shards()) > len(written), "further shards", 300)
     now = shards()
     assert all(now[shard] == when for shard, when in written.items())
     assert run.wait(600) == 0, log.read_text()[-5000:]
-    assert sorted(cluster.jobs().values()) == ["COMPLETED", "FAILED"]
+    states = ask(environment, "squeue", "--noheader", "--states=all", "--format=%T").split()
+    assert sorted(states) == ["COMPLETED", "FAILED"]
 
     rm = rmnb.load_reward_model("tiny", panel, device="cpu")
     for prompt in rmnb.load_panel(panel).scanned_prompts:
-        undisturbed = rmnb.scan_vocabulary(rm, prompt, batch_size=int(BATCH[1]))
+        undisturbed = rmnb.scan_vocabulary(rm, prompt, batch_size=BATCH)
         assert store.read_scores(panel, "tiny", prompt.key)["score"].equals(undisturbed["score"])
-
-
-def _words(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
