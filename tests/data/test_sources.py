@@ -32,54 +32,34 @@ def pin(name: str, content: bytes) -> sources.Pin:
     return sources.Pin("test", path, len(content), blob_id, "lexicon", "MIT", "owner/repo", "c" * 40)
 
 
-class Server(http.server.ThreadingHTTPServer):
-    """Serves `files` by path; a piece into each of the next `breaks` replies the connection is cut."""
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.files: dict[str, bytes] = {}
-        self.requests: list[str | None] = []
-        self.breaks, self.failures = 0, 0
-
-    def handle_error(self, request, client_address):
-        pass
-
-
 class Handler(http.server.BaseHTTPRequestHandler):
-    server: Server
+    """Serves the server's `files` by path; a piece into each of the next `breaks` replies the connection is cut."""
 
     def do_GET(self):
-        wanted = self.headers.get("Range")
+        wanted, content = self.headers["Range"], self.server.files.get(self.path)
         self.server.requests.append(wanted)
-        content = self.server.files.get(self.path)
+        start = int(wanted.removeprefix("bytes=").rstrip("-"))
         if self.server.failures:
             self.server.failures -= 1
-            return self.send_error(503)
-        if content is None:
-            return self.send_error(404)
-        start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
-        if start >= len(content) and wanted:
-            self.send_response(416)
-            self.send_header("Content-Range", f"bytes */{len(content)}")
+            self.send_error(503)
+        elif content is None:
+            self.send_error(404)
+        elif start >= len(content):
+            self.send_error(416)
+        else:
+            self.send_response(206)
+            self.send_header("Content-Length", str(len(content) - start))
             self.end_headers()
-            return None
-        self.send_response(206 if wanted else 200)
-        self.send_header("Content-Length", str(len(content) - start))
-        self.end_headers()
-        body = content[start:]
-        if self.server.breaks:
-            self.server.breaks -= 1
-            body = body[:PIECE]
-        self.wfile.write(body)
-        return None
-
-    def log_message(self, *_):
-        pass
+            end = start + PIECE if self.server.breaks else None
+            self.server.breaks = max(0, self.server.breaks - 1)
+            self.wfile.write(content[start:end])
 
 
 @pytest.fixture
 def server(monkeypatch, tmp_path):
-    server = Server()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.requests, server.breaks, server.failures = [], 0, 0
+    server.files = {WORDS: CONTENT, f"/raw/{FOLDER}big.csv": POINTER, f"/large/{FOLDER}big.csv": LARGE}
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     base = f"http://127.0.0.1:{server.server_port}"
     known = {name: pin(name, content) for name, content in {NAME: CONTENT, BIG: POINTER, GONE: b""}.items()}
@@ -90,7 +70,6 @@ def server(monkeypatch, tmp_path):
     monkeypatch.setattr(sources, "_offline", set())
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("RMNB_DATA_MIRROR", raising=False)
-    server.files |= {WORDS: CONTENT, f"/raw/{FOLDER}big.csv": POINTER, f"/large/{FOLDER}big.csv": LARGE}
     yield server
     server.shutdown()
     server.server_close()
@@ -180,30 +159,26 @@ def test_pins_are_well_formed():
     assert len({(p.repository, p.commit, p.path) for p in pins.values()}) == len(pins)
     for p in pins.values():
         assert len(p.commit) == 40 and len(p.blob_id) == 40 and p.repository.count("/") == 1 and p.use and p.licence
-    large = [p for p in pins.values() if p.use in ("released scores", "released base-model logits") and p.bytes is None]
-    assert len(large) == 20
 
 
 def test_command_line(monkeypatch, tmp_path):
-    def said(command):
+    def said(command, code=0):
         result = CliRunner().invoke(app, ["data", command, "llmbar"])
-        return result.exit_code, result.output
+        assert result.exit_code == code
+        return result.output
 
-    code, listed = said("list")
-    assert code == 0 and len(listed.splitlines()) == 5
+    assert len(said("list").splitlines()) == 5
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
     monkeypatch.delenv("RMNB_DATA_MIRROR", raising=False)
-    code, checked = said("verify")
-    assert code == 0 and checked.count("absent\t") == 5
+    assert said("verify").count("absent\t") == 5
     place = tmp_path / "data" / sources.pins()["llmbar/Dataset/LLMBar/Natural/dataset.json"].stored_at
     place.parent.mkdir(parents=True)
     place.write_text("[]")
-    code, checked = said("verify")
-    assert code == 2 and "damaged\tllmbar/Dataset/LLMBar/Natural" in checked
+    assert "damaged\tllmbar/Dataset/LLMBar/Natural" in said("verify", code=2)
 
 
 def test_mirror_is_what_was_pinned(mirror):
     found = sources.verify(sources.pins())
     assert not (found["status"] == "damaged").any()
-    known_small = {name for name, p in sources.pins().items() if p.bytes is not None}
-    assert set(found.loc[found["status"] == "absent", "name"]).isdisjoint(known_small)
+    absent = found.loc[found["status"] == "absent", "name"]
+    assert all(sources.pins()[name].bytes is None for name in absent)  # the large ones alone
