@@ -47,6 +47,8 @@ def test_figures_fill_the_column_and_can_be_read(chapter, site, page):
     )
     assert not [share for share in shares if not 0.95 <= share <= 1.0]
     page.evaluate("() => { document.documentElement.dataset.theme = 'dark' }")
+    images.first.scroll_into_view_if_needed()
+    images.first.evaluate("image => image.decode()")
     page.wait_for_timeout(300)
     corner = Image.open(io.BytesIO(images.first.screenshot())).convert("RGB").getpixel((8, 8))
     assert corner == ImageColor.getrgb(BLACK)
