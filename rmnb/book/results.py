@@ -162,33 +162,28 @@ def judged(claim: Claim, stored: pd.DataFrame) -> dict[str, Verdict]:
 
 
 def verdict_html(claim: Claim, verdicts: Mapping[str, Verdict]) -> str:
-    """A claim, what it measures, and a row a source: verdict, value, interval, and what it is made of."""
-    rows = []
-    for source, found in verdicts.items():
-        interval = f"{found.low:.2f} to {found.high:.2f}" if np.isfinite(found.low) else ""
-        means = [f"{name} {value:.2f}" for name, value in found.groups.items() if np.isfinite(value)]
-        rows.append(
-            {
-                "": SOURCES[source],
-                "verdict": found.verdict,
-                "mean": found.value,
-                "95 % interval": interval,
-                "models": found.models,
-                "clearly so": found.agreeing,
-                "clearly not": found.opposing,
-                "groups": len(found.groups),
-                "their means": ", ".join(means) if len(means) < 6 else "",
-            }
-        )
-    table = pd.DataFrame(rows)
-    if claim.kind == "bases":  # described: a mean over bases, or a count of models, would say nothing
-        table = table.drop(columns=["mean", "95 % interval", "clearly so", "clearly not"])
+    """A claim, what it measures, a row a source with its verdict, and the means of the groups where they are few."""
+    counted = "bases" if claim.kind == "bases" else "groups"
+    rows, group_means = [], []
+    for source, judgement in verdicts.items():
+        row = {"": SOURCES[source], "verdict": judgement.verdict}
+        if judgement.models:
+            row[counted] = len(judgement.groups)
+        if judgement.models and claim.kind != "bases":  # of two bases no mean is taken
+            interval = f"{judgement.low:z.2f} to {judgement.high:z.2f}" if np.isfinite(judgement.low) else ""
+            row |= {"mean": judgement.value, "95 % interval": interval, "models": judgement.models}
+            row |= {"clearly so": judgement.agreeing, "clearly not": judgement.opposing}
+        rows.append(row)
+        means = [f"{name} {value:z.2f}" for name, value in judgement.groups.items() if np.isfinite(value)]
+        if 0 < len(means) < 6:
+            group_means.append(f"<p>Means of the {counted}, {SOURCES[source]}: {inline(', '.join(means))}</p>")
+    table = table_html(pd.DataFrame(rows, dtype=object), digits=2)
     details = [claim.measure, f"question {claim.question}" if claim.question else "", claim.unit]
     measure = "; ".join(filter(None, details))
     printed = f"<p>Printed: {inline(claim.printed)}</p>" if claim.printed else ""
     return (
         f'<div class="admonition claim"><p class="admonition-title">{inline(claim.claim)}</p>'
-        f"<p>{inline(measure)}</p>{table_html(table, digits=2)}{printed}</div>"
+        f"<p>{inline(measure)}</p>{table}{''.join(group_means)}{printed}</div>"
     )
 
 
