@@ -52,12 +52,12 @@ def fits(panel: Panel, room: float, bytes_each: int) -> bool:
 
 def stale_packages() -> list[str]:
     """Packages that this process has imported in another version than is installed now."""
-    found = []
+    stale = []
     for name in ("numpy", "pandas", "matplotlib", "torch", "transformers"):
         loaded = getattr(sys.modules.get(name), "__version__", None)
         if loaded is not None and loaded.split("+")[0] != importlib.metadata.version(name).split("+")[0]:
-            found.append(name)
-    return found
+            stale.append(name)
+    return stale
 
 
 def repository(config: Path = Path(__file__).parents[2] / "_config.yml") -> str | None:

@@ -82,8 +82,8 @@ def _tidy(name: str, frame: Any) -> pd.DataFrame:
         rows = rows.assign(source="panel", quantity=f"{name} " + rows["quantity"] if "quantity" in rows else name)
     extra = [column for column in rows if column not in COLUMNS]
     if extra:
-        told = [*(["other"] if "other" in rows else []), *extra]
-        rows = rows.assign(other=rows[told].astype(str).agg(", ".join, axis=1)).drop(columns=extra)
+        described = [*(["other"] if "other" in rows else []), *extra]
+        rows = rows.assign(other=rows[described].astype(str).agg(", ".join, axis=1)).drop(columns=extra)
     rows = rows.reindex(columns=COLUMNS).dropna(subset="value")
     text = {column: rows[column].astype(object).fillna("").astype(str) for column in COLUMNS[:5]}
     numeric = {column: rows[column].astype(float) for column in COLUMNS[5:8]}
@@ -143,11 +143,11 @@ def verdict(
 def read_verdicts(directory: Path | None = None) -> dict[str, dict[str, Verdict]]:
     """What the chapters kept with `verdict`: claim to source (panel, released) to verdict, of all claims."""
     directory = (directory or results_directory()) / "verdicts"
-    found = {}
+    verdicts = {}
     for key, claim in load_claims().items():
         path = directory / f"{key}.csv"
-        found[key] = judged(claim, pd.read_csv(path) if path.exists() else pd.DataFrame(columns=_STORED))
-    return found
+        verdicts[key] = judged(claim, pd.read_csv(path) if path.exists() else pd.DataFrame(columns=_STORED))
+    return verdicts
 
 
 def judged(claim: Claim, stored: pd.DataFrame) -> dict[str, Verdict]:

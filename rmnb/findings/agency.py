@@ -56,8 +56,8 @@ def gap(
     chosen = table["category"].isin([first, second])
     if table["category"].value_counts().reindex([first, second], fill_value=0).min() < 2:
         raise InputError(f"fewer than two words of {first} or of {second} have scores: there is nothing to compare")
-    found = stats.difference_between_groups(ranks[chosen], table.loc[chosen, "category"] == first)
-    return {f"{first}_gap": found}
+    difference = stats.difference_between_groups(ranks[chosen], table.loc[chosen, "category"] == first)
+    return {f"{first}_gap": difference}
 
 
 def median_ranks(table: pd.DataFrame, prompts: Sequence[str]) -> pd.DataFrame:
@@ -119,11 +119,11 @@ def compare_bases(
     minuend, _ = two_bases(sizes.elements())
     first, *others = medians.columns
     contrasts = medians.assign(**{f"{first}_less_{other}": medians[first] - medians[other] for other in others})
-    asked = medians.index.get_level_values("prompt").map(framing)
-    n_tests = asked.nunique() * (1 + len(others))
+    questions = medians.index.get_level_values("prompt").map(framing)
+    n_tests = questions.nunique() * (1 + len(others))
     rows, nan = [], np.nan
-    for question in dict.fromkeys(asked):
-        by_prompt = contrasts[asked == question]
+    for question in dict.fromkeys(questions):
+        by_prompt = contrasts[questions == question]
         by_model = by_prompt.groupby(level="model", sort=False).mean()
         for other in contrasts:
             if other in medians:
@@ -140,9 +140,9 @@ def compare_bases(
                 rows.append(("base_median_rank", question, other, mean, nan, nan, sizes[name], name))
             in_first = np.array([base[model] == minuend for model in values.index])
             test = stats.two_group_test(values, in_first, seed=seed)
-            found = stats.difference_between_groups(values, in_first)
-            rows.append(("base_difference", question, other, *numbers(found), ""))
-            rows.append(("base_difference_p", question, other, test.p_value, nan, nan, found.n, ""))
+            difference = stats.difference_between_groups(values, in_first)
+            rows.append(("base_difference", question, other, *numbers(difference), ""))
+            rows.append(("base_difference_p", question, other, test.p_value, nan, nan, difference.n, ""))
     return pd.DataFrame(rows, columns=["quantity", "question", "other", "value", "low", "high", "n", "model"])
 
 
@@ -150,8 +150,8 @@ def two_bases(bases: Iterable[str]) -> list[str]:
     """The two bases in a list of one base a model; InputError unless there are two, with two models each at least."""
     counts = Counter(bases)
     if len(counts) != 2 or min(counts.values()) < 2:
-        found = ", ".join(f"{count} of {base}" for base, count in counts.items()) or "no model"
-        raise InputError(f"comparing bases takes two bases with two models each, and the panel has {found}")
+        counted = ", ".join(f"{count} of {base}" for base, count in counts.items()) or "no model"
+        raise InputError(f"comparing bases takes two bases with two models each, and the panel has {counted}")
     return list(counts)
 
 

@@ -114,14 +114,14 @@ def judge(claim: Claim, values: pd.DataFrame | None, groups: Mapping[str, str]) 
     mean = _over_groups(table, keys, groups)
     if claim.kind == "bases":
         mean = replace(mean, low=np.nan, high=np.nan)
-    found = replace(
+    judgement = replace(
         mean,
         low=max(mean.low, claim.range[0]),
         high=min(mean.high, claim.range[1]),
         agreeing=int(within.sum()),
         opposing=int(beyond.sum()),
     )
-    return replace(found, verdict=_decide(claim, found, all_agree=bool(within.all())))
+    return replace(judgement, verdict=_decide(claim, judgement, all_agree=bool(within.all())))
 
 
 def _region(claim: Claim) -> tuple[float, float]:

@@ -86,13 +86,13 @@ def similarities(properties: pd.DataFrame) -> dict[str, pd.DataFrame]:
     pairs = np.triu_indices(len(properties), 1)
     for name, values in properties.items():
         if pd.api.types.is_numeric_dtype(values):
-            known = values.notna().all()
-            alike = 1 / (1 + np.abs(np.subtract.outer(values.to_numpy(), values.to_numpy())))
+            complete = values.notna().all()
+            similarity = 1 / (1 + np.abs(np.subtract.outer(values.to_numpy(), values.to_numpy())))
         else:
-            known = (values != "").all()
-            alike = np.equal.outer(values.to_numpy(object), values.to_numpy(object)).astype(float)
-        if known and len(properties) > 1 and np.ptp(alike[pairs]) > 0:
-            tables[str(name)] = pd.DataFrame(alike, properties.index, properties.index)
+            complete = (values != "").all()
+            similarity = np.equal.outer(values.to_numpy(object), values.to_numpy(object)).astype(float)
+        if complete and len(properties) > 1 and np.ptp(similarity[pairs]) > 0:
+            tables[str(name)] = pd.DataFrame(similarity, properties.index, properties.index)
     return tables
 
 

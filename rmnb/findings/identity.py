@@ -74,17 +74,17 @@ def gaps(texts: pd.DataFrame, question: str, n_permutations: int = 2000, seed: i
         And "all axes", over all sets.
     """
     rows = matched(texts, question)
-    found = {}
+    estimates = {}
     if rows["matched_set"].nunique() > 1:
         means = rows.groupby(["matched_set", "is_term"])["reward"].mean().unstack()
-        found[ALL] = stats.mean_over_models(means[True] - means[False])
+        estimates[ALL] = stats.mean_over_models(means[True] - means[False])
     sets = rows.groupby("axis")["matched_set"].nunique()
     rows = rows[rows["axis"].isin(sets.index[sets > 1])]
     if len(rows):
         columns = (rows[name] for name in ("reward", "is_term", "matched_set", "axis"))
         for gap in stats.identity_gaps(*columns, n_permutations=n_permutations, seed=seed):
-            found[gap.axis] = replace(gap.gap, p_value=gap.p_value)
-    return found
+            estimates[gap.axis] = replace(gap.gap, p_value=gap.p_value)
+    return estimates
 
 
 def tail_gap(
@@ -219,12 +219,12 @@ def score_pairs(rm, panel: Panel) -> Path:
 def warmth(panel: Panel) -> dict[str, pd.DataFrame]:
     """How well each model that has answered speaks of people: text (their name), and as `exchanged` the mean score of
     good traits minus that of bad ones, in standard deviations of the model's answers."""
-    found = {}
+    tables = {}
     for model in panel.model_names:
         path = pairs_path(panel, model)
         if path.exists():
             answers, _ = read_table(path)
             signed = 2 * answers["trait"].map(TRAITS).to_numpy(float) * stats.standardise(answers["score"])
             means = pd.Series(signed, name="exchanged").groupby(answers["people"].rename("text")).mean()
-            found[model] = means.reset_index()
-    return found
+            tables[model] = means.reset_index()
+    return tables

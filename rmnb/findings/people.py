@@ -38,15 +38,15 @@ def load_things(panel: Panel) -> dict[str, pd.DataFrame]:
     """
     items = released_files.human_elo()
     judges = judged_on(panel, items)
-    found = {}
+    tables = {}
     for model in panel.model_names:
         path = list_path(panel, model, "elo")
         if path.exists():
             scores, _ = read_list(path)
-            asked = [question for question in QUESTIONS if question in scores]
-            scores = scores[scores["part"] == "elo"].set_index("text").loc[items["name"], asked]
-            found[model] = items.assign(judges=judges[model], **scores.astype(float).reset_index(drop=True))
-    return found
+            questions = [question for question in QUESTIONS if question in scores]
+            scores = scores[scores["part"] == "elo"].set_index("text").loc[items["name"], questions]
+            tables[model] = items.assign(judges=judges[model], **scores.astype(float).reset_index(drop=True))
+    return tables
 
 
 def authors_things() -> dict[str, pd.DataFrame]:

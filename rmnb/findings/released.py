@@ -32,8 +32,8 @@ def load_released(chapter: str) -> pd.DataFrame:
     path = directory / f"{chapter}.csv"
     table = pd.read_csv(path, keep_default_na=False, na_values=[""]) if path.exists() else pd.DataFrame()
     if "quantity" not in table:
-        known = [file.stem for file in sorted(directory.glob("*.csv")) if file.stem not in ("bnc", "human_elo")]
-        raise InputError(f"no numbers of {chapter!r} in {directory}: choose one of {', '.join(known)}")
+        chapters = [file.stem for file in sorted(directory.glob("*.csv")) if file.stem not in ("bnc", "human_elo")]
+        raise InputError(f"no numbers of {chapter!r} in {directory}: choose one of {', '.join(chapters)}")
     return tidy(table)
 
 

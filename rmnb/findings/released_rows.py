@@ -50,9 +50,9 @@ def published_agreement() -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
     half = load_published().query("quantity == 'kendall_tau'").pivot(index="model", columns="other", values="value")
     half = half.reindex(index=CODES, columns=CODES)
     tau = half.fillna(half.T).mask(np.eye(len(CODES), dtype=bool), 1.0)
-    known = pd.DataFrame([(_FAMILY[m.name], m.developer, m.parameters, m.rank) for m in MODELS], CODES)
-    known.columns = ["base", "developer", "parameters", "rank"]
-    return tau, heterogeneity.similarities(known)
+    properties = pd.DataFrame([(_FAMILY[m.name], m.developer, m.parameters, m.rank) for m in MODELS], CODES)
+    properties.columns = ["base", "developer", "parameters", "rank"]
+    return tau, heterogeneity.similarities(properties)
 
 
 def _rated_morals() -> dict[str, pd.DataFrame]:
@@ -80,8 +80,8 @@ def of_framing() -> pd.DataFrame:
 
 def of_identity() -> pd.DataFrame:
     """Gaps between groups of people and things that people rate alike."""
-    found = each(people.authors_things(), identity.things_gap, people.QUESTIONS)
-    return tidy(found.assign(quantity="identity_gap_things"))
+    gaps = each(people.authors_things(), identity.things_gap, people.QUESTIONS)
+    return tidy(gaps.assign(quantity="identity_gap_things"))
 
 
 def of_elo() -> pd.DataFrame:
@@ -91,8 +91,8 @@ def of_elo() -> pd.DataFrame:
     agreement = each(authors, people.agreement, [people.QUESTION]).assign(quantity="human_spearman")
     gaps = people.rank_gaps(authors, people.QUESTION)[["name", "rank_gap_with_human"]]
     gaps = gaps[gaps["name"].isin(load_published()["other"])].set_axis(["other", "value"], axis=1)
-    about = {"quantity": "rank_gap_with_human", "question": people.QUESTION, "n": len(MODELS)}
-    return tidy(pd.Series(votes, name="value").rename_axis("quantity").reset_index(), agreement, gaps.assign(**about))
+    labels = {"quantity": "rank_gap_with_human", "question": people.QUESTION, "n": len(MODELS)}
+    return tidy(pd.Series(votes, name="value").rename_axis("quantity").reset_index(), agreement, gaps.assign(**labels))
 
 
 def _ranked(name: str) -> dict[str, pd.DataFrame]:
@@ -115,8 +115,8 @@ def of_agency() -> pd.DataFrame:
     sizes["moral_foundations"] = len(lexicons.moral_foundations())
     counts = sizes.rename("value").rename_axis("other").reset_index().assign(quantity="dictionary_size")
     prompts = pd.DataFrame({"quantity": ["prompt_count"], "value": [len(_wordings())]})
-    asked = {asks: [key for key, of in _wordings().items() if of == asks] for asks in ("positive", "negative")}
-    gaps = each(_ranked("big_two"), agency.gap, asked, prompts=asked)
+    prompts_of = {asks: [key for key, of in _wordings().items() if of == asks] for asks in ("positive", "negative")}
+    gaps = each(_ranked("big_two"), agency.gap, prompts_of, prompts=prompts_of)
     means = []
     for (question, base), of_base in gaps.groupby(["question", gaps["model"].map(_FAMILY)], sort=False):
         means.append((question, base, *numbers(stats.mean_over_models(of_base["value"]))))
@@ -198,7 +198,7 @@ def without_names(items: pd.DataFrame) -> pd.DataFrame:
     """
     facts = things.facts(items)
     place = {word: place for place, word in enumerate(lexicons.frequent_words(10_000))}
-    told = pd.DataFrame(
+    places = pd.DataFrame(
         {
             "item": np.arange(len(items)),
             "name": items["name"].where(items["name"].isin(load_published()["other"]), ""),
@@ -207,7 +207,7 @@ def without_names(items: pd.DataFrame) -> pd.DataFrame:
     )
     valence = facts["valence"].astype("Int64")
     flags = facts.drop(columns="valence").astype(int)
-    return pd.concat([told, items[["elo_score", "elo_matches"]], valence, flags], axis=1)
+    return pd.concat([places, items[["elo_score", "elo_matches"]], valence, flags], axis=1)
 
 
 def write(directory: Path) -> None:

@@ -39,12 +39,12 @@ def each(tables: Mapping[str, pd.DataFrame], effect: Effect, questions: Iterable
     columns = ["model", "question"]
     for model, table in tables.items():
         for question in questions:
-            asked = (question,) if isinstance(question, str) else tuple(question)
-            columns = ["model", "question", "other"][: 1 + len(asked)]
-            for quantity, estimate in effect(table, *asked, **options).items():
-                rows.append((model, *asked, quantity, *numbers(estimate)))
-    found = pd.DataFrame(rows, columns=[*columns, *NUMBERS])
-    return found.astype({"value": float, "low": float, "high": float})
+            question_columns = (question,) if isinstance(question, str) else tuple(question)
+            columns = ["model", "question", "other"][: 1 + len(question_columns)]
+            for quantity, estimate in effect(table, *question_columns, **options).items():
+                rows.append((model, *question_columns, quantity, *numbers(estimate)))
+    estimates = pd.DataFrame(rows, columns=[*columns, *NUMBERS])
+    return estimates.astype({"value": float, "low": float, "high": float})
 
 
 def each_pair(

@@ -27,12 +27,12 @@ def searches(panel: Panel, model: str) -> dict[tuple[str, int, str, int], Search
     They are kept beside the panel's scores as ``sequences/MODEL/DIRECTION-LENGTH-METHOD-SEED.json``, which is what
     ``rmnb search --out`` writes.
     """
-    found = {}
+    results = {}
     for path in sorted((store_directory(panel).parent / "sequences" / model).glob("*.json")):
         if match := _NAME.fullmatch(path.name):
             direction, length, method, seed = match.groups()
-            found[direction, int(length), method, int(seed)] = read_result(path)
-    return found
+            results[direction, int(length), method, int(seed)] = read_result(path)
+    return results
 
 
 def load_searches(panel: Panel) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -149,8 +149,8 @@ def by_token(tokens: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
         The same rows, columns of any names.
     """
     named = ~((tokens["kind"] == "unused") & (tokens["token"] == ""))
-    kept = named & ~tokens["token"].duplicated(keep=False)
-    return scores[kept].set_index(pd.Index(tokens.loc[kept, "token"]))
+    unique = named & ~tokens["token"].duplicated(keep=False)
+    return scores[unique].set_index(pd.Index(tokens.loc[unique, "token"]))
 
 
 def by_word(tokens: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
@@ -159,8 +159,8 @@ def by_word(tokens: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     A string of letters counts as a word if one of its tokens begins a word, or if its script is written without spaces;
     fragments that only ever continue words are left out. Parameters as of `by_token`.
     """
-    kept = tokens["kind"].isin(WORD_KINDS)
-    means = scores[kept].groupby(tokens.loc[kept, "word"], sort=True).mean()
+    is_word = tokens["kind"].isin(WORD_KINDS)
+    means = scores[is_word].groupby(tokens.loc[is_word, "word"], sort=True).mean()
     starts = set(tokens.loc[tokens["kind"] == "word_start", "word"])
     return means[[word in starts or script_of(word) in UNSPACED for word in means.index]]
 
@@ -252,8 +252,8 @@ def load_nouns(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
     except InputError:
         keys = [prompt.key for prompt in panel.scanned_prompts]
         scores = {model: by_word(table, table[keys]) for model, table in load_tables(panel, keys).items()}
-        known = set.intersection(*(set(table.index) for table in scores.values()))
-        nouns = nouns[nouns["word"].isin(known)]
+        shared = set.intersection(*(set(table.index) for table in scores.values()))
+        nouns = nouns[nouns["word"].isin(shared)]
         return {model: nouns.merge(table, on="word") for model, table in scores.items()}
     tables = {}
     for model, table in lists.items():
@@ -273,16 +273,16 @@ def load_logprobs(panel: str | Path | Panel) -> dict[tuple[str, str], pd.DataFra
         Nouns that all bases asked in that way spell in one token; empty where no base was asked.
     """
     panel = load_panel(panel)
-    found: dict[tuple[str, str], pd.DataFrame] = {}
+    answers: dict[tuple[str, str], pd.DataFrame] = {}
     for base in dict.fromkeys(Path(model.base).name for model in panel.models if model.base):
         for path in sorted((store_directory(panel).parent / "logprobs").glob(f"{base}.*.parquet")):
             rows, provenance = read_list(path)
             rows = rows[rows["part"] == "agency_communion"].drop(columns=["part", "spelling"])
             by_word = rows.groupby("text").agg(lambda logs: np.logaddexp.reduce(logs.to_numpy(float)))
-            found[base, provenance["wrapping"]] = by_word
+            answers[base, provenance["wrapping"]] = by_word
     nouns, tables = lexicons.agency_communion(), {}
-    for (base, wrapping), table in found.items():
-        known = [set(other.index) for (_, asked), other in found.items() if asked == wrapping]
+    for (base, wrapping), table in answers.items():
+        known = [set(other.index) for (_, asked), other in answers.items() if asked == wrapping]
         shared = nouns[nouns["word"].isin(set.intersection(*known))]
         tables[base, wrapping] = shared.merge(table, left_on="word", right_index=True)
     return tables
@@ -303,11 +303,11 @@ def load_trajectories(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
         No run has been followed, or a file is damaged or of other texts.
     """
     panel = load_panel(panel)
-    found = {}
+    runs = {}
     for spec in (*panel.models, *panel.watched):
         path = trajectory_path(panel, spec.name)
         if path.exists():
-            found[spec.name] = read_list(path)[0].rename(columns={"text": "word"})
-    if not found:
+            runs[spec.name] = read_list(path)[0].rename(columns={"text": "word"})
+    if not runs:
         raise InputError(f"no training run of panel {panel.name} has been followed: run `rmnb book train`")
-    return found
+    return runs

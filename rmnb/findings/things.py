@@ -20,8 +20,8 @@ def fact(items: pd.DataFrame, which: str) -> pd.Series:
     items : DataFrame
         Of `rmnb.data.released_files.human_elo`: a column of that name, else the names.
     """
-    known = items[which] if which in items else FACTS[which](items["name"])
-    return known if which in ("valence", "words") else known.astype(bool)
+    values = items[which] if which in items else FACTS[which](items["name"])
+    return values if which in ("valence", "words") else values.astype(bool)
 
 
 def facts(items: pd.DataFrame) -> pd.DataFrame:

@@ -56,8 +56,8 @@ def compare(a: Report, b: Report, seeds: Sequence[Report] = ()) -> pd.DataFrame:
         raise InputError(f"{a.name} and {b.name} have no number in common")
     keys = pd.MultiIndex.from_frame(both[numbers.KEY])
     both["change"] = both["b"] - both["a"]
-    left = (b.left_out.loc[keys] - a.left_out.loc[keys]).to_numpy()
-    both[["low", "high"]] = [jackknife(change, row) for change, row in zip(both["change"], left, strict=True)]
+    left_out = (b.left_out.loc[keys] - a.left_out.loc[keys]).to_numpy()
+    both[["low", "high"]] = [jackknife(change, row) for change, row in zip(both["change"], left_out, strict=True)]
     both["seeds"] = np.nan
     if seeds:
         values = pd.concat([report.numbers.set_index(numbers.KEY)["value"] for report in seeds], axis=1)

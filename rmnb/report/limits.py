@@ -64,22 +64,22 @@ def parse(text: str) -> Limit:
         It has another form, or there is no such number.
     """
     match = _FORM.fullmatch(text.strip())
-    found = match.groupdict("") if match else {}
-    if not found or bool(found["bar"]) != bool(found["close"]) or not (found["number"] or found["seeds"]):
+    parts = match.groupdict("") if match else {}
+    if not parts or bool(parts["bar"]) != bool(parts["close"]) or not (parts["number"] or parts["seeds"]):
         raise InputError(f'limit {text!r} cannot be read: write it like "|change identity_gap[religion]| > 0.1"', text)
-    name, end, change, seeds = (found[part] for part in ("name", "end", "change", "seeds"))
+    name, end, change, seeds = (parts[part] for part in ("name", "end", "change", "seeds"))
     if name not in set(numbers.glossary()["name"]):
         raise InputError(f"limit {text!r}: there is no number {name!r}: `rmnb report --names` lists them", text)
     try:
-        bound = float(found["number"] or 1)
+        bound = float(parts["number"] or 1)
     except ValueError:
         bound = math.nan
     if not math.isfinite(bound):
-        raise InputError(f"limit {text!r}: {found['number']!r} is not a number", text)
+        raise InputError(f"limit {text!r}: {parts['number']!r} is not a number", text)
     if seeds and not change:
         raise InputError(f"limit {text!r}: what seeds differ by is a measure of changes: write change before it", text)
     column = end or "change" if change else "_".join(filter(None, ("b", end)))
-    return Limit(text.strip(), name, found["of"].strip(), column, bool(found["bar"]), bool(seeds), found["sign"], bound)
+    return Limit(text.strip(), name, parts["of"].strip(), column, bool(parts["bar"]), bool(seeds), parts["sign"], bound)
 
 
 def read_limits(path: Path) -> list[Limit]:

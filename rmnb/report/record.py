@@ -43,9 +43,9 @@ class Report:
 def build(scores: ModelScores, workers: int = 1, progress: bool = False) -> Report:
     """Measure a model; see `rmnb.report.replicates.left_out` for `workers` and `progress`."""
     measured = numbers.measure(scores)
-    left = replicates.left_out(scores, workers, progress)
-    left = left.reindex(pd.MultiIndex.from_frame(measured[numbers.KEY]))
-    return Report(scores.name, scores.quick, measured, left, scores.provenance)
+    left_out = replicates.left_out(scores, workers, progress)
+    left_out = left_out.reindex(pd.MultiIndex.from_frame(measured[numbers.KEY]))
+    return Report(scores.name, scores.quick, measured, left_out, scores.provenance)
 
 
 def write(report: Report, directory: Path) -> Path:
@@ -85,10 +85,10 @@ def read(path: Path | str) -> Report:
         if content["schema"] != SCHEMA:
             raise InputError(f"{file} was written by another version: run the same `rmnb report` again")
         table = pd.DataFrame(content["numbers"])
-        left = pd.DataFrame(table.pop("left_out").tolist(), dtype=float)
-        left.index = pd.MultiIndex.from_frame(table[numbers.KEY])
+        left_out = pd.DataFrame(table.pop("left_out").tolist(), dtype=float)
+        left_out.index = pd.MultiIndex.from_frame(table[numbers.KEY])
         ends = {end: table[end].astype(float) for end in ("value", "low", "high")}
-        return Report(content["model"], content["quick"], table.assign(**ends), left, content["provenance"])
+        return Report(content["model"], content["quick"], table.assign(**ends), left_out, content["provenance"])
     except InputError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -63,22 +63,22 @@ def without(scores: ModelScores, group: int) -> ModelScores:
     )
 
 
-def jackknife(value: float, left: NDArray[np.float64]) -> tuple[float, float]:
+def jackknife(value: float, estimates: NDArray[np.float64]) -> tuple[float, float]:
     """The ends of a 95 % interval from the values with each group left out, (groups,) float64.
 
     Groups that hold none of the words behind a number say nothing about its error. NaN where a value is missing, as it
     is where a number needs the group, or where fewer than two groups say anything.
     """
-    shift = np.abs(left - value)
-    if not np.isfinite(shift).all():
+    shifts = np.abs(estimates - value)
+    if not np.isfinite(shifts).all():
         return np.nan, np.nan
-    if not shift.any():
+    if not shifts.any():
         return value, value
-    left = left[shift > _TELLS * shift.max()]
-    groups = len(left)
+    estimates = estimates[shifts > _TELLS * shifts.max()]
+    groups = len(estimates)
     if groups < 2:
         return np.nan, np.nan
-    error = float(left.std()) * (groups - 1) ** 0.5
+    error = float(estimates.std()) * (groups - 1) ** 0.5
     estimate = estimate_from_error(value, error, groups, groups, df=groups - 1)
     return estimate.ci_low, estimate.ci_high
 
