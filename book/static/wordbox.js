@@ -25,7 +25,7 @@ async function look(word) {
   const scans = row < 0 ? [] : await set.row(row);
   if (word !== form.elements.word.value.trim()) return; // another key came meanwhile
   if (row < 0) {
-    status.replaceChildren("No single token of all models is this word. Try another, or look for a part of it in the explorer.");
+    status.replaceChildren("No single token that all models have is this word. Try another, or look for a part of it in the explorer.");
     place.replaceChildren();
     return;
   }
