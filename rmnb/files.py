@@ -118,11 +118,9 @@ def joint_sha256(hashes: list[str]) -> str:
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
-def git_blob_id(path: Path) -> str:
-    """The id git gives the file's content: SHA-1 of ``"blob <size>\\0"`` and the content, hexadecimal."""
-    header = f"blob {Path(path).stat().st_size}\0".encode()
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.sha1(header, usedforsecurity=False)).hexdigest()
+def git_blob_id(content: bytes) -> str:
+    """The id that git gives to a file's content: SHA-1 of ``"blob <size>\\0"`` and the content, hexadecimal."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def data_dir() -> Path:
@@ -144,10 +142,10 @@ def shipped(path: str | Path, what: str) -> Path:
     InputError
         It is not there; the line begins with `what` and says how to get it.
     """
-    found = data_dir() / path
-    if not found.exists():
-        raise InputError(f"{what}: nothing at {found}: {CLONE}")
-    return found
+    place = data_dir() / path
+    if not place.exists():
+        raise InputError(f"{what}: nothing at {place}: {CLONE}")
+    return place
 
 
 def check_writable(path: Path) -> None:

@@ -4,7 +4,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from itertools import combinations, groupby
 from operator import itemgetter
 
@@ -56,11 +55,11 @@ def preference_pairs(source: str) -> pd.DataFrame:
 
     Parameters
     ----------
-    source : {"hh-rlhf", "pandalm", "llmbar", "fine-grained-rlhf", "fine-grained-rlhf-questions"}
+    source : {"hh-rlhf", "pandalm", "llmbar", "fine-grained-rlhf-questions"}
         hh-rlhf: the harmless-base test split; the pair is the last assistant turn, the prompt all that comes before.
         pandalm: the majority of three annotators; ties and disagreements are left out.
-        llmbar: all five subsets. fine-grained-rlhf: four predictions a question compared two by two, ties left out;
-        the prompt is the passages followed by the question, or with ``-questions`` the question alone.
+        llmbar: all five subsets. fine-grained-rlhf-questions: four predictions a question compared two by two, ties
+        left out; the prompt is the question without the passages that answer it.
 
     Returns
     -------
@@ -137,21 +136,15 @@ def _pandalm() -> Iterator[Pair]:
 
 
 def _llmbar() -> Iterator[Pair]:
-    for subset in (
-        "Natural",
-        "Adversarial/Neighbor",
-        "Adversarial/GPTInst",
-        "Adversarial/GPTOut",
-        "Adversarial/Manual",
-    ):
+    adversarial = (f"Adversarial/{kind}" for kind in ("Neighbor", "GPTInst", "GPTOut", "Manual"))
+    for subset in ("Natural", *adversarial):
         for entry in _json(f"llmbar/Dataset/LLMBar/{subset}/dataset.json"):
             yield entry["input"], entry[f"output_{entry['label']}"], entry[f"output_{3 - entry['label']}"]
 
 
-def _fine_grained(passages: bool = True) -> Iterator[Pair]:
+def _fine_grained() -> Iterator[Pair]:
     for entry in _json("fine-grained-rlhf/tasks/qa_feedback/data/dev_feedback.json"):
-        context = [" ".join(passage) for passage in entry["passages"]] if passages else []
-        prompt = "\n\n".join([*context, entry["question"]])
+        prompt = entry["question"]
         for (i, j), winner in zip(combinations((1, 2, 3, 4), 2), entry["preference"], strict=True):
             first, second = entry[f"prediction {i}"], entry[f"prediction {j}"]
             if winner and first != second:
@@ -162,6 +155,5 @@ _READERS = {
     "hh-rlhf": _hh_rlhf,
     "pandalm": _pandalm,
     "llmbar": _llmbar,
-    "fine-grained-rlhf": _fine_grained,
-    "fine-grained-rlhf-questions": partial(_fine_grained, passages=False),
+    "fine-grained-rlhf-questions": _fine_grained,
 }

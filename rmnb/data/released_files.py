@@ -106,8 +106,7 @@ def dictionary(name: str) -> pd.DataFrame:
     """
     if name == "big_two":
         return lexicons.big_two("nouns")
-    morals = lexicons.moral_foundations()
-    morals = morals.loc[~((morals["foundation"] == "sanctity") & (morals["side"] == "vice"))]
+    morals = lexicons.moral_foundations().query("foundation != 'sanctity' or side != 'vice'")
     return morals.rename(columns={"foundation": "category"})
 
 

@@ -6,28 +6,24 @@ content must have the pinned id. The pins are the table ``rmnb/data/lists/source
 """
 
 import functools
+import hashlib
+import logging
 import os
-import time
 import urllib.parse
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-import requests
-from tqdm import tqdm
 
 from rmnb.errors import InputError, first_line
-from rmnb.files import CLONE, cache_dir, data_dir, git_blob_id, sha256, sync
+from rmnb.files import CLONE, cache_dir, data_dir, git_blob_id, sync
 from rmnb.plans import alone
 
 LISTS = Path(__file__).with_name("lists")  # that this project wrote
-RAW_URL = "https://raw.githubusercontent.com/{repository}/{commit}/{path}"
-LARGE_URL = "https://media.githubusercontent.com/media/{repository}/{commit}/{path}"  # content behind a git LFS pointer
-_ATTEMPTS, _PAUSE = 5, 0.5  # after the k-th attempt it waits k pauses, in seconds
-_BUSY = (429, 500, 502, 503, 504)
-_TIMEOUT = (10, 60)  # seconds to connect, seconds between two blocks
-_offline: set[str] = set()  # hosts that could not be reached: later files fail at once, not after more waiting
+RAW_URL = "https://raw.githubusercontent.com/"  # before owner/repository/commit/path
+LARGE_URL = "https://media.githubusercontent.com/media/"  # for the content behind a git LFS pointer
+_offline: set[str] = set()  # servers that could not be reached: later files fail at once, not after more waiting
 
 
 class UnreachableError(InputError):
@@ -62,8 +58,8 @@ class Pin:
 def pins() -> dict[str, Pin]:
     """Every pinned file by name, in the order of the table."""
     rows = own_list("sources.tsv").to_dict("records")
-    found = [Pin(**{**row, "bytes": int(row["bytes"] or 0) or None}) for row in rows]
-    return {pin.name: pin for pin in found}
+    table = [Pin(**{**row, "bytes": int(row["bytes"] or 0) or None}) for row in rows]
+    return {pin.name: pin for pin in table}
 
 
 def own_list(name: str) -> pd.DataFrame:
@@ -140,80 +136,54 @@ def verify(names: Iterable[str]) -> pd.DataFrame:
 
 
 def _is_pinned(pin: Pin, path: Path) -> bool:
-    if git_blob_id(path) == pin.blob_id:
-        return True
-    pointer = _lfs_pointer(path)
-    return pointer.is_file() and git_blob_id(pointer) == pin.blob_id and sha256(path) == _pointed_sha256(pointer)
-
-
-def _lfs_pointer(path: Path) -> Path:
-    return path.with_name(path.name + ".lfs")
-
-
-def _pointed_sha256(path: Path) -> str:
-    """The SHA-256 that a git LFS pointer names, empty if the file is no pointer."""
-    if path.stat().st_size > 1024 or not path.read_bytes().startswith(b"version https://git-lfs"):
-        return ""
-    return path.read_text().split("sha256:")[1].split()[0]
+    """Whether a file has the pinned content, or that to which a pinned pointer of git LFS points."""
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{digest}\nsize {len(content)}\n"
+    return pin.blob_id in (git_blob_id(content), git_blob_id(pointer.encode()))
 
 
 def _download(pin: Pin) -> Path:
     target = cache_dir() / "data" / pin.stored_at
-    part, pointer = target.with_name(target.name + ".part"), _lfs_pointer(target)
+    part, pointer = target.with_name(f"{target.name}.part"), target.with_name(f"{target.name}.lfs")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with alone(target):
             if target.is_file():  # another process was faster
                 return target
             if not pointer.is_file():
-                _fetch(pin, RAW_URL, part, git_blob_id, pin.blob_id)
-                if _pointed_sha256(part):
+                _fetch(pin, RAW_URL, part)
+                if part.read_bytes().startswith(b"version https://git-lfs"):
                     part.replace(pointer)
             if pointer.is_file():
-                _fetch(pin, LARGE_URL, part, sha256, _pointed_sha256(pointer))
+                _fetch(pin, LARGE_URL, part)
             sync(part)
             part.replace(target)
     except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
+        raise InputError(f"cannot write {target}: {first_line(error)}") from error
     return target
 
 
-def _fetch(pin: Pin, template: str, part: Path, hash_of: Callable[[Path], str], pinned: str) -> None:
+def _fetch(pin: Pin, server: str, part: Path) -> None:
     """Download into `part`, going on from what is there, also where the connection breaks, and check the content."""
-    url = template.format(repository=pin.repository, commit=pin.commit, path=urllib.parse.quote(pin.path))
-    host, reason = urllib.parse.urlsplit(url).netloc, "no network"
-    for attempt in range(0 if host in _offline else _ATTEMPTS):
-        time.sleep(_PAUSE * attempt)
-        try:
-            _stream(url, part, pin)
-        except requests.ConnectionError:
-            if attempt > 0:
-                _offline.add(host)
-                break
-        except requests.RequestException as error:
-            reason = first_line(error)
-            if error.response is not None and error.response.status_code not in _BUSY:
-                break
+    from huggingface_hub.errors import HfHubHTTPError, HTTPError
+    from huggingface_hub.file_download import http_get
+
+    logging.getLogger(http_get.__module__).setLevel(logging.ERROR)  # that it tries again is not worth two lines
+    try:
+        if server in _offline:
+            raise HTTPError("no network")
+        with open(part, "ab") as file:
+            if not _is_pinned(pin, part):
+                url = server + urllib.parse.quote(pin.stored_at.as_posix())
+                http_get(url, file, resume_size=file.tell(), displayed_filename=pin.name)
+    except HTTPError as error:
+        if isinstance(error, HfHubHTTPError):
+            part.unlink()  # the server does not go on from what is there
         else:
-            if (found := hash_of(part)) == pinned:
-                return
-            part.unlink()  # nothing of it can be trusted, so nothing is resumed
-            raise InputError(f"{pin.name}: the download has hash {found}, pinned is {pinned}; it was thrown away")
-    raise UnreachableError(
-        f"cannot download {pin.name} from {host}: {reason}; connect, or set RMNB_DATA_MIRROR to a directory that has it"
-    )
-
-
-def _stream(url: str, part: Path, pin: Pin) -> None:
-    """One request, the reply added to `part`."""
-    have = part.stat().st_size if part.is_file() else 0
-    headers = {"Accept-Encoding": "identity", "Range": f"bytes={have}-"}  # a compressed stream cannot be resumed
-    with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as reply:
-        if reply.status_code == 416:  # nothing is left to fetch: whether this is the file, its hash tells
-            return
-        reply.raise_for_status()
-        have = have if reply.status_code == 206 else 0
-        bar = tqdm(total=pin.bytes, initial=have, unit="B", unit_scale=True, desc=pin.name, disable=None)
-        with open(part, "ab" if have else "wb") as file, bar:
-            for block in reply.iter_content(1 << 16):
-                bar.update(file.write(block))
+            _offline.add(server)
+        advice = "connect, or set RMNB_DATA_MIRROR to a directory that has it"
+        raise UnreachableError(f"cannot download {pin.name} from {server}: {first_line(error)}; {advice}") from error
+    if not _is_pinned(pin, part):
+        part.unlink()  # nothing of it can be trusted, so nothing is resumed
+        raise InputError(f"{pin.name}: the download is not the pinned file; it was thrown away")

@@ -5,7 +5,7 @@ not. When scores are read, a text that cannot be reached goes by its part and pl
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from rmnb.data import lexicons, preferences, released_files
@@ -22,13 +22,13 @@ class TextList:
     prompts: tuple[str, ...]
 
 
-_PARTS: dict[str, Callable[[], list[str]]] = {
-    "elo": lambda: preferences.elo_items()["name"].tolist(),
-    "elo_sample": lambda: preferences.elo_items()["name"].tolist()[::12],  # for a quick report, from best to worst
-    "agency_communion": lambda: lexicons.agency_communion()["word"].tolist(),
-    "identity": lambda: lexicons.identity_terms().melt(value_vars=["term", "control"])["value"].tolist(),
-    "afinn": lambda: lexicons.afinn()["word"].tolist(),
-    "big_two": lambda: lexicons.big_two("expanded")["word"].tolist(),
+_PARTS: dict[str, Callable[[], Iterable[str]]] = {
+    "elo": lambda: preferences.elo_items()["name"],
+    "elo_sample": lambda: preferences.elo_items()["name"][::12],  # for a quick report, from best to worst
+    "agency_communion": lambda: lexicons.agency_communion()["word"],
+    "identity": lambda: lexicons.identity_terms().melt(value_vars=["term", "control"])["value"],
+    "afinn": lambda: lexicons.afinn()["word"],
+    "big_two": lambda: lexicons.big_two("expanded")["word"],
 }
 LISTS = {
     "elo": TextList("elo", ("elo",), ("elo_greatest", "elo_prefer", "greatest")),

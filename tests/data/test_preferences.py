@@ -15,7 +15,7 @@ def test_elo_items_keep_every_name(mirror):
 
 
 @pytest.mark.parametrize(
-    ("source", "least"), [("hh-rlhf", 2300), ("pandalm", 880), ("llmbar", 419), ("fine-grained-rlhf", 2600)]
+    ("source", "least"), [("hh-rlhf", 2300), ("pandalm", 880), ("llmbar", 419), ("fine-grained-rlhf-questions", 2600)]
 )
 def test_pairs_are_usable(mirror, source, least):
     pairs = preferences.preference_pairs(source)
@@ -30,7 +30,7 @@ def test_pairs_are_usable(mirror, source, least):
 
 def test_fine_grained_preferences_do_not_contradict_themselves(mirror):
     """Read in the wrong order of pairs, about a tenth of the triples would prefer A to B to C to A."""
-    pairs = preferences.preference_pairs("fine-grained-rlhf")
+    pairs = preferences.preference_pairs("fine-grained-rlhf-questions")
     for _, question in pairs.assign(key=pairs["prompt"].map(str)).groupby("key"):
         beats = set(zip(question["chosen"], question["rejected"], strict=True))
         assert not any((c, a) in beats for a, b in beats for b2, c in beats if b == b2)

@@ -69,7 +69,7 @@ def test_numbers_of_a_panel_need_no_names(mirror, monkeypatch, tmp_path):
     first = measured()
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
     monkeypatch.delenv("RMNB_DATA_MIRROR")
-    monkeypatch.setattr(sources, "RAW_URL", "http://127.0.0.1:9/{path}")
+    monkeypatch.setattr(sources, "RAW_URL", "http://127.0.0.1:9/")
     for name, table in measured().items():
         pd.testing.assert_frame_equal(first[name], table, check_dtype=False, obj=name)
     assert released_files.human_elo().attrs["shipped"]
