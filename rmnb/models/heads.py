@@ -24,7 +24,7 @@ import itertools
 import textwrap
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -90,23 +90,12 @@ class UrmHead(Head):
         return (self.score(hidden)[..., ::2] * self.weights["fc"](hidden)).sum(-1)
 
 
-class Gate(nn.Module):
-    """weights = scale · softmax(layers(hidden at the end of the prompt) / temperature)."""
-
-    def __init__(self, layers: nn.Module, temperature: float):
-        super().__init__()
-        self.layers, self.temperature = layers, temperature
-        self.logit_scale = nn.Parameter(torch.ones(1))
-
-    def forward(self, prompt: Float[Tensor, "batch hidden"]) -> Float[Tensor, "batch objectives"]:
-        return torch.softmax(self.layers(prompt.float()) / self.temperature, dim=-1) * self.logit_scale
-
-
 class GatedHead(Head):
-    """reward = Σ weights × (objectives · hidden) @ transform: ArmoRM and QRM; the weights are a gate's for the prompt.
+    """reward = Σ weights × (objectives · hidden) @ transform: ArmoRM and QRM.
 
-    For one prompt that is linear in the hidden state: see `PromptHead`. Rows of the regression layer are ordered by
-    objective, then quantile; the mean over quantiles, which QRM's reward takes, is linear too.
+    A gate gives the weights: scale · softmax(layers(hidden at the end of the prompt) / temperature). For one prompt
+    the reward is linear in the hidden state: see `PromptHead`. Rows of the regression layer are ordered by objective,
+    then quantile; the mean over quantiles, which QRM's reward takes, is linear too.
 
     Attributes
     ----------
@@ -123,13 +112,16 @@ class GatedHead(Head):
         self.regression_layer = nn.Linear(config["hidden_size"], objectives * self.quantiles, bias=False)
         # Without one in the configuration, what the public code assumes.
         assumed = 1 if name == "qrm" and config.get("model_type") == "gemma2" else 10
-        self.gating = Gate(layers, float(config.get("gating_temperature", assumed)))
+        self.temperature = float(config.get("gating_temperature", assumed))
+        self.gating = nn.ModuleDict({"layers": layers})
+        self.gating.register_parameter("logit_scale", nn.Parameter(torch.ones(1)))
         if transform:
             self.reward_transform_matrix = nn.Parameter(torch.eye(objectives))
 
     def given(self, prompt: Float[Tensor, " hidden"]) -> Float[Tensor, " hidden"]:
         """The weights of the reward that is linear in the hidden state, from the state at the end of a prompt."""
-        weights = self.gating(prompt[None])[0]
+        logits = self.gating["layers"](prompt[None].float())[0] / self.temperature
+        weights = logits.softmax(-1) * self.get_parameter("gating.logit_scale")
         if hasattr(self, "reward_transform_matrix"):
             weights = self.reward_transform_matrix @ weights
         objectives = self.regression_layer.weight.unflatten(0, (-1, self.quantiles)).mean(1)
@@ -138,8 +130,8 @@ class GatedHead(Head):
     def find(self, ids: Sequence[int]) -> int | None:
         """Where the last occurrence of the pattern begins in `ids`, or None."""
         size = len(self.pattern)
-        ids = tuple(ids)
-        return next((at for at in range(len(ids) - size, -1, -1) if ids[at : at + size] == self.pattern), None)
+        places = [at for at in range(len(ids)) if tuple(ids[at : at + size]) == self.pattern]
+        return places[-1] if places else None
 
     def place(self, ids: Sequence[int]) -> int:
         """As `find`, or InputError: without it the model has no reward."""
@@ -182,10 +174,6 @@ class PromptHead:
         """The reward of continuations that `holds_for`."""
         assert self.weights is not None
         return hidden.float() @ self.weights
-
-    def beginning(self, prefix_ids: Sequence[int]) -> "PromptHead":
-        """The same for the first ids of the prefix, as they are given."""
-        return replace(self, prefix_ids=prefix_ids)
 
     def holds_for(self, continuation: Sequence[int]) -> bool:
         """Whether the prompt that the gate reads for this continuation is the one in the prefix."""
@@ -281,56 +269,56 @@ def find_head(
     InputError
         A tensor is missing, left over, or of another shape; each time it is named.
     """
-    found = {key: tensor.float() for key, tensor in tensors.items() if name != "urm-plain" or key[:8] != "weights."}
-    shapes = {key: tensor.shape for key, tensor in found.items()}
+    state = {key: tensor.float() for key, tensor in tensors.items() if name != "urm-plain" or key[:8] != "weights."}
+    shapes = {key: tensor.shape for key, tensor in state.items()}
     kind = "linear" if name in ("linear-normalised", "urm-plain") else name
     with torch.device("meta"):
         heads = [head for head in _known_heads(config, shapes) if kind in (None, head.name)]
-    head = min(heads, key=lambda each: len(set(each.state_dict()) ^ set(found)))
+    head = min(heads, key=lambda head: len(head.state_dict().keys() ^ state.keys()))
     try:
-        head.load_state_dict(found, assign=True)
+        head.load_state_dict(state, assign=True)
     except RuntimeError as error:
-        wrong = textwrap.shorten(str(error).partition("\n")[2], 400)
-        raise InputError(f"{where}: the tensors beside the trunk's are no {head.name} head: {wrong}") from error
+        difference = textwrap.shorten(str(error).partition("\n")[2], 400)
+        raise InputError(f"{where}: the tensors beside the trunk's are no {head.name} head: {difference}") from error
     if isinstance(head, LinearHead):
-        outputs = len(head.get_parameter(f"{head.path}.weight"))
-        head.label = 0 if name == "urm-plain" else choose_label(outputs, label, config, where)
-        if name == "linear-normalised" or (config.get("normalize_reward") and name != "urm-plain"):
-            name = "linear-normalised"
-            if not {"mean", "std"} <= config.keys():
-                raise InputError(f"{where}: normalised rewards need mean and std in config.json: use head: linear")
-            head.mean, head.std = float(config["mean"]), float(config["std"])
         head.name = name or "linear"
+        if name != "urm-plain":
+            head.label = choose_label(len(head.get_parameter(f"{head.path}.weight")), label, config, where)
+            if name == "linear-normalised" or config.get("normalize_reward"):
+                head.name = "linear-normalised"
+                if not {"mean", "std"} <= config.keys():
+                    raise InputError(f"{where}: normalised rewards need mean and std in config.json: use head: linear")
+                head.mean, head.std = float(config["mean"]), float(config["std"])
     return head.eval().requires_grad_(False)
 
 
 def choose_label(outputs: int, label: int | None, config: Mapping[str, Any], where: str) -> int:
-    """Which of a classifier's outputs is the reward: the only one, or the one that is asked for.
+    """Which of a classifier's outputs is the reward: the one that `label` says, or the only one.
 
     Raises
     ------
     InputError
-        There are several and none is asked for, or there is none such.
+        There are several and no label is given, or there is no such output.
     """
     names = config.get("id2label") or {}
-    known = few([f"{i} ({names.get(i, 'unnamed')})" for i in range(outputs)])
+    labels = few(f"{i} ({names.get(i, 'unnamed')})" for i in range(outputs))
     if label is None and outputs != 1:
         raise InputError(
-            f"{where}: the head has {outputs} outputs: it is a classifier with the labels {known}, where a "
+            f"{where}: the head has {outputs} outputs: it is a classifier with the labels {labels}, where a "
             "reward model has one: choose one with --label (`label` in a panel)"
         )
     if label is not None and label >= outputs:
-        raise InputError(f"{where}: there is no label {label}: the head's are {known}")
+        raise InputError(f"{where}: there is no label {label}: the head's are {labels}")
     return label or 0
 
 
 def read_tensors(directory: Path, names: set[str]) -> dict[str, Tensor]:
     """The named tensors of a checkpoint directory's safetensors files."""
-    found = {}
-    for file in sorted(directory.glob("*.safetensors")):
-        with safe_open(file, framework="pt") as tensors:
-            found.update({name: tensors.get_tensor(name) for name in names & set(tensors.keys())})
-    return found
+    tensors = {}
+    for path in directory.glob("*.safetensors"):
+        with safe_open(path, framework="pt") as file:
+            tensors.update({name: file.get_tensor(name) for name in names.intersection(file.keys())})
+    return tensors
 
 
 def value_head(directory: Path) -> dict[str, Tensor]:
@@ -341,10 +329,9 @@ def value_head(directory: Path) -> dict[str, Tensor]:
     InputError
         There is one, but pickled or damaged.
     """
-    file = directory / VALUE_HEAD
-    if file.exists():
-        with readable(file):
-            return load_file(file)
+    if (directory / VALUE_HEAD).exists():
+        with readable(directory / VALUE_HEAD):
+            return load_file(directory / VALUE_HEAD)
     if (directory / "value_head.bin").exists():
         raise InputError(f"{directory}: value_head.bin is pickled, which can run code: convert it to {VALUE_HEAD}")
     return {}

@@ -10,24 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import ValidationError
-from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoModel, AutoModelForSequenceClassification, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
 from rmnb.errors import InputError, few, first_line
 from rmnb.files import shipped
 from rmnb.models import attention
-from rmnb.models.checkpoint_files import ADAPTER, check_files, is_adapter, readable
+from rmnb.models.checkpoint_files import ADAPTER, check_files, is_adapter, read_tokenizer, readable
 from rmnb.models.devices import DTYPES, MIXED, find_device
 from rmnb.models.dialogue import Dialogue
 from rmnb.models.heads import GatedHead, choose_label, find_head, gate_pattern, read_tensors, value_head
 from rmnb.models.hub import fetch
 from rmnb.models.origin import hashes_of
-from rmnb.models.peft_adapters import SAFE, Checkpoint, is_decoder, read_adapter, read_config
+from rmnb.models.peft_adapters import LOADING, Checkpoint, is_decoder, read_adapter, read_config
 from rmnb.models.precision import use_mixed_precision
 from rmnb.models.reading import Reading, own_reading
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import ModelSpec, Panel, find_spec
+from rmnb.panels.specs import validate
 
 logger = logging.getLogger(__name__)
 _OF_SPEC = ("dtype", "read", "label", "softcap", "head", "template", "tokenizer")
@@ -83,19 +83,21 @@ def load_reward_model(
     if not isinstance(model, (str, Path, ModelSpec)):
         raise InputError(f"a model is a name, a directory or a ModelSpec, not a {type(model).__name__}", "model")
     spec = model if isinstance(model, ModelSpec) else find_spec(model, panel)
-    where = find_device(device)
-    changes = {name: options.pop(name, None) for name in _OF_SPEC}
+    target = find_device(device)
     options = {name: value for name, value in options.items() if value is not None}
+    changes = {name: options.pop(name) for name in _OF_SPEC if name in options}
+    if base is not None:
+        changes["base_model"] = str(base)
     quantisation: Any = options.get("quantization_config")
     if hasattr(quantisation, "to_dict"):
         options["quantization_config"] = quantisation.to_dict()  # as it is kept in score files
     with quiet_transformers():
         directory = shipped_adapter(spec.name, spec.adapter) if spec.adapter else fetch(str(spec.source), spec.revision)
-        spec = _with_changes(spec, {**changes, "base_model": None if base is None else str(base)}, directory)
+        spec = _with_changes(spec, changes, directory)
         adapts = is_adapter(directory)
         if options and (adapts or spec.dtype == MIXED):
-            what = "an adapter, merged when it is loaded" if adapts else f"loaded in {MIXED}"
-            raise InputError(f"{spec.name} is {what}: it takes no {few(options)}", few(options))
+            kind = "an adapter, merged when it is loaded" if adapts else f"loaded in {MIXED}"
+            raise InputError(f"{spec.name} is {kind}: it takes no {few(options)}", few(options))
         checkpoint = read_adapter(directory, spec) if adapts else _read_whole(directory, spec, options)
         rm = _assemble(spec, directory, checkpoint)
     network: Any = rm.network.eval().requires_grad_(False)
@@ -103,46 +105,37 @@ def load_reward_model(
         use_mixed_precision(network)
     try:
         if not _SPREAD & options.keys():
-            network.to(where)
+            network.to(target)
         if compile is not None:
             network.compile(mode=compile)
+            options["compile"] = compile
     except RuntimeError as error:
-        more = ": try device_map=auto or a half-precision dtype" if isinstance(error, torch.OutOfMemoryError) else ""
-        raise InputError(f"{spec.name} on {where}: {first_line(error)}{more}") from error
-    head = None if rm.head is None else rm.head.to(rm.device)
-    return replace(rm, head=head, options=options | ({} if compile is None else {"compile": compile}))
+        advice = ": try device_map=auto or a half-precision dtype" if isinstance(error, torch.OutOfMemoryError) else ""
+        raise InputError(f"{spec.name} on {target}: {first_line(error)}{advice}") from error
+    if rm.head is not None:
+        rm.head.to(rm.device)
+    return replace(rm, options=options)
 
 
 def _with_changes(spec: ModelSpec, changes: Mapping[str, Any], directory: Path) -> ModelSpec:
     """The spec with options in place of its own, checked as a panel is; dtype and label may be names."""
-    given = {name: value for name, value in changes.items() if value is not None}
-    dtype, label = given.get("dtype"), given.get("label")
+    fields = {**spec.model_dump(), **changes}
+    dtype, label = fields["dtype"], fields["label"]
     if dtype == "auto":
-        dtype = None if is_adapter(directory) else read_config(directory).dtype
-        dtype = dtype or torch.float32
-    if dtype is not None:
-        name = str(dtype).removeprefix("torch.")
-        given["dtype"] = str(getattr(torch, name, name)).removeprefix("torch.")  # half is float16
+        dtype = (None if is_adapter(directory) else read_config(directory).dtype) or "float32"
+    name = str(dtype).removeprefix("torch.")
+    fields["dtype"] = str(getattr(torch, name, name)).removeprefix("torch.")  # half is float16
     if isinstance(label, str) and not label.isdecimal():
         numbers = {name: number for number, name in (read_config(directory).id2label or {}).items()}
         if label not in numbers:
             raise InputError(f"{spec.name} has no label {label!r}: its labels are {few(numbers)}", label)
-        given["label"] = numbers[label]
-    try:
-        return ModelSpec.model_validate({**spec.model_dump(), **given})
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(f"{first['loc'][0]} {first['input']!r}: {first['msg']}", first["loc"][0]) from error
+        fields["label"] = numbers[label]
+    return validate(ModelSpec, fields, spec.name)
 
 
 def shipped_adapter(name: str, adapter: str) -> Path:
     """The directory of a model's adapter, given relative to the project's data; InputError if nothing is there."""
     return shipped(Path(adapter) / ADAPTER, name).parent
-
-
-def trained_template(adapter: Path) -> str:
-    """The template that an adapter was trained with: any other would give other rewards without a word."""
-    return json.loads((adapter / "provenance.json").read_text(encoding="utf-8"))["template"]
 
 
 def _read_whole(directory: Path, spec: ModelSpec, options: Mapping[str, Any]) -> Checkpoint:
@@ -153,51 +146,44 @@ def _read_whole(directory: Path, spec: ModelSpec, options: Mapping[str, Any]) ->
     if (directory / ADAPTER).exists():
         logger.warning("%s holds a whole model and an adapter: the whole model is read", directory)
     words = Path(spec.tokenizer or directory)
-    with readable(words):
-        tokenizer = AutoTokenizer.from_pretrained(words, trust_remote_code=False)
+    tokenizer = read_tokenizer(words)
     config = read_config(directory, spec.softcap)
     decodes = is_decoder(config)
     kind: Any = AutoModel if decodes else AutoModelForSequenceClassification
-    # Tensors of another shape are let through, to be named here.
-    named = {"dtype": DTYPES[spec.dtype], "ignore_mismatched_sizes": True, "output_loading_info": True, **SAFE}
-    with readable(directory):  # which also says what of `named` is among the options
-        network, info = kind.from_pretrained(directory, config=config, **named, **options)
-    if wrong := [f"{name} {list(found)}, not {list(asked)}" for name, found, asked in info["mismatched_keys"]]:
-        raise InputError(f"{directory}: tensors of another shape than the configuration says: {few(wrong)}")
+    with readable(directory):  # also where an option is one of `LOADING`
+        network, info = kind.from_pretrained(directory, config=config, dtype=DTYPES[spec.dtype], **LOADING, **options)
+    if shapes := [f"{name} {list(stored)}, not {list(shape)}" for name, stored, shape in info["mismatched_keys"]]:
+        raise InputError(f"{directory}: tensors of another shape than the configuration says: {few(shapes)}")
     if missing := info["missing_keys"]:
         raise InputError(f"{directory}: the weights lack {few(missing)}")
-    left = {name for name in info["unexpected_keys"] if not name.endswith(_NOT_OF_A_HEAD)}
-    if left and not decodes:
-        raise InputError(f"{directory}: the weights do not match the head: {few(left)}")
-    head = read_tensors(directory, left) | value_head(directory) if decodes else {}
+    unread = {name for name in info["unexpected_keys"] if not name.endswith(_NOT_OF_A_HEAD)}
+    if unread and not decodes:
+        raise InputError(f"{directory}: the weights do not match the head: {few(unread)}")
+    head = read_tensors(directory, unread) | value_head(directory) if decodes else None
     padding = network.config.get_text_config().pad_token_id
-    return Checkpoint(network, decodes, head, tokenizer, padding, hashes_of(directory, tokenizer=words))
+    return Checkpoint(network, head, tokenizer, padding, hashes_of(directory, tokenizer=words))
 
 
 def _assemble(spec: ModelSpec, directory: Path, checkpoint: Checkpoint) -> RewardModel:
     """A reward model of what a directory holds."""
-    network, config, where = checkpoint.network, checkpoint.network.config, str(directory)
-    own = trained_template(directory) if spec.base and not spec.template else checkpoint.tokenizer.chat_template
-    dialogue = Dialogue(checkpoint.tokenizer, chosen_template(own, spec, directory))
-    if not checkpoint.is_decoder:
-        choose_label(int(config.num_labels or 1), spec.label, config.to_dict(), where)
-        head, reading = None, Reading("own", checkpoint.padding)
+    network, config, padding = checkpoint.network, checkpoint.network.config, checkpoint.padding
+    dialogue = Dialogue(checkpoint.tokenizer, chosen_template(checkpoint.tokenizer, spec, directory))
+    if checkpoint.head is None:
+        choose_label(int(config.num_labels or 1), spec.label, config.to_dict(), str(directory))
+        head, reading = None, Reading("own", padding)
         reason = f"{type(network).__name__} pools in a way of its own"
         # -1: no id is padding; without any, some refuse several conversations at once.
-        blind = spec.read == "last" or checkpoint.padding is None
-        config.pad_token_id = -1 if blind else checkpoint.padding
+        config.pad_token_id = -1 if spec.read == "last" or padding is None else padding
     else:
         if dialogue.template is None:
             raise InputError(f"{directory}: the tokenizer has no chat template: name one in a panel (key `template`)")
         settings = {**config.to_dict(), "hidden_size": config.get_text_config().hidden_size}
-        head = find_head(checkpoint.head, settings, where, spec.head, spec.label)
+        head = find_head(checkpoint.head, settings, str(directory), spec.head, spec.label)
         if isinstance(head, GatedHead):
             head.pattern = gate_pattern(dialogue)
-        reading = own_reading(head.name, checkpoint.padding, settings)
-        if spec.base:  # ours are trained with a padding id that no conversation holds
-            reading = Reading("last")
-        elif spec.read == "last":
-            reading = replace(reading, rule="last")
+        reading = own_reading(head.name, padding, settings)
+        if spec.base or spec.read == "last":  # our own were trained with a padding id that no conversation holds
+            reading = Reading("last", None if spec.base else padding)
         reason = attention.why_unsupported(network)
     if reason is None:
         network.set_attn_implementation(attention.NAME)
@@ -206,27 +192,27 @@ def _assemble(spec: ModelSpec, directory: Path, checkpoint: Checkpoint) -> Rewar
     return RewardModel(spec, network, head, dialogue, reason, reading, checkpoint.hashes)
 
 
-def chosen_template(own: str | dict[str, str] | None, spec: ModelSpec, directory: Path) -> str | None:
-    """The panel's template; else the tokenizer's own, of several the one called ``default``, as transformers does.
+def chosen_template(tokenizer: PreTrainedTokenizerBase, spec: ModelSpec, directory: Path) -> str | None:
+    """The panel's template; else the one an adapter of ours was trained with; else the tokenizer's own.
 
-    A panel may name one of several (``template: rag``).
+    Of several, a panel may name one (``template: rag``); transformers takes the one called ``default``.
     """
-    if not isinstance(own, dict):
-        return spec.template or own
-    template = own.get(spec.template or "default", spec.template)
-    if template is None:
-        raise InputError(f"{directory}: several chat templates ({few(own)}): name one in a panel (key `template`)")
-    return template
+    if spec.base and not spec.template:  # any other would give other rewards without a word
+        return json.loads((directory / "provenance.json").read_text(encoding="utf-8"))["template"]
+    if tokenizer.chat_template is None:
+        return spec.template
+    with readable(directory):
+        return tokenizer.get_chat_template(spec.template)
 
 
 @contextlib.contextmanager
 def quiet_transformers():
-    """Keep transformers' progress bars and reports of unused tensors off the terminal: they are checked here."""
+    """Keep progress bars, warnings and reports of unused tensors off the terminal: tensors are checked here."""
     level, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     try:
-        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # between PEFT and transformers
+        with warnings.catch_warnings(action="ignore"):
             yield
     finally:
         transformers_logging.set_verbosity(level)

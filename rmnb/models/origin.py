@@ -5,10 +5,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rmnb.errors import InputError
 from rmnb.files import cached_sha256, data_dir, joint_sha256
 from rmnb.models.bases import BASES, base_sha256, weights_sha256
-from rmnb.models.checkpoint_files import ADAPTER, is_adapter
+from rmnb.models.checkpoint_files import ADAPTER, files_of, is_adapter, readable
 from rmnb.panels import ModelSpec
 
 _TOKENIZER = ("tokenizer*", "vocab*", "merges*", "*.model", "added_tokens*", "special_tokens_map*")
@@ -17,8 +16,7 @@ _NAMES = {"transformers_version", "peft_version", "_name_or_path", "name_or_path
 
 def tokenizer_sha256(directory: Path) -> str:
     """The hash of a checkpoint's whole tokenizer: all files that transformers would read for it."""
-    files = sorted({file for pattern in _TOKENIZER for file in directory.glob(pattern) if file.is_file()})
-    return joint_sha256([cached_sha256(file) for file in files])
+    return joint_sha256([cached_sha256(file) for file in files_of(directory, *_TOKENIZER)])
 
 
 def config_sha256(*files: Path) -> str:
@@ -29,10 +27,8 @@ def config_sha256(*files: Path) -> str:
     InputError
         A file is no JSON.
     """
-    try:
+    with readable(files[0].parent):
         contents = [json.loads(file.read_text(encoding="utf-8"), object_hook=_without_names) for file in files]
-    except (OSError, ValueError) as error:
-        raise InputError(f"{files[0].parent}: its configuration cannot be read", files[0].parent) from error
     return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
 
 
@@ -68,48 +64,34 @@ def hashes_of(directory: Path, base: str | Path | None = None, tokenizer: Path |
         weights = [base_sha256(str(base)), *weights]
         configs = [*([] if packaged else [Path(base) / "config.json"]), directory / "adapter_config.json"]
     hashes = {"weights_sha256": joint_sha256(weights), "config_sha256": config_sha256(*configs)}
-    if tokenizer is not None:
-        # What else lies in a packaged base's directory was written by the transformers that converted it.
-        own = cached_sha256(tokenizer / "tokenizer.json") if packaged else tokenizer_sha256(tokenizer)
-        hashes["tokenizer_sha256"] = own
+    if tokenizer is not None and packaged:  # its other files were written by the transformers that converted it
+        hashes["tokenizer_sha256"] = cached_sha256(tokenizer / "tokenizer.json")
+    elif tokenizer is not None:
+        hashes["tokenizer_sha256"] = tokenizer_sha256(tokenizer)
     return hashes
 
 
 def hashes_now(spec: ModelSpec) -> dict[str, str]:
-    """Hashes of a model's weights, configuration, tokenizer and template, as far as its files are at hand.
+    """Hashes of a model's weights, configuration, tokenizer and template, as far as its files are on this machine.
 
     Nothing is downloaded: of a model on the hub only the template that a panel gives is known.
     """
-    known, template = {}, spec.template
+    hashes, template = {}, spec.template
     if spec.base and spec.adapter:
         adapter, base = data_dir() / spec.adapter, Path(spec.base)
         if (adapter / ADAPTER).exists() and (spec.base in BASES or base.is_dir()):
-            known = hashes_of(adapter, spec.base, base if base.is_dir() else None)
+            hashes = hashes_of(adapter, spec.base, base if base.is_dir() else None)
     elif spec.source and (directory := Path(spec.source)).is_dir():
-        # Of an adapter the base counts too: what it is takes more than a look.
+        # Of an adapter the base counts too, and to find that takes more than a look.
         if any(directory.glob("*.safetensors")) and not is_adapter(directory):
-            known = hashes_of(directory)
+            hashes = hashes_of(directory)
         words = Path(spec.tokenizer or directory)
         if any(words.glob("tokenizer*")):
-            known["tokenizer_sha256"] = tokenizer_sha256(words)
-        template = _template(directory, spec.template)
-    if template is not None:
-        known["template_sha256"] = template_sha256(template)
-    return known
-
-
-def _template(directory: Path, asked: str | None) -> str | None:
-    """The template that loading would take, or None if that takes more than a look: one of several, or none."""
-    if any(directory.glob("additional_chat_templates/*")):
-        return None
-    jinja = directory / "chat_template.jinja"
-    try:
-        if jinja.exists():
-            own = jinja.read_text(encoding="utf-8")
-        else:
-            own = json.loads((directory / "tokenizer_config.json").read_text(encoding="utf-8")).get("chat_template")
-    except (OSError, ValueError, AttributeError):
-        own = None
-    if own is None or isinstance(own, str):
-        return asked or own
-    return None
+            hashes["tokenizer_sha256"] = tokenizer_sha256(words)
+        jinja = words / "chat_template.jinja"
+        if template is None and jinja.exists():  # a template in another file is part of the tokenizer's hash
+            with readable(jinja):
+                template = jinja.read_text(encoding="utf-8")
+    if template is not None and "{" in template:  # else the name of one of several
+        hashes["template_sha256"] = template_sha256(template)
+    return hashes

@@ -10,9 +10,8 @@ could not be read: it is of that year, and is taken to do the same.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-_Ids = TypeVar("_Ids", list[int], tuple[int, ...])
 Rule = Literal["last", "last but padding", "before padding", "own"]
 # All others look for the first padding id, as transformers did in 2024.
 _BY_HEAD: dict[str, Rule] = {
@@ -51,9 +50,9 @@ class Reading:
             last -= 1
         return last
 
-    def kept(self, prefix: Sequence[int], ids: _Ids) -> _Ids:
+    def kept(self, prefix: Sequence[int], ids: Sequence[int]) -> tuple[int, ...]:
         """The ids after the prefix that can matter to the reward, at least one: what follows the place is dropped."""
-        return ids[: max(1, self.end(prefix, ids) - len(prefix))]
+        return tuple(ids[: max(1, self.end(prefix, ids) - len(prefix))])
 
 
 def own_reading(head: str, padding: int | None, settings: Mapping[str, Any]) -> Reading:

@@ -11,8 +11,6 @@ import numpy as np
 import pandas as pd
 import regex
 
-from rmnb.errors import InputError
-
 KINDS = (
     "special",  # control tokens: beginning and end of text, turns, padding
     "unused",  # reserved names, and ids beyond the tokenizer that the embedding has nevertheless
@@ -66,21 +64,12 @@ def vocabulary(tokenizer: Any, size: int) -> pd.DataFrame:
         `size` rows in the order of their id: token_id (int32), token (the decoded text, ``""`` for ids beyond the
         tokenizer), piece (the tokenizer's own spelling, with its marker), kind (category, `KINDS`), script (category,
         `SCRIPT_NAMES`: the script of the letters, ``none`` without letters, ``mixed`` for several).
-
-    Raises
-    ------
-    InputError
-        `size` is not positive.
     """
-    if size < 1:
-        raise InputError(f"a vocabulary needs at least one id, not {size}")
     by_id = {i: piece for piece, i in tokenizer.get_vocab().items()}
     pieces = [by_id.get(i, "") for i in range(size)]
-    known = [i for i in range(size) if i in by_id]
     # Cleaning up would turn the token " ." into ".", another token.
-    decoded = tokenizer.batch_decode([[i] for i in known], clean_up_tokenization_spaces=False)
-    texts = dict(zip(known, decoded, strict=True))
-    tokens = [texts.get(i, "") for i in range(size)]
+    known = [[i] if i in by_id else [] for i in range(size)]
+    tokens = tokenizer.batch_decode(known, clean_up_tokenization_spaces=False)
     added = tokenizer.added_tokens_decoder
     family = _family(tokenizer)
     control = _CONTROL_OR_TAG if family == "bytes" else _CONTROL
@@ -117,19 +106,11 @@ def _family(tokenizer: Any) -> str:
 
 
 def _kind(piece: str, token: str, family: str) -> str:
-    if family == "bytes":
-        if _REPLACEMENT in token and _REPLACEMENT_PIECE not in piece:
-            return "byte"
-        text = token
-        starts = text[:1].isspace()
-    elif family == "wordpiece":
-        starts = not piece.startswith("##")
-        text = piece.removeprefix("##")
-    else:
-        if _BYTE.fullmatch(piece):
-            return "byte"
-        text = piece.replace("▁", " ") if family == "spaces" else token
-        starts = text[:1].isspace()
+    is_part = _REPLACEMENT in token and _REPLACEMENT_PIECE not in piece
+    if _BYTE.fullmatch(piece) or (family == "bytes" and is_part):
+        return "byte"
+    text = {"spaces": piece.replace("▁", " "), "wordpiece": piece.removeprefix("##")}.get(family, token)
+    starts = not piece.startswith("##") if family == "wordpiece" else text[:1].isspace()
     body = text.strip()
     if not body:
         return "whitespace"
@@ -156,7 +137,7 @@ def script_of(text: str) -> str:
     """The script of a text's letters, one of `SCRIPT_NAMES`: ``none`` without letters, ``mixed`` for several."""
     if text.isascii():
         return "latin" if any(map(str.isalpha, text)) else "none"
-    found = {str(match.lastgroup) for match in _SCRIPT.finditer(text)}
-    if not found:
-        return "none"
-    return found.pop() if len(found) == 1 else "mixed"
+    scripts = {str(match.lastgroup) for match in _SCRIPT.finditer(text)}
+    if len(scripts) > 1:
+        return "mixed"
+    return scripts.pop() if scripts else "none"

@@ -4,8 +4,17 @@ Doors: `load_panel`, `load_prompts`, `find_spec`, and the types that they return
 """
 
 from rmnb.panels.panel import Panel, find_base, find_spec, load_panel
-from rmnb.panels.prompt_sets import PromptSpec, Turn, load_prompts
-from rmnb.panels.specs import PANELS, BaseSpec, HeadName, ModelSpec, Reference, Wrapping
+from rmnb.panels.specs import (
+    PANELS,
+    BaseSpec,
+    HeadName,
+    ModelSpec,
+    PromptSpec,
+    Reference,
+    Turn,
+    Wrapping,
+    load_prompts,
+)
 
 __all__ = [
     "PANELS",

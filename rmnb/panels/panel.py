@@ -7,8 +7,7 @@ from pathlib import Path
 from pydantic import Field, model_validator
 
 from rmnb.errors import InputError
-from rmnb.panels.prompt_sets import PromptSpec, load_prompts
-from rmnb.panels.specs import PANELS, BaseSpec, FileName, ModelSpec, Place, Strict, read
+from rmnb.panels.specs import PANELS, BaseSpec, FileName, ModelSpec, Place, PromptSpec, Strict, load_prompts, read
 
 
 class Panel(Strict):
@@ -60,9 +59,12 @@ class Panel(Strict):
     @property
     def seed_pairs(self) -> list[tuple[str, str]]:
         """Models of one base and one recipe that differ in the seed of their training alone."""
-        made = {model.name: (model.family, model.base, model.recipe_family) for model in self.models if model.recipe}
-        recipes = {model.name: model.recipe for model in self.models}
-        return [(x, y) for x, y in combinations(made, 2) if made[x] == made[y] and recipes[x] != recipes[y]]
+        trained = [model for model in self.models if model.recipe]
+        return [
+            (x.name, y.name)
+            for x, y in combinations(trained, 2)
+            if (x.family, x.base, x.recipe_family) == (y.family, y.base, y.recipe_family) and x.recipe != y.recipe
+        ]
 
     @property
     def scanned_prompts(self) -> tuple[PromptSpec, ...]:
@@ -76,10 +78,11 @@ class Panel(Strict):
 
     def model(self, name: str) -> ModelSpec:
         """The model of that name; InputError lists the names if there is none."""
-        known = {model.name: model for model in self.models}
-        if name not in known:
-            raise InputError(f"panel {self.name!r} has no model {name!r}: choose one of {', '.join(known) or 'none'}")
-        return known[name]
+        for model in self.models:
+            if model.name == name:
+                return model
+        names = ", ".join(self.model_names) or "none"
+        raise InputError(f"panel {self.name!r} has no model {name!r}: choose one of {names}")
 
     def prompt(self, key_or_text: str) -> PromptSpec:
         """The prompt with that key or that text.
@@ -91,9 +94,9 @@ class Panel(Strict):
             if key_or_text in (prompt.key, prompt.text):
                 return prompt
         if " " not in key_or_text.strip():
-            known = [*(prompt.key for prompt in self.prompts), *(f"one of the set {name}" for name in self.prompt_sets)]
+            keys = [*(prompt.key for prompt in self.prompts), *(f"one of the set {name}" for name in self.prompt_sets)]
             raise InputError(
-                f"unknown prompt {key_or_text!r}: give a key ({', '.join(known)}) or a whole question in quotes"
+                f"unknown prompt {key_or_text!r}: give a key ({', '.join(keys)}) or a whole question in quotes"
             )
         return PromptSpec(key="custom", text=key_or_text, framing="positive")
 

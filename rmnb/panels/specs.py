@@ -1,4 +1,4 @@
-"""The forms of models in a panel, where their weights are and how rewards are read; and reading a form from a file."""
+"""The forms of models and prompts in a panel, and reading a form from a file."""
 
 import os
 import re
@@ -11,6 +11,7 @@ from rmnb.errors import InputError
 from rmnb.yaml_files import read_yaml
 
 PANELS = Path(__file__).parent
+Framing = Literal["positive", "negative"]
 Wrapping = Literal["chat", "bare", "user_assistant"]
 HeadName = Literal["linear", "linear-normalised", "value-head", "inform", "armorm", "qrm", "urm", "urm-plain"]
 
@@ -23,8 +24,8 @@ def _file_name(name: str) -> str:
 
 def _beside(text: str, info: ValidationInfo) -> str:
     path = info.context and info.context.resolve().parent / Path(text).expanduser()
-    is_meant = path and (info.field_name == "scores" or os.path.isdir(path))  # scores need not be there yet
-    return str(path) if is_meant else text
+    is_place = path and (info.field_name == "scores" or os.path.isdir(path))  # scores need not be there yet
+    return str(path) if is_place else text
 
 
 FileName = Annotated[str, AfterValidator(_file_name)]  # scores are kept under it
@@ -50,12 +51,17 @@ def read(kind: type[Any], name: str | Path, directory: Path, what: str) -> Any:
     if not path.exists():
         known = ", ".join(sorted(file.stem for file in directory.glob("*.yml")))
         raise InputError(f"unknown {what} {str(name)!r}: choose one of {known}, or give the path of a .yml file")
+    return validate(kind, read_yaml(path), path, path if is_own else None)
+
+
+def validate(kind: type[Any], values: Any, where: object, beside: Path | None = None) -> Any:
+    """The values as a form, directories relative to a file's; InputError names the first key that is wrong."""
     try:
-        return kind.model_validate(read_yaml(path), context=path if is_own else None)
+        return kind.model_validate(values, context=beside)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(map(str, first["loc"])) or f"the {what}"
-        raise InputError(f"{path}: {key}: {first['msg']}") from error
+        key = ".".join(map(str, first["loc"])) or "the whole"
+        raise InputError(f"{where}: {key}: {first['msg']}", key) from error
 
 
 class Reference(Strict):
@@ -138,3 +144,48 @@ class BaseSpec(Weights):
     kind: Literal["instruct", "pretrained", "tuned"]
     wrapping: Wrapping
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+
+
+class Turn(Strict):
+    """One message of a conversation."""
+
+    role: str
+    content: str
+
+
+class PromptSpec(Strict):
+    """A question, its key, and whether it asks for something good (positive) or bad (negative).
+
+    `history` is what comes before the question: a system prompt, earlier turns.
+    """
+
+    key: FileName
+    text: str
+    framing: Framing
+    history: tuple[Turn, ...] = ()
+    scanned: bool = Field(default=True, description="false: asked about lists of texts, never about a whole vocabulary")
+
+    @property
+    def conversation(self) -> str | list[dict[str, str]]:
+        """What is scored as the prompt: the question alone, or messages that end with it."""
+        if not self.history:
+            return self.text
+        return [*(turn.model_dump() for turn in self.history), {"role": "user", "content": self.text}]
+
+
+class PromptSet(Strict):
+    """Questions that belong together, such as those of one paper."""
+
+    title: str
+    prompts: tuple[PromptSpec, ...] = Field(min_length=1)
+
+
+def load_prompts(name: str | Path) -> tuple[PromptSpec, ...]:
+    """The prompts of a set that ships with rmnb, by name (``iclr2026``: 54), or of your own YAML, by path.
+
+    Raises
+    ------
+    InputError
+        No such set, not YAML, or a key that is missing, unknown or of the wrong kind (file, key, expectation named).
+    """
+    return read(PromptSet, name, PANELS / "prompts", "prompt set").prompts

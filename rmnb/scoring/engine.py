@@ -13,6 +13,7 @@ import itertools
 import logging
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ class PrefixScorer:
         if self.prefix is not None:
             shorter.prefix = self.prefix.first(length)
         if self.gated is not None:
-            shorter.gated = self.gated.beginning(shorter.prefix_ids)
+            shorter.gated = replace(self.gated, prefix_ids=shorter.prefix_ids)
         return shorter
 
     @property
@@ -155,7 +156,7 @@ class PrefixScorer:
         # Padding follows what is read and is therefore never attended to: any id will do.
         ids = upload([[*ids, *[0] * (longest - len(ids))] for ids in batch], rm.device)
         last = upload([len(ids) - 1 for ids in batch], rm.device)
-        position = self.prefix.length + torch.arange(longest, device=rm.device)[None]
+        position = len(self.prefix_ids) + torch.arange(longest, device=rm.device)[None]
         output = rm.network(input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix)
         hidden = output.last_hidden_state
         read = hidden[torch.arange(len(batch), device=hidden.device), last.to(hidden.device)]

@@ -25,7 +25,7 @@ from rmnb.models.bases import base_directory
 from rmnb.models.checkpoint_files import base_of, is_adapter
 from rmnb.models.devices import DTYPES, MIXED, find_device
 from rmnb.models.dialogue import Dialogue, Prompt, as_messages
-from rmnb.models.loading import chosen_template, quiet_transformers, shipped_adapter, trained_template
+from rmnb.models.loading import chosen_template, quiet_transformers, shipped_adapter
 from rmnb.models.peft_adapters import is_decoder
 from rmnb.models.precision import CentredLinear
 from rmnb.panels import ModelSpec
@@ -117,8 +117,9 @@ def _read(spec: ModelSpec, prompt: Prompt) -> tuple[PreTrainedConfig, int, int] 
         if Path(source).is_dir():
             raise InputError(f"{source}: {first_line(error)}", source) from error
         return _public(source, prompt)
-    own = trained_template(shipped_adapter(spec.name, str(spec.adapter))) if spec.base else tokenizer.chat_template
-    prefix, closing = Dialogue(tokenizer, chosen_template(own, spec, words)).frame(prompt)
+    if spec.base:
+        words = shipped_adapter(spec.name, str(spec.adapter))
+    prefix, closing = Dialogue(tokenizer, chosen_template(tokenizer, spec, words)).frame(prompt)
     return config, len(prefix), len(closing)
 
 
