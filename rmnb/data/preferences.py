@@ -73,11 +73,12 @@ def preference_pairs(source: str) -> pd.DataFrame:
     """
     if source not in _READERS:
         raise InputError(f"no preference pairs called {source!r}: choose one of {', '.join(_READERS)}")
-    pairs = pd.DataFrame(_READERS[source](), columns=["prompt", "chosen", "rejected"])
-    pairs = pairs[pairs["chosen"] != ""].reset_index(drop=True)
-    return pairs.assign(
-        prompt=pairs["prompt"].map(lambda text: [{"role": "user", "content": text}] if isinstance(text, str) else text)
-    )
+    rows = []
+    for prompt, chosen, rejected in _READERS[source]():
+        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+        if chosen:
+            rows.append((messages, chosen, rejected))
+    return pd.DataFrame(rows, columns=["prompt", "chosen", "rejected"])
 
 
 def rm_bench() -> pd.DataFrame:
@@ -105,12 +106,11 @@ def _json(name: str) -> list[dict]:
 
 def _hh_rlhf() -> Iterator[Pair]:
     pairs = pd.read_json(sources.locate("hh-rlhf/harmless-base/test.jsonl.gz"), lines=True)
-    for dialogues in zip(pairs["chosen"], pairs["rejected"], strict=True):
-        (*prompt, chosen), (*other, rejected) = map(_turns, dialogues)
-        same_prompt = prompt == other and chosen["role"] == rejected["role"] == "assistant"
-        texts = chosen["content"], rejected["content"]
-        if same_prompt and all(texts) and texts[0] != texts[1] and prompt[-1]["role"] == "user":
-            yield prompt, *texts
+    for better, worse in zip(pairs["chosen"].map(_turns), pairs["rejected"].map(_turns), strict=True):
+        chosen, rejected = better.pop(), worse.pop()
+        is_answer = better == worse and chosen["role"] == rejected["role"] == "assistant"
+        if is_answer and rejected["content"] not in ("", chosen["content"]):
+            yield better, chosen["content"], rejected["content"]
 
 
 def _turns(dialogue: str) -> list[dict[str, str]]:

@@ -69,9 +69,10 @@ def check_files(directory: Path, with_tokenizer: bool = True) -> None:
     from safetensors import safe_open
 
     if not (directory / "config.json").exists():
-        inside = few(path.name for path in directory.glob("checkpoint-*"))
-        hint = f"; inside are {inside}" if inside else ""
-        raise InputError(f"{directory} is no checkpoint: it has no config.json, and no adapter_config.json{hint}")
+        inside = few(path.name for path in directory.iterdir())
+        raise InputError(
+            f"{directory} is no checkpoint: it has no config.json and no adapter_config.json, but {inside}"
+        )
     refuse_pickles(directory)
     files = files_of(directory, *PATTERNS)
     for file in files:

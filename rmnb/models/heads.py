@@ -104,19 +104,17 @@ class GatedHead(Head):
         last occurrence (``<|eot_id|>`` for Llama 3, ``<end_of_turn>`` for Gemma 2).
     """
 
-    def __init__(self, name: str, config: Mapping[str, Any], layers: nn.Module, objectives: int, transform: bool):
+    def __init__(
+        self, name: str, layers: nn.Module, sizes: Sequence[int], quantiles: int, temperature: float, transform: bool
+    ):
         super().__init__()
-        self.name = name
+        self.name, self.quantiles, self.temperature = name, quantiles, temperature
         self.pattern: tuple[int, ...] = ()
-        self.quantiles = config.get("num_quantiles", 19) if name == "qrm" else 1
-        self.regression_layer = nn.Linear(config["hidden_size"], objectives * self.quantiles, bias=False)
-        # Without one in the configuration, what the public code assumes.
-        assumed = 1 if name == "qrm" and config.get("model_type") == "gemma2" else 10
-        self.temperature = float(config.get("gating_temperature", assumed))
+        self.regression_layer = nn.Linear(sizes[0], sizes[-1] * quantiles, bias=False)
         self.gating = nn.ModuleDict({"layers": layers})
         self.gating.register_parameter("logit_scale", nn.Parameter(torch.ones(1)))
         if transform:
-            self.reward_transform_matrix = nn.Parameter(torch.eye(objectives))
+            self.reward_transform_matrix = nn.Parameter(torch.eye(sizes[-1]))
 
     def given(self, prompt: Float[Tensor, " hidden"]) -> Float[Tensor, " hidden"]:
         """The weights of the reward that is linear in the hidden state, from the state at the end of a prompt."""
@@ -229,16 +227,17 @@ def _known_heads(config: Mapping[str, Any], shapes: Mapping[str, torch.Size]) ->
     yield MlpHead("value-head", "v_head.summary", mlp([width, *hidden, 1]))
     yield MlpHead("inform", "score", mlp([width, rows("score.0.weight"), 1]))
     yield UrmHead(width, max(2, rows("score.weight")))
-    sizes = [width, *[rows("gating.layers.0.weight")] * config.get("gating_n_hidden", 3)]
-    in_gate = [name for name in shapes if name.startswith("gating.layers.") and name.endswith(".weight")]
-    objectives = rows(max(in_gate, default="", key=lambda name: int(name.split(".")[2])))
-    sizes.append(objectives)
+    hidden = [rows("gating.layers.0.weight")] * config.get("gating_n_hidden", 3)
+    outputs, quantiles = rows("regression_layer.weight"), config.get("num_quantiles", 19)
+    # Without a temperature in the configuration, what the public code assumes.
+    temperature = config.get("gating_temperature", 1 if config.get("model_type") == "gemma2" else 10)
+    sizes = [width, *hidden, outputs]
     named = ((f"relu{at}" if at % 2 else str(at // 2), layer) for at, layer in enumerate(mlp(sizes)))
-    armorm = nn.Sequential(OrderedDict(named))
-    yield GatedHead("armorm", config, armorm, objectives, True)
+    yield GatedHead("armorm", nn.Sequential(OrderedDict(named)), sizes, 1, temperature, True)
+    sizes = [width, *hidden, max(1, outputs // quantiles)]
     for dropout in (False, True):
         layers = mlp(sizes, norm=True, dropout=dropout)
-        yield GatedHead("qrm", config, layers, objectives, "reward_transform_matrix" in shapes)
+        yield GatedHead("qrm", layers, sizes, quantiles, temperature, "reward_transform_matrix" in shapes)
 
 
 def find_head(

@@ -104,8 +104,7 @@ class RewardModel:
         if self.reading.rule == "own":
             return "where its own classifier reads", None
         prefix, closing = self.dialogue.frame(prompt)
-        answer = -1 if self.reading.padding is None else self.reading.padding + 1
-        ids = [*prefix, answer, *closing]
+        ids = [*prefix, -1, *closing]  # -1: an answer that is no padding
         at = self.reading.end([], ids) - 1
         token = "the answer's last token" if at == len(prefix) else repr(self.tokenizer.decode([ids[at]]))
         return token, at - len(ids)
