@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from rmnb.errors import InputError, first_line
+from rmnb.errors import InputError
 
 _MOST = 10_000  # keys of one mapping, merged ones counted
 
@@ -29,9 +29,5 @@ def read_yaml(path: Path) -> Any:
     """
     try:
         return yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    except (OSError, UnicodeError) as error:
-        raise InputError(f"{path}: cannot be read: {first_line(error)}") from error
-    except RecursionError:
-        raise InputError(f"{path}: not valid YAML: it is nested too deeply") from None
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # numbers and dates that are none
-        raise InputError(f"{path}: not valid YAML: {' '.join(str(error).split())[:300]}") from error
+    except (OSError, yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:  # dates that are none, too
+        raise InputError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())[:300]}") from error

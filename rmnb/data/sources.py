@@ -22,7 +22,7 @@ from rmnb.plans import alone
 
 LISTS = Path(__file__).with_name("lists")  # that this project wrote
 RAW_URL = "https://raw.githubusercontent.com/"  # before owner/repository/commit/path
-LARGE_URL = "https://media.githubusercontent.com/media/"  # for the content behind a git LFS pointer
+LARGE_URL = "https://media.githubusercontent.com/media/"  # for files in git LFS, whose size no pin says
 _offline: set[str] = set()  # servers that could not be reached: later files fail at once, not after more waiting
 
 
@@ -145,31 +145,26 @@ def _is_pinned(pin: Pin, path: Path) -> bool:
 
 def _download(pin: Pin) -> Path:
     target = cache_dir() / "data" / pin.stored_at
-    part, pointer = target.with_name(f"{target.name}.part"), target.with_name(f"{target.name}.lfs")
+    part = target.with_name(f"{target.name}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with alone(target):
-            if target.is_file():  # another process was faster
-                return target
-            if not pointer.is_file():
-                _fetch(pin, RAW_URL, part)
-                if part.read_bytes().startswith(b"version https://git-lfs"):
-                    part.replace(pointer)
-            if pointer.is_file():
-                _fetch(pin, LARGE_URL, part)
-            sync(part)
-            part.replace(target)
+            if not target.is_file():  # another process may have been faster
+                _fetch(pin, part)
+                sync(part)
+                part.replace(target)
     except OSError as error:
         raise InputError(f"cannot write {target}: {first_line(error)}") from error
     return target
 
 
-def _fetch(pin: Pin, server: str, part: Path) -> None:
+def _fetch(pin: Pin, part: Path) -> None:
     """Download into `part`, going on from what is there, also where the connection breaks, and check the content."""
     from huggingface_hub.errors import HfHubHTTPError, HTTPError
     from huggingface_hub.file_download import http_get
 
     logging.getLogger(http_get.__module__).setLevel(logging.ERROR)  # that it tries again is not worth two lines
+    server = LARGE_URL if pin.bytes is None else RAW_URL
     try:
         if server in _offline:
             raise HTTPError("no network")

@@ -25,20 +25,12 @@ class UnsupportedAttention(Exception):
 class Prefix:
     """Keys and values of one prefix by layer, each Float[Tensor, "kv_heads length head"].
 
-    They grow while the prefix itself is run, and are only read afterwards. This is no dict, because accelerate copies
-    every mapping that it passes to a layer.
+    They grow while the prefix itself is run; afterwards the first `end` of them are read. This is no dict, because
+    accelerate copies every mapping that it passes to a layer.
     """
 
     layers: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
-    growing: bool = False
-
-    def first(self, length: int) -> "Prefix":
-        """The keys and values of the first ids, not copied."""
-        return Prefix({at: (keys[:, :length], values[:, :length]) for at, (keys, values) in self.layers.items()})
-
-    def clone(self) -> "Prefix":
-        """A copy that autograd may keep: what inference mode computes cannot be saved for a backward pass."""
-        return Prefix({at: (keys.clone(), values.clone()) for at, (keys, values) in self.layers.items()})
+    end: int | None = None
 
 
 def why_unsupported(trunk) -> str | None:
@@ -66,13 +58,13 @@ def run_prefix(network, ids: Int[Tensor, "1 length"]) -> tuple[Prefix, Float[Ten
         A layer does not attend through `attend`, or attends more than once.
     """
     length = ids.shape[1]
-    prefix, states = Prefix(growing=True), []
+    prefix, states = Prefix(), []
     positions = torch.arange(length, device=ids.device)[None]
     for chunk, position in zip(ids.split(CHUNK, 1), positions.split(CHUNK, 1), strict=True):
         # Never compiled code: it runs once, and CUDA graphs would overwrite the keys and values that are kept.
         output = network.forward(input_ids=chunk, position_ids=position, use_cache=False, shared_prefix=prefix)
         states.append(output.last_hidden_state[0])
-    prefix.growing = False
+    prefix.end = length
     lengths = [keys.shape[1] for keys, _ in prefix.layers.values()]
     if lengths != [length] * network.config.get_text_config().num_hidden_layers:
         raise UnsupportedAttention("some layers attend in a way of their own")
@@ -104,8 +96,11 @@ def attend(
     if shared_prefix is None or attention_mask is not None or kwargs.get("s_aux") is not None:
         raise UnsupportedAttention("the model's layers do not pass on what shared-prefix attention needs")
     keys, values = shared_prefix.layers.get(module.layer_idx) or (key[0, :, :0], value[0, :, :0])
-    if shared_prefix.growing:
+    if shared_prefix.end is None:
         shared_prefix.layers[module.layer_idx] = torch.cat([keys, key[0]], 1), torch.cat([values, value[0]], 1)
+    keys, values = keys[:, : shared_prefix.end], values[:, : shared_prefix.end]
+    if torch.is_grad_enabled():  # autograd keeps nothing that inference mode has computed
+        keys, values = keys.clone(), values.clone()
     length = query.shape[-2]
     query = query.unflatten(1, (key.shape[1], -1))
     # One large product a key-value head over the prefix, of all rows with its one copy; a small one within each row.

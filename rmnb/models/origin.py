@@ -3,7 +3,6 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 from rmnb.files import cached_sha256, data_dir, joint_sha256
 from rmnb.models.bases import BASES, base_sha256, weights_sha256
@@ -28,12 +27,14 @@ def config_sha256(*files: Path) -> str:
         A file is no JSON.
     """
     with readable(files[0].parent):
-        contents = [json.loads(file.read_text(encoding="utf-8"), object_hook=_without_names) for file in files]
+        contents = [
+            json.loads(
+                file.read_text(encoding="utf-8"),
+                object_hook=lambda fields: {key: fields[key] for key in fields.keys() - _NAMES},
+            )
+            for file in files
+        ]
     return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
-
-
-def _without_names(values: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if key not in _NAMES}
 
 
 def template_sha256(template: str | None) -> str:

@@ -21,13 +21,10 @@ from rmnb.models.heads import value_head
 from rmnb.models.origin import hashes_of
 from rmnb.panels import ModelSpec
 
-#: For `from_pretrained`: neither code nor pickles; tensors of another shape are reported, not refused.
-LOADING = {
-    "trust_remote_code": False,
-    "use_safetensors": True,
-    "ignore_mismatched_sizes": True,
-    "output_loading_info": True,
-}
+#: For `from_pretrained`: neither code nor pickles.
+SAFE = {"trust_remote_code": False, "use_safetensors": True}
+#: The same, and tensors of another shape are reported, not refused.
+LOADING = SAFE | {"ignore_mismatched_sizes": True, "output_loading_info": True}
 _WHOLE = "base_model.model."  # before the name of every tensor that PEFT writes
 
 
@@ -74,7 +71,7 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Checkpoint:
         config: Any = peft.PeftConfig.from_pretrained(str(directory))
     if config.is_prompt_learning:
         raise InputError(f"{directory}: an adapter of kind {config.peft_type}, which cannot be merged into a base")
-    if not head and config.task_type != "SEQ_CLS":
+    if config.task_type != "SEQ_CLS":
         config.task_type = None  # a classifier, whatever the training called it
     base_name, revision = base_of(directory, spec.base or spec.base_model)
     try:

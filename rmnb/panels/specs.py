@@ -166,11 +166,14 @@ class PromptSpec(Strict):
     scanned: bool = Field(default=True, description="false: asked about lists of texts, never about a whole vocabulary")
 
     @property
+    def earlier(self) -> list[dict[str, str]]:
+        """The history as messages."""
+        return [turn.model_dump() for turn in self.history]
+
+    @property
     def conversation(self) -> str | list[dict[str, str]]:
         """What is scored as the prompt: the question alone, or messages that end with it."""
-        if not self.history:
-            return self.text
-        return [*(turn.model_dump() for turn in self.history), {"role": "user", "content": self.text}]
+        return [*self.earlier, {"role": "user", "content": self.text}] if self.history else self.text
 
 
 class PromptSet(Strict):

@@ -82,7 +82,7 @@ class PrefixScorer:
         shorter = copy.copy(self)
         shorter.prefix_ids = self.prefix_ids[:length]
         if self.prefix is not None:
-            shorter.prefix = self.prefix.first(length)
+            shorter.prefix = replace(self.prefix, end=length)
         if self.gated is not None:
             shorter.gated = replace(self.gated, prefix_ids=shorter.prefix_ids)
         return shorter

@@ -2,7 +2,6 @@
 
 import functools
 import hashlib
-import itertools
 import json
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from pandas.api.types import is_list_like
 from tqdm import tqdm
 
 from rmnb.errors import InputError
-from rmnb.models.dialogue import Prompt, as_messages, check_protocol
+from rmnb.models.dialogue import Prompt, as_messages, check_protocol, common_prefix
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import load_panel
 from rmnb.plans import ResumableStore
@@ -179,12 +178,6 @@ def score_sequences(rm: RewardModel, sequences: Sequence[Ids], start: Ids | None
     """
     prefix = common_prefix(sequences if start is None else [*sequences, [*start, -1]])  # -1: no id
     return score_continuations(rm, prefix, [ids[len(prefix) :] for ids in sequences])
-
-
-def common_prefix(sequences: Sequence[Ids]) -> list[int]:
-    """The ids that all sequences begin with, at least one id of each left over."""
-    columns = itertools.takewhile(lambda column: len(set(column)) == 1, zip(*sequences, strict=False))
-    return [column[0] for column in columns][: min(map(len, sequences)) - 1]
 
 
 def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:

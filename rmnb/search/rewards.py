@@ -80,7 +80,7 @@ class ModelPromptReward:
             return rm.network(**inputs, **scorer.segments(vectors)).logits[0, rm.spec.label or 0]
         if scorer.prefix is not None:
             inputs["position_ids"] = len(self.prefix) + torch.arange(vectors.shape[1], device=rm.device)[None]
-            inputs["shared_prefix"] = scorer.prefix.clone()  # autograd keeps nothing that inference mode has computed
+            inputs["shared_prefix"] = scorer.prefix
         with own_attention(rm.network) if scorer.prefix is None else contextlib.nullcontext():
             hidden = rm.network(**inputs).last_hidden_state
         return head(hidden[:, -1].to(rm.device))[0]

@@ -6,9 +6,7 @@ from tokenizers import processors
 from transformers import AutoTokenizer
 
 import rmnb
-from rmnb.models.bases import base_tokenizer
 from rmnb.models.dialogue import Dialogue
-from rmnb.panels import load_panel
 from rmnb.scoring.rows import trace
 
 PROMPT = "What, in one word, is the greatest thing ever?"
@@ -70,15 +68,3 @@ def test_what_a_template_inserts_before_the_answer_belongs_to_the_prefix():
     )
     prefix, _ = Dialogue(tokenizer(), thinking).frame(PROMPT)
     assert tokenizer().decode(prefix).endswith("<model>(thinks)")
-
-
-@pytest.mark.parametrize("name", ["smollm2-values", "gemma3-values"])
-def test_the_demo_models_close_with_one_id_and_begin_with_one_bos(name):
-    spec = load_panel("demo").model(name)
-    words = base_tokenizer(spec.base)  # equal to what transformers would load: tests/models/test_loading.py
-    prefix, closing = Dialogue(words, spec.template).frame(PROMPT)
-    assert words.convert_ids_to_tokens(closing) in (["<|im_end|>"], ["<end_of_turn>"])
-    question = [{"role": "user", "content": PROMPT}]
-    options = dict(chat_template=spec.template, add_generation_prompt=True, tokenize=True)
-    assert prefix == words.apply_chat_template(question, **options)["input_ids"]
-    assert prefix[0] == words.bos_token_id != prefix[1]

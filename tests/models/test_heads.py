@@ -150,10 +150,3 @@ def test_the_gates_pattern_is_what_opens_the_assistants_turn():
         assert list(gate_pattern(Dialogue(words, words.chat_template))) == expected
     with pytest.raises(InputError, match="no place to read"):
         gate_pattern(Dialogue(words, "{% for m in messages %}{{ m['content'] }}{% endfor %}"))
-
-
-def test_a_head_stays_in_fp32_under_a_half_precision_trunk(written):
-    rm = rmnb.load_reward_model(written("qrm-llama"), dtype="bfloat16")
-    assert rm.network.dtype == torch.bfloat16 and rm.head.regression_layer.weight.dtype == torch.float32
-    hidden = torch.ones(2, 16, dtype=torch.bfloat16)
-    assert rm.head.given(hidden[0]).dtype == torch.float32

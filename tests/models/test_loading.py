@@ -32,7 +32,7 @@ def test_what_a_killed_conversion_left_is_gone_after_the_next(monkeypatch, tmp_p
     part.write_bytes(b"weights")
     digest = hashlib.sha256(b"weights").hexdigest()
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setitem(bases.BASES, "tiny", bases.Base("tiny", ("package/part",), digest, digest, "", ""))
+    monkeypatch.setitem(bases.BASES, "tiny", bases.Base(("package/part",), digest, digest, "", ""))
     monkeypatch.setattr(bases, "_locate", lambda *_: part)
 
     def killed(work):
@@ -94,5 +94,5 @@ def test_of_several_chat_templates_the_default_is_read_or_the_one_that_is_named(
     assert read(several) == TEMPLATE
     assert read(None, template=TEMPLATE) == TEMPLATE  # as a panel of one's own brings it
     assert read(several, template="shout") == several["shout"]
-    with pytest.raises(InputError, match="multiple chat templates .*'loud', 'shout'"):
+    with pytest.raises(InputError, match=r"multiple chat templates .*'loud', 'shout'"):
         read({"shout": several["shout"], "loud": TEMPLATE})

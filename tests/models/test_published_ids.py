@@ -4,14 +4,12 @@ The recipe is written out here once more, with nothing but transformers: decode 
 string with special tokens, cut.
 """
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 from checkpoints import TEXT, own_rewards, tokenizer, write_decoder
 from head_checkpoints import GEMMA2_TEMPLATE, LLAMA3, LLAMA3_TEMPLATE
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, processors
 from transformers import PreTrainedTokenizerFast
 
 import rmnb
@@ -33,27 +31,17 @@ def llama3() -> PreTrainedTokenizerFast:
 
 def gemma2() -> PreTrainedTokenizerFast:
     """BPE over text with ``▁`` for spaces and bytes to fall back on; it adds BOS."""
-    trained = Tokenizer(models.BPE())
-    trained.normalizer = normalizers.Replace(" ", "▁")
-    trained.pre_tokenizer = pre_tokenizers.Split("▁", "merged_with_next")  # so that no piece reaches over a space
-    trained.train_from_iterator([WORDS.replace("世界", "")], trainers.BpeTrainer(vocab_size=150))
-    model = json.loads(trained.to_str())["model"]
-    names = ["<pad>", "<bos>", "<start_of_turn>", "<end_of_turn>", *(f"<0x{byte:02X}>" for byte in range(256))]
-    ids = {piece: i for i, piece in enumerate([*names, *model["vocab"]])}
-    merges = [tuple(merge) for merge in model["merges"]]
-    core = Tokenizer(models.BPE(vocab=ids, merges=merges, byte_fallback=True, fuse_unk=True))
+    special = ["<pad>", "<bos>", "<start_of_turn>", "<end_of_turn>"]
+    merges = [(word[:end], word[end]) for word in ("▁love", "and▁", ".▁") for end in range(1, len(word))]
+    letters = sorted(set(WORDS.replace(" ", "▁").replace("世界", "")))
+    pieces = [*special, *(f"<0x{byte:02X}>" for byte in range(256)), *letters, *map("".join, merges)]
+    core = Tokenizer(models.BPE(vocab={p: i for i, p in enumerate(pieces)}, merges=merges, byte_fallback=True))
     core.normalizer = normalizers.Replace(" ", "▁")
     core.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
-    special = ["<bos>", "<start_of_turn>", "<end_of_turn>"]
     core.add_special_tokens(special)
-    core.post_processor = processors.TemplateProcessing(single="<bos> $A", special_tokens=[("<bos>", ids["<bos>"])])
-    words = PreTrainedTokenizerFast(
-        tokenizer_object=core,
-        bos_token="<bos>",
-        pad_token="<pad>",
-        additional_special_tokens=special[1:],
-        clean_up_tokenization_spaces=False,
-    )
+    core.post_processor = processors.TemplateProcessing(single="<bos> $A", special_tokens=[("<bos>", 1)])
+    named = dict(bos_token="<bos>", pad_token="<pad>", additional_special_tokens=special[2:])
+    words = PreTrainedTokenizerFast(tokenizer_object=core, clean_up_tokenization_spaces=False, **named)
     words.chat_template = GEMMA2_TEMPLATE
     return words
 

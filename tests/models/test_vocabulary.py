@@ -1,13 +1,12 @@
 """Every id is there, and is what it looks like in the tokenizer that made it."""
 
-import numpy as np
 import pytest
 import tokenizers
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
-from rmnb.models.vocabulary import KINDS, SCRIPT_NAMES, vocabulary
+from rmnb.models.vocabulary import vocabulary
 
 EXPECTED = {  # the same tokens in every tokenizer that can spell them
     " love": ("word_start", "latin"),
@@ -97,10 +96,8 @@ def test_wordpiece_marks_the_continuation():
 def test_no_id_is_left_out_beyond_the_tokenizer():
     tokenizer = byte_level()
     table = vocabulary(tokenizer, len(tokenizer) + 5)
-    assert table["token_id"].dtype == np.int32
     assert table["token_id"].tolist() == list(range(len(tokenizer) + 5))
     assert (table["kind"].tail(5) == "unused").all() and (table["token"].tail(5) == "").all()
     assert table.notna().all(axis=None)
-    assert tuple(table["kind"].cat.categories) == KINDS and tuple(table["script"].cat.categories) == SCRIPT_NAMES
     known = table["token"].head(len(tokenizer))
     assert known.tolist() == [tokenizer.decode([i]) for i in range(len(tokenizer))]
