@@ -105,8 +105,8 @@ def _sha256_of(path: Path, state: tuple[int, int, int, int]) -> str:
     if state[1] < _LARGE:
         return sha256(path)
     note = cache_dir() / "hashes" / hashlib.sha256(f"{path}{state}".encode("utf-8", "surrogateescape")).hexdigest()
-    with contextlib.suppress(OSError, IndexError):
-        return note.read_text(encoding="ascii").split()[0]
+    with contextlib.suppress(OSError):
+        return note.read_text(encoding="ascii")
     digest = sha256(path)
     with contextlib.suppress(InputError), atomic_path(note) as temporary:
         temporary.write_text(digest, encoding="ascii")

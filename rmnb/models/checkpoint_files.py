@@ -1,4 +1,4 @@
-"""What lies in a checkpoint's directory: an adapter, pickles, pointers; and one line for damaged files."""
+"""A checkpoint's directory: fetched from the hub, and what lies in it; one line for what is missing or damaged."""
 
 import contextlib
 import json
@@ -6,11 +6,48 @@ from pathlib import Path
 from typing import Any
 
 from rmnb.errors import InputError, few, first_line
-from rmnb.models.hub import PATTERNS
 
 ADAPTER, VALUE_HEAD = "adapter_model.safetensors", "value_head.safetensors"
+#: Neither pickles nor code: only what is read.
+PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 _POINTER = b"version https://git-lfs.github.com/spec/"
+
+
+def fetch(source: str, revision: str | None = None) -> Path:
+    """The directory of a checkpoint: a local one as it is, or a hub id's snapshot, downloaded if it is not cached.
+
+    Parameters
+    ----------
+    source
+        A directory, or a hub id ``owner/name``.
+    revision
+        Branch, tag or commit. Default: the main branch.
+
+    Raises
+    ------
+    InputError
+        Gated or unknown model, unknown revision, no network, no space.
+    """
+    if Path(source).is_dir():
+        return Path(source)
+    from huggingface_hub import errors, snapshot_download
+
+    sentences = {
+        errors.RepositoryNotFoundError: "no such model on the hub (or a private one: set HF_TOKEN)",
+        errors.GatedRepoError: "a gated model: accept its terms on the hub and set HF_TOKEN",
+        errors.RevisionNotFoundError: f"the hub has no revision {revision!r} of it",
+        errors.HFValidationError: "no such directory, and no hub id either (owner/name)",
+        errors.LocalEntryNotFoundError: "not in the local hub cache, and the hub cannot be reached",
+    }
+    try:
+        return Path(snapshot_download(source, revision=revision, allow_patterns=PATTERNS))
+    except (OSError, errors.HFValidationError) as error:  # a full disk is of this kind too
+        sentence = f"the download failed ({first_line(error)}); the same command goes on where it stopped"
+        for kind, meaning in sentences.items():  # the last one holds: a gated model is a kind of unknown one
+            if isinstance(error, kind):
+                sentence = meaning
+        raise InputError(f"{source}: {sentence}", source) from error
 
 
 def is_adapter(directory: Path) -> bool:

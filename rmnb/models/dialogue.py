@@ -88,8 +88,7 @@ class Dialogue:
         InputError
             The template fails, drops or alters the assistant's words, or writes nothing after them.
         """
-        if self.template is not None:
-            self._surroundings(prompt)
+        self._surroundings(prompt)
         conversations = self.conversations(prompt, _PROBES)
         prefix = common_prefix(conversations)
         return prefix, common_prefix([ids[len(prefix) :][::-1] for ids in conversations])[::-1]
@@ -144,14 +143,14 @@ class Dialogue:
 
     def joined_blank(self, prompt: Prompt) -> str:
         """The blanks that the template writes before an answer and the tokenizer joins to it, mostly none."""
-        if self.template is None:
-            return ""
         (before, _), (prefix, _) = self._surroundings(prompt), self.frame(prompt)
         blanks = before[len(before.rstrip()) :]
         return "" if str(self.tokenizer.decode(prefix)).endswith(blanks) else blanks
 
     def _surroundings(self, prompt: Prompt) -> tuple[str, str]:
-        """What the template writes before and after the assistant's words."""
+        """What the template, if there is one, writes before and after the assistant's words."""
+        if self.template is None:
+            return "", ""
         messages = [*as_messages(prompt), {"role": "assistant", "content": _RESPONSE}]
         text = self.render(messages)
         before, _, after = text.rpartition(_RESPONSE)

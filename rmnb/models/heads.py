@@ -128,8 +128,7 @@ class GatedHead(Head):
     def find(self, ids: Sequence[int]) -> int | None:
         """Where the last occurrence of the pattern begins in `ids`, or None."""
         size = len(self.pattern)
-        places = [at for at in range(len(ids)) if tuple(ids[at : at + size]) == self.pattern]
-        return places[-1] if places else None
+        return max((at for at in range(len(ids)) if tuple(ids[at : at + size]) == self.pattern), default=None)
 
     def place(self, ids: Sequence[int]) -> int:
         """As `find`, or InputError: without it the model has no reward."""
@@ -243,7 +242,7 @@ def _known_heads(config: Mapping[str, Any], shapes: Mapping[str, torch.Size]) ->
 def find_head(
     tensors: Mapping[str, Tensor],
     config: Mapping[str, Any],
-    where: str,
+    where: object,
     name: str | None = None,
     label: int | None = None,
 ) -> Head:
@@ -291,7 +290,7 @@ def find_head(
     return head.eval().requires_grad_(False)
 
 
-def choose_label(outputs: int, label: int | None, config: Mapping[str, Any], where: str) -> int:
+def choose_label(outputs: int, label: int | None, config: Mapping[str, Any], where: object) -> int:
     """Which of a classifier's outputs is the reward: the one that `label` says, or the only one.
 
     Raises
@@ -328,9 +327,10 @@ def value_head(directory: Path) -> dict[str, Tensor]:
     InputError
         There is one, but pickled or damaged.
     """
-    if (directory / VALUE_HEAD).exists():
-        with readable(directory / VALUE_HEAD):
-            return load_file(directory / VALUE_HEAD)
+    file = directory / VALUE_HEAD
+    if file.exists():
+        with readable(file):
+            return load_file(file)
     if (directory / "value_head.bin").exists():
         raise InputError(f"{directory}: value_head.bin is pickled, which can run code: convert it to {VALUE_HEAD}")
     return {}

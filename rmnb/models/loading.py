@@ -16,11 +16,10 @@ from transformers.utils import logging as transformers_logging
 from rmnb.errors import InputError, few, first_line
 from rmnb.files import shipped
 from rmnb.models import attention
-from rmnb.models.checkpoint_files import ADAPTER, check_files, is_adapter, read_tokenizer, readable
+from rmnb.models.checkpoint_files import ADAPTER, check_files, fetch, is_adapter, read_tokenizer, readable
 from rmnb.models.devices import DTYPES, MIXED, find_device
 from rmnb.models.dialogue import Dialogue
 from rmnb.models.heads import GatedHead, choose_label, find_head, gate_pattern, read_tensors, value_head
-from rmnb.models.hub import fetch
 from rmnb.models.origin import hashes_of
 from rmnb.models.peft_adapters import LOADING, Checkpoint, is_decoder, read_adapter, read_config
 from rmnb.models.precision import use_mixed_precision
@@ -80,8 +79,6 @@ def load_reward_model(
     InputError
         Unknown model, no configuration, pickled weights only, no chat template, a head that does not match …: one line.
     """
-    if not isinstance(model, (str, Path, ModelSpec)):
-        raise InputError(f"a model is a name, a directory or a ModelSpec, not a {type(model).__name__}", "model")
     spec = model if isinstance(model, ModelSpec) else find_spec(model, panel)
     target = find_device(device)
     options = {name: value for name, value in options.items() if value is not None}
@@ -143,8 +140,6 @@ def _read_whole(directory: Path, spec: ModelSpec, options: Mapping[str, Any]) ->
     check_files(directory, with_tokenizer=spec.tokenizer is None)
     if spec.base_model:
         raise InputError(f"{directory} is no adapter: --base (`base_model` in a panel) names the base of one")
-    if (directory / ADAPTER).exists():
-        logger.warning("%s holds a whole model and an adapter: the whole model is read", directory)
     words = Path(spec.tokenizer or directory)
     tokenizer = read_tokenizer(words)
     config = read_config(directory, spec.softcap)
@@ -169,7 +164,7 @@ def _assemble(spec: ModelSpec, directory: Path, checkpoint: Checkpoint) -> Rewar
     network, config, padding = checkpoint.network, checkpoint.network.config, checkpoint.padding
     dialogue = Dialogue(checkpoint.tokenizer, chosen_template(checkpoint.tokenizer, spec, directory))
     if checkpoint.head is None:
-        choose_label(int(config.num_labels or 1), spec.label, config.to_dict(), str(directory))
+        choose_label(int(config.num_labels or 1), spec.label, config.to_dict(), directory)
         head, reading = None, Reading("own", padding)
         reason = f"{type(network).__name__} pools in a way of its own"
         # -1: no id is padding; without any, some refuse several conversations at once.
@@ -178,7 +173,7 @@ def _assemble(spec: ModelSpec, directory: Path, checkpoint: Checkpoint) -> Rewar
         if dialogue.template is None:
             raise InputError(f"{directory}: the tokenizer has no chat template: name one in a panel (key `template`)")
         settings = {**config.to_dict(), "hidden_size": config.get_text_config().hidden_size}
-        head = find_head(checkpoint.head, settings, str(directory), spec.head, spec.label)
+        head = find_head(checkpoint.head, settings, directory, spec.head, spec.label)
         if isinstance(head, GatedHead):
             head.pattern = gate_pattern(dialogue)
         reading = own_reading(head.name, padding, settings)

@@ -21,7 +21,7 @@ from torch.nn import functional
 _SAMPLE = 64  # rows that the mean is taken over: more make no smaller deviations, and cost time
 
 
-class CentredLinear(torch.nn.Linear):
+class CentredLinear(torch.nn.Module):
     """A linear layer for fp32 inputs and outputs whose product of deviations runs in bfloat16.
 
     Parameters
@@ -31,16 +31,16 @@ class CentredLinear(torch.nn.Linear):
         only that copy is kept.
     """
 
+    weight: Tensor
     rounded: Tensor
 
     def __init__(self, linear: torch.nn.Linear):
-        torch.nn.Module.__init__(self)
-        self.in_features, self.out_features = linear.in_features, linear.out_features
-        half = linear.weight.detach().bfloat16()
-        exact = torch.equal(half.float(), linear.weight)
-        self.weight = torch.nn.Parameter(half if exact else linear.weight.detach(), requires_grad=False)
-        self.register_parameter("bias", linear.bias)
-        self.register_buffer("rounded", half, persistent=False)
+        super().__init__()
+        rounded = linear.weight.detach().bfloat16()
+        is_exact = torch.equal(rounded.float(), linear.weight)
+        self.bias = linear.bias
+        self.register_buffer("weight", rounded if is_exact else linear.weight.detach())
+        self.register_buffer("rounded", rounded, persistent=False)
 
     def forward(self, input: Float[Tensor, "batch *position inner"]) -> Float[Tensor, "batch *position outer"]:
         """`linear(input)`; a row's last bits depend on the rows that it shares a batch with, by way of their mean."""

@@ -46,12 +46,12 @@ def read(kind: type[Any], name: str | Path, directory: Path, what: str) -> Any:
     InputError
         No such file, not YAML, or a key that is missing, unknown or of the wrong kind.
     """
-    path = Path(name) if str(name).endswith((".yml", ".yaml")) else directory / f"{name}.yml"
-    is_own = path.resolve().parent != directory.resolve()
+    own = Path(name) if str(name).endswith((".yml", ".yaml")) else None
+    path = own or directory / f"{name}.yml"
     if not path.exists():
         known = ", ".join(sorted(file.stem for file in directory.glob("*.yml")))
         raise InputError(f"unknown {what} {str(name)!r}: choose one of {known}, or give the path of a .yml file")
-    return validate(kind, read_yaml(path), path, path if is_own else None)
+    return validate(kind, read_yaml(path), path, own)
 
 
 def validate(kind: type[Any], values: Any, where: object, beside: Path | None = None) -> Any:

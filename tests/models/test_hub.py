@@ -6,29 +6,30 @@ import pytest
 from huggingface_hub import errors
 
 from rmnb.errors import InputError
-from rmnb.models.hub import fetch
+from rmnb.models.checkpoint_files import fetch
 from rmnb.models.loading import shipped_adapter
 
 ANSWER = httpx.Response(403, request=httpx.Request("GET", "https://huggingface.co"))
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "meaning"),
     [
-        *(kind("no", response=ANSWER) for kind in (errors.GatedRepoError, errors.RevisionNotFoundError)),
-        *(kind("no", response=ANSWER) for kind in (errors.RepositoryNotFoundError, errors.HfHubHTTPError)),
-        errors.HFValidationError("no"),
-        errors.LocalEntryNotFoundError("no"),
-        OSError(28, "No space left on device"),
+        (errors.GatedRepoError("no", response=ANSWER), "a gated model"),
+        (errors.RepositoryNotFoundError("no", response=ANSWER), "no such model"),
+        (errors.RevisionNotFoundError("no", response=ANSWER), "no revision 'v9'"),
+        (errors.HFValidationError("no"), "no hub id"),
+        (errors.LocalEntryNotFoundError("no"), "cannot be reached"),
+        (errors.HfHubHTTPError("broken", response=ANSWER), "broken"),
+        (OSError(28, "No space left on device"), "No space left on device"),
     ],
-    ids=lambda error: type(error).__name__,
 )
-def test_each_refusal_of_the_hub_is_one_line_about_the_model(error, monkeypatch):
+def test_each_refusal_of_the_hub_is_one_line_about_the_model(error, meaning, monkeypatch):
     def refuse(*args, **options):
         raise error
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", refuse)
-    with pytest.raises(InputError, match=r"^owner/model: [^\n]+$") as refused:
+    with pytest.raises(InputError, match=rf"^owner/model: [^\n]*{meaning}[^\n]*$") as refused:
         fetch("owner/model", "v9")
     assert refused.value.about == "owner/model"
 

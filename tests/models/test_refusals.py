@@ -171,4 +171,4 @@ def test_a_wrong_option_is_one_line(kind, options, match, whole, capfd):
 
 @pytest.mark.parametrize("model", [torch.nn.Linear(1, 1), None])
 def test_what_is_no_model_is_one_line(model, capfd):
-    refused(model, r"^a model is", capfd)
+    refused(model, "^unknown model", capfd)
