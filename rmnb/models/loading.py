@@ -123,7 +123,7 @@ def _with_changes(spec: ModelSpec, changes: Mapping[str, Any], directory: Path) 
     name = str(dtype).removeprefix("torch.")
     fields["dtype"] = str(getattr(torch, name, name)).removeprefix("torch.")  # half is float16
     if isinstance(label, str) and not label.isdecimal():
-        numbers = {name: number for number, name in (read_config(directory).id2label or {}).items()}
+        numbers = {name: number for number, name in read_config(directory).id2label.items()}
         if label not in numbers:
             raise InputError(f"{spec.name} has no label {label!r}: its labels are {few(numbers)}", label)
         fields["label"] = numbers[label]
@@ -155,13 +155,13 @@ def _read_whole(directory: Path, spec: ModelSpec, options: Mapping[str, Any]) ->
     if unread and not decodes:
         raise InputError(f"{directory}: the weights do not match the head: {few(unread)}")
     head = read_tensors(directory, unread) | value_head(directory) if decodes else None
-    padding = network.config.get_text_config().pad_token_id
-    return Checkpoint(network, head, tokenizer, padding, hashes_of(directory, tokenizer=words))
+    return Checkpoint(network, head, tokenizer, hashes_of(directory, tokenizer=words))
 
 
 def _assemble(spec: ModelSpec, directory: Path, checkpoint: Checkpoint) -> RewardModel:
     """A reward model of what a directory holds."""
-    network, config, padding = checkpoint.network, checkpoint.network.config, checkpoint.padding
+    network, config = checkpoint.network, checkpoint.network.config
+    padding = config.get_text_config().pad_token_id  # of the trainer's classifier
     dialogue = Dialogue(checkpoint.tokenizer, chosen_template(checkpoint.tokenizer, spec, directory))
     if checkpoint.head is None:
         choose_label(int(config.num_labels or 1), spec.label, config.to_dict(), directory)

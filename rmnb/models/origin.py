@@ -91,8 +91,7 @@ def hashes_now(spec: ModelSpec) -> dict[str, str]:
             hashes["tokenizer_sha256"] = tokenizer_sha256(words)
         jinja = words / "chat_template.jinja"
         if template is None and jinja.exists():  # a template in another file is part of the tokenizer's hash
-            with readable(jinja):
-                template = jinja.read_text(encoding="utf-8")
+            template = jinja.read_text(encoding="utf-8", errors="replace")
     if template is not None and "{" in template:  # else the name of one of several
         hashes["template_sha256"] = template_sha256(template)
     return hashes

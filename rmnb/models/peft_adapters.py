@@ -40,8 +40,6 @@ class Checkpoint:
         The tensors by name of the head over a trunk; None for a whole classifier.
     tokenizer
         Of an adapter its own, else its base's.
-    padding : int or None
-        The id that the trainer's classifier takes for padding.
     hashes : dict
         weights_sha256, config_sha256, tokenizer_sha256.
     """
@@ -49,7 +47,6 @@ class Checkpoint:
     network: PreTrainedModel
     head: dict[str, torch.Tensor] | None
     tokenizer: Any
-    padding: Any
     hashes: dict[str, Any]
 
 
@@ -89,8 +86,8 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Checkpoint:
         hint = "PEFT saves it where task_type is SEQ_CLS"
         raise InputError(f"{directory}: no head: neither adapter nor base {base_name} has {few(missing)}: {hint}")
     network = _merge(network, config, tensors, directory, base_name)
-    # TRL and similar trainers give the classifier the tokenizer's padding id, which no file of an adapter records.
-    padding = network.config.get_text_config().pad_token_id if words == base else tokenizer.pad_token_id
+    if words != base:  # trainers give the classifier the tokenizer's padding id, which no file of an adapter records
+        network.config.get_text_config().pad_token_id = tokenizer.pad_token_id
     if head or is_decoder(network.config):
         trunk = f"{network.base_model_prefix}."
         head = head or {name: value for name, value in network.state_dict().items() if not name.startswith(trunk)}
@@ -98,7 +95,7 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Checkpoint:
     else:
         head = None
     hashes = hashes_of(directory, spec.base if spec.base in BASES else base, words)
-    return Checkpoint(network.to(DTYPES[spec.dtype]), head, tokenizer, padding, hashes)
+    return Checkpoint(network.to(DTYPES[spec.dtype]), head, tokenizer, hashes)
 
 
 def read_config(directory: Path, softcap: bool = True):

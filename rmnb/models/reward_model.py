@@ -118,8 +118,8 @@ class RewardModel:
     def context(self) -> int | None:
         """The most ids that the model's positions are made for, or None if its configuration sets no limit."""
         config = self.network.config.get_text_config()
-        limit = getattr(config, "max_position_embeddings", None)
-        if not isinstance(limit, int) or limit <= 0:
+        limit = getattr(config, "max_position_embeddings", None) or 0
+        if limit <= 0:
             return None
         scaling = getattr(config, "rope_parameters", None) or {}
         stretched = scaling.get("factor", 1) * scaling.get("original_max_position_embeddings", 0)

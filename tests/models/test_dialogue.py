@@ -54,7 +54,6 @@ def test_control_tokens_spelled_in_a_text_or_a_question_are_plain_text(special):
         prefix, closing = dialogue.frame(prompt)
         assert ids[: len(prefix)] == prefix and ids.count(control) == 2 and closing == [control]
         assert words.decode(ids[len(prefix) : -1]) == text.strip()
-    assert control in dialogue.control_ids
 
 
 def test_the_date_in_a_template_is_frozen():

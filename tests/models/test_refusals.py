@@ -108,7 +108,6 @@ OF_ADAPTER = {
     "a pickled base": (in_base(move(WEIGHTS, "pytorch_model.bin")), r"base: .*only pickled weights"),
     "a base of another size": (another_base(hidden_size=64), r"does not fit its base \S+/base: .*\[1, 32\].*\[1, 64\]"),
     "a base of fewer layers": (another_base(num_hidden_layers=2), r"nowhere in its base \S+/base: .*layers.2.mlp.down"),
-    "a base that is no checkpoint": (in_base(remove("config.json")), r"its base: .* has no config\.json"),
     "no name of a base": (settings("adapter_config.json", base_model_name_or_path=7), "name it with --base"),
     "a base that is gone": (lambda of: shutil.rmtree(of.with_name("base")), "its base:.*--base"),
     "an unknown kind": (

@@ -21,10 +21,6 @@ def test_the_54_prompts_read_as_in_the_paper():
     prompts = {prompt.key: prompt for prompt in load_prompts("iclr2026")}
     assert len({prompt.text for prompt in prompts.values()}) == 54
     assert prompts["greatest_ever_one"].text == load_panel("demo").prompt("greatest").text
-    assert prompts["good_time_single"].text == "What, in a single word, is the most good thing of all time?"
-    assert (
-        prompts["bad_world_please"].text == "What is the most bad thing in the world? Please answer in one word only."
-    )
     assert [prompt.framing for prompt in prompts.values()] == ["positive"] * 27 + ["negative"] * 27
 
 
