@@ -42,7 +42,6 @@ def atomic_path(path: Path, overwrite: bool = True) -> Iterator[Path]:
     InputError
         The directory cannot be made or written to, or the disk is full.
     """
-    path = Path(path)
     temporary = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +96,7 @@ def sha256(path: Path) -> str:
 def cached_sha256(path: Path) -> str:
     """As `sha256`, computed once for a file that stays as it is: in a process, or, if it is large, on a machine."""
     now = os.stat(path)
-    return _sha256_of(Path(path).resolve(), (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
+    return _sha256_of(path.resolve(), (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
 
 
 @functools.lru_cache
@@ -150,7 +149,6 @@ def shipped(path: str | Path, what: str) -> Path:
 
 def check_writable(path: Path) -> None:
     """Raise InputError now if `path` could not be written later. Nothing is made."""
-    path = Path(path)
     if path.is_dir():
         raise InputError(f"cannot write {path}: it is a directory")
     above = next(parent for parent in path.absolute().parents if parent.exists())

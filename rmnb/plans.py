@@ -35,7 +35,7 @@ def alone(output: Path) -> Iterator[None]:
 
     The lock lies in the cache. Where that cannot be written, a warning says that nothing keeps others away.
     """
-    name = hashlib.sha256(str(Path(output).resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    name = _short_sha256(str(Path(output).resolve()).encode("utf-8", "surrogateescape"))
     directory = cache_dir() / "locks"
     lock = FileLock(directory / name)
     try:

@@ -39,10 +39,8 @@ def input_embedding(network: torch.nn.Module):
 def input_device(network: torch.nn.Module) -> torch.device:
     """Where the network reads its ids: the embedding's device, or where accelerate brings that for its work."""
     embedding = input_embedding(network)
-    where = getattr(getattr(embedding, "_hf_hook", None), "execution_device", None)
-    if where is not None:
-        return torch.device(where)
-    return embedding.weight.device
+    device = getattr(getattr(embedding, "_hf_hook", None), "execution_device", None)
+    return torch.device(embedding.weight.device if device is None else device)
 
 
 def free_memory(network: torch.nn.Module) -> int:

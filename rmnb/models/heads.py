@@ -215,8 +215,8 @@ def _known_heads(config: Mapping[str, Any], shapes: Mapping[str, torch.Size]) ->
     """Every head that these tensors could belong to, empty; sizes that no configuration says are the tensors'."""
     width = config["hidden_size"]
 
-    def rows(name: str, default: int = 1) -> int:
-        return next(iter(shapes.get(name, ())), default)
+    def rows(name: str) -> int:
+        return next(iter(shapes.get(name, ())), 1)
 
     # OpenRLHF's name is in the configuration; its first versions wrote `value_head` without saying so.
     for layer in dict.fromkeys((config.get("value_head_prefix") or "score", "score", "value_head")):

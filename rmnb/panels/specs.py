@@ -11,7 +11,6 @@ from rmnb.errors import InputError
 from rmnb.yaml_files import read_yaml
 
 PANELS = Path(__file__).parent
-Framing = Literal["positive", "negative"]
 Wrapping = Literal["chat", "bare", "user_assistant"]
 HeadName = Literal["linear", "linear-normalised", "value-head", "inform", "armorm", "qrm", "urm", "urm-plain"]
 
@@ -161,7 +160,7 @@ class PromptSpec(Strict):
 
     key: FileName
     text: str
-    framing: Framing
+    framing: Literal["positive", "negative"]
     history: tuple[Turn, ...] = ()
     scanned: bool = Field(default=True, description="false: asked about lists of texts, never about a whole vocabulary")
 
