@@ -10,7 +10,7 @@ from rmnb.search.state import Ids
 
 
 class PlantedPairs:
-    """Normal rewards of tokens by position and of neighbouring pairs; see `rmnb.search.Objective`.
+    """Normal rewards of tokens by position and of neighbouring pairs; see `rmnb.search.RewardObjective`.
 
     What one position should hold depends on its neighbours, so that neither single tokens nor their gradients tell.
 
@@ -34,13 +34,13 @@ class PlantedPairs:
         self.words = pd.DataFrame({"token_id": range(tokens), "token": "t", "kind": "word_start", "script": "none"})
 
     def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
-        """See `Objective.measure`."""
+        """See `RewardObjective.measure`."""
         ids = np.array(sequences)
         reward = self.single[np.arange(ids.shape[1]), ids].sum(1) + self.pair[ids[:, :-1], ids[:, 1:]].sum(1)
         return reward
 
     def gradient(self, ids: Ids) -> np.ndarray:
-        """See `Objective.gradient`."""
+        """See `RewardObjective.gradient`."""
         slope = self.single.copy()
         slope[1:] += self.pair[list(ids[:-1])]
         slope[:-1] += self.pair[:, list(ids[1:])].T

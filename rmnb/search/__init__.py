@@ -7,7 +7,6 @@ give, `state` which tokens there are and what has been scored, `methods` which s
 import importlib
 
 _PUBLIC = {
-    "Objective": "rmnb.search.state",
     "RewardObjective": "rmnb.search.rewards",
     "SearchConfig": "rmnb.search.config",
     "SearchResult": "rmnb.search.run",

@@ -31,12 +31,12 @@ def greedy_coordinate_gradient(state: SearchState) -> None:
     for step in itertools.count():
         if state.fraction >= quarter / 4:
             quarter += 1
-            populations.sort(key=lambda members: max(map(state.value, members)), reverse=True)
+            populations.sort(key=lambda expansions: max(map(state.values.__getitem__, expansions)), reverse=True)
             del populations[(len(populations) + 1) // 2 :]
         expansions = populations[step % len(populations)]
         # The best one, unless it was expanded oftener than its lead over others in rank.
-        turns = {ids: rank + expansions[ids] for rank, ids in enumerate(state.rank(expansions))}
-        parent = min(turns, key=turns.__getitem__)
+        ranked = state.rank(expansions)
+        parent = min(ranked, key=lambda ids: ranked.index(ids) + expansions[ids])
         topk = config.topk * 2 ** min(expansions[parent], 16)  # so that no parent runs out of neighbours
         sequences = neighbours(state, parent, round(first + (1 - first) * state.fraction), topk)
         expansions[parent] += 1
@@ -61,11 +61,11 @@ def coordinate_search(state: SearchState) -> None:
         unimproved = 0
         for position in itertools.cycle(range(state.config.length)):
             parent = ids
-            candidates = [(*parent[:position], token, *parent[position + 1 :]) for token in state.allowed.tolist()]
+            candidates = [(*ids[:position], token, *ids[position + 1 :]) for token in state.allowed.tolist()]
             for start in range(0, len(candidates), _SWEEP):
                 sequences = state.filter(candidates[start : start + _SWEEP])
                 state.score(sequences, parent, ends_step=start + _SWEEP >= len(candidates))
-                ids = max([ids, *sequences], key=state.value)
+                ids = state.rank([ids, *sequences])[0]
             unimproved = unimproved + 1 if ids == parent else 1  # the position just swept cannot improve at once again
             if unimproved >= state.config.length:
                 break
@@ -99,7 +99,7 @@ def neighbours(state: SearchState, ids: Ids, swaps: int, topk: int) -> list[Ids]
     gradient = state.gradient(ids)[:, allowed]
     topk = min(topk, len(allowed))
     steepest = allowed[np.argpartition(-gradient, topk - 1, axis=1)[:, :topk]]
-    found: list[Ids] = []
+    accepted: list[Ids] = []
     for _ in range(_ROUNDS):
         rows = np.tile(ids, (2 * config.width, 1))
         positions = rng.permuted(np.indices(rows.shape)[1], axis=1)[:, :swaps]
@@ -108,13 +108,13 @@ def neighbours(state: SearchState, ids: Ids, swaps: int, topk: int) -> list[Ids]
         tokens = np.where(anywhere, rng.choice(allowed, positions.shape), tokens)
         np.put_along_axis(rows, positions, tokens, axis=1)
         drawn = dict.fromkeys(map(tuple, rows.tolist()))
-        fresh = [row for row in drawn if row not in state.rewards and row not in found]
-        found += state.filter(fresh)
-        if len(found) >= config.width:
+        fresh = [row for row in drawn if row not in state.values and row not in accepted]
+        accepted += state.filter(fresh)
+        if len(accepted) >= config.width:
             break
         if len(fresh) < config.width:  # the neighbourhood is running dry: a wider one
             swaps = min(swaps + 1, len(ids))
-    return found[: config.width]
+    return accepted[: config.width]
 
 
 def best_tokens(state: SearchState) -> list[int]:
@@ -123,8 +123,8 @@ def best_tokens(state: SearchState) -> list[int]:
     if scan is not None:
         ranked = scan.sort_values("score", ascending=config.sign < 0, kind="stable")["token_id"]
         return ranked[ranked.isin(state.allowed)].tolist()
-    chosen = state.rng.permutation(state.allowed)[: config.single_tokens]
-    single = state.filter([(token,) for token in chosen.tolist()]) or state.random(config.width, 1)
+    sample = state.rng.permutation(state.allowed)[: config.single_tokens, None]
+    single = state.filter(map(tuple, sample.tolist())) or state.random(config.width, 1)
     state.score(single, ends_step=False)
     return [token for (token,) in state.rank(single)]
 

@@ -1,7 +1,7 @@
 """The objective that models give: rewards of one or several models to one or several prompts."""
 
-import contextlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from rmnb.search.state import Ids
 _WORTH_IT = 4  # from so many sequences on, running what they begin with once pays
 
 
+@dataclass
 class ModelPromptReward:
     """One model's reward of responses to one prompt.
 
@@ -33,10 +34,13 @@ class ModelPromptReward:
         The model, the question, and what its rewards are multiplied with.
     """
 
-    def __init__(self, rm: RewardModel, prompt: Prompt, weight: float):
-        self.rm, self.prompt, self.weight = rm, prompt, weight
-        self.prefix, self.closing = rm.dialogue.frame(prompt)
-        self.scorer = PrefixScorer(rm, self.prefix)
+    rm: RewardModel
+    prompt: Prompt
+    weight: float
+
+    def __post_init__(self):
+        self.prefix, self.closing = self.rm.dialogue.frame(self.prompt)
+        self.scorer = PrefixScorer(self.rm, self.prefix)
 
     def rewards(self, sequences: Sequence[Ids], parent: Ids | None) -> np.ndarray:
         """float32 [sequences]; what they share with the parent is run once."""
@@ -62,13 +66,13 @@ class ModelPromptReward:
         """
         embedding: Any = self.rm.network.get_input_embeddings()
         before = self.prefix if self.scorer.prefix is None else []
-        read = self.rm.reading.kept(self.prefix, [*ids, *self.closing])
+        row = [*before, *self.rm.reading.kept(self.prefix, [*ids, *self.closing])]
         with torch.enable_grad():
-            vectors = embedding(torch.tensor([[*before, *read]], device=self.rm.device)).detach().requires_grad_()
-            (slope,) = torch.autograd.grad(self._reward(vectors), vectors)
-        slope = slope[0, len(before) : len(before) + len(ids)] @ embedding.weight.T
-        slope = slope.float() * float(getattr(embedding, "embed_scale", 1))
-        return np.pad(slope.cpu().numpy(), ((0, len(ids) - len(slope)), (0, 0)))  # nothing depends on what is not read
+            vectors = embedding(torch.tensor([row], device=self.rm.device)).detach().requires_grad_()
+            (slopes,) = torch.autograd.grad(self._reward(vectors), vectors)
+        gradient = (slopes[0, len(before) :][: len(ids)] @ embedding.weight.T).float()
+        gradient *= getattr(embedding, "embed_scale", 1)
+        return np.pad(gradient.cpu().numpy(), ((0, len(ids) - len(gradient)), (0, 0)))  # 0 for what is not read
 
     def _reward(self, vectors: Float[Tensor, "1 length hidden"]) -> Tensor:
         rm, scorer = self.rm, self.scorer
@@ -78,16 +82,18 @@ class ModelPromptReward:
             raise InputError(f"{rm.name}: its gated head has no gradient while whole sequences are scored")
         if head is None:
             return rm.network(**inputs, **scorer.segments(vectors)).logits[0, rm.spec.label or 0]
-        if scorer.prefix is not None:
+        if scorer.prefix is None:
+            with own_attention(rm.network):
+                output = rm.network(**inputs)
+        else:
             inputs["position_ids"] = len(self.prefix) + torch.arange(vectors.shape[1], device=rm.device)[None]
             inputs["shared_prefix"] = scorer.prefix
-        with own_attention(rm.network) if scorer.prefix is None else contextlib.nullcontext():
-            hidden = rm.network(**inputs).last_hidden_state
-        return head(hidden[:, -1].to(rm.device))[0]
+            output = rm.network(**inputs)
+        return head(output.last_hidden_state[:, -1].to(rm.device))[0]
 
 
 class RewardObjective:
-    """Rewards of models to prompts; see `rmnb.search.Objective`.
+    """What a search needs to know: rewards of models to prompts. An objective of your own has the same members.
 
     Parameters
     ----------
@@ -102,6 +108,13 @@ class RewardObjective:
     ------
     InputError
         There is no prompt, or the models' vocabularies differ.
+
+    Attributes
+    ----------
+    words : DataFrame
+        The vocabulary, as `rmnb.models.vocabulary.vocabulary` gives it.
+    provenance : dict
+        JSON values that say what is measured.
     """
 
     def __init__(
@@ -132,40 +145,45 @@ class RewardObjective:
         }
 
     def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
-        """See `Objective.measure`."""
+        """Reward of each sequence, float64 [sequences].
+
+        `parent` is a sequence that the others mostly begin like: a hint that saves work and changes no result beyond
+        rounding.
+        """
         return sum((term.weight * term.rewards(sequences, parent) for term in self.terms), np.zeros(len(sequences)))
 
     def gradient(self, ids: Ids) -> np.ndarray:
-        """See `Objective.gradient`."""
+        """Gradient of the reward with respect to the one-hot of each token, [length, vocabulary]."""
         return np.sum([term.weight * term.gradient(ids)[:, : len(self.words)] for term in self.terms], axis=0)
 
     def retokenises(self, sequences: Sequence[Ids]) -> np.ndarray:
-        """See `Objective.retokenises`: in every conversation.
+        """Whether the text of each sequence is tokenised into the same ids, in every conversation: bool [sequences].
 
         A reward that only exists for ids that no text gives is an artefact. So a sequence must be what the tokenizer
         makes of its own text as the answer, between the words of its conversation, where a token could merge with its
         neighbours; and it holds no control token, which as a text would be spelled out.
         """
-        texts, kept = self.texts(sequences), np.ones(len(sequences), dtype=bool)
+        texts, verdicts = self.texts(sequences), np.ones(len(sequences), dtype=bool)
         for term in self.terms:
             dialogue = term.rm.dialogue
-            for place, whole in enumerate(dialogue.ids_in_context(term.prompt, texts)):
-                ids = sequences[place]
-                same = [*term.prefix, *ids, *term.closing] == whole
-                kept[place] &= same and dialogue.control_ids.isdisjoint(ids)
-        return kept
+            for index, conversation in enumerate(dialogue.ids_in_context(term.prompt, texts)):
+                ids = sequences[index]
+                same = [*term.prefix, *ids, *term.closing] == conversation
+                verdicts[index] &= same and dialogue.control_ids.isdisjoint(ids)
+        return verdicts
 
     def texts(self, sequences: Sequence[Ids]) -> list[str]:
-        """See `Objective.texts`: special tokens by their name; without a blank that the template writes before them."""
-        rm, blank = self.terms[0].rm, self.terms[0].rm.dialogue.joined_blank(self.terms[0].prompt)
-        texts = rm.tokenizer.batch_decode(list(map(list, sequences)), clean_up_tokenization_spaces=False)
+        """The text of each sequence: special tokens by name, without a blank that the template writes before it."""
+        dialogue = self.terms[0].rm.dialogue
+        blank = dialogue.joined_blank(self.terms[0].prompt)
+        texts = dialogue.tokenizer.batch_decode(list(map(list, sequences)), clean_up_tokenization_spaces=False)
         return [text.removeprefix(blank) for text in texts]
 
     def encode(self, text: str) -> Ids:
-        """See `Objective.encode`: as the answer to the first prompt, or alone if it would join the words around it."""
+        """The ids of a text as the answer to the first prompt, or alone if it would join the words around it."""
         term = self.terms[0]
-        (whole,) = term.rm.dialogue.conversations(term.prompt, [text])
-        ids = whole[len(term.prefix) : len(whole) - len(term.closing)]
-        if [*term.prefix, *ids, *term.closing] != whole:
+        (conversation,) = term.rm.dialogue.conversations(term.prompt, [text])
+        ids = conversation[len(term.prefix) : len(conversation) - len(term.closing)]
+        if [*term.prefix, *ids, *term.closing] != conversation:
             ids = term.rm.dialogue.response_ids(text)
         return tuple(ids)

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -15,7 +15,10 @@ from rmnb.plans import ResumableStore, refuse_other
 from rmnb.scoring.store import content_sha256
 from rmnb.search.config import SearchConfig
 from rmnb.search.methods import METHODS
-from rmnb.search.state import Finished, Objective, SearchState
+from rmnb.search.state import Finished, SearchState
+
+if TYPE_CHECKING:
+    from rmnb.search.rewards import RewardObjective
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,8 @@ class SearchResult:
 
 
 def search(
-    objective: Objective,
-    config: SearchConfig | None = None,
+    objective: "RewardObjective",
+    config: SearchConfig,
     scan: pd.DataFrame | None = None,
     output: Path | None = None,
     progress: bool = False,
@@ -79,9 +82,8 @@ def search(
     InputError
         No token or no sequence is allowed, a reward is not finite, `output` is of another search.
     """
-    config = config or SearchConfig()
-    scanned = None if scan is None else content_sha256(scan[["token_id", "score"]])
-    provenance = {**objective.provenance, "scan_sha256": scanned}
+    scan_sha256 = None if scan is None else content_sha256(scan[["token_id", "score"]])
+    provenance = {**objective.provenance, "scan_sha256": scan_sha256}
     pieces = None
     if output is not None:
         plan = {**provenance, **config.model_dump()}
@@ -103,20 +105,19 @@ def search(
             "reward": objective.measure(best),  # without a parent's help: what anybody finds who scores them
             "retokenises": objective.retokenises(best),
         }
-    ).sort_values("reward", ascending=config.sign < 0, kind="stable")
-    time = datetime.now(UTC).isoformat(timespec="seconds")
-    found = {
-        "provenance": {**provenance, "time": time},
-        "config": config.model_dump(),
-        "sequences": sequences.to_dict("records"),
-        "history": state.history,
-    }
-    content = json.dumps(found, indent=1)
+    ).sort_values("reward", ascending=config.sign < 0, kind="stable", ignore_index=True)
+    provenance["time"] = datetime.now(UTC).isoformat(timespec="seconds")
     if output is not None:
+        content = {
+            "provenance": provenance,
+            "config": config.model_dump(),
+            "sequences": sequences.to_dict("records"),
+            "history": state.history,
+        }
         with atomic_path(output) as temporary:
-            temporary.write_text(content, encoding="utf-8")
+            temporary.write_text(json.dumps(content, indent=1), encoding="utf-8")
         ResumableStore.discard(output)
-    return _result(content)
+    return SearchResult(sequences, pd.DataFrame(state.history), config, provenance)
 
 
 def read_result(path: Path) -> SearchResult:
@@ -128,13 +129,10 @@ def read_result(path: Path) -> SearchResult:
         No such file, or another one.
     """
     try:
-        return _result(Path(path).read_text(encoding="utf-8"))
+        content = json.loads(Path(path).read_bytes())
+        config = SearchConfig(**content["config"])
+        sequences = pd.DataFrame(content["sequences"])
+        sequences["ids"] = sequences["ids"].map(tuple)
+        return SearchResult(sequences, pd.DataFrame(content["history"]), config, content["provenance"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} is missing, damaged, or not a result of rmnb search") from error
-
-
-def _result(content: str) -> SearchResult:
-    found = json.loads(content)
-    sequences = pd.DataFrame(found["sequences"])
-    sequences["ids"] = sequences["ids"].map(tuple)
-    return SearchResult(sequences, pd.DataFrame(found["history"]), SearchConfig(**found["config"]), found["provenance"])

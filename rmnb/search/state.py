@@ -4,7 +4,8 @@ import itertools
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -15,49 +16,19 @@ from rmnb.plans import ResumableStore
 from rmnb.search.config import SearchConfig
 from rmnb.visible import visible
 
+if TYPE_CHECKING:
+    from rmnb.search.rewards import RewardObjective
+
 Ids = tuple[int, ...]
 
 _ATTEMPTS = 50
-
-
-class Objective(Protocol):
-    """What a search needs to know; `rmnb.search.rewards` has the one that models give.
-
-    Attributes
-    ----------
-    words
-        The vocabulary, as `rmnb.models.vocabulary.vocabulary` gives it.
-    provenance
-        JSON values that say what is measured.
-    """
-
-    words: pd.DataFrame
-    provenance: dict[str, Any]
-
-    def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
-        """Reward of each sequence, float64 [sequences].
-
-        `parent` is a sequence that the others mostly begin like: a hint that saves work and changes no result beyond
-        rounding.
-        """
-
-    def gradient(self, ids: Ids) -> np.ndarray:
-        """Gradient of the reward with respect to the one-hot of each token, [length, vocabulary]."""
-
-    def retokenises(self, sequences: Sequence[Ids]) -> np.ndarray:
-        """Whether the text of each sequence is tokenised into the same ids, bool [sequences]."""
-
-    def texts(self, sequences: Sequence[Ids]) -> list[str]:
-        """The text of each sequence."""
-
-    def encode(self, text: str) -> Ids:
-        """The ids of a text."""
 
 
 class Finished(Exception):
     """Steps or budget are spent."""
 
 
+@dataclass
 class SearchState:
     """Draws and scores sequences, none twice, and remembers the best.
 
@@ -75,47 +46,40 @@ class SearchState:
 
     Attributes
     ----------
-    rewards : dict
-        The reward of each sequence scored.
+    values : dict
+        What is to be maximised, of each sequence scored: its reward, or less its reward.
     best : list of sequences
         The `keep` best ones of the length sought, best first; of equal ones the first scored.
     history : list of dict
         After each call of `score`: how many sequences are scored, and the best reward.
     """
 
-    def __init__(
-        self,
-        objective: Objective,
-        config: SearchConfig,
-        scan: pd.DataFrame | None = None,
-        pieces: ResumableStore | None = None,
-        progress: bool = False,
-    ):
-        self.objective, self.config, self.scan = objective, config, scan
-        self.rng = np.random.default_rng(config.seed)
-        self.allowed = allowed_ids(objective.words, config)
-        self._allowed = set(self.allowed.tolist())
-        self.rewards: dict[Ids, float] = {}
+    objective: "RewardObjective"
+    config: SearchConfig
+    scan: pd.DataFrame | None = None
+    pieces: ResumableStore | None = None
+    progress: bool = False
+
+    def __post_init__(self):
+        self.rng = np.random.default_rng(self.config.seed)
+        self.allowed = allowed_ids(self.objective.words, self.config)
+        self.values: dict[Ids, float] = {}
         self.best: list[Ids] = []
         self.history: list[dict[str, float]] = []
         self.steps = 0
-        self._pieces = pieces
-        self._known = {tuple(ids): reward for piece in pieces or () for ids, reward in json.loads(piece)}
-        self._budget = config.budget or sys.maxsize
-        self.bar = tqdm(total=config.budget, unit=" scored", disable=not progress)
+        self.budget = self.config.budget or sys.maxsize
+        self.bar = tqdm(total=self.config.budget, unit=" scored", disable=not self.progress)
+        self._known = {tuple(ids): reward for piece in self.pieces or () for ids, reward in json.loads(piece)}
+        self._allowed = set(self.allowed.tolist())
 
     @property
     def fraction(self) -> float:
         """How much of the steps or of the budget is spent, 0 to 1."""
-        return max(self.steps / self.config.steps, len(self.rewards) / self._budget)
-
-    def value(self, ids: Ids) -> float:
-        """What is to be maximised, of a sequence that is scored."""
-        return self.config.sign * self.rewards[ids]
+        return max(self.steps / self.config.steps, len(self.values) / self.budget)
 
     def rank(self, sequences: Iterable[Ids]) -> list[Ids]:
         """Sequences that are scored, best first; equal ones stay in order."""
-        return sorted(sequences, key=self.value, reverse=True)
+        return sorted(sequences, key=self.values.__getitem__, reverse=True)
 
     def score(self, sequences: Sequence[Ids], parent: Ids | None = None, ends_step: bool = True) -> None:
         """Find the rewards of sequences, as far as they are not known.
@@ -125,7 +89,7 @@ class SearchState:
         sequences
             They may hold some that were scored before.
         parent
-            As `Objective.measure` takes it.
+            As `RewardObjective.measure` takes it.
         ends_step
             False where more must be scored before the method has made one step.
 
@@ -134,23 +98,23 @@ class SearchState:
         Finished
             Steps or budget are spent; as much as the budget allows has been scored.
         """
-        config, rewards, known = self.config, self.rewards, self._known
-        fresh = [ids for ids in dict.fromkeys(sequences) if ids not in rewards][: self._budget - len(rewards)]
-        if missing := [ids for ids in fresh if ids not in known]:
-            measured = list(zip(missing, self.objective.measure(missing, parent).tolist(), strict=True))
+        config, values, known = self.config, self.values, self._known
+        fresh = [ids for ids in dict.fromkeys(sequences) if ids not in values][: self.budget - len(values)]
+        if unknown := [ids for ids in fresh if ids not in known]:
+            measured = list(zip(unknown, self.objective.measure(unknown, parent).tolist(), strict=True))
             known.update(measured)
-            if self._pieces is not None:
-                place = len(self._pieces.places())
-                self._pieces.write(place, json.dumps(measured).encode())  # floats come back bit for bit
-        rewards.update((ids, known[ids]) for ids in fresh)
+            if self.pieces is not None:
+                place = len(self.pieces.places())
+                self.pieces.write(place, json.dumps(measured).encode())  # floats come back bit for bit
+        values.update((ids, config.sign * known[ids]) for ids in fresh)
         self.best = self.rank([*self.best, *(ids for ids in fresh if len(ids) == config.length)])[: config.keep]
         if self.best:
             best = self.best[0]
-            self.history.append({"scored": len(rewards), "best_reward": rewards[best]})
-            self.bar.set_postfix_str(f"{rewards[best]:+.3f} {visible(self.objective.texts([best])[0])}", refresh=False)
+            self.history.append({"scored": len(values), "best_reward": known[best]})
+            self.bar.set_postfix_str(f"{known[best]:+.3f} {visible(self.objective.texts([best])[0])}", refresh=False)
         self.bar.update(len(fresh))
         self.steps += ends_step
-        if len(rewards) >= self._budget or self.steps >= config.steps:
+        if self.fraction >= 1:
             raise Finished
 
     def filter(self, sequences: Iterable[Ids]) -> list[Ids]:
@@ -171,19 +135,19 @@ class SearchState:
             None was found.
         """
         length = length or self.config.length
-        found: dict[Ids, None] = {}
+        accepted: dict[Ids, None] = {}
         for attempt in range(_ATTEMPTS):
             rare = attempt >= _ATTEMPTS // 2
             draws = self.rng.choice(self.allowed, (2 * count, length * (1 + rare)))
             sequences = list(map(tuple, draws.tolist()))
             if rare:
                 sequences = [self.objective.encode(text)[:length] for text in self.objective.texts(sequences)]
-            found.update(dict.fromkeys(self.filter(ids for ids in sequences if len(ids) == length)))
-            if len(found) >= count:
+            accepted.update(dict.fromkeys(self.filter(ids for ids in sequences if len(ids) == length)))
+            if len(accepted) >= count:
                 break
-        if not found:
+        if not accepted:
             raise InputError("no sequence of allowed tokens keeps its ids as text: waive that, or allow more tokens")
-        return list(found)[:count]
+        return list(accepted)[:count]
 
     def gradient(self, ids: Ids) -> np.ndarray:
         """Gradient of what is maximised with respect to one-hot tokens, [length, vocabulary]."""

@@ -1,5 +1,6 @@
 """Searches must find what is known to be best, report what anybody can reproduce, and lose nothing when cut off."""
 
+import contextlib
 import itertools
 
 import numpy as np
@@ -75,37 +76,55 @@ def test_a_planted_sequence_of_four_tokens_is_found(planting):
 def test_the_best_pair_of_a_model_is_found(rm, method):
     """All pairs of some tokens are scored: every method must find the best, which is not made of the best tokens."""
     scan = rmnb.scan_vocabulary(rm, PROMPT)
-    some = set(range(40, 75))
-    pairs = list(itertools.product(sorted(some), repeat=2))
+    tokens = range(40, 75)
+    pairs = list(itertools.product(tokens, repeat=2))
     objective = RewardObjective([rm], [PROMPT])
     rewards = objective.measure(pairs)
-    options = {"topk": 35, "filter_ids": False, "banned": tuple(set(range(len(scan))) - some)}
+    options = {"topk": 35, "filter_ids": False, "banned": tuple({*range(len(scan))} - {*tokens})}
     buffer = 35 if method == "beam" else 8
     config = SearchConfig(length=2, direction="min", method=method, steps=120, width=32, buffer=buffer, **options)
     result = search(objective, config, scan=scan)
     assert result.best["ids"] == pairs[int(rewards.argmin())]
-    assert result.scored <= len(pairs) + len(some)
+    assert result.scored <= len(pairs) + len(tokens)
+
+
+class CutOff(Exception):
+    pass
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_reported_reward_is_that_of_its_text_and_nothing_is_scored_twice(rm, method, monkeypatch):
-    seen = []
-    measure = RewardObjective.measure
+def test_every_reported_reward_is_that_of_its_text_however_often_a_search_is_cut_off(rm, method, monkeypatch, tmp_path):
+    options = {"steps": 10, "width": 30, "topk": 8, "budget": 300, "single_tokens": 40}
+    config = SearchConfig(length=4, method=method, direction="min", seed=3, **options)
+    objective, out = RewardObjective([rm], [PROMPT]), tmp_path / "result.json"
+    uninterrupted = search(objective, config)
+    measure, calls, measured = RewardObjective.measure, [], []
 
-    def watched(self, sequences, parent=None):
-        seen.extend(sequences)
+    def fragile(self, sequences, parent=None):
+        calls.append(sequences)
+        if len(calls) % 4 == 0:
+            raise CutOff
+        measured.extend(sequences)
         return measure(self, sequences, parent)
 
-    monkeypatch.setattr(RewardObjective, "measure", watched)
-    options = {"steps": 12, "width": 40, "topk": 8, "budget": 400, "single_tokens": 50}
-    result = search(RewardObjective([rm], [PROMPT]), SearchConfig(length=5, method=method, direction="min", **options))
-    searched = seen[: -len(result.sequences)]  # the reported ones are scored again at the end
-    assert len(searched) == len(set(searched)) == result.scored <= 400
+    monkeypatch.setattr(RewardObjective, "measure", fragile)
+    for _ in range(30):
+        with contextlib.suppress(CutOff):
+            result = search(objective, config, output=out)
+            break
+    assert len(calls) > 4
+    for resumed in (result, read_result(out)):
+        pd.testing.assert_frame_equal(resumed.sequences, uninterrupted.sequences)
+        pd.testing.assert_frame_equal(resumed.history, uninterrupted.history)
+        assert resumed.config == config
+    assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
     sequences, history = result.sequences, result.history
+    searched = measured[: -len(sequences)]  # the reported ones are scored again at the end
+    assert len(searched) == len(set(searched)) == result.scored <= 300  # none twice, whenever it was cut off
     assert sequences["retokenises"].all() and sequences["reward"].is_monotonic_increasing
-    whole = sequences[sequences["text"] == sequences["text"].str.strip()]  # the template trims
-    rewards = rm.score(PROMPT, ["love", *whole["text"]])[1:]
-    np.testing.assert_allclose(whole["reward"], rewards, atol=1e-4)
+    trimmed = sequences[sequences["text"] == sequences["text"].str.strip()]  # as the template trims
+    rewards = rm.score(PROMPT, ["love", *trimmed["text"]])[1:]
+    np.testing.assert_allclose(trimmed["reward"], rewards, atol=1e-4)
     assert history["best_reward"].is_monotonic_decreasing
     assert history["best_reward"].iloc[-1] == pytest.approx(result.best["reward"], abs=1e-4)
     assert not set(range(6)).intersection(itertools.chain(*sequences["ids"]))  # special tokens
@@ -114,51 +133,11 @@ def test_every_reported_reward_is_that_of_its_text_and_nothing_is_scored_twice(r
 def test_a_search_honours_the_turns_that_came_before_the_question(rm):
     turns = [{"role": "user", "content": "war and pain"}, {"role": "assistant", "content": "are bad"}]
     prompt = PromptSpec(key="again", text=PROMPT, framing="positive", history=turns)
-    config = SearchConfig(length=3, steps=2, width=10, starts=("random",), keep=3)
-    result = search(RewardObjective([rm], [prompt]), config)
-    rewards = []
-    for question in (prompt.conversation, PROMPT):
-        prefix, closing = rm.dialogue.frame(question)
-        continuations = [[*ids, *closing] for ids in result.sequences["ids"]]
-        rewards.append(rmnb.score_continuations(rm, prefix, continuations))
-    np.testing.assert_allclose(result.sequences["reward"], rewards[0], atol=1e-4)
-    assert np.abs(rewards[0] - rewards[1]).min() > 0.01
-
-
-class CutOff(Exception):
-    pass
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_interrupted_and_resumed_equals_uninterrupted(rm, method, monkeypatch, tmp_path):
-    config = SearchConfig(length=4, method=method, steps=10, width=30, topk=8, budget=300, single_tokens=40, seed=3)
-    objective, out = RewardObjective([rm], [PROMPT]), tmp_path / "result.json"
-    whole = search(objective, config)
-    measure = RewardObjective.measure
-    calls, lost = [], []
-
-    def fragile(self, sequences, parent=None):
-        calls.append(len(sequences))
-        if len(calls) % 4 == 0:
-            lost.append(len(sequences))
-            raise CutOff
-        return measure(self, sequences, parent)
-
-    monkeypatch.setattr(RewardObjective, "measure", fragile)
-    for _ in range(30):
-        try:
-            resumed = search(objective, config, output=out)
-            break
-        except CutOff:
-            continue
-    assert len(calls) > 4
-    assert sum(calls) - sum(lost) == whole.scored + len(whole.sequences)  # what was kept is not scored again
-    back = read_result(out)
-    for result in (resumed, back):
-        pd.testing.assert_frame_equal(result.sequences, whole.sequences)
-        pd.testing.assert_frame_equal(result.history, whole.history)
-    assert back.config == config
-    assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
+    sequences = [(70, 90, 45), (71, 92, 46)]
+    prefix, closing = rm.dialogue.frame(prompt.conversation)
+    expected = rmnb.score_continuations(rm, prefix, [[*ids, *closing] for ids in sequences])
+    np.testing.assert_allclose(RewardObjective([rm], [prompt]).measure(sequences), expected, atol=1e-4)
+    assert np.abs(RewardObjective([rm], [PROMPT]).measure(sequences) - expected).min() > 0.01
 
 
 @settings(max_examples=30)
@@ -173,11 +152,10 @@ def test_what_retokenises_is_what_its_conversation_is_read_as(rm, ids):
 
 
 def test_a_control_token_is_filtered_as_an_id_and_spelled(rm):
-    words = rm.tokenizer.get_vocab()
-    spelled = rm.dialogue.response_ids("<end>")
-    assert words["<end>"] not in spelled
-    sequences = [(words["<end>"],), tuple(spelled), tuple(rm.dialogue.response_ids("love and peace"))]
-    assert RewardObjective([rm], [PROMPT]).retokenises(sequences).tolist() == [False, False, True]
+    end = rm.tokenizer.convert_tokens_to_ids("<end>")
+    spelled, words = map(rm.dialogue.response_ids, ("<end>", "love and peace"))
+    assert end not in spelled
+    assert RewardObjective([rm], [PROMPT]).retokenises([(end,), spelled, words]).tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize(
