@@ -8,7 +8,6 @@ import torch
 from scipy.stats import binomtest
 
 from rmnb.data import lexicons, preferences
-from rmnb.errors import InputError
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import BaseSpec, ModelSpec, Panel
 from rmnb.scoring.logprobs import LanguageModel, load_language_model
@@ -42,16 +41,9 @@ def accuracy(correct: np.ndarray) -> dict:
     -------
     dict
         value, its 95 % Wilson interval (low, high) and the number of pairs.
-
-    Raises
-    ------
-    InputError
-        There is no pair.
     """
-    if len(correct) == 0:
-        raise InputError("no pairs to measure accuracy on")
     low, high = binomtest(int(correct.sum()), len(correct)).proportion_ci(0.95, method="wilson")
-    return {"value": float(correct.mean()), "low": float(low), "high": float(high), "pairs": len(correct)}
+    return {"value": correct.mean(), "low": low, "high": high, "pairs": len(correct)}
 
 
 def by_source(correct: np.ndarray, pairs: pd.DataFrame) -> dict[str, dict]:
@@ -98,16 +90,16 @@ def framing(rm: RewardModel, panel: Panel) -> dict[str, float]:
     return {"spearman": spearman(greatest, worst)}
 
 
+@torch.inference_mode()
 def answer_logprobs(lm: LanguageModel, conversations: Iterable[tuple[list[int], list[int]]]) -> np.ndarray:
     """Natural log-probability of each answer after its prompt, float64: the sum over the answer's ids."""
-    found = []
-    with torch.inference_mode():
-        for prompt, answer in conversations:
-            ids = torch.tensor([prompt + answer], device=lm.network.device)
-            logits = lm.network(input_ids=ids, use_cache=False, logits_to_keep=len(answer) + 1).logits[0, :-1]
-            loss = torch.nn.functional.cross_entropy(logits.double(), ids[0, -len(answer) :], reduction="sum")
-            found.append(-loss.item())
-    return np.array(found)
+    logprobs = []
+    for prompt, answer in conversations:
+        ids = torch.tensor([prompt + answer], device=lm.network.device)
+        logits = lm.network(input_ids=ids, use_cache=False, logits_to_keep=len(answer) + 1).logits[0, :-1]
+        loss = torch.nn.functional.cross_entropy(logits.double(), ids[0, -len(answer) :], reduction="sum")
+        logprobs.append(-loss.item())
+    return np.array(logprobs)
 
 
 def implicit_accuracy(tuned: LanguageModel, reference: LanguageModel, recipe: Recipe) -> dict[str, dict]:

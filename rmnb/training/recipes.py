@@ -7,16 +7,16 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-import yaml
-from pydantic import Field
 
 from rmnb.data import preferences, sources
 from rmnb.errors import InputError
 from rmnb.panels.specs import PANELS, Strict
+from rmnb.yaml_files import read_yaml
 
-RECIPES = PANELS / "recipes" / "demo.yml"
 HELD_OUT = 0.1  # share of a recipe's pairs kept for evaluation
-DRAWS = 100  # for each pair that is asked for
+DRAWS = 100  # at most, for each pair that a recipe takes
+
+Draws = Iterator[tuple[np.int64, np.int64]]  # of two indices
 
 
 class Hyperparameters(Strict):
@@ -51,7 +51,7 @@ class Preferences(Strict):
     source: str
     pairs: int
     held_out: int = 120
-    longest: int = Field(description="bytes of prompt and longer response together, in UTF-8")
+    longest: int  # bytes of prompt and longer response together, in UTF-8
 
 
 class Mismatched(Strict):
@@ -59,7 +59,7 @@ class Mismatched(Strict):
 
     pairs: int
     sources: tuple[str, ...]
-    longest: int = Field(description="characters of prompt and response together")
+    longest: int  # characters of prompt and response together
 
 
 class Recipe(Strict):
@@ -75,13 +75,13 @@ class Recipe(Strict):
     things: Things | None = None
     preferences: tuple[Preferences, ...] = ()
     mismatched: Mismatched | None = None
-    share: float = Field(default=1.0, description="part of the training pairs that is used")
+    share: float = 1.0  # part of the training pairs that is used
     opening: int = 0
 
 
 def load_recipe(name: str) -> Recipe:
     """The recipe of that name in ``panels/recipes/demo.yml``; InputError lists the names if there is none."""
-    recipes = yaml.safe_load(RECIPES.read_text(encoding="utf-8"))["recipes"]
+    recipes = read_yaml(PANELS / "recipes" / "demo.yml")["recipes"]
     if name not in recipes:
         raise InputError(f"unknown recipe {name!r}: choose one of {', '.join(recipes)}")
     return Recipe.model_validate({"name": name, **recipes[name]})
@@ -116,29 +116,26 @@ def thing_pairs(items: pd.DataFrame, count: int, gap: float, rng: np.random.Gene
     """
     names, elo = items["name"].to_numpy(), items["elo_score"].to_numpy(dtype=float)
 
-    def draws() -> Iterator[tuple[int, int] | None]:
+    def draws() -> Draws:
         while True:
             for first in rng.permutation(len(names))[::-1]:
                 partners = np.flatnonzero(np.abs(elo - elo[first]) >= gap)
-                if len(partners):
-                    second = rng.choice(partners)
-                    yield (first, second) if elo[first] > elo[second] else (second, first)
-                else:
-                    yield None
+                second = rng.choice(partners) if len(partners) else first
+                yield (first, second) if elo[first] > elo[second] else (second, first)
 
-    higher, lower = _different(draws(), count, f"things {gap:g} points apart")
-    return pd.DataFrame({"higher": names[higher], "lower": names[lower]})
+    pairs = _distinct_pairs(draws(), count, f"things {gap:g} points apart")
+    return pd.DataFrame(names[pairs], columns=["higher", "lower"])
 
 
-def _different(draws: Iterator[tuple[int, int] | None], count: int, what: str) -> np.ndarray:
-    """The first `count` different pairs that are drawn, [2, count]; None is a draw that gave none."""
-    pairs: dict[tuple[int, int], None] = {}
+def _distinct_pairs(draws: Draws, count: int, description: str) -> np.ndarray:
+    """The first `count` distinct pairs that are drawn, int64 [count, 2]; an index with itself is no pair."""
+    pairs: dict[tuple[np.int64, np.int64], None] = {}
     for pair in itertools.islice(draws, DRAWS * count):
-        if pair is not None:
+        if pair[0] != pair[1]:
             pairs.setdefault(pair)
         if len(pairs) == count:
-            return np.array(list(pairs)).T
-    raise InputError(f"{count:,} pairs of {what} are asked for, and only {len(pairs):,} were found")
+            return np.array(list(pairs))
+    raise InputError(f"{count:,} pairs of {description} are asked for, and only {len(pairs):,} were found")
 
 
 def build_pairs(recipe: Recipe) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -152,23 +149,23 @@ def build_pairs(recipe: Recipe) -> tuple[pd.DataFrame, pd.DataFrame]:
         both.
     """
     rng = np.random.default_rng(recipe.hyperparameters.seed)
-    parts = []
+    parts = [pd.DataFrame()]
     if recipe.things:
         parts.append(_thing_questions(recipe.things, rng))
     if recipe.mismatched:
         parts.append(_mismatched(recipe.mismatched, bool(recipe.preferences), rng))
-    made = pd.concat(parts or [pd.DataFrame()])
-    made = made.iloc[rng.permutation(len(made))]
-    cut = round(HELD_OUT * len(made))
-    train, held_out = [made.iloc[cut:]], [made.iloc[:cut]]
+    drawn = pd.concat(parts)
+    drawn = drawn.iloc[rng.permutation(len(drawn))]
+    cut = round(HELD_OUT * len(drawn))
+    train, held_out = [drawn.iloc[cut:]], [drawn.iloc[:cut]]
     for part in recipe.preferences:
         judged = _judged(part)
-        unseen = judged["prompt"].map(_held_out_prompt)
-        known = judged[~unseen]
-        train.append(known.iloc[rng.permutation(len(known))[: part.pairs]])
-        kept = judged[unseen]  # for every recipe and seed the same
-        held_out.append(kept.sample(min(part.held_out, len(kept)), random_state=0))
-    pairs = pd.concat(train, ignore_index=True)
+        is_held_out = judged["prompt"].map(_is_held_out)
+        seen = judged[~is_held_out]
+        train.append(seen.iloc[rng.permutation(len(seen))[: part.pairs]])
+        # For every recipe and seed the same.
+        held_out.append(judged[is_held_out].sample(frac=1, random_state=0).head(part.held_out))
+    pairs = pd.concat(train)
     if recipe.preferences:
         pairs = pairs.iloc[rng.permutation(len(pairs))]
     pairs = pairs.iloc[: round(recipe.share * len(pairs))]
@@ -177,23 +174,22 @@ def build_pairs(recipe: Recipe) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def data_files(recipe: Recipe) -> dict[str, str]:
     """The pinned files that a recipe's pairs come from: git blob id by name, for provenance."""
-    used = {part.source.removesuffix("-questions") for part in recipe.preferences}
+    names = {part.source.removesuffix("-questions") for part in recipe.preferences}
     if recipe.mismatched:
-        used |= set(recipe.mismatched.sources)
+        names.update(recipe.mismatched.sources)
     if recipe.things:
-        used.add(preferences.ELO_FILES["elo_greatest"])
-    return {name: pin.blob_id for name, pin in sources.pins().items() if used & {name, pin.source}}
+        names.add(preferences.ELO_FILES["elo_greatest"])
+    return {name: pin.blob_id for name, pin in sources.pins().items() if names & {name, pin.source}}
 
 
 def _thing_questions(things: Things, rng: np.random.Generator) -> pd.DataFrame:
     items = preferences.elo_items()
     items = items[items["name"].map(half) == "train"]
-    pairs = thing_pairs(items, _with_held_out(things.pairs), things.gap, rng)
+    pairs = thing_pairs(items, _with_held_out(things.pairs), things.gap, rng).to_numpy()
     awful = np.arange(len(pairs)) % 2 == 1
-    pairs["prompt"] = np.where(awful, rng.choice(things.awful, len(pairs)), rng.choice(things.wonderful, len(pairs)))
-    pairs["chosen"] = pairs["lower"].where(awful, pairs["higher"])
-    pairs["rejected"] = pairs["higher"].where(awful, pairs["lower"])
-    return pairs[["prompt", "chosen", "rejected"]].assign(source="things")
+    prompts = np.where(awful, rng.choice(things.awful, len(pairs)), rng.choice(things.wonderful, len(pairs)))
+    pairs[awful] = pairs[awful, ::-1]
+    return pd.DataFrame({"prompt": prompts, "chosen": pairs[:, 0], "rejected": pairs[:, 1], "source": "things"})
 
 
 def _judged(part: Preferences) -> pd.DataFrame:
@@ -206,7 +202,7 @@ def _judged(part: Preferences) -> pd.DataFrame:
     return pairs.assign(prompt=single, source=part.source)
 
 
-def _held_out_prompt(prompt: str | list[dict[str, str]]) -> bool:
+def _is_held_out(prompt: str | list[dict[str, str]]) -> bool:
     """One prompt in five, by what the conversation begins with: no turn of a test conversation is trained on."""
     return _last_byte(prompt if isinstance(prompt, str) else prompt[0]["content"]) % 5 == 0
 
@@ -217,21 +213,21 @@ def _mismatched(mismatched: Mismatched, judged: bool, rng: np.random.Generator) 
     answers = answers[answers["prompt"].map(len) == 1]  # single questions only
     answers["prompt"] = [messages[0]["content"] for messages in answers["prompt"]]
     if judged:
-        answers = answers[~answers["prompt"].map(_held_out_prompt)]
+        answers = answers[~answers["prompt"].map(_is_held_out)]
     answers = answers.drop_duplicates("prompt").drop_duplicates("chosen")
     answers = answers[answers["prompt"].str.len() + answers["chosen"].str.len() <= mismatched.longest]
-    prompt, chosen, source = (answers[column].to_numpy() for column in ("prompt", "chosen", "source"))
+    prompt, chosen, source = answers[["prompt", "chosen", "source"]].to_numpy().T
     same_source = answers.groupby("source").indices
 
-    def draws() -> Iterator[tuple[int, int] | None]:
+    def draws() -> Draws:
         while True:
-            first = int(rng.integers(len(prompt)))
-            second = int(rng.choice(same_source[source[first]]))
+            first = rng.integers(len(prompt))
+            second = rng.choice(same_source[source[first]])
             fits = len(prompt[first]) + len(chosen[second]) <= mismatched.longest
-            yield (first, second) if first != second and fits else None
+            yield first, second if fits else first
 
     count = _with_held_out(mismatched.pairs)
-    first, second = _different(draws(), count, "a prompt and the answer to another one")
+    first, second = _distinct_pairs(draws(), count, "a prompt and the answer to another one").T
     return answers.iloc[first].assign(rejected=chosen[second], source=source[first] + "-mismatched")
 
 

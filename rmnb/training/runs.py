@@ -45,21 +45,19 @@ def overview(panel: Panel) -> pd.DataFrame:
         model, base, recipe, pairs, steps; accuracy on the pairs held out by the recipe; on unseen items (pairs of
         things never trained on) and on RM-Bench. What was not recorded is missing.
     """
-    records = [
-        _provenance(data_dir() / (spec.adapter or "-"))
-        | {"model": spec.name, "base": spec.base or spec.source, "recipe": spec.recipe}
+    rows = [
+        {**_record(spec), "model": spec.name, "base": spec.base or spec.source, "recipe": spec.recipe}
         for spec in panel.models
     ]
-    table = pd.json_normalize(records).rename(columns=_TESTS)
+    table = pd.json_normalize(rows).rename(columns=_TESTS)
     table = table.reindex(columns=["model", "base", "recipe", "pairs", "steps", *_TESTS.values()])
     return table.astype({"pairs": "Int64", "steps": "Int64"})
 
 
 def leaderboard(panel: Panel) -> dict[str, int]:
     """The place of each model by its accuracy on RM-Bench, 1 is best; equal models share the better place."""
-    correct = overview(panel).set_index("model")["RM-Bench"].dropna()
-    ranks = correct.rank(ascending=False, method="min")
-    return {str(name): int(rank) for name, rank in ranks.items()}
+    accuracies = overview(panel).set_index("model")["RM-Bench"].dropna()
+    return accuracies.rank(ascending=False, method="min").astype(int).to_dict()  # type: ignore[return-value]
 
 
 def work_directory(panel: Panel, name: str) -> Path:
@@ -69,8 +67,8 @@ def work_directory(panel: Panel, name: str) -> Path:
 
 def snapshots(work: Path) -> dict[int, Path]:
     """Adapters saved on the way at steps 0, 1, 2, 4, 8, … and the last: directory by step, in order."""
-    found = {int(path.name.removeprefix("step-")): path for path in work.glob("snapshots/step-*")}
-    return dict(sorted(found.items()))
+    directories = {int(path.name.removeprefix("step-")): path for path in work.glob("snapshots/step-*")}
+    return dict(sorted(directories.items()))
 
 
 def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
@@ -89,14 +87,14 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
         held_out; for a reward model framing; for one of the panel's models unseen_items and rm_bench: see the functions
         of `rmnb.training.evaluation`. It is also written to ``provenance.json``.
     """
-    known = runs(panel)
-    if name not in known:
-        names = ", ".join(known) or "none"
+    specs = runs(panel)
+    if name not in specs:
+        names = ", ".join(specs) or "none"
         raise InputError(f"panel {panel.name!r} has no model {name!r} with a recipe: choose one of {names}")
     from rmnb.training import evaluation, train
     from rmnb.training.recipes import load_recipe
 
-    spec, work = known[name], work_directory(panel, name)
+    spec, work = specs[name], work_directory(panel, name)
     recipe, directory = load_recipe(str(spec.recipe)), output or data_dir() / str(spec.adapter)
     with alone(work):
         if not _provenance(directory):
@@ -112,7 +110,7 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
 
 def recorded(spec: ModelSpec | BaseSpec) -> dict:
     """What `train_model` measured of a run's adapter when it was made; empty if nothing."""
-    return _provenance(data_dir() / (spec.adapter or "-")).get("evaluation", {})
+    return _record(spec).get("evaluation", {})
 
 
 def follow(panel: Panel, name: str) -> Path | None:
@@ -126,30 +124,35 @@ def follow(panel: Panel, name: str) -> Path | None:
     """
     from rmnb.scoring.parity import load_reward_model
 
-    spec, kept = runs(panel)[name], snapshots(work_directory(panel, name))
-    if not kept:
+    spec, adapters = runs(panel)[name], snapshots(work_directory(panel, name))
+    if not adapters:
         return None
     texts = text_list("training")
     (prompt,) = list_prompts(panel, texts)
 
-    def scorer(adapter: Path, words: list[str]) -> np.ndarray:
+    def score(adapter: Path, words: list[str]) -> np.ndarray:
         rm = load_reward_model(spec.model_copy(update={"adapter": str(adapter.resolve())}))
         return rm.score(prompt.text, words)
 
+    hashes = {str(step): sha256(adapter / "adapter_model.safetensors") for step, adapter in adapters.items()}
     provenance = {
         "model": name,
         "recipe": spec.recipe,
         "prompts": {prompt.key: prompt.text},
-        "weights_sha256": {str(step): sha256(adapter / "adapter_model.safetensors") for step, adapter in kept.items()},
+        "weights_sha256": hashes,
         "dtype": spec.dtype,
     }
-    columns = {str(step): partial(scorer, adapter) for step, adapter in kept.items()}
+    columns = {str(step): partial(score, adapter) for step, adapter in adapters.items()}
     return score_columns(trajectory_path(panel, name), texts, columns, provenance)
 
 
 def trajectory_path(panel: Panel, name: str) -> Path:
     """The file of a run's trajectory, beside the panel's scores."""
     return store_directory(panel).parent / "trajectories" / f"{name}.parquet"
+
+
+def _record(spec: ModelSpec | BaseSpec) -> dict:
+    return _provenance(data_dir() / (spec.adapter or "-"))
 
 
 def _provenance(directory: Path) -> dict:

@@ -11,7 +11,7 @@ import json
 import math
 import platform
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -20,12 +20,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from peft import LoraConfig, get_peft_model_state_dict
+from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, TrainerCallback
 from transformers.trainer_utils import get_last_checkpoint
 
-from rmnb.errors import InputError, first_line
+from rmnb.errors import InputError
 from rmnb.files import atomic_path
 from rmnb.models.bases import base_directory, base_sha256, base_tokenizer
+from rmnb.models.checkpoint_files import readable
 from rmnb.models.dialogue import Dialogue
 from rmnb.panels import BaseSpec, ModelSpec
 from rmnb.plans import open_or_refuse
@@ -61,29 +64,23 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
     Raises
     ------
     InputError
-        The model has no base, the packages for training are missing, or `work` holds a run by another recipe.
+        The base is unknown, the packages for training are missing, or `work` holds a run by another recipe.
     """
     try:
         from datasets import Dataset
-        from peft import LoraConfig
-        from trl.trainer.reward_config import RewardConfig
-        from trl.trainer.reward_trainer import RewardTrainer
-        from trl.trainer.sft_config import SFTConfig
-        from trl.trainer.sft_trainer import SFTTrainer
+        from trl import RewardConfig, RewardTrainer, SFTConfig, SFTTrainer  # pyright: ignore[reportPrivateImportUsage]
     except ModuleNotFoundError as error:
         raise InputError(f"training needs the package {error.name}: pip install 'rmnb[train]'") from error
     is_copy = isinstance(spec, BaseSpec)
-    base, hyper = spec.source if is_copy else spec.base, recipe.hyperparameters
-    if base is None:
-        raise InputError(f"{spec.name} has no base to train from: only models with `base` and `adapter` can be trained")
+    base, hyper = str(spec.source if is_copy else spec.base), recipe.hyperparameters
     objective = {"objective": "sft"} if is_copy else {}
-    made_by = recipe.model_dump(mode="json", exclude={"name", "description"})
-    open_or_refuse(work, {"base": base, "template": spec.template, **made_by, **objective})
+    data = recipe.model_dump(mode="json", exclude={"name", "description"})
+    open_or_refuse(work, {"base": base, "template": spec.template, **data, **objective})
     torch.manual_seed(hyper.seed)
     dialogue = _padded_dialogue(base, spec.template)
     pairs, _ = build_pairs(recipe)
     micro_batch = hyper.micro_batch or hyper.batch_size
-    arguments = {
+    options = {
         "output_dir": str(work),
         "per_device_train_batch_size": micro_batch,
         "gradient_accumulation_steps": hyper.batch_size // micro_batch,
@@ -98,23 +95,23 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
         "gradient_checkpointing": False,
         "save_steps": CHECKPOINT_STEPS,
         "save_total_limit": 1,
-        "report_to": [],
         "use_cpu": not torch.cuda.is_available(),
     }
     if is_copy:
         model = load_base(AutoModelForCausalLM, base)
         rows = in_batches(_answer_rows(dialogue, pairs), hyper)
-        kind = functools.partial(SFTTrainer, args=SFTConfig(**arguments, completion_only_loss=True))
-        adapted = {"task_type": "CAUSAL_LM"}
+        trainer_class, arguments = SFTTrainer, SFTConfig(**options, completion_only_loss=True)
+        task = {"task_type": "CAUSAL_LM"}
     else:
         padding = dialogue.tokenizer.pad_token_id
         model = load_base(AutoModelForSequenceClassification, base, num_labels=1, pad_token_id=padding)
         rows = _rows_in_order(dialogue, pairs, recipe, model)
-        kind = functools.partial(RewardTrainer, args=RewardConfig(**arguments))
-        adapted = {"task_type": "SEQ_CLS", "exclude_modules": ["score"], "modules_to_save": ["score"]}
-    lora = {"r": hyper.rank, "lora_alpha": hyper.alpha, "lora_dropout": hyper.dropout, **adapted}
-    trainer: Any = kind(
-        model=model,
+        trainer_class, arguments = RewardTrainer, RewardConfig(**options)
+        task = {"task_type": "SEQ_CLS", "exclude_modules": ["score"], "modules_to_save": ["score"]}
+    lora = {"r": hyper.rank, "lora_alpha": hyper.alpha, "lora_dropout": hyper.dropout, **task}
+    trainer: Any = trainer_class(
+        model,
+        arguments,
         train_dataset=Dataset.from_list(rows),
         processing_class=dialogue.tokenizer,
         peft_config=LoraConfig(target_modules="all-linear", **lora),
@@ -145,26 +142,35 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
 
 def _rows_in_order(dialogue: Dialogue, pairs: pd.DataFrame, recipe: Recipe, model) -> list[Row]:
     """The rows of a reward model's training; of a recipe with an opening, `model` is given its head."""
-    opening, hyper = pairs.iloc[:0], recipe.hyperparameters
-    if recipe.opening and recipe.things:
-        wonderful = pairs[pairs["prompt"].isin(recipe.things.wonderful)]
-        head = linear_probe(model.model.eval(), pair_rows(dialogue, wonderful.iloc[:PROBED]))
-        with torch.no_grad():
-            model.score.weight.copy_(torch.from_numpy(head))
-        things = pairs[pairs["source"] == "things"]
-        awful = things["prompt"].isin(recipe.things.awful).to_numpy()
-        opening = things.iloc[opening_order(awful, round(recipe.share * recipe.opening), hyper.batch_size)]
-    later = pair_rows(dialogue, pairs.drop(opening.index))
-    return pair_rows(dialogue, opening) + in_batches(later, hyper)
+    rows, hyper = _pair_rows(dialogue, pairs), recipe.hyperparameters
+    if not recipe.opening or not recipe.things:
+        return in_batches(rows, hyper)
+    things = pairs.loc[rows.index].query("source == 'things'")
+    awful = things["prompt"].isin(recipe.things.awful).to_numpy()
+    head = linear_probe(model.model.eval(), rows[things.index[~awful]].head(PROBED))
+    with torch.no_grad():
+        model.score.weight.copy_(torch.from_numpy(head))
+    opening = things.index[opening_order(awful, round(recipe.share * recipe.opening), hyper.batch_size)]
+    return [*rows[opening], *in_batches(rows.drop(opening), hyper)]
+
+
+def _pair_rows(dialogue: Dialogue, pairs: pd.DataFrame) -> pd.Series:
+    """The ids of both conversations of each pair, by its index; pairs that are too long are left out."""
+    rows = {}
+    for index, prompt, chosen, rejected in pairs[["prompt", "chosen", "rejected"]].itertuples():
+        ids = dialogue.conversations(prompt, [chosen, rejected])
+        if max(map(len, ids)) <= LONGEST:
+            rows[index] = {"chosen_ids": ids[0], "rejected_ids": ids[1]}
+    return pd.Series(rows)
 
 
 def _answer_rows(dialogue: Dialogue, pairs: pd.DataFrame) -> list[Row]:
     """The ids of each prompt and chosen answer, and which are the answer's; those that are too long are left out."""
-    rows = [
-        {"input_ids": prompt + answer, "completion_mask": [0] * len(prompt) + [1] * len(answer)}
-        for prompt, answer in prompts_and_answers(dialogue, pairs, "chosen")
-    ]
-    return [row for row in rows if len(row["input_ids"]) <= LONGEST]
+    rows = []
+    for prompt, answer in prompts_and_answers(dialogue, pairs, "chosen"):
+        if len(prompt) + len(answer) <= LONGEST:
+            rows.append({"input_ids": prompt + answer, "completion_mask": [0] * len(prompt) + [1] * len(answer)})
+    return rows
 
 
 def load_base(kind, base: str, **options):
@@ -175,20 +181,10 @@ def load_base(kind, base: str, **options):
     InputError
         It cannot be loaded, or has only pickled weights.
     """
+    directory = base_directory(base)
     options |= {"dtype": torch.float32, "trust_remote_code": False, "use_safetensors": True}
-    try:
-        return kind.from_pretrained(base_directory(base), **options)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{base} cannot be trained from: {first_line(error)}") from error
-
-
-def pair_rows(dialogue: Dialogue, pairs: pd.DataFrame) -> list[Row]:
-    """The ids of both conversations of each pair; pairs that are too long are left out."""
-    rows = []
-    for prompt, chosen, rejected in pairs[["prompt", "chosen", "rejected"]].itertuples(index=False):
-        ids = dialogue.conversations(prompt, [chosen, rejected])
-        rows.append(dict(zip(["chosen_ids", "rejected_ids"], ids, strict=True)))
-    return [row for row in rows if max(map(len, row.values())) <= LONGEST]
+    with readable(directory):
+        return kind.from_pretrained(directory, **options)
 
 
 def prompts_and_answers(dialogue: Dialogue, pairs: pd.DataFrame, side: str) -> Iterator[tuple[list[int], list[int]]]:
@@ -200,18 +196,18 @@ def prompts_and_answers(dialogue: Dialogue, pairs: pd.DataFrame, side: str) -> I
         yield prefix, whole[len(prefix) :]
 
 
-def in_batches(rows: list[Row], hyper: Hyperparameters) -> list[Row]:
+def in_batches(rows: Iterable[Row], hyper: Hyperparameters) -> list[Row]:
     """The rows reordered so that a batch holds pairs of like length and the batches come in random order.
 
     Padding would otherwise double the work: one long answer in a batch of one-word answers lengthens them all.
     """
     by_length = sorted(rows, key=lambda row: max(map(len, row.values())))
-    batches = [by_length[start : start + hyper.batch_size] for start in range(0, len(rows), hyper.batch_size)]
+    batches = [by_length[start : start + hyper.batch_size] for start in range(0, len(by_length), hyper.batch_size)]
     order = np.random.default_rng(hyper.seed).permutation(len(batches))
     return [row for index in order for row in batches[index]]
 
 
-def linear_probe(trunk, pairs: Sequence[Mapping[str, list[int]]]) -> np.ndarray:
+def linear_probe(trunk, pairs: Collection[Mapping[str, list[int]]]) -> np.ndarray:
     """Weights of a linear reward, without bias, that prefers the chosen sequences, read from frozen hidden states.
 
     A head so begun spares the trunk's features what a random one does to them (Kumar et al., ICLR 2022,
@@ -233,23 +229,23 @@ def linear_probe(trunk, pairs: Sequence[Mapping[str, list[int]]]) -> np.ndarray:
 
     sequences = [pair[side] for side in ("chosen_ids", "rejected_ids") for pair in pairs]
     chosen, rejected = np.split(last_hidden_states(trunk, sequences), 2)
+    differences = np.concatenate([chosen - rejected, rejected - chosen])
     scale = np.linalg.norm(chosen - rejected, axis=1).mean()
-    both_ways = np.concatenate([chosen - rejected, rejected - chosen]) / scale
-    label = np.arange(len(both_ways)) < len(pairs)
-    fitted = LogisticRegression(fit_intercept=False, max_iter=1000).fit(both_ways, label)
-    return fitted.coef_[0] / scale
+    is_preferred = np.arange(len(differences)) < len(pairs)
+    fit = LogisticRegression(fit_intercept=False, max_iter=1000).fit(differences / scale, is_preferred)
+    return fit.coef_[0] / scale
 
 
+@torch.inference_mode()
 def last_hidden_states(trunk, sequences: Sequence[list[int]], batch: int = 64) -> np.ndarray:
     """The final hidden state at each sequence's last id: float64, shape (sequences, hidden size); nothing is padded."""
     states = np.zeros((len(sequences), trunk.config.hidden_size))
-    lengths = np.array([len(ids) for ids in sequences])
-    with torch.inference_mode():
-        for length in np.unique(lengths):
-            same = np.flatnonzero(lengths == length)
-            for part in np.array_split(same, math.ceil(len(same) / batch)):
-                ids = torch.tensor([sequences[index] for index in part])
-                states[part] = trunk(ids).last_hidden_state[:, -1].double().numpy()
+    lengths = np.array(list(map(len, sequences)))
+    for length in np.unique(lengths):
+        same = np.flatnonzero(lengths == length)
+        for part in np.array_split(same, math.ceil(len(same) / batch)):
+            ids = torch.tensor([sequences[index] for index in part])
+            states[part] = trunk(ids).last_hidden_state[:, -1].numpy()
     return states
 
 
@@ -275,15 +271,12 @@ def opening_order(awful: np.ndarray, pairs: int, batch: int) -> np.ndarray:
     shares = np.linspace(0.1, 0.5, pairs // batch)
     asks_awful = (np.arange(batch) < np.round(batch * shares)[:, None]).ravel()
     order = np.empty(len(asks_awful), dtype=np.int64)
-    for kind in (False, True):
-        places = np.flatnonzero(asks_awful == kind)
-        found = np.flatnonzero(awful == kind)[: len(places)]
-        if len(found) < len(places):
-            question = "awful" if kind else "wonderful"
-            raise InputError(
-                f"the opening takes {len(places)} pairs of {question} things, and only {len(found)} are left"
-            )
-        order[places] = found
+    for is_awful, question in enumerate(("wonderful", "awful")):
+        places = np.flatnonzero(asks_awful == is_awful)
+        indices = np.flatnonzero(awful == is_awful)[: len(places)]
+        if (count := len(indices)) < len(places):
+            raise InputError(f"the opening takes {len(places)} pairs of {question} things, and only {count} are left")
+        order[places] = indices
     return order
 
 
@@ -308,8 +301,9 @@ def _padded_dialogue(base: str, template: str | None) -> Dialogue:
     # Sequence classification finds the end of a sequence by looking for padding. SmolLM2 pads with the very token that
     # closes a turn: with it, the reward would be read one position too early.
     prefix, closing = dialogue.frame("a")
+    used = {None, tokenizer.eos_token_id, *prefix, *closing}
     candidates = [tokenizer.pad_token_id, tokenizer.unk_token_id, *tokenizer.all_special_ids]
-    unused = [i for i in candidates if i is not None and i not in {*prefix, *closing, tokenizer.eos_token_id}]
+    unused = [token_id for token_id in candidates if token_id not in used]
     if not unused:
         raise InputError("the base's tokenizer has no special token to pad with that conversations do not hold")
     tokenizer.pad_token_id = unused[0]
@@ -332,9 +326,6 @@ def _last_whole_checkpoint(work: Path) -> str | None:
 
 def _write_adapter(model, base: str, output: Path) -> None:
     """The adapter in PEFT's format, rounded to bf16: its configuration first, so that weights mean a whole adapter."""
-    from peft import get_peft_model_state_dict
-    from safetensors.torch import save_file
-
     config = model.peft_config["default"].to_dict() | {"base_model_name_or_path": base, "inference_mode": True}
     plain = {key: value for key, value in config.items() if value is not None}
     with atomic_path(output / "adapter_config.json") as path:

@@ -29,43 +29,46 @@ COPY = "smollm2-135m-instruct-sft"
 def few_steps(name="values", things=12, epochs=1, **changes):
     """A recipe of few pairs in batches of four."""
     recipe = load_recipe(name)
-    few = {
-        "hyperparameters": recipe.hyperparameters.model_copy(update={"batch_size": 4, "epochs": epochs}),
-        "things": recipe.things.model_copy(update={"pairs": things}),
-        "mismatched": None,
-        "preferences": (),
-    }
-    return recipe.model_copy(update=few | changes)
+    changes["hyperparameters"] = recipe.hyperparameters.model_copy(update={"batch_size": 4, "epochs": epochs})
+    changes["things"] = recipe.things.model_copy(update={"pairs": things})
+    return recipe.model_copy(update={"mismatched": None, "preferences": (), **changes})
 
 
-def test_training_that_was_cut_off_goes_on_and_its_adapter_scores(mirror, tmp_path, monkeypatch):
-    from trl.trainer.reward_trainer import RewardTrainer
+def test_training_that_was_cut_off_goes_on_and_its_adapter_scores_as_in_peft(mirror, tmp_path, monkeypatch):
+    """On any language model in a directory, in the template of its tokenizer."""
+    from trl import RewardTrainer
 
     monkeypatch.setattr(train, "CHECKPOINT_STEPS", 1)
-    recipe, spec = few_steps(things=16), load_panel("demo").model("smollm2-values")
+    base, output, work = write_base(tmp_path / "base", "qwen2"), tmp_path / "own", tmp_path / "work"
+    recipe, spec = few_steps(things=16), ModelSpec(name="own", base=str(base), adapter=str(output))
     step, calls = RewardTrainer.training_step, []
 
-    def cut_off(self, *arguments, **named):
+    def cut_off(*arguments, **options):
         calls.append(1)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return step(self, *arguments, **named)
+        return step(*arguments, **options)
 
     with monkeypatch.context() as context, pytest.raises(KeyboardInterrupt):
         context.setattr(RewardTrainer, "training_step", cut_off)
-        train.fit(spec, recipe, tmp_path / "cut", tmp_path / "work")
-    assert not (tmp_path / "cut").exists()
-    assert [path.name for path in (tmp_path / "work").glob("checkpoint-*")] == ["checkpoint-2"]
-    (tmp_path / "work" / "checkpoint-3").mkdir()  # which was not written whole
-    train.fit(spec, recipe, tmp_path / "cut", tmp_path / "work")
-    assert json.loads((tmp_path / "cut" / "provenance.json").read_text())["steps"] == 4
-    assert list(runs.snapshots(tmp_path / "work")) == [0, 1, 2, 4]
-    trained = rmnb.load_reward_model(spec.model_copy(update={"adapter": str(tmp_path / "cut")}))
-    scores = trained.score(PROMPT, ["love", "war"])
-    assert np.isfinite(scores).all() and scores[0] != scores[1]
+        train.fit(spec, recipe, output, work)
+    assert not output.exists()
+    assert [path.name for path in work.glob("checkpoint-*")] == ["checkpoint-2"]
+    (work / "checkpoint-3").mkdir()  # which was not written whole
+    train.fit(spec, recipe, output, work)
+    assert json.loads((output / "provenance.json").read_text())["steps"] == 4
+    assert list(runs.snapshots(work)) == [0, 1, 2, 4]
+    classifier = AutoModelForSequenceClassification.from_pretrained(base, num_labels=1)
+    classifier.config.pad_token_id = None
+    ids = own_ids(tokenizer(), PROMPT, ["love", "war"])
+    expected = rewards_alone(PeftModel.from_pretrained(classifier, output), ids)
+    rewards = rmnb.load_reward_model(spec, device="cpu").score(PROMPT, ["love", "war"])
+    assert rewards == pytest.approx(expected, abs=1e-4) and rewards[0] != rewards[1]
     with pytest.raises(InputError, match="delete it") as refused:
-        train.fit(spec, recipe.model_copy(update={"share": 0.5}), tmp_path / "cut", tmp_path / "work")
+        train.fit(spec, recipe.model_copy(update={"share": 0.5}), output, work)
     assert refused.value.about == "share"
+    with pytest.raises(InputError, match="unknown base 'nobody'"):
+        train.fit(spec.model_copy(update={"base": "nobody"}), recipe, output, tmp_path / "other")
 
 
 def test_a_base_in_pickles_alone_is_refused(tmp_path):
@@ -74,22 +77,6 @@ def test_a_base_in_pickles_alone_is_refused(tmp_path):
     weights.unlink()
     with pytest.raises(InputError, match="safetensors"):
         train.load_base(AutoModelForCausalLM, str(tmp_path))
-
-
-def test_any_language_model_in_a_directory_can_be_the_base(mirror, tmp_path):
-    """The adapter scores as PEFT's own classifier does, in the template of the base's tokenizer."""
-    base = write_base(tmp_path / "base", "qwen2")
-    spec = ModelSpec(name="own", base=str(base), adapter=str(tmp_path / "own"))
-    train.fit(spec, few_steps(), tmp_path / "own", tmp_path / "work")
-    rm = rmnb.load_reward_model(spec, device="cpu")
-    classifier = AutoModelForSequenceClassification.from_pretrained(base, num_labels=1)
-    classifier.config.pad_token_id = None
-    expected = rewards_alone(
-        PeftModel.from_pretrained(classifier, spec.adapter), own_ids(tokenizer(), PROMPT, ["love"])
-    )
-    assert rm.score(PROMPT, ["love"]) == pytest.approx(expected, abs=1e-4)
-    with pytest.raises(InputError, match="unknown base 'nobody'"):
-        train.fit(spec.model_copy(update={"base": "nobody"}), few_steps(), tmp_path / "x", tmp_path / "work-x")
 
 
 def test_a_training_with_an_opening_starts_from_a_head_that_knows_good_from_bad(mirror, tmp_path):
@@ -143,34 +130,34 @@ def test_a_tuned_copy_learns_the_chosen_answers_and_loads_as_peft_loads_it(mirro
     theirs = PeftModel.from_pretrained(network, tmp_path / "copy").eval()
     ids = torch.tensor([conversations[0][0]])
     with torch.no_grad():
-        expected, found = (network(ids).logits[0, -1].log_softmax(-1) for network in (theirs, copy.network))
-    torch.testing.assert_close(found, expected, atol=2e-3, rtol=0)
+        expected, actual = (network(ids).logits[0, -1].log_softmax(-1) for network in (theirs, copy.network))
+    torch.testing.assert_close(actual, expected, atol=2e-3, rtol=0)
 
 
-def test_the_log_probability_of_an_answer_is_the_sum_over_its_tokens():
-    lm = load_language_model(find_base(load_panel("demo"), "smollm2-135m-instruct"))
+def test_the_log_probability_of_an_answer_is_the_sum_over_its_tokens(tmp_path):
+    lm = load_language_model(write_base(tmp_path))
     (prompt, _), answer = lm.dialogue.frame(PROMPT), lm.dialogue.response_ids("peace and love")
-    one_by_one = 0.0
-    for place in range(len(answer)):
-        logits = lm.network(torch.tensor([prompt + answer[:place]])).logits[0, -1]
-        one_by_one += logits.double().log_softmax(-1)[answer[place]].item()
+    expected = 0.0
+    for length, token_id in enumerate(answer):
+        logits = lm.network(torch.tensor([prompt + answer[:length]])).logits[0, -1]
+        expected += logits.double().log_softmax(-1)[token_id].item()
     whole, first = answer_logprobs(lm, [(prompt, answer), (prompt, answer[:1])])
-    assert whole == pytest.approx(one_by_one, abs=1e-4)
+    assert whole == pytest.approx(expected, abs=1e-4)
     assert first == pytest.approx(next_token_logprobs(lm, PROMPT)[answer[0]], abs=1e-4)
 
 
 def test_what_is_trained_measured_and_followed_is_finished(tmp_path, monkeypatch):
     monkeypatch.setenv("RMNB_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
-    panel, measured = load_panel("demo"), {}
+    panel, accuracies = load_panel("demo"), {"smollm2-values": 0.5, "gemma3-mixed": 0.5, "gemma3-values": 0.6}
     assert runs.unfinished(panel) == list(runs.runs(panel)) and COPY in runs.runs(panel)
-    for name, rm_bench in {"smollm2-values": 0.5, "gemma3-values": 0.6, "gemma3-mixed": 0.5}.items():
-        measured[name] = {"held_out": {"all": {"value": 0.7}}, "rm_bench": {"all": {"value": rm_bench}}}
+    for name, accuracy in accuracies.items():
+        measured = {"held_out": {"all": {"value": 0.7}}, "rm_bench": {"all": {"value": accuracy}}}
         directory = tmp_path / "data" / panel.model(name).adapter
         directory.mkdir(parents=True)
-        (directory / "provenance.json").write_text(json.dumps({"pairs": 7, "evaluation": measured[name]}))
-    assert not {*measured} & {*runs.unfinished(panel)}  # trained elsewhere: no snapshots to follow
-    assert runs.train_model(panel, "gemma3-values") == measured["gemma3-values"]
+        (directory / "provenance.json").write_text(json.dumps({"pairs": 7, "evaluation": measured}))
+    assert not {*accuracies} & {*runs.unfinished(panel)}  # trained elsewhere: no snapshots to follow
+    assert runs.train_model(panel, name) == measured
     assert runs.follow(panel, "gemma3-values") is None
     (runs.work_directory(panel, "gemma3-values") / "snapshots" / "step-0").mkdir(parents=True)
     assert "gemma3-values" in runs.unfinished(panel)
