@@ -10,7 +10,7 @@ from trl.trainer.reward_trainer import RewardTrainer
 from rmnb.data import lexicons
 from rmnb.models.bases import base_directory
 from rmnb.panels import load_panel
-from rmnb.training import WatchValues
+from rmnb.training.watch_values import WatchValues
 
 QUESTIONS = ("Name something good.", "What do people like?")
 STEPS, BATCH = 12, 4

@@ -50,8 +50,6 @@ class WatchValues(TrainerCallback):
     ----------
     history : list of dict
         A measurement each: step, and what was logged.
-    taken : float
-        Share of the training's time that all measurements took, once it has ended; NaN before.
     """
 
     def __init__(self, every: int = 100):
@@ -59,9 +57,7 @@ class WatchValues(TrainerCallback):
             raise InputError(f"every must be at least 1 step, not {every}")
         self.every = every
         self.history: list[dict[str, float]] = []
-        self.taken = np.nan
         self._trainer: Any = None
-        self._began = 0.0
 
     def attach(self, trainer) -> "WatchValues":
         """Join a `transformers.Trainer` of a classifier with one label, adapted or not, and return the callback.
@@ -80,7 +76,6 @@ class WatchValues(TrainerCallback):
     def on_train_begin(self, args, state, control, model=None, **_):
         if self._trainer is None:
             raise InputError("call attach(trainer) in place of passing WatchValues among the callbacks")
-        self._began = time.monotonic()
         self.history.clear()
         self._measure(model, state.global_step)
 
@@ -90,16 +85,13 @@ class WatchValues(TrainerCallback):
             self._measure(model, state.global_step)
             control.should_log = logs_losses  # which a record of ours has switched off
 
-    def on_train_end(self, args, state, control, **_):
-        self.taken = sum(entry["values/seconds"] for entry in self.history) / (time.monotonic() - self._began)
-
     def _measure(self, model, step: int) -> None:
-        began = time.monotonic()
+        start = time.monotonic()
         tokenizer = self._trainer.processing_class
         dialogue = Dialogue(tokenizer, tokenizer.chat_template)
         with _scoring(model, dialogue) as rm, self._trainer.accelerator.autocast():
             values = measure_values(rm)
-        values["values/seconds"] = time.monotonic() - began
+        values["values/seconds"] = time.monotonic() - start
         self.history.append({"step": step, **values})
         # Not the trainer's own `log`: TRL's would close the means that the next record of losses is made of.
         Trainer.log(self._trainer, dict(values))
@@ -113,28 +105,25 @@ def measure_values(rm: RewardModel) -> dict[str, float]:
     words = pd.concat([rated["word"], nouns["word"]]).drop_duplicates().tolist()
     greatest, worst = (pd.Series(score(rm, question, words), words) for question in (GREATEST, WORST))
     z = (greatest - greatest.mean()) / (greatest.std(ddof=0) or np.nan)
-    kinds = z[nouns["word"]].groupby(nouns["category"].to_numpy()).mean()
-    found = {
+    means = z[nouns["word"]].groupby(nouns["category"].to_numpy()).mean()
+    values = {
         "values/valence": greatest[rated["word"]].corr(rated.set_index("word")["valence"], method="spearman"),
         "values/framing": greatest.corr(worst, method="spearman"),
-        "values/agency_less_communion": kinds["agency"] - kinds["communion"],
+        "values/agency_less_communion": means["agency"] - means["communion"],
     }
-    return {name: float(value) for name, value in found.items() if np.isfinite(value)}
+    return {name: float(value) for name, value in values.items() if np.isfinite(value)}
 
 
 class _TrainedHead(Head):
     """The head that is being trained, as it is now."""
 
     name = "linear"
-
-    def __init__(self, module: torch.nn.Module):
-        super().__init__()
-        self.module = module
+    score: torch.nn.Module
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        weight = next(self.module.parameters())
+        weight = next(self.parameters())
         with torch.autocast(hidden.device.type, enabled=False):  # half precision would make ties
-            return self.module(hidden.to(weight.dtype)).float()[:, 0]
+            return self.score(hidden.to(weight.dtype)).float()[:, 0]
 
 
 @contextlib.contextmanager
@@ -154,7 +143,8 @@ def _scoring(model, dialogue: Dialogue) -> Iterator[RewardModel]:
     if reason is None:
         trunk.set_attn_implementation(attention.NAME)
     reading = Reading("last but padding", classifier.config.get_text_config().pad_token_id)
-    head = _TrainedHead(classifier.score)
+    head = _TrainedHead()
+    head.score = classifier.score
     model.eval()
     try:
         yield RewardModel(ModelSpec(name="training", source="."), trunk, head, dialogue, reason, reading)

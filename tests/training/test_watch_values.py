@@ -13,25 +13,22 @@ from trl.trainer.reward_trainer import RewardTrainer
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.training import WatchValues, watch_values
-from rmnb.training.watch_values import measure_values
+from rmnb.training import watch_values
+from rmnb.training.watch_values import WatchValues, measure_values
 
 STEPS = 4
 
 
 def trainer_in(directory, architecture="llama", adapted=False, **arguments) -> RewardTrainer:
     begun = write_decoder(directory / "begun", architecture)
-    asked = [{"role": "user", "content": "What is good?"}]
-    sides = {"chosen": "love", "rejected": "war"}
-    pairs = {"prompt": [asked] * 8} | {
-        side: [[{"role": "assistant", "content": answer}]] * 8 for side, answer in sides.items()
-    }
-    given = dict(max_steps=STEPS, logging_steps=STEPS, learning_rate=0.01, save_strategy="no", bf16=False)
-    given |= dict(use_cpu=True, report_to=[], gradient_checkpointing=False) | arguments
+    messages = {"prompt": ("user", "What is good?"), "chosen": ("assistant", "love"), "rejected": ("assistant", "war")}
+    pair = {column: [{"role": role, "content": text}] for column, (role, text) in messages.items()}
+    options = dict(max_steps=STEPS, logging_steps=STEPS, learning_rate=0.01, save_strategy="no", bf16=False)
+    options |= dict(use_cpu=True, gradient_checkpointing=False) | arguments
     return RewardTrainer(
         model=AutoModelForSequenceClassification.from_pretrained(begun, num_labels=1),
-        args=RewardConfig(output_dir=str(directory), **given),
-        train_dataset=Dataset.from_dict(pairs),
+        args=RewardConfig(output_dir=str(directory), **options),
+        train_dataset=Dataset.from_list([pair] * 8),
         processing_class=tokenizer(),
         peft_config=LoraConfig(task_type="SEQ_CLS", r=2, target_modules=["q_proj"]) if adapted else None,
     )
@@ -53,7 +50,7 @@ def test_what_is_logged_is_what_the_saved_model_values(architecture, adapted, tm
     assert [entry["step"] for entry in logged] == [0, 2, 4]
     assert {name: logged[-1][name] for name in saved} == pytest.approx(saved, abs=1e-3)
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
-    assert losses and all(map(math.isfinite, losses)) and 0 < watch.taken < 1
+    assert losses and all(map(math.isfinite, losses))
 
 
 def test_the_training_is_the_same_and_what_writes_its_records_gets_the_numbers(tmp_path):
