@@ -41,12 +41,12 @@ def row(writer: Writer, architecture: str) -> dict:
     with tempfile.TemporaryDirectory() as work:
         directory = Path(work) / "checkpoint"
         expected = writer.write(directory, architecture)
-        found = difference(rmnb.load_reward_model(directory, device="cpu", **writer.options), expected)
+        gap = difference(rmnb.load_reward_model(directory, device="cpu", **writer.options), expected)
     return {
         "kind": writer.kind,
         "written by": f"{NAMES[writer.package]} {importlib.metadata.version(writer.package)}",
         "architecture": architecture,
-        "largest difference": float(f"{found:.1e}"),
+        "largest difference": float(f"{gap:.1e}"),
         "conversations": len(CONVERSATIONS),
     }
 
@@ -58,25 +58,25 @@ def package_of(written_by: str) -> str:
 
 def main() -> None:
     file, record = OUT / "table.csv", OUT / "provenance.json"
-    kept = pd.read_csv(file)
-    kept = kept[~kept["written by"].map(package_of).isin(NAMES.values())]
+    others = pd.read_csv(file)
+    others = others[~others["written by"].map(package_of).isin(NAMES.values())]
     rows = []
     for writer in WRITERS:
         for architecture in ARCHITECTURES:
             rows.append(row(writer, architecture))
             print(*rows[-1].values(), sep="\t", flush=True)
-    table = pd.concat([pd.DataFrame(rows), kept], ignore_index=True)
+    table = pd.concat([pd.DataFrame(rows), others], ignore_index=True)
     by_kind = table.pivot_table(
         index=["written by", "kind"], columns="architecture", values="largest difference", sort=False
     )
-    made = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "versions": versions()}
+    origin = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "versions": versions()}
     with atomic_path(file) as path:
         table.to_csv(path, index=False)
     with atomic_path(OUT / "by_kind.csv") as path:
         by_kind[list(ARCHITECTURES)].map("{:.0e}".format).to_csv(path)
     with atomic_path(record) as path:
-        known = json.loads(record.read_text()) | dict.fromkeys(NAMES, made)
-        path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+        origins = json.loads(record.read_text()) | dict.fromkeys(NAMES, origin)
+        path.write_text(json.dumps(origins, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -82,10 +82,10 @@ def demo(name: str, dtype: str) -> dict:
         print(f"{name}, {dtype}: {error}", flush=True)
         return row
     batch = scan.attrs["provenance"]["batch_size"]
-    took = seconds(lambda: scan_vocabulary(rm, prompt, batch_size=batch))
+    duration = seconds(lambda: scan_vocabulary(rm, prompt, batch_size=batch))
     scores = scan["score"].to_numpy(float)
     return row | {
-        "tokens a second": len(scores) / took,
+        "tokens a second": len(scores) / duration,
         "tau with the CPU": kendall_tau(scores, shipped),
         "largest difference": float(f"{np.abs(scores - shipped).max():.3g}"),
     }
@@ -121,8 +121,8 @@ def whole_conversations(rm: RewardModel, rows: list[list[int]], batch: int) -> N
 
 def papers(name: str, shape: str, papers_batch: int, peak: float) -> dict:
     """One row: an architecture."""
-    known = read_yaml(SHAPES)["shapes"][shape]
-    config, ids = AutoConfig.for_model(**known["config"]), 1 + known["closing"]  # a token, and what closes the turn
+    sizes = read_yaml(SHAPES)["shapes"][shape]
+    config, ids = AutoConfig.for_model(**sizes["config"]), 1 + sizes["closing"]  # a token, and what closes the turn
     rm = random_model(name, config)
     rng = np.random.default_rng(0)
     prefix, closing = (rng.integers(10, config.vocab_size, size).tolist() for size in (PREFIX, ids - 1))
@@ -136,16 +136,16 @@ def papers(name: str, shape: str, papers_batch: int, peak: float) -> dict:
         for start in range(0, len(continuations), SHARD):
             scorer(continuations[start : start + SHARD], batch)
 
-    took = seconds(scan)
+    duration = seconds(scan)
     memory = torch.cuda.max_memory_allocated()
     rows = [prefix + continuation for continuation in continuations[:WHOLE]]
     whole_conversations(rm, rows[: 2 * papers_batch], papers_batch)
     whole = seconds(lambda: whole_conversations(rm, rows, papers_batch))
     products = sum(m.weight.numel() for m in rm.network.modules() if isinstance(m, torch.nn.Linear))
-    rate = len(continuations) / took
+    rate = len(continuations) / duration
     return {
         "architecture": name,
-        "seconds": took,
+        "seconds": duration,
         "tokens a second": rate,
         "share of peak": 2 * products * ids * rate / peak,
         "times whole conversations": rate * whole / WHOLE,
@@ -161,15 +161,15 @@ def main() -> None:
     if not torch.cuda.is_available():
         raise InputError("this benchmark needs a CUDA GPU")
     peak = matrix_peak()
-    about = {
+    machine = {
         "device": torch.cuda.get_device_name(),
         "versions": versions(),
         "peak_tflops_bfloat16": round(peak / 1e12),
         "time": datetime.now(UTC).date().isoformat(),
     }
-    print(about, flush=True)
+    print(machine, flush=True)
     with atomic_path(options.out.with_suffix(".json")) as path:
-        path.write_text(json.dumps(about, indent=1) + "\n")
+        path.write_text(json.dumps(machine, indent=1) + "\n")
     rows = []
     ways = [(name, dtype) for name in DEMO for dtype in WAYS]
     for job in ways if options.what == "demo" else PAPERS:

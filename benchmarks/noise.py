@@ -89,16 +89,16 @@ def measure(model: str, out: Path) -> None:
             rewards = score(sample)
         part = {"change": change, "reference": reference, "token_id": sample.astype(np.int32), "score": rewards}
         parts.append(pd.DataFrame(part))
-    about = {"model": model} | {name: rm.hashes[name] for name in ("weights_sha256", "tokenizer_sha256")}
-    about |= {"prompt": prompt, "protocol": "exact", "seed": 0, "sample": TOKENS, "versions": versions()}
-    about["processor"] = {"vector": torch.backends.cpu.get_cpu_capability()}
-    write_table(out / f"{model}.parquet", pd.concat(parts, ignore_index=True), about)
+    provenance = {"model": model} | {name: rm.hashes[name] for name in ("weights_sha256", "tokenizer_sha256")}
+    provenance |= {"prompt": prompt, "protocol": "exact", "seed": 0, "sample": TOKENS, "versions": versions()}
+    provenance["processor"] = {"vector": torch.backends.cpu.get_cpu_capability()}
+    write_table(out / f"{model}.parquet", pd.concat(parts, ignore_index=True), provenance)
 
 
 def rows(scores: pd.DataFrame, model: str) -> list[dict]:
     """What each change does to the scores of a model; NaN where it gave rewards that are not finite."""
     by_way = {way: part.set_index("token_id")["score"] for way, part in scores.groupby("change", sort=False)}
-    found = []
+    table = []
     for change, reference in scores[["change", "reference"]].drop_duplicates().itertuples(index=False):
         if change == reference:
             continue
@@ -109,8 +109,8 @@ def rows(scores: pd.DataFrame, model: str) -> list[dict]:
         row["spearman"] = spearman(*both.T) if finite else np.nan
         row["largest_difference"] = np.abs(both[:, 0] - both[:, 1]).max()
         row["median_difference"] = np.median(np.abs(both[:, 0] - both[:, 1]))
-        found.append(row | {"score_sd": both[:, 1].std(ddof=1)})
-    return found
+        table.append(row | {"score_sd": both[:, 1].std(ddof=1)})
+    return table
 
 
 if __name__ == "__main__":
