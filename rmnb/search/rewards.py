@@ -40,6 +40,7 @@ class ModelPromptReward:
 
     def __post_init__(self):
         self.prefix, self.closing = self.rm.dialogue.frame(self.prompt)
+        self.blank = self.rm.dialogue.joined_blank(self.prompt)
         self.scorer = PrefixScorer(self.rm, self.prefix)
 
     def rewards(self, sequences: Sequence[Ids], parent: Ids | None) -> np.ndarray:
@@ -174,10 +175,9 @@ class RewardObjective:
 
     def texts(self, sequences: Sequence[Ids]) -> list[str]:
         """The text of each sequence: special tokens by name, without a blank that the template writes before it."""
-        dialogue = self.terms[0].rm.dialogue
-        blank = dialogue.joined_blank(self.terms[0].prompt)
-        texts = dialogue.tokenizer.batch_decode(list(map(list, sequences)), clean_up_tokenization_spaces=False)
-        return [text.removeprefix(blank) for text in texts]
+        term = self.terms[0]
+        texts = term.rm.tokenizer.batch_decode(list(map(list, sequences)), clean_up_tokenization_spaces=False)
+        return [text.removeprefix(term.blank) for text in texts]
 
     def encode(self, text: str) -> Ids:
         """The ids of a text as the answer to the first prompt, or alone if it would join the words around it."""
