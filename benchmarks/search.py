@@ -23,10 +23,9 @@ from turns import compare, memory_beside_weights
 import rmnb
 from rmnb.models.reward_model import RewardModel
 from rmnb.scoring.engine import PrefixScorer
-from rmnb.search.config import SearchConfig
-from rmnb.search.methods import neighbours
+from rmnb.search.config import Ids, SearchConfig
 from rmnb.search.rewards import RewardObjective
-from rmnb.search.state import Ids, SearchState
+from rmnb.search.run import SearchState, neighbours
 
 WHOLE_BATCH = 64  # whole conversations at once; larger batches were slower
 WAYS = ("rebuilt", "expanded", "shared")

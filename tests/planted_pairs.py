@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rmnb.search.state import Ids
+from rmnb.search.config import Ids
 
 
 class PlantedPairs:

@@ -1,7 +1,7 @@
 """Search for the sequences with the highest and the lowest reward, where no vocabulary scan can reach.
 
 ``search(RewardObjective([rm], [prompt]), SearchConfig())`` is the door. `config` says what to do, `rewards` what models
-give, `state` which tokens there are and what has been scored, `methods` which sequences are tried next.
+give, `run` what has been scored and which sequences are tried next.
 """
 
 import importlib

@@ -9,6 +9,7 @@ from rmnb.models.vocabulary import SCRIPT_NAMES
 from rmnb.panels.specs import Strict
 
 SENTENCE = "I think that love and peace are good for all the people in the world"
+Ids = tuple[int, ...]
 Allowed = Literal["every", "all", "printable", "words", "ascii", *SCRIPT_NAMES]  # type: ignore[valid-type]
 
 

@@ -19,7 +19,7 @@ from rmnb.panels import PromptSpec
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.rows import common_prefix
 from rmnb.scoring.store import describe_model
-from rmnb.search.state import Ids
+from rmnb.search.config import Ids
 
 _WORTH_IT = 4  # from so many sequences on, running what they begin with once pays
 

@@ -16,7 +16,7 @@ import rmnb
 from rmnb.errors import InputError
 from rmnb.panels import PromptSpec
 from rmnb.search import RewardObjective, SearchConfig, read_result, search
-from rmnb.search.state import allowed_ids
+from rmnb.search.run import allowed_ids
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 ROWS = 4000

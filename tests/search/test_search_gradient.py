@@ -10,7 +10,7 @@ import rmnb
 from rmnb.panels import ModelSpec
 from rmnb.search.config import SearchConfig
 from rmnb.search.rewards import ModelPromptReward, RewardObjective
-from rmnb.search.state import SearchState
+from rmnb.search.run import SearchState
 
 PROMPT = "What is the greatest thing?"
 IDS = (70, 90, 45)
