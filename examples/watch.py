@@ -46,7 +46,7 @@ trainer = RewardTrainer(
     processing_class=tokenizer,
     peft_config=LoraConfig(task_type="SEQ_CLS", r=4, lora_alpha=16, target_modules="all-linear"),
 )
-watch = WatchValues(every=4).attach(trainer)
+WatchValues(every=4).attach(trainer)
 trainer.train()
-table = pd.DataFrame(watch.history).rename(columns=lambda name: name.removeprefix("values/"))
-print("\n", table.round(2).to_string(index=False))
+records = pd.DataFrame(trainer.state.log_history).set_index("step")
+print("\n", records.filter(like="values/").dropna().round(2).to_string())

@@ -240,7 +240,7 @@ def linear_probe(trunk, pairs: Collection[Mapping[str, list[int]]]) -> np.ndarra
 def last_hidden_states(trunk, sequences: Sequence[list[int]], batch: int = 64) -> np.ndarray:
     """The final hidden state at each sequence's last id: float64, shape (sequences, hidden size); nothing is padded."""
     states = np.zeros((len(sequences), trunk.config.hidden_size))
-    lengths = np.array(list(map(len, sequences)))
+    lengths = np.array([len(ids) for ids in sequences])
     for length in np.unique(lengths):
         same = np.flatnonzero(lengths == length)
         for part in np.array_split(same, math.ceil(len(same) / batch)):
@@ -272,11 +272,11 @@ def opening_order(awful: np.ndarray, pairs: int, batch: int) -> np.ndarray:
     asks_awful = (np.arange(batch) < np.round(batch * shares)[:, None]).ravel()
     order = np.empty(len(asks_awful), dtype=np.int64)
     for is_awful, question in enumerate(("wonderful", "awful")):
-        places = np.flatnonzero(asks_awful == is_awful)
-        indices = np.flatnonzero(awful == is_awful)[: len(places)]
-        if (count := len(indices)) < len(places):
-            raise InputError(f"the opening takes {len(places)} pairs of {question} things, and only {count} are left")
-        order[places] = indices
+        places, indices = np.flatnonzero(asks_awful == is_awful), np.flatnonzero(awful == is_awful)
+        if len(indices) < len(places):
+            counts = f"{len(places)} pairs of {question} things, and only {len(indices)} are left"
+            raise InputError(f"the opening takes {counts}")
+        order[places] = indices[: len(places)]
     return order
 
 

@@ -45,18 +45,12 @@ class WatchValues(TrainerCallback):
     ----------
     every
         Steps from one measurement to the next.
-
-    Attributes
-    ----------
-    history : list of dict
-        A measurement each: step, and what was logged.
     """
 
     def __init__(self, every: int = 100):
         if every < 1:
             raise InputError(f"every must be at least 1 step, not {every}")
         self.every = every
-        self.history: list[dict[str, float]] = []
         self._trainer: Any = None
 
     def attach(self, trainer) -> "WatchValues":
@@ -76,25 +70,23 @@ class WatchValues(TrainerCallback):
     def on_train_begin(self, args, state, control, model=None, **_):
         if self._trainer is None:
             raise InputError("call attach(trainer) in place of passing WatchValues among the callbacks")
-        self.history.clear()
-        self._measure(model, state.global_step)
+        self._measure(model)
 
     def on_step_end(self, args, state, control, model=None, **_):
         if state.global_step % self.every == 0 or state.global_step == state.max_steps:
             logs_losses = control.should_log
-            self._measure(model, state.global_step)
+            self._measure(model)
             control.should_log = logs_losses  # which a record of ours has switched off
 
-    def _measure(self, model, step: int) -> None:
+    def _measure(self, model) -> None:
         start = time.monotonic()
         tokenizer = self._trainer.processing_class
         dialogue = Dialogue(tokenizer, tokenizer.chat_template)
         with _scoring(model, dialogue) as rm, self._trainer.accelerator.autocast():
             values = measure_values(rm)
         values["values/seconds"] = time.monotonic() - start
-        self.history.append({"step": step, **values})
         # Not the trainer's own `log`: TRL's would close the means that the next record of losses is made of.
-        Trainer.log(self._trainer, dict(values))
+        Trainer.log(self._trainer, values)
 
 
 def measure_values(rm: RewardModel) -> dict[str, float]:

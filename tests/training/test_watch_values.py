@@ -38,14 +38,13 @@ def trainer_in(directory, architecture="llama", adapted=False, **arguments) -> R
 @pytest.mark.parametrize("architecture", ("llama", "gemma3"))
 def test_what_is_logged_is_what_the_saved_model_values(architecture, adapted, tmp_path):
     trainer = trainer_in(tmp_path / "work", architecture, adapted)
-    watch = WatchValues(every=2).attach(trainer)
+    WatchValues(every=2).attach(trainer)
     trainer.train()
     if adapted:
         trainer.model = trainer.model.merge_and_unload()
     trainer.model.save_pretrained(tmp_path / "model")
     trainer.processing_class.save_pretrained(tmp_path / "model")
     saved = measure_values(rmnb.load_reward_model(tmp_path / "model", device="cpu"))
-    assert [entry["step"] for entry in watch.history] == [0, 2, 4]
     logged = [entry for entry in trainer.state.log_history if "values/valence" in entry]
     assert [entry["step"] for entry in logged] == [0, 2, 4]
     assert {name: logged[-1][name] for name in saved} == pytest.approx(saved, abs=1e-3)
