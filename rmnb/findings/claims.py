@@ -113,7 +113,7 @@ def judge(claim: Claim, values: pd.DataFrame | None, groups: Mapping[str, str]) 
     beyond = (high < least) | (low > greatest)
     mean = _over_groups(table, keys, groups)
     if claim.kind == "bases":
-        mean = replace(mean, low=np.nan, high=np.nan)
+        mean = replace(mean, low=np.nan, high=np.nan, detectable=np.nan)
     judgement = replace(
         mean,
         low=max(mean.low, claim.range[0]),

@@ -1,5 +1,5 @@
 """Loading any reward model: trunk, head, adapter, tokenizer and dialogue, on any device in any precision.
 
-Doors: `loading.load_reward_model`, and `reward_model.RewardModel`, which it returns. A model knows no engine:
+Entry points: `loading.load_reward_model`, and `reward_model.RewardModel`, which it returns. A model knows no engine:
 `rmnb.scoring` gives it its `score`.
 """

@@ -1,6 +1,6 @@
 """Panels: which reward models, language models and prompts, as YAML files and their checked form.
 
-Doors: `load_panel`, `load_prompts`, `find_spec`, and the types that they return.
+Entry points: `load_panel`, `load_prompts`, `find_spec`, and the types that they return.
 """
 
 from rmnb.panels.panel import Panel, find_base, find_spec, load_panel

@@ -1,5 +1,5 @@
 """Ids in, rewards out, exactly: the engine, scans and lists, log-probabilities, the store, and checks of all this.
 
-Doors: `engine.score_continuations`, `scanning.scan_vocabulary`, `list_scores.score_list`,
+Entry points: `engine.score_continuations`, `scanning.scan_vocabulary`, `list_scores.score_list`,
 `logprobs.next_token_logprobs`, `store.read_scores`, `check.check_model`.
 """

@@ -1,7 +1,7 @@
 """Search for the sequences with the highest and the lowest reward, where no vocabulary scan can reach.
 
-``search(RewardObjective([rm], [prompt]), SearchConfig())`` is the door. `config` says what to do, `rewards` what models
-give, `run` what has been scored and which sequences are tried next.
+Begin with ``search(RewardObjective([rm], [prompt]), SearchConfig())``. `config` has the options, `rewards` the objective,
+`run` what has been scored and which sequences are tried next.
 """
 
 import importlib
