@@ -1,6 +1,6 @@
 """One model's numbers beside known models, two models compared, shipped scores audited.
 
-Entry points: `scores.score` and `scores.read` (what a report needs to be scored, kept in its directory), `numbers.measure`,
-`record.build`, `record.write` and `record.read` (a finished report), `comparison.compare`, `limits` (a gate), and
-`audit.audit_panel`, which scores a sample of what is shipped again.
+Entry points: `scores.score` and `scores.read` (what a report needs to be scored, kept in its directory),
+`numbers.measure`, `record.build`, `record.write` and `record.read` (a finished report), `comparison.compare`,
+`limits` (a gate), and `audit.audit_panel`, which scores a sample of what is shipped again.
 """
