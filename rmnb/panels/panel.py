@@ -1,6 +1,7 @@
 """Panels: which reward models and which prompts, read from YAML and checked."""
 
 import re
+from collections.abc import Iterable
 from itertools import combinations
 from pathlib import Path
 
@@ -99,6 +100,13 @@ class Panel(Strict):
                 f"unknown prompt {key_or_text!r}: give a key ({', '.join(keys)}) or a whole question in quotes"
             )
         return PromptSpec(key="custom", text=key_or_text, framing="positive")
+
+    def named_prompts(self, names: Iterable[str]) -> list[PromptSpec]:
+        """The prompts of these keys or texts; the name of a prompt set stands for all of its prompts."""
+        prompts = []
+        for name in names:
+            prompts += load_prompts(name) if name in self.prompt_sets else [self.prompt(name)]
+        return prompts
 
 
 def load_panel(name: str | Path | Panel) -> Panel:

@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from rmnb.data.text_lists import TextList, described_parts, named_parts, part_texts, text_list
 from rmnb.errors import InputError
-from rmnb.panels import Panel, PromptSpec, load_prompts
+from rmnb.panels import Panel, PromptSpec
 from rmnb.plans import ResumableStore, alone
 from rmnb.scoring.store import (
     Provenance,
@@ -28,14 +28,6 @@ Scorer = Callable[[list[str]], np.ndarray]
 def list_path(panel: Panel, model: str, name: str) -> Path:
     """The file of one model's scores of a list in the panel's store."""
     return store_directory(panel) / model / "lists" / f"{name}.parquet"
-
-
-def list_prompts(panel: Panel, texts: TextList) -> list[PromptSpec]:
-    """The prompts that a list is scored with."""
-    prompts = []
-    for key in texts.prompts:
-        prompts += load_prompts(key) if key in panel.prompt_sets else [panel.prompt(key)]
-    return prompts
 
 
 def score_list(
@@ -67,11 +59,11 @@ def score_list(
         Unknown list or prompt, a reward that is not finite, or a list there of another plan.
     """
     texts = text_list(name)
-    prompts = list_prompts(panel, texts) if prompts is None else prompts
-    histories = {prompt.key: [turn.model_dump() for turn in prompt.history] for prompt in prompts if prompt.history}
-    asked = {"prompts": {prompt.key: prompt.text for prompt in prompts}, "histories": histories}
+    prompts = panel.named_prompts(texts.prompts) if prompts is None else prompts
+    histories = {prompt.key: prompt.earlier for prompt in prompts if prompt.history}
+    questions = {"prompts": {prompt.key: prompt.text for prompt in prompts}, "histories": histories}
     columns = {prompt.key: partial(rm.score, prompt.conversation) for prompt in prompts}
-    return score_columns(list_path(panel, rm.name, name), texts, columns, {**describe_model(rm), **asked}, progress)
+    return score_columns(list_path(panel, rm.name, name), texts, columns, describe_model(rm) | questions, progress)
 
 
 def score_columns(
@@ -95,14 +87,14 @@ def score_columns(
     parts = {part: part_texts(part) for part in texts.parts}
     listed = {"list": texts.name, "parts": described_parts(parts), "protocol": "exact", "versions": versions()}
     plan = {**provenance, **listed}
-    rows = [(part, item, text) for part, words in parts.items() for item, text in enumerate(words)]
+    rows = [(part, item, text) for part, members in parts.items() for item, text in enumerate(members)]
     frame = pd.DataFrame(rows, columns=["part", "item", "text"]).astype({"item": "int32"})
-    which, distinct = pd.factorize(frame.pop("text"))
+    places, distinct = pd.factorize(frame.pop("text"))
     with alone(path):
         if read_finished(path, plan) is None:
             store = ResumableStore(path, plan)
             for index, (name, scorer) in enumerate(tqdm(columns.items(), disable=not progress)):
-                frame[name] = store.rewards(index, scorer, distinct.tolist())[which]
+                frame[name] = store.rewards(index, scorer, distinct.tolist())[places]
             write_table(path, frame, plan)
             ResumableStore.discard(path)
     return path
@@ -123,6 +115,5 @@ def read_list(path: Path) -> tuple[pd.DataFrame, Provenance]:
         texts = named_parts(provenance["parts"])
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    found = [texts[part][item] for part, item in zip(frame["part"], frame["item"], strict=True)]
-    frame.insert(1, "text", found)
+    frame.insert(1, "text", [texts[part][item] for part, item in zip(frame["part"], frame["item"], strict=True)])
     return frame.drop(columns="item"), provenance

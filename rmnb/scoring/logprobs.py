@@ -6,7 +6,7 @@ agency and communion, which `rmnb.findings.tables.load_logprobs` reads.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -24,6 +24,7 @@ from rmnb.models.devices import input_device
 from rmnb.models.dialogue import Dialogue, Prompt, as_messages
 from rmnb.models.loading import quiet_transformers, shipped_adapter
 from rmnb.models.origin import hashes_of, template_sha256
+from rmnb.models.peft_adapters import SAFE
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import BaseSpec, Panel, PromptSpec, Wrapping, find_base, load_prompts
 from rmnb.scoring.store import Provenance, read_finished, versions, write_table
@@ -51,7 +52,7 @@ class LanguageModel:
     spec: BaseSpec
     network: PreTrainedModel
     dialogue: Dialogue
-    hashes: Mapping[str, str] = field(default_factory=dict)
+    hashes: Mapping[str, str]
 
     @property
     def vocabulary_size(self) -> int:
@@ -82,13 +83,12 @@ def load_language_model(
         Unknown model, wrapping or dtype, ``chat`` for a model without chat template, pickled weights only, or a
         checkpoint that lacks a language model's head, as classifiers do.
     """
-    for value, known in ((wrapping, get_args(Wrapping)), (dtype, ("float32", "bfloat16", "float16"))):
-        if value not in (None, *known):
-            raise InputError(f"unknown {value!r}: choose one of {', '.join(known)}", value)
-    if isinstance(model, BaseSpec):
-        spec = model
-    else:
-        spec = BaseSpec(name=Path(model).name, source=str(model), kind="pretrained", wrapping="chat")
+    for value, choices in ((wrapping, get_args(Wrapping)), (dtype, ("float32", "bfloat16", "float16"))):
+        if value not in (None, *choices):
+            raise InputError(f"unknown {value!r}: choose one of {', '.join(choices)}", value)
+    spec = model
+    if not isinstance(spec, BaseSpec):
+        spec = BaseSpec(name=Path(spec).name, source=str(spec), kind="pretrained", wrapping="chat")
     directory = base_directory(f"{spec.source}@{spec.revision}" if spec.revision else spec.source)
     with readable(directory):
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
@@ -103,9 +103,8 @@ def load_language_model(
             dtype=spec.dtype,
             attn_implementation="eager",  # the one kernel that every architecture has, soft-capping included
             device_map="cuda" if torch.cuda.is_available() else None,
-            trust_remote_code=False,
-            use_safetensors=True,
             output_loading_info=True,
+            **SAFE,
         )
     if missing := sorted(info["missing_keys"]):  # transformers would make them up
         raise InputError(f"{spec.source} is no whole language model: its weights lack {few(missing)}", missing[0])
@@ -161,7 +160,7 @@ def next_token_logprobs(lm: LanguageModel, prompt: Prompt) -> np.ndarray:
     return values
 
 
-def scan_logprobs(lm: LanguageModel, prompt: str | PromptSpec, output: Path | None = None) -> pd.DataFrame:
+def scan_logprobs(lm: LanguageModel, prompt: PromptSpec, output: Path | None = None) -> pd.DataFrame:
     """The log-probability of every token of the vocabulary as the first of the answer.
 
     Parameters
@@ -184,9 +183,7 @@ def scan_logprobs(lm: LanguageModel, prompt: str | PromptSpec, output: Path | No
     InputError
         What lies at `output` is of another plan.
     """
-    if isinstance(prompt, str):
-        prompt = PromptSpec(key="custom", text=prompt, framing="positive")
-    plan = {**_describe(lm), "prompt": prompt.text, "history": [turn.model_dump() for turn in prompt.history]}
+    plan = {**_describe(lm), "prompt": prompt.text, "history": prompt.earlier}
     if (finished := read_finished(output, plan)) is not None:
         return finished
     words = vocabulary(lm.dialogue.tokenizer, lm.vocabulary_size)
@@ -216,7 +213,7 @@ def score_nouns(lm: LanguageModel, prompts: Sequence[PromptSpec], parts: Sequenc
         part (str), item (int32, the noun's place in its part), spelling (int32, place in `SPELLINGS`), and a float32
         column a prompt: natural log. No text, so that it can be shipped where the texts may not.
     """
-    words = scan_logprobs(lm, prompts[0])
+    ids = scan_logprobs(lm, prompts[0]).drop_duplicates("token", keep=False).set_index("token")["token_id"]
     rows = [
         (part, item, spelling, pattern.format(word, C=word.capitalize()))
         for part in parts
@@ -224,9 +221,8 @@ def score_nouns(lm: LanguageModel, prompts: Sequence[PromptSpec], parts: Sequenc
         for spelling, pattern in enumerate(SPELLINGS)
     ]
     frame = pd.DataFrame(rows, columns=["part", "item", "spelling", "token"])
-    unique = words.loc[~words["token"].duplicated(keep=False), ["token", "token_id"]]
-    frame = frame.merge(unique, on="token").drop(columns="token").astype({"item": "int32", "spelling": "int32"})
-    places = frame.pop("token_id")
+    frame = frame[frame["token"].isin(ids.index)].astype({"item": "int32", "spelling": "int32"}).reset_index(drop=True)
+    places = ids[frame.pop("token")]
     for prompt in prompts:
         frame[prompt.key] = next_token_logprobs(lm, prompt.conversation)[places]
     return frame

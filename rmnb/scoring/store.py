@@ -96,14 +96,18 @@ def read_table(path: Path) -> tuple[pd.DataFrame, Provenance]:
         table = pq.read_table(path)
         metadata, frame = table.schema.metadata, table.to_pandas(ignore_metadata=True)
         provenance = json.loads(metadata[_KEY])
-        found = content_sha256(frame), _types(frame), hashlib.sha256(metadata[_KEY]).hexdigest().encode()
+        types, digest = _types(frame), hashlib.sha256(metadata[_KEY]).hexdigest().encode()
         # The first files have neither the types of their columns nor a digest of their provenance.
-        written = provenance["content_sha256"], provenance.get("columns", found[1]), metadata.get(_DIGEST, found[2])
+        is_whole = (
+            content_sha256(frame) == provenance["content_sha256"]
+            and types == provenance.get("columns", types)
+            and digest == metadata.get(_DIGEST, digest)
+        )
     except Exception as error:  # damage makes the libraries raise all kinds
         raise InputError(f"{path} is damaged, or not a score file of rmnb: delete it and scan again") from error
     if (schema := provenance.get("schema", SCHEMA)) != SCHEMA:
         raise InputError(f"{path} has schema {schema}, this version of rmnb reads {SCHEMA}: scan again")
-    if written != found:
+    if not is_whole:
         raise InputError(f"{path} is damaged: its content does not have the checksum it was written with")
     return frame, provenance
 
@@ -197,21 +201,21 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
         prompt or reading, or of weights, tokenizer or template that have changed since.
     """
     panel = load_panel(panel)
-    spec, asked = panel.model(model), panel.prompt(prompt)
-    path = scores_path(panel, spec.name, asked.key, protocol)
+    spec, question = panel.model(model), panel.prompt(prompt)
+    path = scores_path(panel, spec.name, question.key, protocol)
     if not path.exists():
         if spec.adapter:
             shipped(spec.adapter, f"no scores of {model}")  # without its weights it cannot be scanned either
         raise InputError(
-            f"no scores of {model} for prompt {asked.key} ({protocol}): "
-            f"run `rmnb scan {model} --panel {panel.called} --prompt {asked.key} --protocol {protocol}`"
+            f"no scores of {model} for prompt {question.key} ({protocol}): "
+            f"run `rmnb scan {model} --panel {panel.called} --prompt {question.key} --protocol {protocol}`"
         )
     scan, provenance = read_scan(path)
     optional = {"head": spec.head, "label": spec.label, "revision": provenance.get("revision") and spec.revision}
     expected = {
         "model": spec.name,
-        "prompt": asked.text,
-        "history": [turn.model_dump() for turn in asked.history],
+        "prompt": question.text,
+        "history": question.earlier,
         "protocol": protocol,
         "read": spec.read,
         "softcap": spec.softcap,

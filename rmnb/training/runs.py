@@ -12,7 +12,7 @@ from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir, sha256
 from rmnb.panels import BaseSpec, ModelSpec, Panel
 from rmnb.plans import alone
-from rmnb.scoring.list_scores import list_prompts, score_columns
+from rmnb.scoring.list_scores import score_columns
 from rmnb.scoring.store import store_directory
 
 _TESTS = {
@@ -128,7 +128,7 @@ def follow(panel: Panel, name: str) -> Path | None:
     if not adapters:
         return None
     texts = text_list("training")
-    (prompt,) = list_prompts(panel, texts)
+    (prompt,) = panel.named_prompts(texts.prompts)
 
     def score(adapter: Path, words: list[str]) -> np.ndarray:
         rm = load_reward_model(spec.model_copy(update={"adapter": str(adapter.resolve())}))

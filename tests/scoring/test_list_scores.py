@@ -8,7 +8,6 @@ import rmnb
 from rmnb.data import lexicons, text_lists
 from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList
-from rmnb.errors import InputError
 from rmnb.findings import identity
 from rmnb.panels import Panel
 from rmnb.report.audit import audit_panel
@@ -70,8 +69,3 @@ def test_the_audit_leaves_out_texts_that_are_not_here(panel, path, monkeypatch):
 
     monkeypatch.setitem(text_lists._PARTS, "agency_communion", gone)
     assert "words (list)" not in set(audit_panel(panel, sample=40)["prompt"])
-
-
-def test_an_unknown_list_is_named(panel, rm):
-    with pytest.raises(InputError, match="choose one of elo, elo_sample, words, training"):
-        list_scores.score_list(rm, panel, "verbs")
