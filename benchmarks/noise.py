@@ -20,10 +20,11 @@ import torch
 from tqdm import tqdm
 
 import rmnb
+from rmnb.errors import InputError
 from rmnb.files import atomic_path
 from rmnb.models.devices import own_attention
 from rmnb.models.reward_model import RewardModel
-from rmnb.scoring.engine import NonFiniteReward, score_continuations
+from rmnb.scoring.engine import score_continuations
 from rmnb.scoring.store import read_table, versions, write_table
 from rmnb.stats import kendall_tau, spearman
 
@@ -85,7 +86,7 @@ def measure(model: str, out: Path) -> None:
     for change, reference, slow, score in tqdm(ways(rm, prompt), desc=model):
         sample = ids[:: TOKENS // SLOW_TOKENS] if slow else ids
         rewards = np.full(len(sample), np.nan, dtype=np.float32)
-        with contextlib.suppress(NonFiniteReward):  # float16 overflows in some models: that, too, is a result
+        with contextlib.suppress(InputError):  # float16 overflows in some models: that, too, is a result
             rewards = score(sample)
         part = {"change": change, "reference": reference, "token_id": sample.astype(np.int32), "score": rewards}
         parts.append(pd.DataFrame(part))

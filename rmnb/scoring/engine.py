@@ -31,20 +31,8 @@ Ids = Sequence[int]
 # Beyond this many ids at once a processor gains nothing: the activations leave its cache.
 IDS_AT_ONCE = {"cpu": 1024, "cuda": 65536}
 _SLACK = 1.25  # padding may lengthen a sequence by a quarter
+_NAMED = 8  # ids that name a conversation in an error
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
-
-
-class NonFiniteReward(InputError):
-    """A reward is NaN or infinite; `index` is the place of its continuation in what was asked for."""
-
-    def __init__(self, index: int, reward: float, dtype: str):
-        self.index, self.reward = index, reward
-        self.advice = "even in float32: its weights are damaged" if dtype == "float32" else "try --dtype float32"
-        super().__init__(str(self.of(f"continuation {index}")))
-
-    def of(self, what: str) -> InputError:
-        """The same error, of what the caller knows the continuation as."""
-        return InputError(f"the reward of {what} is {self.reward}: {self.advice}")
 
 
 class PrefixScorer:
@@ -68,8 +56,8 @@ class PrefixScorer:
         self.prefix_ids = list(prefix_ids)
         self.prefix: Prefix | None = None
         self.gated: PromptHead | None = None
-        self._most = sys.maxsize  # sequences that memory holds: less once it has run out
-        self._check([self.prefix_ids], 0)
+        self._most = sys.maxsize  # sequences that fit in memory, once it has run out
+        check_readable(rm, [self.prefix_ids])
         if rm.device.type == "cpu":
             keep_freed_memory()
         if rm.shares_prefix and self.prefix_ids:
@@ -106,23 +94,25 @@ class PrefixScorer:
         lengths = list(map(len, continuations))
         if 0 in lengths:
             raise InputError(f"continuation {lengths.index(0)} is empty: there is no id to read the reward at")
-        self._check(continuations, len(self.prefix_ids))
+        check_readable(self.rm, continuations, len(self.prefix_ids))
         ends = np.array([self.rm.reading.end(self.prefix_ids, ids) for ids in continuations]) - len(self.prefix_ids)
         rewards = np.empty(len(continuations), dtype=np.float32)
         for end in np.unique(ends[ends <= 0]):  # read before they begin
             rewards[ends == end] = self._whole_rewards([[]], int(end) - 1).item()
         # Longest first, so that memory runs out at once or never.
-        order = left = np.argsort(-ends, kind="stable")[: (ends > 0).sum()]
+        order = remaining = np.argsort(-ends, kind="stable")[: (ends > 0).sum()]
         slack = 1 if self.prefix is None else _SLACK  # whole sequences are never padded
         # Rewards stay on their device until the last batch: a copy in between would make host and GPU wait in turn.
         scored = [torch.empty(0, device=self.rm.device)]
-        while len(left):
-            longest = int(ends[left[0]])
-            batch = left[: min(batch_size or self.batch_size(longest), self._most)]
+        # Not by accelerate's find_executable_batch_size: each call of it collects all garbage, which takes longer than
+        # the batches of a search, and it does not see Python's MemoryError.
+        while len(remaining):
+            longest = int(ends[remaining[0]])
+            batch = remaining[: min(batch_size or self.batch_size(longest), self._most)]
             batch = batch[ends[batch] * slack >= longest]
             try:
                 scored.append(self._rewards([continuations[i][: ends[i]] for i in batch]))
-                left = left[len(batch) :]
+                remaining = remaining[len(batch) :]
                 continue
             except (RuntimeError, MemoryError) as error:
                 if not isinstance(error, MemoryError) and not should_reduce_batch_size(error):
@@ -134,18 +124,7 @@ class PrefixScorer:
             self._most = len(batch) // 2
             clear_device_cache()
         rewards[order] = torch.cat(scored).cpu().numpy()
-        return check_finite(self.rm, rewards)
-
-    def _check(self, sequences: Sequence[Ids], before: int) -> None:
-        """Refuse what the model cannot read."""
-        name, context, rows = self.rm.name, self.rm.context, self.rm.vocabulary_size
-        longest = before + max(map(len, sequences), default=0)
-        if context is not None and longest > context:
-            known = f"more than the {context} that {name} is made for"
-            raise InputError(f"prompt and response have {longest} tokens, {known}")
-        highest = max(itertools.chain.from_iterable(sequences), default=0)
-        if highest >= rows:
-            raise InputError(f"{name} reads {rows:,} ids, and its tokenizer gives {highest:,}: they do not go together")
+        return check_finite(self.rm, self.prefix_ids, continuations, rewards)
 
     def _rewards(self, batch: list[Ids]) -> torch.Tensor:
         if self.prefix is None:
@@ -184,10 +163,27 @@ class PrefixScorer:
         return {"token_type_ids": is_answer.long().expand(inputs.shape[:2])}
 
 
-def check_finite(rm: RewardModel, rewards: np.ndarray) -> np.ndarray:
-    """The rewards themselves, or `NonFiniteReward`."""
-    for index in np.flatnonzero(~np.isfinite(rewards)).tolist():
-        raise NonFiniteReward(index, float(rewards[index]), rm.spec.dtype)
+def check_readable(rm: RewardModel, sequences: Sequence[Ids], before: int = 0) -> None:
+    """Raise InputError for sequences that the model cannot read behind so many ids: too long, or of unknown ids."""
+    longest, context = before + max(map(len, sequences), default=0), rm.context
+    if context is not None and longest > context:
+        raise InputError(
+            f"prompt and response have {longest} tokens, more than the {context} that {rm.name} is made for"
+        )
+    highest, rows = max(itertools.chain.from_iterable(sequences), default=0), rm.vocabulary_size
+    if highest >= rows:
+        raise InputError(f"{rm.name} reads {rows:,} ids, and its tokenizer gives {highest:,}: they do not go together")
+
+
+def check_finite(rm: RewardModel, prefix_ids: Ids, continuations: Sequence[Ids], rewards: np.ndarray) -> np.ndarray:
+    """The rewards themselves; InputError names the last ids of the first that is not finite."""
+    is_finite = np.isfinite(rewards)
+    if not is_finite.all():
+        place = int(is_finite.argmin())
+        ids = [*prefix_ids, *continuations[place]][-_NAMED:]
+        ending = f"{rm.tokenizer.decode(ids)!r} (ids {ids})"
+        advice = "even in float32: its weights are damaged" if rm.spec.dtype == "float32" else "try --dtype float32"
+        raise InputError(f"the reward of the conversation that ends with {ending} is {rewards[place]}: {advice}")
     return rewards
 
 
@@ -217,7 +213,7 @@ def score_continuations(
     Raises
     ------
     InputError
-        A continuation is empty, or a reward is not finite (`NonFiniteReward`).
+        A continuation is empty, or a reward is not finite.
     """
     return PrefixScorer(rm, prefix_ids)(continuations, batch_size)
 

@@ -29,7 +29,7 @@ from rmnb.models.devices import own_attention
 from rmnb.models.heads import LinearHead
 from rmnb.models.reward_model import Parity, RewardModel
 from rmnb.scoring import rows  # noqa: F401  (gives `RewardModel` its `score`)
-from rmnb.scoring.engine import NonFiniteReward, PrefixScorer, check_finite
+from rmnb.scoring.engine import PrefixScorer, check_finite, check_readable
 
 logger = logging.getLogger(__name__)
 QUESTION = "What, in one word, is the greatest thing ever?"
@@ -51,41 +51,39 @@ def check_parity(rm: RewardModel) -> RewardModel:
     InputError
         The model cannot be run at all.
     """
-    fails = f"{rm.name}: the model fails on a short conversation"
-    try:
-        with _in_one_line(fails):
+    with _in_one_line(f"{rm.name}: the model fails on a short conversation"):
+        try:
             against, own = _own_rewards(rm)
-    except NonFiniteReward as error:  # whoever scores will hear of it
-        against, own = f"nothing: {error}", None
-    tolerance = 0.0 if own is None else ROUNDING[rm.spec.dtype] * max(1.0, float(np.abs(own).max()))
-    failure, difference = None, None
-    if rm.shares_prefix:
+        except InputError as error:  # whoever scores will hear of it
+            against, own = f"nothing: {error}", None
+        parity = None if rm.shares_prefix else _compare(rm, against, own)
+    if parity is None:
         try:
             with _in_one_line("sharing the prefix fails"):
-                if own is None:
-                    PrefixScorer(rm, [0, 0])
-                else:
-                    difference = _difference(rm, own)
+                parity = _compare(rm, against, own)
+            if not parity.exact:
+                raise InputError(f"sharing the prefix would change its rewards by {parity.difference:.2g}")
         except (InputError, UnsupportedAttention) as error:
-            failure = str(error)
-        if difference is not None and difference > tolerance:
-            failure = f"sharing the prefix would change its rewards by {difference:.2g}"
-    if failure is not None:
-        logger.warning("%s: scoring whole sequences, which is slower: %s", rm.name, failure)
-        rm = replace(rm, plain_because=failure)
-    if own is None:
-        return replace(rm, parity=Parity(against))
-    if not rm.shares_prefix:
-        with _in_one_line(fails):
-            difference = _difference(rm, own)
-    if difference > tolerance:
+            logger.warning("%s: scoring whole sequences, which is slower: %s", rm.name, error)
+            return check_parity(replace(rm, plain_because=str(error)))
+    elif not parity.exact:
         warning = "%s: its rewards differ from its own %s by %.2g: see `rmnb check`"
-        logger.warning(warning, rm.name, against, difference)
-    return replace(rm, parity=Parity(against, difference, difference <= tolerance))
+        logger.warning(warning, rm.name, against, parity.difference)
+    return replace(rm, parity=parity)
 
 
-def _difference(rm: RewardModel, own: np.ndarray) -> float:
-    return float(np.abs(rm.score(QUESTION, RESPONSES) - own).max())
+def tolerance(dtype: str, rewards: np.ndarray) -> float:
+    """The largest difference from these rewards that is rounding."""
+    return ROUNDING[dtype] * max(1.0, float(np.abs(rewards).max()))
+
+
+def _compare(rm: RewardModel, against: str, own: np.ndarray | None) -> Parity:
+    """Without rewards to compare with, only whether the prefix can be shared."""
+    if own is None:
+        PrefixScorer(rm, [0, 0])
+        return Parity(against)
+    difference = float(np.abs(rm.score(QUESTION, RESPONSES) - own).max())
+    return Parity(against, difference, difference <= tolerance(rm.spec.dtype, own))
 
 
 @contextlib.contextmanager
@@ -96,28 +94,27 @@ def _in_one_line(what: str) -> Iterator[None]:
     except (InputError, UnsupportedAttention):
         raise
     except Exception as error:  # an architecture that nobody has foreseen raises anything
-        where = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
-        if isinstance(error, (NameError, AttributeError, TypeError)) and Path(rmnb.__file__).parent in where.parents:
+        file, package = Path(traceback.extract_tb(error.__traceback__)[-1].filename), Path(rmnb.__file__).parent
+        if isinstance(error, (NameError, AttributeError, TypeError)) and package in file.parents:
             raise
         raise InputError(f"{what}: {first_line(error)}") from error
 
 
 @torch.inference_mode()
-def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray | None]:
+def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray]:
     """What the rewards are compared with, and those: of the model's own classifier, if transformers has one.
 
     One conversation after the other, as the tokenizer reads it; nothing is padded.
+
+    Raises
+    ------
+    InputError
+        There is nothing to compare with.
     """
     if rm.options:
-        return "nothing: quantised, spread over devices, compiled or loaded with options of another kind", None
-    try:
-        conversations = rm.dialogue.ids_in_context(QUESTION, RESPONSES)
-    except InputError as error:  # a template that cannot be used is said by whoever uses it
-        return f"nothing: {error}", None
-    if max(map(max, conversations)) >= rm.vocabulary_size:
-        return "nothing: the tokenizer has ids that the model cannot read", None
-    if rm.context is not None and max(map(len, conversations)) > rm.context:
-        return "nothing: its context is too short", None
+        raise InputError("quantised, spread over devices, compiled or loaded with options of another kind")
+    conversations = rm.dialogue.ids_in_context(QUESTION, RESPONSES)
+    check_readable(rm, conversations)
     if rm.head is not None and not isinstance(rm.head, LinearHead):
         return "attention in full", replace(rm, plain_because="to compare with").score(QUESTION, RESPONSES)
     inputs = [{"input_ids": ids} for ids in conversations]
@@ -128,10 +125,10 @@ def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray | None]:
         classifier, label, options, attention = _classifier(rm), 0, {"use_cache": False}, own_attention(rm.network)
     rewards = []
     with attention:
-        for each in inputs:
-            tensors = {name: torch.tensor([ids], device=rm.device) for name, ids in each.items()}
+        for conversation in inputs:
+            tensors = {name: torch.tensor([ids], device=rm.device) for name, ids in conversation.items()}
             rewards.append(classifier(**tensors, **options).logits[0, label].item())
-    return type(classifier).__name__, check_finite(rm, np.array(rewards))
+    return type(classifier).__name__, check_finite(rm, (), conversations, np.array(rewards))
 
 
 def _classifier(rm: RewardModel) -> Any:

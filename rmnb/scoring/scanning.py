@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 from tqdm import tqdm
 
 from rmnb.errors import InputError
@@ -18,7 +17,7 @@ from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
 from rmnb.plans import ResumableStore
 from rmnb.scoring import store
-from rmnb.scoring.engine import NonFiniteReward, PrefixScorer
+from rmnb.scoring.engine import PrefixScorer, score_continuations
 from rmnb.scoring.rows import common_prefix
 from rmnb.scoring.store import Provenance, describe_model
 
@@ -69,7 +68,7 @@ def scan_vocabulary(
     Raises
     ------
     InputError
-        A reward is NaN or infinite (the token is named); what lies at `output` is of another plan.
+        A reward is NaN or infinite (the conversation is named); what lies at `output` is of another plan.
     """
     if not isinstance(rm, RewardModel):
         raise InputError(f"a scan takes a model that rmnb.load_reward_model has loaded, not {str(rm)[:60]!r}")
@@ -81,38 +80,36 @@ def scan_vocabulary(
     words = _vocabulary(rm.tokenizer, min(limit or rm.vocabulary_size, rm.vocabulary_size))
     if ids is not None:
         words = words.iloc[list(ids)].reset_index(drop=True)
-    plan = {**describe_model(rm), **describe_prompt(rm, prompt, protocol), "tokens": len(words)}
-    if ids is not None:
-        plan["ids_sha256"] = ids_sha256(words["token_id"])
+    plan = {**describe_scan(rm, prompt, protocol, ids), "tokens": len(words)}
     if (finished := store.read_finished(output, plan, store.read_scan)) is not None:
         return finished
 
-    prefix, sequences = _sequences(rm, prompt, protocol, words)
-    which, unique = pd.factorize(pd.Series(sequences))
+    if protocol == "exact":
+        prefix, closing = rm.dialogue.frame(prompt.conversation)
+        sequences = [(token_id, *closing) for token_id in words["token_id"].tolist()]
+    else:
+        texts = words["token"].map(rm.dialogue.published_token).tolist()
+        conversations = rm.dialogue.published_ids(prompt.conversation, texts)
+        prefix = common_prefix(conversations)
+        sequences = [tuple(ids[len(prefix) :]) for ids in conversations]
+    places, unique = pd.factorize(pd.Series([rm.reading.kept(prefix, ids) for ids in sequences]))
     distinct = unique.tolist()
     scorer = PrefixScorer(rm, prefix)
     batch_size = batch_size or _batch_size(scorer, max(map(len, distinct)))
     pieces = ResumableStore(output, {**plan, "batch_size": batch_size, "attention": scorer.attention})
     batch_size = pieces.begun["batch_size"]  # of processes that begin at once, one sets it for all
 
-    def score(first: int) -> np.ndarray:
-        try:
-            return scorer(distinct[first : first + store.SHARD], batch_size)
-        except NonFiniteReward as error:
-            token = words.iloc[np.flatnonzero(which == first + error.index)[0]]
-            raise error.of(f"token {token['token_id']} ({token['token']!r})") from error
-
-    shards = range(0, len(distinct), store.SHARD)
-    with tqdm(shards, unit=" tokens", unit_scale=store.SHARD, disable=not progress, smoothing=0.05) as bar:
-        rewards = [pieces.rewards(first // store.SHARD, score, first) for first in bar]
-    table = words[["token_id", "token", "kind"]].assign(score=np.concatenate(rewards)[which])
+    shards = [distinct[first : first + store.SHARD] for first in range(0, len(distinct), store.SHARD)]
+    bar = tqdm(shards, unit=" tokens", unit_scale=store.SHARD, disable=not progress, smoothing=0.05)
+    rewards = [pieces.rewards(number, scorer, shard, batch_size) for number, shard in enumerate(bar)]
+    table = words[["token_id", "token", "kind"]].assign(score=np.concatenate(rewards)[places])
     table.attrs["provenance"] = {**pieces.begun, "sequences": len(distinct)}
     return table
 
 
 def scan_pairs(
     rm: RewardModel, prompt: PromptSpec, ids: Sequence[int], output: Path, progress: bool = False
-) -> tuple[Float[np.ndarray, "ids ids"], Provenance]:
+) -> tuple[np.ndarray, Provenance]:
     """The reward of every pair of tokens as the response to a prompt.
 
     The first token lengthens the prefix that is run once, so that a pair costs no more than a token. Rewards are kept
@@ -141,36 +138,18 @@ def scan_pairs(
     Raises
     ------
     InputError
-        A reward is not finite (the pair is named), or what is at `output` is of another plan.
+        A reward is not finite (the conversation is named), or what is at `output` is of another plan.
     """
     prefix, closing = rm.dialogue.frame(prompt.conversation)
-    plan = {**describe_model(rm), **describe_prompt(rm, prompt, "exact"), "ids_sha256": ids_sha256(ids)}
+    plan = {**describe_scan(rm, prompt, "exact", ids), "batch_size": PAIRS}
     store.read_finished(output, plan)  # refuses another plan's
-    pieces = ResumableStore(output, {**plan, "batch_size": PAIRS})
+    pieces = ResumableStore(output, plan)
 
-    def score(first: int) -> np.ndarray:
-        try:
-            return PrefixScorer(rm, [*prefix, first])([[second, *closing] for second in ids], PAIRS)
-        except NonFiniteReward as error:
-            raise error.of(f"the pair of tokens {(first, ids[error.index])}") from error
-
-    bar = tqdm(ids, unit=" first tokens", disable=not progress)
-    return np.stack([pieces.rewards(place, score, first) for place, first in enumerate(bar)]), pieces.begun
-
-
-def _sequences(
-    rm: RewardModel, prompt: PromptSpec, protocol: str, words: pd.DataFrame
-) -> tuple[list[int], list[tuple[int, ...]]]:
-    """The ids of the prefix, and those of each token after it, up to the one that is read."""
-    if protocol == "exact":
-        prefix, closing = rm.dialogue.frame(prompt.conversation)
-        sequences = [(token_id, *closing) for token_id in words["token_id"].tolist()]
-    else:
-        texts = words["token"].map(rm.dialogue.published_token).tolist()
-        whole = rm.dialogue.published_ids(prompt.conversation, texts)
-        prefix = common_prefix(whole)
-        sequences = [tuple(ids[len(prefix) :]) for ids in whole]
-    return prefix, [rm.reading.kept(prefix, ids) for ids in sequences]
+    continuations = [[second, *closing] for second in ids]
+    rewards = []
+    for place, first in enumerate(tqdm(ids, unit=" first tokens", disable=not progress)):
+        rewards.append(pieces.rewards(place, score_continuations, rm, [*prefix, first], continuations, PAIRS))
+    return np.stack(rewards), pieces.begun
 
 
 def _batch_size(scorer: PrefixScorer, longest: int) -> int:
@@ -180,24 +159,24 @@ def _batch_size(scorer: PrefixScorer, longest: int) -> int:
     return math.ceil(store.SHARD / batches)
 
 
-def ids_sha256(ids: Sequence[int] | pd.Series) -> str:
-    """The hash of token ids in their order."""
-    return hashlib.sha256(np.asarray(ids, dtype="<i4").tobytes()).hexdigest()
-
-
-def describe_prompt(rm: RewardModel, prompt: PromptSpec, protocol: str) -> Provenance:
-    """What a plan and a provenance say of a question."""
-    rendered = repr(rm.dialogue.frame(prompt.conversation))
-    if rm.dialogue.template is not None:
+def describe_scan(rm: RewardModel, prompt: PromptSpec, protocol: str, ids: Sequence[int] | None) -> Provenance:
+    """What a plan and a provenance say of a model, a question and, of a sample, the ids in their order."""
+    if rm.dialogue.template is None:
+        rendered = repr(rm.dialogue.frame(prompt.conversation))
+    else:
         answer = {"role": "assistant", "content": "{response}"}
         rendered = rm.dialogue.render([*as_messages(prompt.conversation), answer])
     token, offset = rm.read_at(prompt.conversation)
-    return {
+    plan = {
+        **describe_model(rm),
         "prompt": prompt.text,
-        "history": [turn.model_dump() for turn in prompt.history],
+        "history": prompt.earlier,
         "prompt_key": prompt.key,
         "protocol": protocol,
         "conversation": rendered,
         "read_token": token,
         "read_offset": offset,
     }
+    if ids is not None:
+        plan["ids_sha256"] = hashlib.sha256(np.asarray(ids, dtype="<i4").tobytes()).hexdigest()
+    return plan

@@ -5,8 +5,6 @@ import dataclasses
 import numpy as np
 import pytest
 from checkpoints import DECODERS, WINDOW, own_rewards, write_decoder
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import rmnb
 from rmnb.errors import InputError
@@ -28,24 +26,13 @@ def test_sharing_the_prefix_gives_the_reward_of_the_plain_pass(architecture, tmp
     # No id is padding: the last one is read.
     expected = own_rewards(tmp_path, [[*prefix, *ids] for ids in continuations], pad_token_id=None)
     assert PrefixScorer(rm, prefix).attention == "shared prefix"
-    got = score_continuations(rm, prefix, continuations, batch_size=7)
     assert expected.std() > 0.1
-    np.testing.assert_allclose(got, expected, atol=1e-4)
+    for batch_size in (1, 7):
+        np.testing.assert_allclose(score_continuations(rm, prefix, continuations, batch_size), expected, atol=1e-4)
     monkeypatch.setattr(attention, "CHUNK", WINDOW - 1)  # a long prefix is run in parts
     np.testing.assert_allclose(score_continuations(rm, prefix, continuations), expected, atol=1e-4)
     whole = dataclasses.replace(rm, plain_because="on purpose")
     np.testing.assert_allclose(score_continuations(whole, prefix, continuations), expected, atol=1e-4)
-
-
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    continuations=st.lists(st.lists(st.integers(0, 300), min_size=1, max_size=12), min_size=1, max_size=20),
-    batch_size=st.integers(1, 8),
-)
-def test_batching_never_changes_a_score(rm, continuations, batch_size):
-    prefix, _ = rm.dialogue.frame(PROMPT)
-    alone = np.concatenate([score_continuations(rm, prefix, [ids]) for ids in continuations])
-    np.testing.assert_allclose(score_continuations(rm, prefix, continuations, batch_size), alone, atol=1e-4)
 
 
 def test_an_empty_continuation_has_no_reward(rm):
@@ -53,12 +40,9 @@ def test_an_empty_continuation_has_no_reward(rm):
         score_continuations(rm, [1], [[7], []])
 
 
-@given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), min_size=1, max_size=6))
-def test_the_common_prefix_is_the_longest_that_leaves_something_to_score(sequences):
-    prefix = common_prefix(sequences)
-    assert all(ids[: len(prefix)] == prefix and len(ids) > len(prefix) for ids in sequences)
-    longer = {tuple(ids[: len(prefix) + 1]) for ids in sequences}
-    assert len(longer) > 1 or any(len(ids) == len(prefix) + 1 for ids in sequences)
+def test_the_common_prefix_is_the_longest_that_leaves_something_to_score():
+    assert common_prefix([[1, 2, 3, 5], [1, 2, 4, 5]]) == [1, 2]
+    assert common_prefix([[1, 2, 3], [1, 2]]) == common_prefix([(1, 2)]) == [1]
 
 
 def test_batches_fit_the_memory_that_is_free(rm, monkeypatch):

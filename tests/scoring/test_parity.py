@@ -120,7 +120,6 @@ def test_what_a_model_is_compared_with(rm, tmp_path):
 
 CONTEXTS = {
     "llama": (transformers.LlamaConfig, 64),
-    "gpt2": (transformers.GPT2Config, 64),
     "bert": (transformers.BertConfig, 64),
     "roberta": (transformers.RobertaConfig, 63),
 }

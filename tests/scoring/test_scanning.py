@@ -34,6 +34,9 @@ def test_a_scan_has_one_row_for_each_id_of_the_embedding(rm):
     some = [7, 4711, 4999]
     again = rmnb.score_continuations(rm, prefix, [[i, *closing] for i in some])
     np.testing.assert_allclose(scan["score"].iloc[some], again, atol=1e-4)
+    for wrong in ({"rm": "path"}, {"limit": 0}, {"protocol": "none"}):
+        with pytest.raises(InputError):
+            rmnb.scan_vocabulary(**{"rm": rm, "prompt": PROMPT, **wrong})
 
 
 def test_a_pair_is_worth_what_the_whole_conversation_is(rm, tmp_path, monkeypatch):
@@ -104,10 +107,3 @@ def test_the_audit_measures_recorded_accuracies_again(monkeypatch):
         monkeypatch.setattr(audit, "recorded", lambda spec, recorded=recorded: {"held_out": recorded})
         (row,) = audit_panel(panel, models=["smollm2-values"], accuracy=True).itertuples()
         assert (row.prompt, row.tokens, row.verdict) == ("held-out pairs", 3, verdict)
-
-
-def test_a_limit_of_nothing_and_what_is_no_model_are_refused(rm):
-    with pytest.raises(InputError, match="a scan takes a model"):
-        rmnb.scan_vocabulary("path", PROMPT)
-    with pytest.raises(InputError, match="limit must be at least 1, not 0"):
-        rmnb.scan_vocabulary(rm, PROMPT, limit=0)
