@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
+from typer import Argument, Exit, Option, Typer, echo
 
 from rmnb.cli.options import Loading, Model, PanelName, fail
 from rmnb.errors import InputError
 
-app = typer.Typer(no_args_is_help=True, help="What serves the book: its panel, audit, data, trainings and notebooks.")
+app = Typer(no_args_is_help=True, help="What serves the book: its panel, audit, data, trainings and notebooks.")
 
 
 @app.command()
@@ -22,16 +22,16 @@ def models(panel: PanelName = "demo") -> None:
     if not members.models:
         raise InputError(f"panel {members.name!r} has no reward models, only language models under `bases`")
     table = overview(members)
-    typer.echo(table.to_string(index=False, float_format="{:.3f}".format, na_rep=""))
+    echo(table.to_string(index=False, float_format="{:.3f}".format, na_rep=""))
     if table["pairs"].isna().all():
-        typer.echo(f"no adapter of these models is here: {CLONE}")
+        echo(f"no adapter of these models is here: {CLONE}")
 
 
 @app.command()
 def audit(
-    models: Annotated[list[str] | None, typer.Argument(help="Models to audit. Default: all of the panel.")] = None,
+    models: Annotated[list[str] | None, Argument(help="Models to audit. Default: all of the panel.")] = None,
     panel: PanelName = "demo",
-    accuracy: Annotated[bool, typer.Option("--accuracy", help="Measure held-out accuracies again: minutes.")] = False,
+    accuracy: Annotated[bool, Option("--accuracy", help="Measure held-out accuracies again: minutes.")] = False,
 ) -> None:
     """Score a random sample of the shipped tokens again, from the weights. Exit code 1 if they disagree."""
     from rmnb.report.audit import audit_panel
@@ -39,7 +39,7 @@ def audit(
     report = audit_panel(panel, models=models, accuracy=accuracy)
     if report.empty:
         raise InputError(f"panel {panel!r} has no scores to audit: run `rmnb scan` first")
-    typer.echo(report.to_string(index=False, float_format="{:.1e}".format))
+    echo(report.to_string(index=False, float_format="{:.1e}".format))
     if wrong := (report["verdict"] != "ok").sum():
         fail(f"{wrong} of {len(report)} scans disagree")
 
@@ -47,7 +47,7 @@ def audit(
 @app.command()
 def lists(
     model: Model,
-    texts: Annotated[str, typer.Argument(help="elo: rated things. words: words with meanings. training: to watch.")],
+    texts: Annotated[str, Argument(help="elo: rated things. words: words with meanings. training: to watch.")],
     panel: PanelName = "demo",
 ) -> None:
     """Score one of the panel's lists with each of its prompts. Interrupted, the same command goes on."""
@@ -55,24 +55,25 @@ def lists(
     from rmnb.scoring.list_scores import score_list
 
     members = load_panel(panel)
-    typer.echo(score_list(Loading().model(members.model(model)), members, texts, progress=True))
+    rm = Loading().model(members.model(model).name, members)
+    echo(score_list(rm, members, texts, progress=True))
 
 
 @app.command()
 def explorer(
-    directory: Annotated[Path, typer.Argument(help="Where to write; what is there is replaced.")],
+    directory: Annotated[Path, Argument(help="Where to write; what is there is replaced.")],
     panel: PanelName = "demo",
 ) -> None:
     """Write the data of the token explorer: every scan of a panel as small static files."""
     from rmnb.book.explorer import write_explorer
 
-    typer.echo(write_explorer(panel, directory))
+    echo(write_explorer(panel, directory))
 
 
 @app.command()
 def data(
-    action: Annotated[Literal["list", "pull", "verify"], typer.Argument()] = "list",
-    patterns: Annotated[list[str] | None, typer.Argument(help="Only files with one of these in their names.")] = None,
+    action: Annotated[Literal["list", "pull", "verify"], Argument()] = "list",
+    patterns: Annotated[list[str] | None, Argument(help="Only files with one of these in their names.")] = None,
 ) -> None:
     """List the external data, fetch what is not here, or check it against its hashes (exit code 2 if damaged).
 
@@ -84,24 +85,24 @@ def data(
     if not pins:
         raise InputError(f"no data file has one of {patterns} in its name: see `rmnb book data list`")
     if action == "verify":
-        found = sources.verify(pins)
-        typer.echo(found[["status", "name", "path"]].to_csv(sep="\t", header=False, index=False), nl=False)
-        raise typer.Exit(2 if (found["status"] == "damaged").any() else 0)
+        states = sources.verify(pins)
+        echo(states[["status", "name", "path"]].to_csv(sep="\t", header=False, index=False), nl=False)
+        raise Exit(2 if (states["status"] == "damaged").any() else 0)
     for name, pin in pins.items():
         if action == "list":
             size = f"{pin.bytes / 1000:,.0f} kB" if pin.bytes else "?"
-            typer.echo(f"{name}\t{size}\t{pin.use}\t{pin.licence}")
+            echo(f"{name}\t{size}\t{pin.use}\t{pin.licence}")
         elif patterns or pin.bytes is not None:
-            typer.echo(f"{name}\t{sources.locate(name)}")
+            echo(f"{name}\t{sources.locate(name)}")
 
 
 @app.command()
 def train(
     model: Annotated[
-        str | None, typer.Argument(help="Model to train. Default: all of the panel that are not finished.")
+        str | None, Argument(help="Model to train. Default: all of the panel that are not finished.")
     ] = None,
     panel: PanelName = "demo",
-    out: Annotated[Path | None, typer.Option(help="Directory for the adapter. Default: the panel's.")] = None,
+    out: Annotated[Path | None, Option(help="Directory for the adapter. Default: the panel's.")] = None,
 ) -> None:
     """Train reward models by their recipes, or tune copies of language models on the answers that people chose.
 
@@ -113,16 +114,16 @@ def train(
     members = load_panel(panel)
     for name in [model] if model else unfinished(members):
         measured = train_model(members, name, out)
-        typer.echo(f"{name}: held-out accuracy {measured['held_out']['all']['value']:.3f}")
+        echo(f"{name}: held-out accuracy {measured['held_out']['all']['value']:.3f}")
         if out is None and (path := follow(members, name)):
-            typer.echo(f"{name}: trajectory in {path}")
+            echo(f"{name}: trajectory in {path}")
 
 
 @app.command()
 def run(
-    notebook: Annotated[Path, typer.Argument(help="A notebook with a cell tagged `parameters`.")],
-    out: Annotated[Path, typer.Argument(help="Where to write the executed notebook.")],
-    parameter: Annotated[list[str] | None, typer.Option("--parameter", "-p", help="NAME=VALUE, repeatable.")] = None,
+    notebook: Annotated[Path, Argument(help="A notebook with a cell tagged `parameters`.")],
+    out: Annotated[Path, Argument(help="Where to write the executed notebook.")],
+    parameter: Annotated[list[str] | None, Option("--parameter", "-p", help="NAME=VALUE, repeatable.")] = None,
 ) -> None:
     """Execute a notebook, its parameters checked by name and type first; a cell that fails is shown with its error."""
     from papermill import PapermillExecutionError

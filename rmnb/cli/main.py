@@ -4,20 +4,20 @@ import logging
 import sys
 from typing import Annotated
 
-import typer
+from typer import Exit, Option, Typer, echo
 
 from rmnb import __version__
-from rmnb.cli import book, compare, plan, report, score
+from rmnb.cli import book, report, score
 from rmnb.cli.options import flat
 from rmnb.errors import InputError
 
-app = typer.Typer(
+app = Typer(
     no_args_is_help=True,
     help="Look inside reward models one token at a time.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    score.check, score.score, score.scan, score.search, score.trace, report.report, compare.compare, plan.plan,
+    score.check, score.score, score.scan, score.search, score.trace, report.report, report.compare, score.plan,
 ):  # fmt: skip
     app.command()(flat(command))
 app.add_typer(book.app, name="book")
@@ -43,10 +43,10 @@ GONE = {
 
 
 @app.callback(invoke_without_command=True)
-def version(show: Annotated[bool, typer.Option("--version", help="Show the version.")] = False) -> None:
+def version(show: Annotated[bool, Option("--version", help="Show the version.")] = False) -> None:
     if show:
-        typer.echo(f"rmnb {__version__}")
-        raise typer.Exit
+        echo(f"rmnb {__version__}")
+        raise Exit
 
 
 def main() -> None:

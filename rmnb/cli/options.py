@@ -4,11 +4,11 @@ import functools
 import inspect
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-import typer
+from typer import Argument, Exit, Option, echo
 
 from rmnb.errors import InputError
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rmnb.models.reward_model import RewardModel
-    from rmnb.panels import ModelSpec, Panel, PromptSpec
+    from rmnb.panels import Panel, PromptSpec
 
 Model = Annotated[
     str,
-    typer.Argument(
+    Argument(
         help="Hub id owner/name@revision, directory of a checkpoint or an adapter, or nickname of a panel's model."
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="As JSON on stdout.")]
+Json = Annotated[bool, Option("--json", help="As JSON on stdout.")]
 QuickOption = Annotated[
-    bool, typer.Option("--quick", help="A sample of 5,000 tokens and shorter lists: two minutes in place of ten.")
+    bool, Option("--quick", help="A sample of 5,000 tokens and shorter lists: two minutes in place of ten.")
 ]
-PanelName = Annotated[str, typer.Option(help="Name of a panel, or path of your own YAML.")]
+PanelName = Annotated[str, Option(help="Name of a panel, or path of your own YAML.")]
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Asking:
 
     prompt: Annotated[
         list[str] | None,
-        typer.Option(help="A question in quotes, or the key of a panel's; repeatable. Default: greatest."),
+        Option(help="A question in quotes, or the key of a panel's; repeatable. Default: greatest."),
     ] = None
-    system: Annotated[str | None, typer.Option(help="A system prompt, before everything else.")] = None
+    system: Annotated[str | None, Option(help="A system prompt, before everything else.")] = None
     messages: Annotated[
         Path | None,
-        typer.Option(help='JSON list of {"role": …, "content": …} that ends with the question, in place of --prompt.'),
+        Option(help='JSON list of {"role": …, "content": …} that ends with the question, in place of --prompt.'),
     ] = None
     panel: PanelName = "demo"
 
@@ -53,20 +53,20 @@ class Asking:
 
     def questions(self) -> "list[PromptSpec]":
         """Each question once; the name of a prompt set stands for all of its prompts."""
-        from rmnb.panels import Turn, load_prompts
+        from rmnb.panels import Turn
 
-        if self.messages is not None:
-            if self.prompt:
-                raise InputError("give either --prompt or --messages, not both")
-            asked = [_read_messages(self.messages)]
+        if self.messages is None:
+            questions = self.members().named_prompts(self.prompt or ["greatest"])
+        elif self.prompt:
+            raise InputError("give either --prompt or --messages, not both")
         else:
-            members, asked = self.members(), []
-            for name in self.prompt or ["greatest"]:
-                asked += load_prompts(name) if name in members.prompt_sets else [members.prompt(name)]
+            questions = [_read_messages(self.messages)]
         if self.system:
             system = Turn(role="system", content=self.system)
-            asked = [one.model_copy(update={"key": "custom", "history": (system, *one.history)}) for one in asked]
-        return list(dict.fromkeys(asked))
+            for place, question in enumerate(questions):
+                history = (system, *question.history)
+                questions[place] = question.model_copy(update={"key": "custom", "history": history})
+        return list(dict.fromkeys(questions))
 
 
 def _read_messages(file: Path) -> "PromptSpec":
@@ -89,84 +89,77 @@ class Loading:
 
     dtype: Annotated[
         str | None,
-        typer.Option(
-            help="auto (as stored), float32, bfloat16, float16, bfloat16-mixed. Default: float32, or a panel's."
-        ),
+        Option(help="auto (as stored), float32, bfloat16, float16, bfloat16-mixed. Default: float32, or a panel's."),
     ] = None
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 … Default: a GPU if there is one.")] = None
-    template: Annotated[Path | None, typer.Option(help="File with the chat template (Jinja).")] = None
-    tokenizer: Annotated[Path | None, typer.Option(help="Directory of the tokenizer, if it is another one.")] = None
-    base: Annotated[str | None, typer.Option(help="Base of an adapter. Default: what the adapter names.")] = None
-    label: Annotated[str | None, typer.Option(help="Which output of a classifier with several: name or number.")] = None
+    device: Annotated[str | None, Option(help="cpu, cuda, cuda:1 … Default: a GPU if there is one.")] = None
+    template: Annotated[Path | None, Option(help="File with the chat template (Jinja).")] = None
+    tokenizer: Annotated[
+        str | None, Option(metavar="PATH", help="Directory of the tokenizer, if it is another one.")
+    ] = None
+    base: Annotated[str | None, Option(help="Base of an adapter. Default: what the adapter names.")] = None
+    label: Annotated[str | None, Option(help="Which output of a classifier with several: name or number.")] = None
     load: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="KEY=VALUE",
             help="Any other option of rmnb.load_reward_model, or of from_pretrained of transformers: read=last, "
             "softcap=off, compile=default, device_map=auto; repeatable.",
         ),
     ] = None
 
-    def spec(self, name: str, members: "Panel | None" = None) -> "ModelSpec":
-        """The model of that name: of the panel, else as `rmnb.panels.find_spec` finds it."""
-        from rmnb.panels import find_spec
-
-        spec = find_spec(name, members)
-        changes: dict[str, Any] = {}
-        if self.template:
-            try:
-                changes["template"] = self.template.read_text(encoding="utf-8")
-            except (OSError, UnicodeError) as error:
-                raise InputError(f"--template {self.template} cannot be read", self.template) from error
-        if self.tokenizer:
-            changes["tokenizer"] = str(self.tokenizer)
-        return spec.model_copy(update=changes)
-
     def arguments(self) -> dict[str, Any]:
         """What `rmnb.load_reward_model` is given beside the model."""
         import yaml
 
-        own = ("dtype", "device", "base", "label")
-        given = {key: value for key in own if (value := getattr(self, key)) is not None}
+        options = vars(self) | {"load": None}
+        try:
+            options["template"] = self.template and self.template.read_text(encoding="utf-8")
+        except (OSError, UnicodeError) as error:
+            raise InputError(f"--template {self.template} cannot be read", self.template) from error
         for text in self.load or []:
             key, _, value = text.partition("=")
             try:
-                given[key] = yaml.safe_load(value)
+                options[key] = yaml.safe_load(value)
             except yaml.YAMLError:
                 raise InputError(f"--load {text}: write KEY=VALUE", text) from None
-        return given
+        return {key: value for key, value in options.items() if value is not None}
 
-    def model(self, model: "str | ModelSpec", members: "Panel | None" = None) -> "RewardModel":
-        """The loaded model, by its name as `spec` takes it, or as `spec` gave it."""
-        spec = self.spec(model, members) if isinstance(model, str) else model
+    def model(self, name: str, members: "Panel | None" = None) -> "RewardModel":
+        """The loaded model of that name: of the panel, else as `rmnb.panels.find_spec` finds it."""
+        from rmnb.panels import find_spec
+
+        spec, arguments = find_spec(name, members), self.arguments()  # what is wrong so far is said without torch
         from rmnb.scoring.parity import load_reward_model
 
-        return load_reward_model(spec, **self.arguments())
+        return load_reward_model(spec, **arguments)
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose parameters that are dataclasses are taken field by field, as options."""
-    asked = inspect.signature(command).parameters.values()
-    bags = {each.name: each.annotation for each in asked if hasattr(each.annotation, "__dataclass_fields__")}
-    parameters = [parameter for parameter in asked if parameter.name not in bags]
-    for bag in bags.values():
-        parameters += inspect.signature(bag).parameters.values()
+    parameters, groups = [], {}
+    for parameter in inspect.signature(command).parameters.values():
+        if is_dataclass(parameter.annotation):
+            groups[parameter.name] = parameter.annotation
+        else:
+            parameters.append(parameter)
+    for group in groups.values():
+        parameters += inspect.signature(group).parameters.values()
 
     @functools.wraps(command)
-    def called(**given: Any) -> None:
-        for name, bag in bags.items():
-            given[name] = bag(**{field.name: given.pop(field.name) for field in fields(bag)})
-        command(**given)
+    def flattened(**options: Any) -> None:
+        for name, group in groups.items():
+            options[name] = group(**{field.name: options.pop(field.name) for field in fields(group)})
+        command(**options)
 
     keywords = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in parameters]
-    vars(called)["__signature__"] = inspect.Signature(keywords)
-    return called
+    vars(flattened)["__signature__"] = inspect.Signature(keywords)
+    return flattened
 
 
 def fail(message: str) -> NoReturn:
     """End with a line on stderr and exit code 1: what was asked for is there, and not as it should be."""
-    typer.echo(f"rmnb: {message}", err=True)
-    raise typer.Exit(1)
+    echo(f"rmnb: {message}", err=True)
+    raise Exit(1)
 
 
 def number_name(row: Any) -> str:
@@ -182,4 +175,4 @@ def json_rows(table: "pd.DataFrame | None") -> Any:
 
 def echo_json(table: "pd.DataFrame") -> None:
     """Write a table as a JSON list of its rows on stdout."""
-    typer.echo(json.dumps(json_rows(table), ensure_ascii=False, indent=1))
+    echo(json.dumps(json_rows(table), ensure_ascii=False, indent=1))

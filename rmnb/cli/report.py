@@ -1,15 +1,30 @@
-"""`rmnb report`: what one model values and what is odd about it, as a page, as JSON and for a model card."""
+"""The commands that write pages about what models value: report and compare."""
 
 import functools
+import json
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit, Option, echo
 
-from rmnb.cli.options import Json, Loading, Model, PanelName, QuickOption, echo_json, number_name
+from rmnb.cli.options import Json, Loading, Model, PanelName, QuickOption, echo_json, fail, json_rows, number_name
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, check_writable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rmnb.report.record import Report
+    from rmnb.report.scores import ModelScores
+
+SideArgument = Annotated[
+    str,
+    Argument(
+        help="A model (nickname, hub id, directory of a checkpoint or adapter), "
+        "or a report: the directory that `rmnb report` wrote, or its report.json."
+    ),
+]
 
 
 def _list_names(value: bool) -> None:
@@ -19,29 +34,29 @@ def _list_names(value: bool) -> None:
     from rmnb.report import numbers
 
     for row in numbers.glossary().itertuples():
-        typer.echo(f"{number_name(row):46} {row.meaning}")
-    raise typer.Exit
+        echo(f"{number_name(row):46} {row.meaning}")
+    raise Exit
 
 
 def report(
     model: Model,
     loading: Loading,
-    out: Annotated[Path | None, typer.Option(help="Directory of the report. Default: report-MODEL.")] = None,
+    out: Annotated[Path | None, Option(help="Directory of the report. Default: report-MODEL.")] = None,
     quick: QuickOption = False,
     panel: PanelName = "demo",
     names: Annotated[
-        bool, typer.Option("--names", callback=_list_names, is_eager=True, help="List the numbers and their names.")
+        bool, Option("--names", callback=_list_names, is_eager=True, help="List the numbers and their names.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Report on a model: report.html, report.json, report.md. Interrupted, the same command goes on."""
-    from rmnb.panels import load_panel
+    from rmnb.panels import find_spec, load_panel
 
-    spec = loading.spec(model, load_panel(panel))
-    out = out or Path(f"report-{spec.name}{'-quick' if quick else ''}")
+    members = load_panel(panel)
+    out = out or Path(f"report-{find_spec(model, members).name}{'-quick' if quick else ''}")
     check_writable(out / "report.html")
-    say = functools.partial(typer.echo, err=json)
-    rm = loading.model(spec)
+    say = functools.partial(echo, err=json)
+    rm = loading.model(model, members)
     import pandas as pd
 
     from rmnb.book.notebook import run_notebook
@@ -57,7 +72,7 @@ def report(
         pd.DataFrame(results).to_csv(part, index=False)
     scores.score(rm, out, quick, progress=True, tell=say)
     say("measuring, drawing and writing the page: about a minute")
-    measured = record.build(scores.read(out), min(4, os.cpu_count() or 1), progress=True)
+    measured = _build(scores.read(out))
     record.write(measured, out)
     source = Path(record.__file__).with_name("report.ipynb")
     executed = run_notebook(source, out / "report.ipynb", {"model": rm.name, "directory": str(out.resolve())})
@@ -65,3 +80,105 @@ def report(
     say(f"{out / 'report.html'}, report.json and report.md beside it")
     if json:
         echo_json(measured.numbers)
+
+
+def compare(
+    a: SideArgument,
+    b: SideArgument,
+    loading: Loading,
+    out: Annotated[Path | None, Option(help="Directory of the page. Default: compare-A-B.")] = None,
+    quick: QuickOption = False,
+    seeds: Annotated[
+        list[str] | None,
+        Option(help="A report of the same training with another seed; repeatable, two or more."),
+    ] = None,
+    fail_if: Annotated[
+        list[str] | None,
+        Option(
+            help='"identity_gap > 0.3" or "identity_gap.high < 0", of B; "|change agency_gap| > 2 seeds"; '
+            "or a YAML file with such limits under `limits:`; repeatable."
+        ),
+    ] = None,
+) -> None:
+    """Compare two models, number by number. Exit code 0: passed, 1: a limit is broken, 2: bad input."""
+    from rmnb.panels import find_spec
+    from rmnb.report import record
+    from rmnb.report.limits import check, parse, read_limits
+
+    limits = []
+    for text in fail_if or []:
+        limits += read_limits(Path(text)) if text.endswith((".yml", ".yaml")) else [parse(text)]
+    out = out or Path(f"compare-{_directory(a).name}-{_directory(b).name}")
+    check_writable(out / "compare.html")
+    replicates = [record.read(text) for text in seeds or []]
+    for text in (a, b):  # what is neither a model nor a report is refused before minutes are spent on the other
+        (record.read if record.is_report(text) else find_spec)(text)
+    from rmnb.book import comparison_page
+    from rmnb.report import comparison
+
+    report_a, scores_a = _side(a, out / "a", quick, loading)
+    report_b, scores_b = _side(b, out / "b", quick, loading)
+    table = comparison.compare(report_a, report_b, replicates)
+    outcomes = check(limits, table)
+    moved = comparison.moved(scores_a, scores_b) if scores_a and scores_b else None
+    comparison_page.write(out / "compare.html", (report_a, report_b), table, moved, outcomes)
+    content = {
+        "a": {"model": report_a.name, "provenance": report_a.provenance},
+        "b": {"model": report_b.name, "provenance": report_b.provenance},
+        "numbers": json_rows(table),
+        "moved": json_rows(moved),
+        "limits": json_rows(outcomes),
+    }
+    with atomic_path(out / "compare.json") as part:
+        part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    _show(table)
+    echo(f"written to {out / 'compare.html'} and {out / 'compare.json'}")
+    for limit, rows in outcomes.groupby("limit", sort=False):
+        broken = rows[rows["broken"]]
+        echo(f"{'kept' if broken.empty else 'broken':7} {limit}")
+        for row in broken.itertuples():
+            echo(f"        {number_name(row)}: {row.value:.3g}, the limit is {row.bound:.3g}")
+    if outcomes["broken"].any():
+        fail("a limit is broken")
+
+
+def _directory(text: str) -> Path:
+    return Path(text.removesuffix("report.json")).resolve()
+
+
+def _side(text: str, directory: Path, quick: bool, loading: Loading) -> "tuple[Report, ModelScores | None]":
+    """The report that an argument names, and the scores behind it if they are here; a model is scored first."""
+    from rmnb.report import record, scores
+
+    if record.is_report(text):
+        beside = _directory(text)
+        return record.read(text), scores.read(beside) if (beside / "scores").exists() else None
+    rewards = None if quick or loading != Loading() else scores.shipped(text)
+    if rewards is None:
+        scores.score(loading.model(text), directory, quick, progress=True, tell=echo)
+        rewards = scores.read(directory)
+    else:
+        echo(f"{text}: of the demo panel: its shipped scores are read, nothing is scored")
+    return _build(rewards), rewards
+
+
+def _build(scores: "ModelScores") -> "Report":
+    from rmnb.report import record
+
+    return record.build(scores, workers=min(4, os.cpu_count() or 1), progress=True)
+
+
+def _show(table: "pd.DataFrame") -> None:
+    """The largest changes, in half widths of their intervals or, where seeds were given, in what these differ by."""
+    from rmnb.book.comparison_page import changes
+    from rmnb.report import comparison
+
+    unit = table["seeds"].fillna((table["high"] - table["low"]) / 2)
+    largest = (table["change"].abs() / unit).nlargest(12).index
+    echo(changes(table.loc[largest]).to_string(index=False, float_format="{:.3f}".format))
+    clear, intervals = comparison.clear(table).sum(), table["low"].count()
+    echo(f"clear on other words: {clear} of {intervals}; this says nothing of another training")
+    if table["seeds"].isna().all():
+        echo(comparison.SEEDS_UNKNOWN)
+    else:
+        echo(f"larger than two seeds differ: {comparison.beyond_seeds(table).sum()} of {len(table)}")

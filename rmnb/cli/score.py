@@ -1,12 +1,13 @@
-"""The commands that look at one model: check, score, scan, trace, search."""
+"""The commands that look at one model: check, plan, score, scan, trace, search."""
 
 import contextlib
 import functools
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option, echo
 
 from rmnb.cli.options import Asking, Json, Loading, Model, PanelName, echo_json, fail
 from rmnb.errors import InputError
@@ -14,11 +15,9 @@ from rmnb.files import check_writable
 
 Protocol = Annotated[
     str,
-    typer.Option(
-        help="exact: as the model's own template gives the ids. published: tokenised again, as in the papers."
-    ),
+    Option(help="exact: as the model's own template gives the ids. published: tokenised again, as in the papers."),
 ]
-Restart = Annotated[bool, typer.Option("--restart", help="Delete what is at --out, finished or not.")]
+Restart = Annotated[bool, Option("--restart", help="Delete what is at --out, finished or not.")]
 
 
 def check(
@@ -26,11 +25,11 @@ def check(
     loading: Loading,
     against: Annotated[
         str | None,
-        typer.Option(help="A server's classify or pooling endpoint; or a file of rows with prompt, response, reward."),
+        Option(help="A server's classify or pooling endpoint; or a file of rows with prompt, response, reward."),
     ] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for the server's answer.")] = 60,
-    header: Annotated[list[str] | None, typer.Option(help='To the server: "Authorization: Bearer KEY".')] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings too.")] = False,
+    timeout: Annotated[float, Option(help="Seconds to wait for the server's answer.")] = 60,
+    header: Annotated[list[str] | None, Option(help='To the server: "Authorization: Bearer KEY".')] = None,
+    strict: Annotated[bool, Option("--strict", help="Exit with 1 on warnings too.")] = False,
     panel: PanelName = "demo",
     json: Json = False,
 ) -> None:
@@ -40,41 +39,87 @@ def check(
     rm = loading.model(model, load_panel(panel))
     import pandas as pd
 
-    from rmnb.scoring.check import check_model
+    from rmnb.scoring.check import check_model, compare_rewards, probes, read_rewards, rendered, request_rewards
 
     results = check_model(rm)
     if against:
-        from rmnb.scoring.against import Server, check_against
-
-        origin: Server | Path = Path(against)
         if against.startswith(("http://", "https://")):
-            headers = (text.partition(":") for text in header or [])
-            origin = Server(against, timeout, {name.strip(): value.strip() for name, _, value in headers})
-            typer.echo(f"rmnb: asking {against}, which may take {timeout:g} seconds", err=True)
-        results.append(check_against(rm, origin))
+            fields = (text.partition(":") for text in header or [])
+            headers = {name.strip(): value.strip() for name, _, value in fields}
+            conversations = probes(rm)
+            echo(f"rmnb: asking {against}, which may take {timeout:g} seconds", err=True)
+            rewards = request_rewards(against, rendered(rm, conversations), timeout, headers)
+        else:
+            conversations, rewards = read_rewards(Path(against))
+        results.append(compare_rewards(rm, conversations, rewards))
     if json:
         echo_json(pd.DataFrame(results))
     else:
         for result in results:
-            typer.echo(f"{result.verdict:8} {result.aspect:13} {result.text}")
+            echo(f"{result.verdict:8} {result.aspect:13} {result.text}")
     verdicts = [result.verdict for result in results]
     if bad := verdicts.count("failed") + strict * verdicts.count("warning"):
         fail(f"{rm.name}: {bad} of {len(results)} findings are bad")
+
+
+def plan(
+    asking: Asking,
+    models: Annotated[list[str] | None, Argument(help="Models. Default: every model of the panel.")] = None,
+    device: Annotated[
+        str | None, Option(help="cpu or cuda of this machine, or a GPU by name: h100, a100, l4, t4 …")
+    ] = None,
+    dtype: Annotated[str | None, Option(help="Number format. Default: float32, or a panel's.")] = None,
+    json: Json = False,
+) -> None:
+    """Say what a scan will take before anything is fetched: operations, weights, and a range of times."""
+    from rmnb.panels import find_spec
+
+    members, questions = asking.members(), asking.questions()
+    specs = [find_spec(name, members) for name in models or members.model_names]
+    import pandas as pd
+
+    from rmnb.scoring.plan import plan_scan
+
+    rows, unknown = [], []
+    for spec in specs:
+        row = plan_scan(spec, questions[0].conversation, device, dtype)
+        if row is None:
+            unknown.append(spec.name)
+        else:
+            rows.append(row)
+    if not rows:
+        raise InputError(
+            f"nothing is known of {', '.join(unknown) or 'no model'} before it is fetched: see `rmnb check`"
+        )
+    table = pd.DataFrame(rows)
+    table[["low", "high"]] *= len(questions)
+    if json:
+        return echo_json(table)
+    echo(table.drop(columns="fits").to_string(index=False, float_format="{:,.1f}".format))
+    low, high = table[["low", "high"]].sum() / 60
+    echo(
+        f"\nIn all {low:,.1f} to {high:,.1f} minutes. ids: how many each token sends through the network; "
+        f"TFLOP: of one scan; GB: weights; low, high: seconds, prompts: {len(questions)}."
+    )
+    for name in table["model"][~table["fits"]]:
+        echo(f"{name} does not fit: try --dtype bfloat16, or --load device_map=auto with rmnb scan")
+    if unknown:
+        echo(f"Left out, because nothing is known of them before they are fetched: {', '.join(unknown)}")
 
 
 @dataclass(frozen=True)
 class Rows:
     """What is done with the rows of a file."""
 
-    out: Annotated[Path | None, typer.Option(help="Of a file of rows: Parquet file of its rewards.")] = None
-    by: Annotated[str | None, typer.Option(help="Of pairs: the accuracy for each value of a column, too.")] = None
-    truncate: Annotated[bool, typer.Option("--truncate", help="Of rows: cut responses that are too long.")] = False
+    out: Annotated[Path | None, Option(help="Of a file of rows: Parquet file of its rewards.")] = None
+    by: Annotated[str | None, Option(help="Of pairs: the accuracy for each value of a column, too.")] = None
+    truncate: Annotated[bool, Option("--truncate", help="Of rows: cut responses that are too long.")] = False
     restart: Restart = False
 
 
 def score(
     model: Model,
-    responses: Annotated[list[str], typer.Argument(help="Texts; or one file of rows: .jsonl, .csv, .parquet.")],
+    responses: Annotated[list[str], Argument(help="Texts; or one file of rows: .jsonl, .csv, .parquet.")],
     asking: Asking,
     loading: Loading,
     rows: Rows,
@@ -105,15 +150,15 @@ def score(
         if json:
             continue
         if len(questions) > 1:
-            typer.echo(question.text)
+            echo(question.text)
         for text, reward in zip(responses, rewards, strict=True):
-            typer.echo(f"{reward:12.6f}  {text!r}")
+            echo(f"{reward:12.6f}  {text!r}")
     if json:
         echo_json(pd.concat(tables))
 
 
 def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: bool) -> None:
-    from rmnb.scoring import row_files as rows
+    from rmnb.scoring import rows
 
     content = rows.read_rows(file)
     is_pairs = "chosen" in rows.conversations_of(content)  # what is wrong is said before a model is loaded
@@ -123,15 +168,15 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
         _check_parquet(options.out, options.restart)
     table = rows.score_file(loading.model(model), file, options.out, options.truncate, progress=True)
     if options.out is not None:
-        typer.echo(f"{len(table):,} rows in {options.out}", err=json)
+        echo(f"{len(table):,} rows in {options.out}", err=json)
     shares = rows.pair_accuracies(table, options.by) if is_pairs else table
     if json:
         echo_json(shares)
     elif is_pairs:
-        typer.echo(shares.to_string(index=False, float_format="{:.3f}".format))
+        echo(shares.to_string(index=False, float_format="{:.3f}".format))
     elif options.out is None:
         for row, reward in enumerate(table["reward"], start=1):
-            typer.echo(f"{row:6}  {reward:12.6f}")
+            echo(f"{row:6}  {reward:12.6f}")
 
 
 def _check_parquet(out: Path, restart: bool) -> None:
@@ -151,68 +196,65 @@ def scan(
     loading: Loading,
     out: Annotated[
         Path | None,
-        typer.Option(help="Parquet file; a directory: one file a prompt. Default: the panel's own store of scores."),
+        Option(help="Parquet file; a directory: one file a prompt. Default: the panel's own store of scores."),
     ] = None,
-    first: Annotated[int | None, typer.Option(min=1, help="Only so many ids, from the first.")] = None,
+    first: Annotated[int | None, Option(min=1, help="Only so many ids, from the first.")] = None,
     protocol: Protocol = "exact",
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Tokens at once. Default: from free memory.")] = None,
+    batch_size: Annotated[int | None, Option(min=1, help="Tokens at once. Default: from free memory.")] = None,
     logprobs: Annotated[
-        bool, typer.Option("--logprobs", help="Of a language model: log-probabilities of the answer's first token.")
+        bool, Option("--logprobs", help="Of a language model: log-probabilities of the answer's first token.")
     ] = False,
     restart: Restart = False,
 ) -> None:
     """Score every token of a vocabulary. Interrupted, the same command goes on where it stopped."""
+    from rmnb.panels import find_base, find_spec
+    from rmnb.plans import ResumableStore, alone
     from rmnb.scoring import store
 
-    members, questions = asking.members(), asking.questions()
+    members, questions, options = asking.members(), asking.questions(), loading.arguments()
     keys = [question.key for question in questions]
-    paths: list[Path | None] = [*_files(out, keys)] if out else [None] * len(keys)
-    if not (out or logprobs):
-        spec = loading.spec(model, members)
-        changed = loading.template or loading.arguments().keys() - {"device", "device_map", "compile"}
+    paths: list[Path] = []  # none: log-probabilities that are only shown
+    if out:
+        paths = _files(out, keys)
+    elif not logprobs:
+        spec = find_spec(model, members)
+        changed = options.keys() - {"device", "device_map", "compile"}
         if "custom" in keys or first or changed or spec.name not in members.model_names:
             raise InputError(
                 "only a whole scan of a panel's model, as the panel says, goes into its store: "
                 "give --out FILE or DIRECTORY"
             )
         paths = [store.scores_path(members, spec.name, key, protocol) for key in keys]
-    written = [path for path in paths if path]
-    for path in written:
+    for path in paths:
         _check_parquet(path, restart)
     if logprobs:  # only now is a model loaded: what is wrong so far is said without torch
-        from rmnb.panels import find_base
         from rmnb.scoring.logprobs import load_language_model, scan_logprobs
 
-        arguments = loading.arguments()
-        lm = load_language_model(find_base(members, model), arguments.get("wrapping"), arguments.get("dtype"))
+        lm = load_language_model(find_base(members, model), options.get("wrapping"), options.get("dtype"))
         scan_one = functools.partial(scan_logprobs, lm)
     else:
+        rm = loading.model(model, members)
         from rmnb.scoring.scanning import scan_vocabulary
 
-        rm = loading.model(model, members)
         scan_one = functools.partial(
             scan_vocabulary, rm, protocol=protocol, limit=first, batch_size=batch_size, progress=True
         )
-    from rmnb.plans import ResumableStore, alone
-
-    with contextlib.ExitStack() as held:
-        for path in sorted(written):  # in an order of its own: two processes never wait for each other
-            held.enter_context(alone(path))
-        for question, path in zip(questions, paths, strict=True):
+    for question, path in itertools.zip_longest(questions, paths):
+        with alone(path) if path else contextlib.nullcontext():
             is_done = path is not None and path.exists()
             frame = scan_one(question, path)  # which refuses what was made by another plan
-            if path and out and not is_done:
+            if out and not is_done:
                 store.write_table(path, frame, frame.attrs["provenance"])
             elif path and not is_done:
                 store.write_scores(members, frame, frame.attrs["provenance"])
-            if path:
-                typer.echo(f"{len(frame):,} tokens in {path}{', already complete' * is_done}")
-            for end, rows in (("highest", frame.nlargest(5, "score")), ("lowest", frame.nsmallest(5, "score"))):
-                typer.echo(f"{end}: " + ", ".join(f"{row.token!r} {row.score:.4f}" for row in rows.itertuples()))
-        # Not before the last prompt is written: whoever runs several in one job deletes all that a failed job has
-        # written, and then they come back from the pieces without being computed again.
-        for path in written:
-            ResumableStore.discard(path)
+        if path:
+            echo(f"{len(frame):,} tokens in {path}{', already complete' * is_done}")
+        for end, rows in (("highest", frame.nlargest(5, "score")), ("lowest", frame.nsmallest(5, "score"))):
+            echo(f"{end}: " + ", ".join(f"{row.token!r} {row.score:.4f}" for row in rows.itertuples()))
+    # Not before the last prompt is written: whoever runs several in one job deletes all that a failed job has
+    # written, and then they come back from the pieces without being computed again.
+    for path in paths:
+        ResumableStore.discard(path)
 
 
 def _files(out: Path, keys: list[str]) -> list[Path]:
@@ -226,7 +268,7 @@ def _files(out: Path, keys: list[str]) -> list[Path]:
 
 def trace(
     model: Model,
-    response: Annotated[str, typer.Argument(help="The text whose reward is followed.")],
+    response: Annotated[str, Argument(help="The text whose reward is followed.")],
     asking: Asking,
     loading: Loading,
     json: Json = False,
@@ -242,28 +284,29 @@ def trace(
     table = trace(rm, question.conversation, response)
     if json:
         return echo_json(table)
-    typer.echo(f"{table['reward'][0] - table['change'][0]:12.6f} {'':12}  (no answer yet)")
+    echo(f"{table['reward'][0] - table['change'][0]:12.6f} {'':12}  (no answer yet)")
     for row in table.itertuples():
-        typer.echo(f"{row.reward:12.6f} {row.change:+12.6f}  {visible(str(row.token))}")
+        echo(f"{row.reward:12.6f} {row.change:+12.6f}  {visible(str(row.token))}")
 
 
 def search(
-    models: Annotated[list[str], typer.Argument(help="A model, or several: their mean is sought.")],
+    models: Annotated[list[str], Argument(help="A model, or several: their mean is sought.")],
     asking: Asking,
     loading: Loading,
-    out: Annotated[Path, typer.Option(help="JSON file for the result.")],
-    length: Annotated[int, typer.Option(help="Tokens of the response.")] = 8,
-    lowest: Annotated[bool, typer.Option("--lowest", help="Seek the lowest reward, not the highest.")] = False,
-    method: Annotated[str, typer.Option(help="gcg, or a baseline: random, coordinate, beam.")] = "gcg",
-    steps: Annotated[int, typer.Option(help="Steps at most.")] = 200,
+    out: Annotated[Path, Option(help="JSON file for the result.")],
+    length: Annotated[int, Option(help="Tokens of the response.")] = 8,
+    lowest: Annotated[bool, Option("--lowest", help="Seek the lowest reward, not the highest.")] = False,
+    method: Annotated[str, Option(help="gcg, or a baseline: random, coordinate, beam.")] = "gcg",
+    steps: Annotated[int, Option(help="Steps at most.")] = 200,
     allowed: Annotated[
         str,
-        typer.Option(help="Tokens: all, printable, words, ascii, a script (latin, han …), or every id, text or not."),
+        Option(help="Tokens: all, printable, words, ascii, a script (latin, han …), or every id, text or not."),
     ] = "all",
-    minus: Annotated[str | None, typer.Option(help="Seek where the model differs most from this one.")] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
+    minus: Annotated[str | None, Option(help="Seek where the model differs most from this one.")] = None,
+    seed: Annotated[int, Option(help="The same seed gives the same result.")] = 0,
 ) -> None:
     """Search for the response with the highest or lowest reward. Interrupted, the same command goes on."""
+    from rmnb.panels import find_spec
     from rmnb.search.config import SearchConfig
 
     config = SearchConfig(
@@ -276,19 +319,23 @@ def search(
         seed=seed,
     )
     members, questions = asking.members(), asking.questions()
-    specs = [loading.spec(name, members) for name in (*models, *filter(None, [minus]))]
+    names, weights = list(models), [1 / len(models)] * len(models)
+    if minus:
+        names.append(minus)
+        weights.append(-1.0)
+    for name in names:
+        find_spec(name, members)  # what is unknown is said before minutes are spent on loading the others
     check_writable(out)
     from rmnb.scoring.store import read_scores, scores_path
     from rmnb.search import RewardObjective
     from rmnb.search.run import search as run
     from rmnb.visible import visible
 
-    loaded = [loading.model(spec) for spec in specs]
+    loaded = [loading.model(name, members) for name in names]
     path, scan = scores_path(members, models[0], questions[0].key), None
     if len(loaded) == len(questions) == 1 and models[0] in members.model_names and path.exists():
         scan = read_scores(members, models[0], questions[0].key)  # its best single tokens need not be found again
-    objective = RewardObjective(loaded, questions, weights=[1 / len(models)] * len(models) + [-1.0] * bool(minus))
-    result = run(objective, config, scan=scan, output=out, progress=True)
-    typer.echo(f"{result.scored:,} sequences scored, the best {len(result.sequences)} in {out}")
+    result = run(RewardObjective(loaded, questions, weights), config, scan=scan, output=out, progress=True)
+    echo(f"{result.scored:,} sequences scored, the best {len(result.sequences)} in {out}")
     for row in result.sequences.itertuples():
-        typer.echo(f"{row.reward:12.6f}  {'' if row.retokenises else '(not as text) '}{visible(str(row.text))}")
+        echo(f"{row.reward:12.6f}  {'' if row.retokenises else '(not as text) '}{visible(str(row.text))}")

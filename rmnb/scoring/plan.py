@@ -40,8 +40,8 @@ _LETTERS = 4  # of an English text to an id, where no tokenizer is at hand
 
 
 @dataclass(frozen=True)
-class ScanPlan:
-    """What one scan takes, whatever runs it.
+class Work:
+    """What a scan takes, whatever runs it.
 
     Attributes
     ----------
@@ -53,8 +53,6 @@ class ScanPlan:
         Numbers that the layers' states hold between products, over all tokens.
     parameters : int
         Of the network.
-    widths : (int, int)
-        Of a layer's states, and of those inside it.
     """
 
     tokens: int
@@ -62,7 +60,6 @@ class ScanPlan:
     operations: float
     values: float
     parameters: int
-    widths: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -83,59 +80,91 @@ class Machine:
     moved: float
     memory: float
 
-    def seconds(self, plan: ScanPlan, dtype: str) -> tuple[float, float]:
-        """The shortest and the longest time that is to be expected of a scan; loading is not in it."""
-        low, passes = plan.operations / self.products, PASSES + (MIXED_PASSES if dtype == MIXED else 0)
-        return low, low + 2 * passes * plan.values * DTYPES[dtype].itemsize / self.moved
 
+def plan_scan(
+    spec: ModelSpec, prompt: Prompt, device: str | None = None, dtype: str | None = None
+) -> dict[str, Any] | None:
+    """What a scan of the whole vocabulary takes, from files on this machine or what is public.
 
-def plan_scan(spec: ModelSpec, prompt: Prompt) -> ScanPlan | None:
-    """The plan of a scan of the whole vocabulary, from files on this machine or what is public; None without either.
+    Parameters
+    ----------
+    spec
+        The model.
+    prompt
+        The question.
+    device
+        As `find_machine` takes it.
+    dtype
+        Default: the model's own.
+
+    Returns
+    -------
+    dict or None
+        model, machine, format, tokens, ids (that each token sends through the network), TFLOP, GB (of weights), low and
+        high (the shortest and the longest time to be expected, in seconds, without loading), fits (into memory). None
+        where neither files nor anything public is known.
 
     Raises
     ------
     InputError
-        A directory whose files cannot be read.
+        A directory whose files cannot be read, an unknown device or dtype.
     """
+    number_format = dtype or spec.dtype
+    if number_format not in DTYPES:
+        raise InputError(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}", dtype)
     with quiet_transformers():
-        found = _read(spec, prompt)
-    return None if found is None else _plan(json.dumps(found[0].to_dict(), default=str), type(found[0]), *found[1:])
+        shape = _read(spec, prompt)
+    if shape is None:
+        return None
+    config, before, closing = shape
+    work = _count(json.dumps(config.to_dict(), default=str), type(config), before, closing)
+    machine = find_machine(device, number_format, config.get_text_config())
+    itemsize = DTYPES[number_format].itemsize
+    size, low = work.parameters * itemsize, work.operations / machine.products
+    passes = PASSES + (MIXED_PASSES if number_format == MIXED else 0)
+    return {
+        "model": spec.name,
+        "machine": machine.name,
+        "format": number_format,
+        "tokens": work.tokens,
+        "ids": work.fed,
+        "TFLOP": work.operations / 1e12,
+        "GB": size / 1e9,
+        "low": low,
+        "high": low + 2 * passes * work.values * itemsize / machine.moved,
+        "fits": size < 0.95 * machine.memory,
+    }
 
 
 def _read(spec: ModelSpec, prompt: Prompt) -> tuple[PreTrainedConfig, int, int] | None:
     """A model's configuration, and how many ids come before and behind an answer."""
     source, revision = str(base_directory(spec.base) if spec.base else spec.source), spec.revision
-    words = directory = Path(source)
+    directory = Path(source)
     if not spec.base and is_adapter(directory):
         source, revision = base_of(directory, spec.base_model)
-    if not any(words.glob("tokenizer*")):
-        words = Path(source)
+    words = directory if any(directory.glob("tokenizer*")) else Path(source)
     try:
         config = AutoConfig.from_pretrained(source, revision=revision, local_files_only=True)
         tokenizer = AutoTokenizer.from_pretrained(words, local_files_only=True)
     except OSError as error:
         if Path(source).is_dir():
             raise InputError(f"{source}: {first_line(error)}", source) from error
-        return _public(source, prompt)
+        public = read_yaml(_KNOWN)
+        shape = public["shapes"].get(public["models"].get(source))
+        if shape is None:
+            return None
+        letters = sum(len(message["content"]) for message in as_messages(prompt))
+        return AutoConfig.for_model(**shape["config"]), shape["opening"] + letters // _LETTERS + 1, shape["closing"]
     if spec.base:
         words = shipped_adapter(spec.name, str(spec.adapter))
     prefix, closing = Dialogue(tokenizer, chosen_template(tokenizer, spec, words)).frame(prompt)
     return config, len(prefix), len(closing)
 
 
-def _public(source: str, prompt: Prompt) -> tuple[PreTrainedConfig, int, int] | None:
-    known = read_yaml(_KNOWN)
-    shape = known["shapes"].get(known["models"].get(source))
-    if shape is None:
-        return None
-    letters = sum(len(message["content"]) for message in as_messages(prompt))
-    return AutoConfig.for_model(**shape["config"]), shape["opening"] + letters // _LETTERS + 1, shape["closing"]
-
-
 @functools.lru_cache(maxsize=64)
-def _plan(described: str, kind: type[PreTrainedConfig], before: int, closing: int) -> ScanPlan:
+def _count(settings: str, kind: type[PreTrainedConfig], before: int, closing: int) -> Work:
     """Of a configuration as JSON; models of one shape share it."""
-    config = kind(**json.loads(described))
+    config = kind(**json.loads(settings))
     with torch.device("meta"):
         network = AutoModel.from_config(config, attn_implementation="eager", dtype=torch.bfloat16)
     width = before + 1 + closing
@@ -143,13 +172,12 @@ def _plan(described: str, kind: type[PreTrainedConfig], before: int, closing: in
     prefix = _operations(network, before) if is_shared else 0
     fed = 1 + closing if is_shared else width
     text, tokens = config.get_text_config(), network.get_input_embeddings().weight.shape[0]  # type: ignore[union-attr]
-    return ScanPlan(
+    return Work(
         tokens=tokens,
         fed=fed,
         operations=prefix + tokens * (_operations(network, width) - prefix),
         values=tokens * text.num_hidden_layers * values_a_sequence(text, width, fed),
         parameters=network.num_parameters(),
-        widths=(text.hidden_size, getattr(text, "intermediate_size", 4 * text.hidden_size)),
     )
 
 
@@ -166,7 +194,7 @@ def _operations(network: PreTrainedModel, length: int) -> float:
     return count.get_total_flops()
 
 
-def find_machine(device: str | None, dtype: str, widths: tuple[int, int]) -> Machine:
+def find_machine(device: str | None, dtype: str, config: PreTrainedConfig) -> Machine:
     """A GPU by its name in ``rmnb/data/lists/plan.yml``, as its data sheet has it; else this machine, timed now.
 
     Raises
@@ -176,7 +204,7 @@ def find_machine(device: str | None, dtype: str, widths: tuple[int, int]) -> Mac
     """
     sheet = read_yaml(_KNOWN)["gpus"].get((device or "").lower())
     if sheet is None:
-        return _this_machine(find_device(device), dtype, widths)
+        return _this_machine(find_device(device), dtype, config)
     rate = sheet.get(dtype.removesuffix("-mixed"))
     if rate is None:
         raise InputError(f"the {sheet['name']} has no {dtype}: choose --dtype float16 or float32", dtype)
@@ -185,10 +213,11 @@ def find_machine(device: str | None, dtype: str, widths: tuple[int, int]) -> Mac
 
 
 @torch.inference_mode()
-def _this_machine(device: torch.device, dtype: str, widths: tuple[int, int]) -> Machine:
+def _this_machine(device: torch.device, dtype: str, config: Any) -> Machine:
     """Its rates by one product and one multiplication of a batch's shape, in the mode that is asked for."""
     is_cpu = device.type == "cpu"
-    rows, (width, inner) = IDS_AT_ONCE["cpu"] * (1 if is_cpu else 8), widths
+    rows = IDS_AT_ONCE["cpu"] * (1 if is_cpu else 8)
+    width, inner = config.hidden_size, getattr(config, "intermediate_size", 4 * config.hidden_size)
     states = torch.ones(rows, width, dtype=DTYPES[dtype], device=device)
     layer: Any = torch.nn.Linear(width, inner, bias=False, dtype=DTYPES[dtype], device=device)
     layer = CentredLinear(layer) if dtype == MIXED else layer

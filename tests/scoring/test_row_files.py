@@ -11,8 +11,7 @@ from transformers import AutoTokenizer
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.scoring.row_files import conversations_of, pair_accuracies, score_file
-from rmnb.scoring.rows import score_sequences, trace
+from rmnb.scoring.rows import conversations_of, pair_accuracies, score_file, score_sequences, trace
 from rmnb.scoring.store import read_table
 
 TURNS = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
@@ -101,13 +100,11 @@ def test_the_command_scores_each_kind_of_file_in_its_order(directory, rm, tmp_pa
     frame = pd.DataFrame(pairs(20))[["prompt", "chosen", "subset"]].rename(columns={"chosen": "response"})
     file, out = tmp_path / f"rows.{suffix}", tmp_path / "rewards.parquet"
     getattr(frame, f"to_{suffix.removesuffix('l')}")(file, **KINDS[suffix])
-    assert run(monkeypatch, "score", directory, file, "--out", out, "--device", "cpu") == 0
+    assert run(monkeypatch, "score", directory, file, "--out", out, "--device", "cpu", "--json") == 0
     table = read_table(out)[0]
     np.testing.assert_allclose(table["reward"], rm.score(frame["prompt"], frame["response"]), atol=1e-4)
     assert table["subset"].tolist() == frame["subset"].tolist()
-    assert capsys.readouterr().out == f"20 rows in {out}\n"
-    assert run(monkeypatch, "score", directory, file, "--device", "cpu", "--json") == 0
-    assert [row["reward"] for row in json.loads(capsys.readouterr().out)] == pytest.approx(table["reward"], abs=1e-4)
+    assert [row["reward"] for row in json.loads(capsys.readouterr().out)] == pytest.approx(table["reward"])
 
 
 def test_a_row_that_is_too_long_is_named_or_cut(rm, tmp_path):
@@ -127,21 +124,23 @@ def test_rows_are_scored_as_by_transformers_in_their_order(rm, directory, repeat
 
 
 @pytest.mark.parametrize(
-    ("prompt", "responses", "message"),
+    ("prompt", "responses"),
     [
-        ("a", "love", "list of texts"),
-        ("a", {"love", "war"}, "in an order"),
-        ("a", [], "no response"),
-        ("a", None, "None"),
-        (None, ["love"], "a prompt is a text or a list of messages"),
-        ([{"role": "user"}], ["love"], "a prompt is a text or a list of messages"),
-        ("a", ["love", 7], "must be texts"),
-        (["a", "b", "c"], ["love", "war"], "3 prompts and 2 responses"),
-        ([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], ["c"], "must be the user's"),
+        ("a", "love"),
+        ("a", {"love", "war"}),
+        ("a", []),
+        ("a", None),
+        (None, ["love"]),
+        ([{"role": "user"}], ["love"]),
+        ([{"role": "user", "content": None}], ["love"]),
+        ([{"role": "user", "content": [{"type": "text", "text": "What?"}]}], ["love"]),
+        ("a", ["love", 7]),
+        (["a", "b", "c"], ["love", "war"]),
+        (TURNS, ["c"]),
     ],
 )
-def test_what_cannot_be_scored_is_said(rm, prompt, responses, message):
-    with pytest.raises(InputError, match=message):
+def test_what_cannot_be_scored_is_said(rm, prompt, responses):
+    with pytest.raises(InputError):
         rm.score(prompt, responses)
 
 
