@@ -94,7 +94,7 @@ class Loading:
     device: Annotated[str | None, Option(help="cpu, cuda, cuda:1 … Default: a GPU if there is one.")] = None
     template: Annotated[Path | None, Option(help="File with the chat template (Jinja).")] = None
     tokenizer: Annotated[
-        str | None, Option(metavar="PATH", help="Directory of the tokenizer, if it is another one.")
+        str | None, Option(metavar="<path>", help="Directory of the tokenizer, if it is another one.")
     ] = None
     base: Annotated[str | None, Option(help="Base of an adapter. Default: what the adapter names.")] = None
     label: Annotated[str | None, Option(help="Which output of a classifier with several: name or number.")] = None
