@@ -298,12 +298,11 @@ def score_file(
     rows = read_rows(path)
     by_key = conversations_of(rows)
     conversations = []
-    for conversation in itertools.chain(*by_key.values()):
-        short = truncate(rm, conversation)
-        if short != conversation and not shorten:
-            row = len(conversations) % len(rows) + 1
-            raise InputError(f"row {row} has too many tokens for {rm.name}: shorten it, or give --truncate", row)
-        conversations.append(short)
+    for column in by_key.values():
+        for row, conversation in enumerate(column, start=1):
+            conversations.append(truncate(rm, conversation))
+            if conversations[-1] != conversation and not shorten:
+                raise InputError(f"row {row} has too many tokens for {rm.name}: shorten it, or give --truncate", row)
     prompts, responses = zip(*conversations, strict=True)
     digest = hashlib.sha256(json.dumps([prompts, responses]).encode("utf-8", "surrogatepass")).hexdigest()
     plan = {**describe_model(rm), "protocol": "exact", "rows": len(responses), "rows_sha256": digest}
