@@ -243,7 +243,7 @@ def scan(
         with alone(path) if path else contextlib.nullcontext():
             is_done = path is not None and path.exists()
             frame = scan_one(question, path)  # which refuses what was made by another plan
-            if out and not is_done:
+            if path and out and not is_done:
                 store.write_table(path, frame, frame.attrs["provenance"])
             elif path and not is_done:
                 store.write_scores(members, frame, frame.attrs["provenance"])

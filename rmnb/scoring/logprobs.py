@@ -24,7 +24,6 @@ from rmnb.models.devices import input_device
 from rmnb.models.dialogue import Dialogue, Prompt, as_messages
 from rmnb.models.loading import quiet_transformers, shipped_adapter
 from rmnb.models.origin import hashes_of, template_sha256
-from rmnb.models.peft_adapters import SAFE
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import BaseSpec, Panel, PromptSpec, Wrapping, find_base, load_prompts
 from rmnb.scoring.store import Provenance, read_finished, versions, write_table
@@ -104,7 +103,8 @@ def load_language_model(
             attn_implementation="eager",  # the one kernel that every architecture has, soft-capping included
             device_map="cuda" if torch.cuda.is_available() else None,
             output_loading_info=True,
-            **SAFE,
+            trust_remote_code=False,
+            use_safetensors=True,
         )
     if missing := sorted(info["missing_keys"]):  # transformers would make them up
         raise InputError(f"{spec.source} is no whole language model: its weights lack {few(missing)}", missing[0])

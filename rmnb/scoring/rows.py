@@ -333,7 +333,7 @@ def truncate(rm: RewardModel, conversation: Conversation) -> Conversation:
         ids = rm.tokenizer(response, add_special_tokens=False)["input_ids"]
         if len(ids) <= excess:
             raise InputError(f"this prompt alone is too long for {rm.name}: {str(prompt)[:60]!r}")
-        response = rm.tokenizer.decode(ids[:-excess])
+        response = str(rm.tokenizer.decode(ids[:-excess]))
     return Conversation(prompt, response)
 
 
