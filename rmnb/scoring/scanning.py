@@ -100,8 +100,9 @@ def scan_vocabulary(
     batch_size = pieces.begun["batch_size"]  # of processes that begin at once, one sets it for all
 
     shards = [distinct[first : first + store.SHARD] for first in range(0, len(distinct), store.SHARD)]
-    bar = tqdm(shards, unit=" tokens", unit_scale=store.SHARD, disable=not progress, smoothing=0.05)
-    rewards = [pieces.rewards(number, scorer, shard, batch_size) for number, shard in enumerate(bar)]
+    # Closed on an error, too, which then begins a line of its own.
+    with tqdm(shards, unit=" tokens", unit_scale=store.SHARD, disable=not progress, smoothing=0.05) as bar:
+        rewards = [pieces.rewards(number, scorer, shard, batch_size) for number, shard in enumerate(bar)]
     table = words[["token_id", "token", "kind"]].assign(score=np.concatenate(rewards)[places])
     table.attrs["provenance"] = {**pieces.begun, "sequences": len(distinct)}
     return table
