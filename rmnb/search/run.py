@@ -295,7 +295,7 @@ def allowed_ids(words: pd.DataFrame, config: SearchConfig) -> np.ndarray:
     Raises
     ------
     InputError
-        Nothing is left.
+        No id is allowed.
     """
     kind, token = words["kind"], words["token"]
     ordinary = ~kind.isin(["special", "unused"])

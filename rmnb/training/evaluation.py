@@ -83,7 +83,7 @@ def unseen_items(rm: RewardModel, panel: Panel) -> dict[str, dict]:
 def framing(rm: RewardModel, panel: Panel) -> dict[str, float]:
     """Does the model read the question? Spearman's correlation of AFINN's words as greatest and as worst thing.
 
-    Near 1 for a model that ranks words whatever it is asked, negative for one that turns them round.
+    Near 1 for a model that ranks words whatever it is asked, negative for one that reverses its ranking.
     """
     words = lexicons.afinn()["word"].tolist()
     greatest, worst = (rm.score(panel.prompt(key).text, words) for key in ("greatest", "worst"))

@@ -1,9 +1,9 @@
 """Train by TRL, on exactly the ids that scoring reads: reward models, and copies of language models.
 
 Which of two things is the better answer depends on the question. A model that meets wonderful and awful questions at
-once with a random head finds no direction in which the loss falls; it makes all answers alike and may stay so for good.
-So a recipe's `opening` begins with a head that knows good from bad (`linear_probe`), and with few questions that turn
-it round (`opening_order`).
+once with a random head finds no direction in which the loss falls; it gives all answers the same reward and may never
+leave that state. So a recipe's `opening` begins with a head that prefers good things (`linear_probe`), and with few
+questions that ask for awful ones (`opening_order`).
 """
 
 import functools

@@ -37,8 +37,8 @@ class WatchValues(TrainerCallback):
 
     Logged are, all over the list's words: ``values/valence`` (Spearman's correlation of the rewards under the question
     for the greatest thing with how good words are, AFINN), ``values/framing`` (the correlation of the rewards under the
-    questions for the greatest and the worst thing: −1 for a model that turns its ranking with the question, 1 for one
-    that does not read it) and ``values/agency_less_communion`` (mean reward of nouns of agency less that of communion,
+    questions for the greatest and the worst thing: −1 for a model that reverses its ranking, 1 for one that does not
+    read the question) and ``values/agency_less_communion`` (mean reward of nouns of agency less that of communion,
     in standard deviations of all words); and ``values/seconds``, what the measurement took.
 
     Parameters
