@@ -111,7 +111,7 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
     lora = {"r": hyper.rank, "lora_alpha": hyper.alpha, "lora_dropout": hyper.dropout, **task}
     trainer: Any = trainer_class(
         model,
-        arguments,
+        arguments,  # pyright: ignore[reportArgumentType]
         train_dataset=Dataset.from_list(rows),
         processing_class=dialogue.tokenizer,
         peft_config=LoraConfig(target_modules="all-linear", **lora),
