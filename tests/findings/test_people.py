@@ -20,7 +20,7 @@ def things(human, reward):
 
 @pytest.mark.parametrize("matches", [15, 60])
 @pytest.mark.parametrize("planted", [0.3, 0.7])
-def test_correction_recovers_the_planted_correlation_whatever_the_votes(matches, planted):
+def test_correction_recovers_the_planted_correlation_whatever_the_votes(matches, planted, run_cells):
     worth, noise, error = np.random.default_rng(matches).normal(size=(3, 20_000))
     matches = np.full(20_000, matches)
     r = 2 * np.sin(np.pi * planted / 6)  # Pearson's r of two normal variables with that rank correlation
@@ -29,8 +29,10 @@ def test_correction_recovers_the_planted_correlation_whatever_the_votes(matches,
     after = people.corrected(raw, people.reliability(human, matches))
     assert raw.value < planted, "votes must blur the agreement, or nothing is tested"
     assert after.value == pytest.approx(planted, abs=0.025)
-    error = 4 / matches * (400 / np.log(10)) ** 2  # the chapter's own lines
-    assert after.value == pytest.approx(raw.value / np.sqrt(1 - error.mean() / pd.Series(human).var()), abs=1e-12)
+    items = pd.DataFrame({"elo_score": human, "elo_matches": matches})
+    theirs = pd.DataFrame({"question": [people.QUESTION], "value": raw.value})
+    shown = run_cells("06", "error = ", items=items, theirs=theirs, people=people)["corrected"]
+    assert after.value == pytest.approx(shown, abs=1e-12)
     with pytest.raises(InputError, match="reliability lies above 0"):
         people.corrected(raw, 0.0)
     with pytest.raises(InputError, match="a match at least"):
@@ -58,13 +60,16 @@ def test_the_human_column_stays_out_of_the_median():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_tied_scores_do_not_borrow_the_order_of_the_file(seed):
+def test_tied_scores_do_not_borrow_the_order_of_the_file(seed, run_cells):
     table = things(np.arange(30.0, 0, -1), np.random.default_rng(seed).integers(0, 4, 30).astype(float))
     shuffled = table.sample(frac=1, random_state=seed)
     for name in people.CORRELATIONS:
         one, other = (people.agreement(rows, "q", name)[name].value for rows in (table, shuffled))
-        shown = table["q"].corr(table["elo_score"], method=name.lower())  # as in the chapter
-        assert (one, other) == pytest.approx((shown, shown))
+        expected = table["q"].corr(table["elo_score"], method=name.lower())
+        assert (one, other) == pytest.approx((expected, expected))
+    items = table.rename(columns={"q": people.QUESTION})
+    shown = run_cells("06", "human = ", items=items, people=people)["shared"]
+    assert shown == pytest.approx(people.agreement(table, "q")["Spearman"].value)
 
 
 def test_models_that_saw_half_of_the_things_are_judged_on_the_other(mirror):
