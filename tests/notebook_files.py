@@ -1,8 +1,23 @@
-"""What an executed notebook shows."""
+"""Small notebooks, and what an executed one shows."""
 
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
+import nbformat
 from nbformat import NotebookNode
+
+
+def code(source: str, *tags: str, **metadata: Any) -> NotebookNode:
+    """A code cell."""
+    return nbformat.v4.new_code_cell(source, metadata={"tags": list(tags), **metadata})
+
+
+def write_notebook(path: Path, *cells: NotebookNode) -> Path:
+    """A notebook of these cells for Python's kernel."""
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(nbformat.v4.new_notebook(cells=list(cells), metadata={"kernelspec": kernel}), path)
+    return path
 
 
 def shown(cells: Iterable[NotebookNode]) -> str:

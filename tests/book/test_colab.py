@@ -1,12 +1,12 @@
 """Every notebook opens on Colab in the same way; the page on GPUs says what its formula and measurements say."""
 
-import importlib.util
 import itertools
 import re
 import sys
 import types
 from pathlib import Path
 
+import colab as launch_buttons
 import nbformat
 import pandas as pd
 import pytest
@@ -53,14 +53,10 @@ def test_packages_that_changed_under_a_running_session_are_named(monkeypatch):
 
 
 def test_launch_buttons_open_the_source():
-    where = ROOT / "book" / "extensions" / "colab.py"
-    spec = importlib.util.spec_from_file_location("launch", where)
-    extension = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(extension)
     link = "https://colab.research.google.com/github/a/b/blob/main/{}/01_heterogeneity.ipynb"
     inner = {"type": "link", "url": link.format("book/_executed")}
     context = {"header_buttons": [{"type": "group", "buttons": [inner]}, {"type": "link", "url": "https://x.y/z"}]}
-    extension.point_to_the_source(None, "page", "page.html", context, None)
+    launch_buttons.point_to_the_source(None, "page", "page.html", context, None)
     assert inner["url"] == link.format("notebooks") and context["header_buttons"][1]["url"] == "https://x.y/z"
 
 

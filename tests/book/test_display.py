@@ -11,45 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
+from planted_site import HOSTILE
 
 from rmnb.book import display
 from rmnb.data import lexicons
 from rmnb.visible import visible
 
-HOSTILE = [
-    "<script>alert(1)</script>",
-    '" onmouseover="x',
-    "</code></bdi></td>",
-    "$x$",
-    r"\(x\)",
-    "**b**",
-    "[a](b)",
-    "![a](b)",
-    "`c`",
-    "|",
-    "&lt;",
-    "&#60;",
-    "<!--",
-    "{{x}}",
-    "{ref}`x`",
-    "\u202eevil",
-    "\u05d0\u05d1",
-    "\x00",
-    "\n\n# h",
-    "\u0301",
-    "\u200b",
-    "\u3164",
-    "\U000e0041",
-    "\ud800",
-    " " * 90,
-    "漢字",
-    "\U0001f469\u200d\U0001f680",
-    "\\$",
-    "",
-]
-tokens = (
-    st.text(st.characters(), max_size=60) | st.sampled_from(HOSTILE) | st.lists(st.sampled_from(HOSTILE)).map("".join)
-)
+MARKUP = ["</code></bdi></td>", '" onmouseover="x', r"\(x\)", "**b**", "[a](b)", "![a](b)", "`c`", "|", "&lt;", "&#60;"]
+MARKUP += ["<!--", "{ref}`x`", "\n\n# h", "\u0301", "\u3164", "\U000e0041", "\ud800", "漢字", "\\$"]
+pieces = st.sampled_from([*HOSTILE, *MARKUP])
+tokens = st.text(st.characters(), max_size=60) | pieces | st.lists(pieces).map("".join)
 
 
 def seen(source: str) -> tuple[list[str], str]:

@@ -6,6 +6,7 @@ import nbformat
 import papermill
 import pytest
 from commands import run
+from notebook_files import code, write_notebook
 
 from rmnb.book.notebook import check_parameters, results_directory, run_notebook
 from rmnb.errors import InputError
@@ -13,27 +14,20 @@ from rmnb.errors import InputError
 
 @pytest.fixture
 def notebook(tmp_path):
-    cells = [
-        nbformat.v4.new_code_cell(
-            'panel = "demo"\nn_boot = 200  # draws\nlevel: float = 1\nfast = False', metadata={"tags": ["parameters"]}
-        ),
-        nbformat.v4.new_code_cell(
+    return write_notebook(
+        tmp_path / "chapter.ipynb",
+        code('panel = "demo"\nn_boot = 200  # draws\nlevel: float = 1\nfast = False', "parameters"),
+        code(
             "from rmnb.errors import InputError\n"
             "if panel == 'absent':\n    raise InputError('no panel at absent')\n"
             "assert panel != 'broken', 'broken'"
         ),
-        nbformat.v4.new_code_cell("print(panel, n_boot + 1, level, fast)"),
-    ]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    path = tmp_path / "chapter.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), path)
-    return path
+        code("print(panel, n_boot + 1, level, fast)"),
+    )
 
 
 def add_cell(notebook, source):
-    document = nbformat.read(notebook, 4)
-    document.cells.append(nbformat.v4.new_code_cell(source))
-    nbformat.write(document, notebook)
+    write_notebook(notebook, *nbformat.read(notebook, 4).cells, code(source))
 
 
 def test_text_is_read_as_the_type_of_the_default_or_the_annotation(notebook):
@@ -52,10 +46,10 @@ def test_text_is_read_as_the_type_of_the_default_or_the_annotation(notebook):
     ],
 )
 def test_wrong_parameters_give_one_line_and_start_nothing(notebook, tmp_path, parameters, words):
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(InputError) as refused:
         run_notebook(notebook, tmp_path / "out.ipynb", parameters)
-    said = str(raised.value)
-    assert "\n" not in said and all(word in said for word in words) and list(tmp_path.iterdir()) == [notebook]
+    line = str(refused.value)
+    assert "\n" not in line and all(word in line for word in words) and list(tmp_path.iterdir()) == [notebook]
 
 
 def test_a_missing_or_damaged_notebook_gives_one_line(notebook):
@@ -96,8 +90,8 @@ def test_results_go_beside_the_output_and_only_the_books_build_writes_the_books(
 
 def test_a_cell_that_fails_is_shown_with_its_error_in_few_lines(notebook, tmp_path, capsys, monkeypatch):
     add_cell(notebook, "import ast\nast.literal_eval('1 +')" + "\n#" * 40)
-    code = run(monkeypatch, "book", "run", notebook, tmp_path / "out.ipynb")
+    exit_code = run(monkeypatch, "book", "run", notebook, tmp_path / "out.ipynb")
     lines = capsys.readouterr().err.splitlines()
-    said = lines[lines.index("rmnb: chapter.ipynb: cell 4 failed") :]
-    assert said[1:3] == ["    import ast", "    ast.literal_eval('1 +')"] and said[-1].startswith("SyntaxError: ")
-    assert len(said) <= 20 and "more lines" in said[-3] + said[-2] and code == 1
+    shown = lines[lines.index("rmnb: chapter.ipynb: cell 4 failed") :]
+    assert shown[1:3] == ["    import ast", "    ast.literal_eval('1 +')"] and shown[-1].startswith("SyntaxError: ")
+    assert len(shown) <= 20 and "more lines" in shown[-3] + shown[-2] and exit_code == 1

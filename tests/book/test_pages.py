@@ -5,12 +5,13 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 import pytest
-from executed import shown
+from notebook_files import shown
 
 from rmnb.book.notebook import run_notebook
 from rmnb.findings.released import DIFFERS, load_published
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -27,7 +28,6 @@ def executed(tmp_path, monkeypatch):
     return run
 
 
-@pytest.mark.slow
 def test_each_trap_moves_the_rewards(executed):
     page, table = executed("traps", n_words=12)
     tau = table.set_index("other")["value"]
@@ -41,7 +41,6 @@ def test_each_trap_moves_the_rewards(executed):
     assert len(set(lines["as texts"])) == 1 and len(set(lines["as ids"])) == 2  # trimmed: one conversation, one reward
 
 
-@pytest.mark.slow
 def test_the_lesson_runs_on_a_piece_of_the_vocabulary(executed):
     page, table = executed("lesson", limit=1500)
     rows = table[table["quantity"] == "lesson correlation with valence"].set_index("question")["value"]

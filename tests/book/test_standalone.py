@@ -2,9 +2,10 @@
 
 import re
 
-import nbformat
 import pytest
 from bs4 import BeautifulSoup
+from nbformat.v4 import new_markdown_cell
+from notebook_files import code, write_notebook
 
 from rmnb.book.notebook import run_notebook
 from rmnb.book.standalone import write_page
@@ -15,16 +16,12 @@ TOKENS = ["<script>alert(1)</script>", '"><img src=https://x.example/a.png>', " 
 ALT = 'One dot for each "model" & its interval.'
 
 
-def code(source: str, *tags: str, **metadata) -> nbformat.NotebookNode:
-    return nbformat.v4.new_code_cell(source, metadata={"tags": list(tags), **metadata})
-
-
 @pytest.fixture(scope="module")
 def page(tmp_path_factory) -> BeautifulSoup:
     """The page of a small notebook that was run; its title is as hostile as its tokens."""
     figure = {"image": {"alt": ALT}, "figure": {"caption": "What it *prefers*.", "name": "fig-own"}}
     cells = [
-        nbformat.v4.new_markdown_cell("# Of any model\n\nWhat it [values](https://example.org/values)."),
+        new_markdown_cell("# Of any model\n\nWhat it [values](https://example.org/values)."),
         code('name = "demo"', "parameters"),
         code(
             "import sys\nimport pandas as pd\nfrom rmnb import book\nfrom rmnb.book import figures\n"
@@ -32,7 +29,7 @@ def page(tmp_path_factory) -> BeautifulSoup:
             "remove-stderr",
         ),
         code('book.show("<p>Its best token is ten times the worst.</p>")'),
-        nbformat.v4.new_markdown_cell("## Tokens\n\n## Tokens"),
+        new_markdown_cell("## Tokens\n\n## Tokens"),
         code(f'book.table(pd.DataFrame({{"token": {TOKENS!r}, "z": 1.5}}), tokens=["token"])'),
         code('pd.DataFrame({"plain": [1]})'),
         code("fig, axes = plt.subplots(figsize=(figures.WIDTH, 2))\naxes.plot([1, 2], [1, 2]);", mystnb=figure),
@@ -42,28 +39,27 @@ def page(tmp_path_factory) -> BeautifulSoup:
         code('book.show(f"made of {name}")', "footer"),
     ]
     directory = tmp_path_factory.mktemp("page")
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), directory / "source.ipynb")
-    executed = run_notebook(directory / "source.ipynb", directory / "executed.ipynb", {"name": "mine"})
+    source = write_notebook(directory / "source.ipynb", *cells)
+    executed = run_notebook(source, directory / "executed.ipynb", {"name": "mine"})
     written = write_page(executed, directory / "page.html", title="a </title><script>b</script>")
     return BeautifulSoup(written.read_text("utf-8"), "html.parser")
 
 
 def test_nothing_is_fetched_and_nothing_runs(page):
     loads = [element[name] for name in ("src", "href", "data", "srcset") for element in page(attrs={name: True})]
-    assert [one for one in loads if not one.startswith(("#", "data:"))] == ["https://example.org/values"]
+    assert [address for address in loads if not address.startswith(("#", "data:"))] == ["https://example.org/values"]
     assert not page(["script", "iframe", "object", "embed"]) and not re.search(r"@import|url\(", str(page))
     assert not [name for element in page(True) for name in element.attrs if name.startswith("on")]
     assert "default-src 'none'" in page.find("meta", attrs={"http-equiv": "Content-Security-Policy"})["content"]
     assert page.title.text == page.h1.text == "a </title><script>b</script>"
-    assert [one.text for one in page("code", class_="token")] == list(map(visible, TOKENS))
+    assert [token.text for token in page("code", class_="token")] == list(map(visible, TOKENS))
 
 
 def test_results_are_shown_and_code_is_not(page):
-    said = page.get_text()
+    text = page.get_text()
     absent = ["import", "warned", "never shown", "it/s", "HBox", "Of any model", "In [", "Out["]
-    assert not [one for one in absent if one in said]
-    assert "Its best token is ten times the worst." in said and "kept" in said and "What it values." in said
+    assert not [word for word in absent if word in text]
+    assert "Its best token is ten times the worst." in text and "kept" in text and "What it values." in text
     assert page.footer.text.strip() == "made of mine" and "made of" not in page.main.text
     image = page.img
     assert image["src"].startswith("data:image/svg+xml;base64,") and image["alt"] == ALT
