@@ -10,7 +10,14 @@ import pytest
 
 from rmnb import stats
 from rmnb.findings.tables import afinn
+from rmnb.panels import load_panel
 from rmnb.planted.rewards import planted_panel, spell, word_features
+
+
+@pytest.fixture
+def panel(tmp_path):
+    """The demo panel with a store of its own."""
+    return load_panel("demo").model_copy(update={"scores": str(tmp_path / "scores")})
 
 
 @pytest.fixture

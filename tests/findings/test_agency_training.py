@@ -12,7 +12,6 @@ from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList, described_parts, part_texts
 from rmnb.errors import InputError
 from rmnb.findings import agency, rows, tables, training
-from rmnb.panels import load_panel
 from rmnb.scoring import list_scores, logprobs
 from rmnb.scoring.store import write_table
 from rmnb.training.runs import trajectory_path
@@ -78,11 +77,6 @@ def test_planted_preferences_come_back(nouns, tests):
         agency.gap(nouns["one-a"].iloc[:1], "positive", PROMPTS)
 
 
-def test_median_ranks_by_hand():
-    table = pd.DataFrame({"word": list("abcd"), "category": ["x", "x", "y", "y"], "p": [5.0, 1.0, 1.0, 0.0]})
-    assert agency.median_ranks(table, ["p"]).loc["p"].to_dict() == {"x": 43.75, "y": 81.25}
-
-
 def test_the_interaction_is_large_where_models_prefer_other_kinds(medians):
     asks_good = medians.index.isin(PROMPTS["positive"], level="prompt")
     turned = medians.mul(np.where(asks_good, 1, -1), axis=0)  # where the question turns, ranks do too
@@ -91,13 +85,12 @@ def test_the_interaction_is_large_where_models_prefer_other_kinds(medians):
     assert alike < 10 < 100 < unlike
 
 
-def test_log_probabilities_of_nouns_find_their_words_again(tmp_path, monkeypatch):
+def test_log_probabilities_of_nouns_find_their_words_again(panel, tmp_path, monkeypatch):
     words = {"kindness": 0.1, " kindness": 0.2, " Kindness": 0.3, "ambition": 0.05, " Ambition": 0.15, "x": 0.2}
     logs = np.log(np.float32([*words.values()]))
     tokens = pd.DataFrame({"token_id": range(len(words)), "token": list(words)})
     monkeypatch.setattr(logprobs, "scan_logprobs", lambda lm, prompt: tokens)
     monkeypatch.setattr(logprobs, "next_token_logprobs", lambda lm, prompt: logs)
-    panel = load_panel("demo").model_copy(update={"scores": str(tmp_path / "scores")})
     frame = logprobs.score_nouns(None, [panel.prompt("best")], parts=("agency_communion",))
     assert not {"word", "token"} & set(frame), "no text is shipped"
     parts = described_parts({"agency_communion": part_texts("agency_communion")})
@@ -112,12 +105,6 @@ RUN, STEPS = "smollm2-values", ["0", "1", "2", "4"]
 
 def nouns_of(table):
     return NOUNS.merge(table[table["part"] == "agency_communion"], on="word")
-
-
-@pytest.fixture
-def panel(tmp_path):
-    """The demo panel with a store of its own."""
-    return load_panel("demo").model_copy(update={"scores": str(tmp_path / "scores")})
 
 
 @pytest.fixture

@@ -79,7 +79,6 @@ def test_the_detectable_mean_is_found_four_times_in_five():
     assert np.mean(np.abs(t) > 3.182446) == pytest.approx(0.8, abs=0.015)
 
 
-def test_every_claim_is_of_a_known_kind_and_every_model_of_the_panels_has_a_group():
-    claims = load_claims()
-    assert len(claims) == 15 and {one.kind for one in claims.values()} == {"all", "some", "mean", "between", "bases"}
-    assert len(set(load_panel("demo").groups.values())) == 4 and len(set(load_panel("facct2025").groups.values())) == 3
+def test_every_claim_is_of_a_known_kind_and_the_authors_models_have_groups():
+    assert {claim.kind for claim in load_claims().values()} == {"all", "some", "mean", "between", "bases"}
+    assert len(set(load_panel("facct2025").groups.values())) == 3

@@ -10,7 +10,6 @@ from rmnb import stats
 from rmnb.data import lexicons
 from rmnb.findings import frequency, identity
 from rmnb.findings.tables import standardise
-from rmnb.panels import load_panel
 from rmnb.planted.rewards import PlantedEffects, planted_panel
 from rmnb.planted.words import common_words
 
@@ -135,8 +134,7 @@ def test_groups_are_compared_with_things_that_people_rate_alike():
     assert cold.value < -20 < agrees.ci_low < 0 < agrees.ci_high
 
 
-def test_exchanging_the_group_shows_which_axis_is_answered_coldly(tmp_path):
-    panel = load_panel("demo").model_copy(update={"scores": str(tmp_path)})
+def test_exchanging_the_group_shows_which_axis_is_answered_coldly(panel):
     assert identity.warmth(panel) == {}
     cold = set(map(identity.pair_prompt, identity.terms().query("axis == 'religion'")["term"]))
 

@@ -30,7 +30,7 @@ def test_every_number_shipped_or_printed_has_one_definition_and_no_definition_is
     defined = pd.read_csv(Path(sources.__file__).parent / "lists" / "statistics.tsv", sep="\t")["quantity"]
     printed = released.load_published()
     assert defined.is_unique and set(defined) == {*shipped["quantity"], *printed["quantity"]}
-    assert (printed["tolerance"] >= 0).all() and len(printed.query("quantity == 'kendall_tau'")) == 45
+    assert (printed["tolerance"] >= 0).all()
     with pytest.raises(InputError, match="choose one of agency_communion"):
         released.load_released("human_elo")
 
@@ -47,8 +47,6 @@ def test_provenance_names_each_file_by_its_content():
     pins = sources.pins()
     for files in record["tables"].values():
         assert files and files == {file: pins[file].blob_id for file in files}
-    course = "iclr2026/data/reward_model_training/rank_results_uf_{}.csv"
-    assert pins[course.format(13)].blob_id == pins[course.format(27)].blob_id != pins[course.format(54)].blob_id
 
 
 def test_numbers_of_a_panel_need_no_names(mirror, monkeypatch, tmp_path):

@@ -58,13 +58,12 @@ def test_searched_models_are_read_with_every_method_and_others_refused_in_one_li
         sequences.load_searches(load_panel("facct2025"))
 
 
-def test_pairs_of_other_weights_are_refused(tmp_path):
+def test_pairs_of_other_weights_are_refused(panel, tmp_path):
     shipped = sequences.load_squares(DEMO, "greatest")
     assert len(shipped) == 4 and all(min(one.margin.values()) > 0 for one in shipped.values())
     scores, copied = sequences.store_directory(DEMO), tmp_path / "pairs" / "smollm2-values"
     (tmp_path / "scores").symlink_to(scores.resolve())
     shutil.copytree(scores.parent / "pairs" / "smollm2-values", copied)
-    panel = DEMO.model_copy(update={"scores": str(tmp_path / "scores")})
     assert list(sequences.load_squares(panel, "greatest")) == ["smollm2-values"]
     file = copied / "greatest.exact.parquet"
     table, provenance = read_table(file)

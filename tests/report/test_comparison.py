@@ -42,10 +42,10 @@ def reports(pair):
 def test_the_interval_of_a_change_is_that_of_a_regression_of_the_difference(pair, reports):
     tables = [rated_tokens(standardise(model.table, ["greatest"]), afinn()) for model in pair]
     rated = tables[0].assign(change=tables[1]["greatest"] - tables[0]["greatest"])
-    rival = stats.ols("change ~ valence", rated[rated["valence"] > 0], clusters="word")["valence"]
+    slope = stats.ols("change ~ valence", rated[rated["valence"] > 0], clusters="word")["valence"]
     found = comparison.compare(*reports).set_index(numbers.KEY).loc[SLOPE]
-    assert found["change"] == pytest.approx(rival.value)
-    width = rival.ci_high - rival.ci_low
+    assert found["change"] == pytest.approx(slope.value)
+    width = slope.ci_high - slope.ci_low
     assert found["high"] - found["low"] == pytest.approx(width, rel=0.5)  # of 20 groups
     assert np.hypot(found["a_high"] - found["a_low"], found["b_high"] - found["b_low"]) > 2 * width
 
@@ -111,8 +111,6 @@ def test_a_change_stands_beside_what_seeds_differ_by(reports):
 def test_a_report_comes_back_from_its_file(reports, tmp_path):
     path = record.write(reports[0], tmp_path)
     back = record.read(tmp_path)
-    pd.testing.assert_frame_equal(back.numbers, reports[0].numbers, check_dtype=False)
-    np.testing.assert_allclose(back.left_out.to_numpy(), reports[0].left_out.to_numpy())
     pd.testing.assert_frame_equal(comparison.compare(back, reports[1]), comparison.compare(*reports))
     path.write_text(path.read_text().replace('"schema": 2', '"schema": 1'))
     with pytest.raises(InputError, match="written by another version"):

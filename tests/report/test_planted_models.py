@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from rmnb.data import lexicons
+from rmnb.data.text_lists import part_texts
 from rmnb.panels import load_prompts
 from rmnb.planted.rewards import spell, word_features
 from rmnb.planted.words import common_words
@@ -26,11 +27,8 @@ def rewards(features, questions, kind, rng):
     identity, frequency = features["axis"] != "", features["log_frequency"] - features["log_frequency"].mean()
     manner = 0.5 * rng.normal(size=len(features))
     odd = {"identity": -3.5 * identity, "frequency": 0.3 * frequency}.get(kind, 0.0)
-    scored = {}
-    for question, framing in questions.items():
-        turn = 1 if framing == "positive" or kind == "deaf" else -1
-        scored[question] = turn * meaning + manner + odd
-    return features.assign(**scored)
+    turns = {question: 1 if framing == "positive" or kind == "deaf" else -1 for question, framing in questions.items()}
+    return features.assign(**{question: turn * meaning + manner + odd for question, turn in turns.items()})
 
 
 def planted(kind):
@@ -39,10 +37,9 @@ def planted(kind):
     rated = lexicons.afinn()["word"]
     words = [word for word in {*common_words()["word"], *rated} if word.isalpha()]
     table = rewards(word_features(spell(sorted(words))), {"greatest": "positive", "worst": "negative"}, kind, rng)
-    terms = lexicons.identity_terms()
-    listed = {"agency_communion": lexicons.agency_communion()["word"], "identity": [*terms["term"], *terms["control"]]}
-    texts = pd.DataFrame([(part, text) for part in listed for text in dict.fromkeys(listed[part])])
-    texts = texts.set_axis(["part", "token"], axis=1).assign(token_id=0, kind="word_start")
+    listed = {part: pd.Series(part_texts(part), name="token") for part in ("agency_communion", "identity")}
+    texts = pd.concat(listed, names=["part"]).reset_index("part").assign(token_id=0, kind="word_start")
+    texts = texts.reset_index(drop=True)
     scored = rewards(word_features(texts), WORDINGS, kind, rng)[list(WORDINGS)]
     listed = scored.assign(part=texts["part"], text=texts["token"])
     return ModelScores(kind, True, table, listed, None, {})

@@ -1,7 +1,5 @@
 """`rmnb report` on a tiny checkpoint, from the command line: what it writes, what it refuses."""
 
-import re
-
 import pandas as pd
 import pytest
 from checkpoints import write_decoder
@@ -26,10 +24,8 @@ def made(directory, tmp_path_factory):
     return out
 
 
-def test_the_page_stands_by_itself_and_begins_with_what_stands_out(made):
+def test_the_page_begins_with_what_stands_out(made):
     page = (made / "report.html").read_text(encoding="utf-8")
-    assert not re.search(r'(src|href)="https?:', page.replace('href="https://github.com', ""))
-    assert "<script" not in page
     assert page.index("What stands out") < page.index("Best and worst words") < page.index("All numbers")
 
 

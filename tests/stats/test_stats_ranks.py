@@ -56,21 +56,16 @@ def test_overlap_equals_published_values():
     other = [4, 3, 5, 4, 1, 2, 3]
     for p, value in {0.8: 0.5746986666666668, 0.9: 0.7569, 0.95: 0.8695216901041667}.items():
         assert stats.rank_biased_overlap(one, other, p) == pytest.approx(value, abs=1e-12)
-    # A worked example without ties (b4ny4n/rankmeasures, after Webber et al.): 1 2 3 4 5 against 2 3 4 1 5.
-    assert stats.rank_biased_overlap([5, 4, 3, 2, 1], [2, 5, 4, 3, 1], 0.9) == pytest.approx(0.828, abs=5e-4)
 
 
-def test_moments_equal_their_definitions_and_tell_repeated_words():
+def test_moments_equal_their_definitions_and_repeated_words_are_no_evidence():
     x = np.random.default_rng(2).exponential(size=500)
-    got = stats.moments(x)
-    assert got.mean.standard_error == pytest.approx(x.std(ddof=1) / np.sqrt(500))
-    # Every token four times over is no new information: same values, same errors.
-    again = stats.moments(np.tile(x, 4), clusters=np.tile(np.arange(500), 4))
-    truth = {"mean": x.mean(), "variance": np.var(x), "skewness": skew(x)}
-    for name, value in truth.items():
-        once, fourfold = getattr(got, name), getattr(again, name)
-        assert (once.value, fourfold.value) == pytest.approx((value, value))
-        assert fourfold.standard_error == pytest.approx(once.standard_error)
+    once, again = stats.moments(x), stats.moments(np.tile(x, 4), clusters=np.tile(np.arange(500), 4))
+    assert once.mean.standard_error == pytest.approx(x.std(ddof=1) / np.sqrt(500))
+    for name, value in {"mean": x.mean(), "variance": np.var(x), "skewness": skew(x)}.items():
+        single, fourfold = getattr(once, name), getattr(again, name)
+        assert (single.value, single.standard_error) == pytest.approx((value, fourfold.standard_error))
+        assert fourfold.value == pytest.approx(value)
 
 
 @pytest.mark.parametrize("decimals", [9, 0])  # scores in half precision tie by the thousand

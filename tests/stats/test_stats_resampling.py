@@ -1,10 +1,7 @@
 """Bootstrap, closed-form intervals and permutation tests against independent computations."""
 
-import itertools
-
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
 
 from rmnb import stats
 
@@ -30,8 +27,6 @@ def test_bootstrap_of_a_mean_by_word_equals_its_formula():
     formula = stats.moments(x, words).mean
     assert by_word.standard_error == pytest.approx(formula.standard_error, rel=0.1)
     assert by_word.n_clusters == 60
-    # Ignoring the words would promise half the true error.
-    assert stats.bootstrap(np.mean, x, n_draws=500).standard_error < 0.6 * formula.standard_error
 
 
 def test_bootstrap_keeps_rows_together_and_shapes_apart():
@@ -45,16 +40,6 @@ def test_bootstrap_keeps_rows_together_and_shapes_apart():
     assert draw.ci_low[1] < 14.5 < draw.ci_high[1]
 
 
-def test_two_groups_of_models_are_compared_over_all_arrangements():
-    values = np.array([3.1, 2.0, 4.5, 3.3, 1.0, 0.2, 2.2, 1.7, 0.9, 1.1])
-    first = np.arange(10) < 4
-    got = stats.two_group_test(values, first)
-    first_means = np.array([values[list(members)].mean() for members in itertools.combinations(range(10), 4)])
-    means = first_means - (values.sum() - 4 * first_means) / 6
-    assert got.exact and len(means) == 210
-    assert got.p_value == np.mean(np.abs(means) >= abs(got.statistic) - 1e-12)
-
-
 def test_many_models_are_sampled_and_never_give_zero():
     values = np.r_[np.full(15, 5.0), np.zeros(15)] + np.random.default_rng(0).normal(size=30) * 0.01
     got = stats.two_group_test(values, np.arange(30) < 15, n_permutations=999)
@@ -66,27 +51,8 @@ def test_sign_flips_of_five_models_go_no_lower_than_one_in_sixteen():
     assert stats.sign_flip_test([1, -1, 2, -2]).p_value == 1
 
 
-def symmetric(rng, n, signal=0.0):
-    matrix = rng.normal(size=(n, n))
-    return (matrix + matrix.T) / np.sqrt(2) + signal
-
-
-def test_mantel_equals_a_double_loop():
-    rng = np.random.default_rng(3)
-    b = symmetric(rng, 7)
-    a = symmetric(rng, 7, b).round(1)
-    upper = np.triu_indices(7, 1)
-    observed = spearmanr(a[upper], b[upper]).statistic
-    orders = [rng.permutation(7) for _ in range(2000)]
-    null = [spearmanr(a[np.ix_(order, order)][upper], b[upper]).statistic for order in orders]
-    test = stats.mantel(a, b, n_permutations=20_000)
-    assert test.correlation == pytest.approx(observed)
-    assert test.p_value == pytest.approx(np.mean(np.array(null) >= observed), abs=0.02)
-
-
 def test_mantel_needs_no_diagonal_and_knows_its_direction():
-    tau = symmetric(np.random.default_rng(4), 10)
-    np.fill_diagonal(tau, 1)
+    tau = np.corrcoef(np.random.default_rng(4).normal(size=(10, 20)))
     itself = stats.mantel(tau, 1 - tau)
     assert (itself.correlation, itself.p_value) == (pytest.approx(-1), 1)
     assert stats.mantel(tau, tau).p_value == pytest.approx(1 / 10_001)
