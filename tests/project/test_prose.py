@@ -106,13 +106,8 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_workflows_run_what_is_there(path):
-    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
-    assert workflow[True]  # YAML reads the key `on` as a boolean
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    for job in workflow["jobs"].values():
-        assert job["timeout-minutes"] and job["runs-on"]
-        for step in job["steps"]:
-            assert re.fullmatch(r"actions/[\w-]+@v\d+", step.get("uses", "actions/x@v1"))
-            for command in step.get("run", "").splitlines():
-                program, *words = command.split()
-                assert set(words) <= targets if program == "make" else (ROOT / program).is_file(), command
+    for job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values():
+        commands = [line for step in job["steps"] for line in step.get("run", "").splitlines()]
+        for program, *words in map(str.split, commands):
+            assert set(words) <= targets if program == "make" else (ROOT / program).is_file(), (program, words)

@@ -81,7 +81,7 @@ def test_the_wheel_holds_every_file_of_the_package(sources, unpacked, elsewhere)
 
 def test_anyones_model_is_looked_at_and_a_demo_model_says_how_to_get_it(elsewhere, tmp_path):
     model = str(write_decoder(tmp_path))
-    asked = [
+    lines = [
         ["check", model],
         ["score", model, "love", "war", "--prompt", "greatest", "--json"],
         ["trace", model, "--prompt", "greatest", "love and peace"],
@@ -91,9 +91,9 @@ def test_anyones_model_is_looked_at_and_a_demo_model_says_how_to_get_it(elsewher
         ["book", "models"],
         ["score", "smollm2-values", "love"],
     ]
-    said = [json.loads(line) for line in elsewhere(COMMANDS, json.dumps(asked))]
-    assert [code for code, _, _ in said] == [0, 0, 0, 0, 0, 0, 0, 2], said
-    _, scored, _, scanned, _, compared, listed, (_, out, err) = said
+    answers = [json.loads(line) for line in elsewhere(COMMANDS, json.dumps(lines))]
+    assert [code for code, _, _ in answers] == [0, 0, 0, 0, 0, 0, 0, 2], answers
+    _, scored, _, scanned, _, compared, listed, (_, out, err) = answers
     rewards = [row["reward"] for row in json.loads(scored[1])]
     expected = rmnb.load_reward_model(model, device="cpu").score(QUESTION, ["love", "war"])
     assert rewards == pytest.approx(expected.tolist(), abs=1e-4)

@@ -9,10 +9,10 @@ import sys
 import time
 from pathlib import Path
 
-import nbformat
 import psutil
 import pytest
 from checkpoints import write_decoder, write_panel
+from notebook_files import code, write_notebook
 
 from rmnb.panels import load_panel
 from rmnb.scoring import store
@@ -38,19 +38,18 @@ def clone(tmp_path):
     return directory
 
 
-def start(clone: Path, panel: str | Path, *words: str) -> subprocess.Popen:
-    """Snakemake on a panel, whatever it says on one stream; the last of the words is what is wanted."""
-    *options, target = words
+def start(clone: Path, panel: str | Path, target: str, *options: str) -> subprocess.Popen:
+    """Snakemake on a panel, whatever it says on one stream; options begin with values of the configuration."""
     command = [sys.executable, "-m", "snakemake", "-s", "workflow/Snakefile"]
     command += ["--config", f"panel={panel}", *options, "--", target]
     return subprocess.Popen(command, cwd=clone, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def planned(clone: Path, panel: str | Path, *words: str) -> str:
-    workflow = start(clone, panel, *words[:-1], "--dry-run", words[-1])
-    said, _ = workflow.communicate()
-    assert workflow.returncode == 0, said
-    return said
+def planned(clone: Path, panel: str | Path, target: str, *options: str) -> str:
+    workflow = start(clone, panel, target, *options, "--dry-run")
+    output, _ = workflow.communicate()
+    assert workflow.returncode == 0, output
+    return output
 
 
 def scans(plan: str) -> list[str]:
@@ -70,7 +69,7 @@ def test_what_is_missing_is_scanned_by_one_job_before_anything_uses_it_and_score
         path.touch()
         os.utime(path, (0, 0))  # older than every file of the code
         assert scans(planned(clone, panel, "scores")) == left
-    again = scans(planned(clone, panel, "--forcerun", "scan", "scores"))
+    again = scans(planned(clone, panel, "scores", "--forcerun", "scan"))
     assert sorted(line.split("--prompt ")[1] for line in again) == ["best", "worst"]
 
 
@@ -83,17 +82,15 @@ def test_the_whole_graph_of_the_papers_models_can_be_planned(clone, tmp_path, mo
 
 @pytest.mark.slow
 def test_a_build_says_one_line_a_step_and_shows_what_failed(panel, clone):
-    for name, code in (("whole", "print('seen in the log alone')"), ("broken", "love = 1 / 0")):
-        cells = [nbformat.v4.new_code_cell("x = 1", metadata={"tags": ["parameters"]}), nbformat.v4.new_code_cell(code)]
-        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), clone / f"notebooks/{name}.ipynb")
+    for name, source in (("whole", "print('seen in the log alone')"), ("broken", "love = 1 / 0")):
+        write_notebook(clone / f"notebooks/{name}.ipynb", code("x = 1", "parameters"), code(source))
     options = ("--cores", "1", "--quiet", "all")
-    said, _ = start(clone, panel, *options, "book/_executed/whole.ipynb").communicate()
-    assert re.fullmatch(r"Using workflow specific profile .*\n +\d+:\d\d  whole\n", said), said
+    output, _ = start(clone, panel, "book/_executed/whole.ipynb", *options).communicate()
+    assert re.fullmatch(r"Using workflow specific profile .*\n +\d+:\d\d  whole\n", output), output
     assert (clone / "_build/log/whole.log").exists()
-    workflow = start(clone, panel, *options, "book/_executed/broken.ipynb")
-    said, _ = workflow.communicate()
-    assert workflow.returncode != 0 and len(said.splitlines()) <= 30 and "ZeroDivisionError: " in said, said
+    workflow = start(clone, panel, "book/_executed/broken.ipynb", *options)
+    output, _ = workflow.communicate()
+    assert workflow.returncode != 0 and len(output.splitlines()) <= 30 and "ZeroDivisionError: " in output, output
 
 
 @pytest.mark.slow
@@ -101,8 +98,8 @@ def test_what_a_killed_worker_had_done_stays_and_the_next_run_ends_it(tmp_path, 
     panel = write_panel(tmp_path, {"one": write_decoder(tmp_path / "one", rows=3000)})
     worst = store.scores_path(load_panel(panel), "one", "worst")
     # Small batches make a scan long enough to be killed in its middle.
-    words = ("options=--batch-size 8", "--cores", "1", "scores")
-    workflow = start(clone, panel, *words)
+    options = ("options=--batch-size 8", "--cores", "1")
+    workflow = start(clone, panel, "scores", *options)
     while not (shards := list(Path(f"{worst}.partial").glob("?????????-*"))):
         assert workflow.poll() is None, workflow.stdout.read()
         time.sleep(0.05)
@@ -112,7 +109,7 @@ def test_what_a_killed_worker_had_done_stays_and_the_next_run_ends_it(tmp_path, 
                 process.kill()
     output, _ = workflow.communicate()
     assert workflow.returncode != 0 and not worst.exists() and shards[0].exists(), output
-    again = start(clone, panel, *words)
+    again = start(clone, panel, "scores", *options)
     output, _ = again.communicate()
     assert again.returncode == 0 and worst.exists(), output
 
@@ -147,8 +144,8 @@ def test_a_profile_asks_for_processors_and_for_a_gpu_only_on_request(profile, pa
     description = clone / "workflow" / "profiles" / profile / "config.yaml"
     lines = description.read_text().splitlines(keepends=True)  # its executor is a plugin that is no dependency
     description.write_text("".join(x for x in lines if not x.startswith(("executor", "cluster-generic", "slurm-"))))
-    options = ("--workflow-profile", str(description.parent), "--cores", "32", "scores")
+    options = ("--workflow-profile", str(description.parent), "--cores", "32")
     for config, gpus in ((), "gpu=0"), (("gpus_per_job=1",), "gpu=1"):
-        plan = planned(clone, panel, *config, *options)
+        plan = planned(clone, panel, "scores", *config, *options)
         assert len(scans(plan)) == 1 and ("threads: " in plan) == (profile != "generic")  # which asks for one core
         assert gpus in plan or profile != "slurm"
