@@ -38,7 +38,7 @@ def attack(request) -> Callable:
     With `refused`, an InputError in one line that holds this text is an outcome, too.
     """
 
-    def made(name: str, tries: Iterable, attempt: Callable, refused: str | None = None) -> None:
+    def attack(name: str, tries: Iterable, attempt: Callable, refused: str | None = None) -> None:
         outcomes, lost, begun = Counter(), [], time.monotonic()
         for what in tries:
             try:
@@ -51,14 +51,14 @@ def attack(request) -> Callable:
                     outcomes["refused in one line"] += 1
                 else:
                     lost.append(f"{str(what)[:200]}: {error!r:.500}")
-        survived, part = outcomes.total(), PARTS[request.module.__name__]
-        counts = {"tries": survived + len(lost), "survived": survived, "lost": len(lost)}
+        survived = outcomes.total()
         counted = [f"{count:,} {outcome}" if survived > 1 else outcome for outcome, count in outcomes.most_common()]
-        row = {"part": part, "attack": name, **counts, "outcome": "; ".join(counted)}
+        row = {"part": PARTS[request.module.__name__], "attack": name, "tries": survived + len(lost)}
+        row |= {"survived": survived, "lost": len(lost), "outcome": "; ".join(counted)}
         ROWS.append(row | {"seconds": round(time.monotonic() - begun, 1)})
         assert outcomes and not lost, lost[:3]
 
-    return made
+    return attack
 
 
 @pytest.fixture

@@ -40,9 +40,9 @@ def scan(directory, monkeypatch, capsys, tmp_path_factory):
 
     def scan(out) -> str:
         code = run(monkeypatch, "scan", directory, "--prompt", PROMPT, "--out", out, "--batch-size", 64)
-        said = [line for line in capsys.readouterr().err.splitlines() if line.strip() and "tokens/s" not in line]
-        assert not code or (code == 2 and len(said) == 1 and said[0].startswith("rmnb: ")), said
-        return said[0] if code else ""
+        lines = [line for line in capsys.readouterr().err.splitlines() if line.strip() and "tokens/s" not in line]
+        assert not code or (code == 2 and len(lines) == 1 and lines[0].startswith("rmnb: ")), lines
+        return lines[0] if code else ""
 
     return scan
 
@@ -143,10 +143,10 @@ def test_score_files(begun, attack, times):
         return "in bytes that say nothing (all values and their provenance read back identical)"
 
     def forge(given: tuple[str, dict]) -> str:
-        said, change = given
+        reason, change = given
         described = {**table.schema.metadata, b"rmnb": json.dumps(provenance | change).encode()} if change else {}
         pq.write_table(table.replace_schema_metadata(described), out)
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=reason):
             store.read_scan(out)
         return "named"
 

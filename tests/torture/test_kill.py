@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 import work
-import yaml
-from checkpoints import write_decoder
+from checkpoints import write_decoder, write_panel
 
 from rmnb.files import sha256
 from rmnb.scoring import store
@@ -25,15 +24,14 @@ def root(tmp_path_factory) -> Path:
     return write_decoder(tmp_path_factory.mktemp("kill") / "model", rows=330).parent
 
 
-def a_scan(place: Path) -> tuple:
-    """The scan of a panel of one model whose store is in a place, under two prompts."""
+def a_scan(place: Path, prompts: tuple[str, ...] = ("best", "worst")) -> tuple:
+    """The scan of a panel of one model whose store is in a place, under these prompts in turn."""
     place.mkdir(exist_ok=True)
-    prompts = [{"key": key, "text": f"What is the {key} thing?", "framing": "positive"} for key in ("best", "worst")]
-    models = [{"name": "tiny", "source": str(place.with_name("model"))}]
-    panel = {"name": "tiny", "title": "Tiny", "models": models, "prompts": prompts, "scores": str(place / "scores")}
-    (place / "panel.yml").write_text(yaml.safe_dump(panel))
-    words = ["scan", "tiny", "--panel", str(place / "panel.yml"), "--batch-size", "8"]
-    return work.command_line, place, [*words, "--prompt", "best", "--prompt", "worst"]
+    panel = write_panel(place, {"tiny": place.with_name("model")})
+    words = ["scan", "tiny", "--panel", str(panel), "--batch-size", "8"]
+    for prompt in prompts:
+        words += ["--prompt", prompt]
+    return work.command_line, place, words
 
 
 def a_training_run(place: Path) -> tuple:
@@ -87,16 +85,16 @@ def test_work_that_is_killed_twice_ends_as_if_left_alone(begin, number, root, at
 
 def test_two_scans_of_one_target(root, attack, times):
     def begin_both(i: int) -> str:
-        task, place, words = a_scan(root / f"two-{i}")
-        backwards = [*words[:-4], *words[-2:], *words[-4:-2]]
-        both = [work.start(task, place, order) for order in (words, backwards)]
-        for process in both:
+        place = root / f"two-{i}"
+        both = [a_scan(place, order) for order in (("best", "worst"), ("worst", "best"))]
+        processes = [work.start(*task) for task in both]
+        for process in processes:
             process.join(600)
-        said = work.log(place).read_text()
-        assert [process.exitcode for process in both] == [0, 0], said
+        log = work.log(place).read_text()
+        assert [process.exitcode for process in processes] == [0, 0], log
         assert contents(place) == left_alone(a_scan, root)[1]
-        assert said.count("already complete") == 2  # each prompt is scanned once
-        waited = "another process is at work" in said
+        assert log.count("already complete") == 2  # each prompt is scanned once
+        waited = "another process is at work" in log
         return "in which one waited and said so" if waited else "in which one came when all was done"
 
     attack("two scans of the same target begun at once", range(times(1, 10)), begin_both)
