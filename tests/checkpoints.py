@@ -67,12 +67,10 @@ def tokenizer(
 
 def pair_tokenizer() -> PreTrainedTokenizerFast:
     """The same words for an encoder: ``<bos> question <end> answer <end>``, segments 0 and 1, no chat template."""
-    wrapped = tokenizer(None)
-    wrapped.init_kwargs["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
+    wrapped = tokenizer(None, model_input_names=["input_ids", "token_type_ids", "attention_mask"])
     wrapped.backend_tokenizer.post_processor = processors.TemplateProcessing(
         single="<bos> $A <end>", pair="<bos> $A <end> $B:1 <end>:1", special_tokens=[("<bos>", 1), ("<end>", 5)]
     )
-    wrapped.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
     return wrapped
 
 

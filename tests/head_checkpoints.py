@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from checkpoints import DECODERS, SHAPE, randomise, tokenizer
 from safetensors.torch import save_file
 from torch.nn import functional
@@ -118,23 +119,20 @@ def urm(t: Tensors, last: torch.Tensor, prompt: torch.Tensor) -> torch.Tensor:
     return (normal[:, :, 0] * weigh(t, last, prompt)).sum(1)
 
 
-def architecture(name: str, custom: bool = False, **keys) -> dict[str, Any]:
+def architecture(name: str, **keys) -> dict[str, Any]:
     """The configuration's keys, with the remote code of a class that transformers does not have."""
-    code = {"auto_map": {"AutoModelForSequenceClassification": f"modeling_custom.{name}"}} if custom else {}
-    return {"architectures": [name], **code, **keys}
+    code = {"AutoModelForSequenceClassification": f"modeling_custom.{name}"}
+    return {"architectures": [name], **keys} | ({} if hasattr(transformers, name) else {"auto_map": code})
 
 
 URM_CONFIG = architecture(
     "LlamaForSequenceClassificationWithNormal_Weights",
-    custom=True,
     id2label={str(i): f"LABEL_{i}" for i in range(2 * ATTRIBUTES)},
 )
-GATES = {"custom": True, "num_objectives": OBJECTIVES, "gating_hidden_dim": GATE, "gating_n_hidden": 3}
+GATES = {"num_objectives": OBJECTIVES, "gating_hidden_dim": GATE, "gating_n_hidden": 3}
 MLP = {"vhead_layer_type": "mlp", "vhead_num_neurons": GATE}
 CASES = {
     "skywork-v1": Case(*LINEAR, "linear", "gemma2", architecture("Gemma2ForSequenceClassification")),
-    "skywork-v2": Case(*LINEAR, "linear", "qwen3", architecture("Qwen3ForSequenceClassification")),
-    "grm-ft": Case(*LINEAR, "linear", config=architecture("LlamaForSequenceClassification")),
     "openrlhf-raw": Case(
         *layers({"value_head": 1}, bias=False), "linear", config={"normalize_reward": False, **NORMAL}
     ),

@@ -77,15 +77,13 @@ def train_with_trl(directory: Path, architecture: str, adapted: bool = False) ->
     from trl.trainer.reward_trainer import RewardTrainer
 
     base, work = (directory.with_name(f"{directory.name}-{name}") for name in ("base", "work"))
-    sides = {"chosen": "love", "rejected": "war"}
-    pairs = {"prompt": [[{"role": "user", "content": QUESTIONS[0]}]] * 2} | {
-        side: [[{"role": "assistant", "content": answer}]] * 2 for side, answer in sides.items()
-    }
+    turns = {"prompt": ("user", QUESTIONS[0]), "chosen": ("assistant", "love"), "rejected": ("assistant", "war")}
+    pair = {column: [{"role": role, "content": text}] for column, (role, text) in turns.items()}
     options = dict(max_steps=2, save_steps=1, learning_rate=0.1, bf16=False, use_cpu=True, report_to=[])
     trainer = RewardTrainer(
         model=str(write_base(base, architecture)),
         args=RewardConfig(output_dir=str(work), gradient_checkpointing=False, disable_tqdm=True, **options),
-        train_dataset=Dataset.from_dict(pairs),
+        train_dataset=Dataset.from_list([pair] * 2),
         processing_class=tokenizer(),
         peft_config=LoraConfig(task_type="SEQ_CLS", r=2, target_modules=LINEAR) if adapted else None,
     )

@@ -56,8 +56,9 @@ def cluster(directory: Path, cpus: int) -> Iterator[dict[str, str]]:
     """
     environment = os.environ | {"SLURM_CONF": str(directory / "slurm.conf"), "PATH": f"{directory}:{SEARCHED}"}
     host = socket.gethostname().partition(".")[0]
-    values = {"host": host, "ports": _free_ports(2), "user": getpass.getuser(), "cpus": cpus}
-    (directory / "slurm.conf").write_text(SETTINGS.format(directory=directory, **values))
+    user, ports = getpass.getuser(), _free_ports(2)
+    settings = SETTINGS.format(directory=directory, host=host, user=user, ports=ports, cpus=cpus)
+    (directory / "slurm.conf").write_text(settings)
     # Snakemake's executor hides SLURM_CONF from the srun that it calls in a job.
     (directory / "srun").write_text(f'#!/bin/sh\nSLURM_CONF={directory}/slurm.conf exec {shutil.which("srun")} "$@"\n')
     (directory / "srun").chmod(0o755)
