@@ -53,8 +53,8 @@ def tests(medians):
 
 def test_the_chapters_cells_compute_what_the_effects_do(nouns, medians, tests, run_cells):
     known = {"by_model": medians["agency"].unstack("prompt")[PROMPTS["positive"]], "rows": rows, "agency": agency}
-    known |= {"nouns": nouns, "prompts": PROMPTS, "base": BASE, "first": "one", "n": 2, "seed": 0}
-    names = run_cells("07", "one = next(", "mean_rank = ", "def difference(", **known)
+    known |= {"nouns": nouns, "prompts": PROMPTS, "base": BASE, "first": "one", "n": 2, "seed": 0, "example": "one-a"}
+    names = run_cells("07", "words = nouns[example]", "mean_rank = ", "def difference(", **known)
     assert names["gap"] == agency.gap(nouns["one-a"], "positive", PROMPTS)["agency_gap"]
     pd.testing.assert_frame_equal(
         names["median_rank"], agency.median_ranks(nouns["one-a"], PROMPTS["positive"]), check_names=False
@@ -144,9 +144,9 @@ def test_two_runs_are_compared_on_the_same_nouns(run):
 
 
 def test_the_chapters_cells_compute_the_gap_of_a_run(run, run_cells):
-    known = {"one": "run", "n_boot": 500, "seed": 0, "ratings": tables.afinn()}
+    known = {"example": "run", "n_boot": 500, "seed": 0, "ratings": tables.afinn()}
     known |= {"runs": {"run": run}, "steps": {"run": STEPS}, "nouns": {"run": nouns_of(run)}}
-    names = run_cells("09", "margin = ", "one = next(", "last = ", **known)
+    names = run_cells("09", "margin = ", "example = next(", "last = ", **known)
     effect = training.gap(names["nouns"]["run"], "4")["agency_less_communion"]
     shown = (names["value"], names["low"], names["high"])
     assert shown == pytest.approx((effect.value, effect.ci_low, effect.ci_high), abs=2.5)
