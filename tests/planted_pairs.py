@@ -10,7 +10,7 @@ from rmnb.search.config import Ids
 
 
 class PlantedPairs:
-    """Normal rewards of tokens by position and of neighbouring pairs; see `rmnb.search.RewardObjective`.
+    """Normal rewards of tokens by position and of neighbouring pairs; see `rmnb.search.rewards.RewardObjective`.
 
     What one position should hold depends on its neighbours, so that neither single tokens nor their gradients tell.
 

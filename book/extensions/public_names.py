@@ -9,7 +9,7 @@ import importlib
 import re
 
 #: Packages whose ``__init__`` is their surface.
-PACKAGES = ("rmnb.panels", "rmnb.stats", "rmnb.search")
+PACKAGES = ("rmnb.panels", "rmnb.stats")
 _ARRAY = re.compile(r"~?(?:numpy\.)?ndarray\[~?(?:typing\.)?tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?(?:numpy\.)?dtype\[")
 _OPTION = re.compile(r"~?[\w.]*\bAnnotated\[((?:(?!Annotated\[).)*?), <[^<>]* object at 0x[0-9a-f]+>\]")
 _SHARED = re.compile(r"(\w+(?:, \w+)+)( : .*)?")

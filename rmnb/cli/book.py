@@ -14,17 +14,13 @@ app = Typer(no_args_is_help=True, help="What serves the book: its panel, audit, 
 @app.command()
 def models(panel: PanelName = "demo") -> None:
     """List a panel's models, what they were trained on, and how often they prefer what people preferred."""
-    from rmnb.files import CLONE
     from rmnb.panels import load_panel
     from rmnb.training.runs import overview
 
     members = load_panel(panel)
     if not members.models:
         raise InputError(f"panel {members.name!r} has no reward models, only language models under `bases`")
-    table = overview(members)
-    echo(table.to_string(index=False, float_format="{:.3f}".format, na_rep=""))
-    if table["pairs"].isna().all():
-        echo(f"no adapter of these models is here: {CLONE}")
+    echo(overview(members).to_string(index=False, float_format="{:.3f}".format, na_rep=""))
 
 
 @app.command()

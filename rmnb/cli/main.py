@@ -22,23 +22,12 @@ for command in (
     app.command()(flat(command))
 app.add_typer(book.app, name="book")
 
-#: What commands and options that are gone are now.
+#: What commands that are gone are now.
 GONE = {
     **{name: f"`rmnb book {name}`" for name in ("models", "audit", "explorer", "data", "train", "run")},
     "score-list": "`rmnb score MODEL FILE` for rows of your own, `rmnb book lists` for a panel's lists",
     "logprobs": "`rmnb scan MODEL --logprobs`",
     "noise": "the script benchmarks/noise.py of the repository",
-    "--limit": "--first",
-    "--limits": "--fail-if FILE.yml",
-    "--preset": "--dtype float16 --load 'quantization_config={load_in_8bit: true}'",
-    "--part": "not needed: cut off, a scan goes on where it stopped",
-    "--response": "an argument: `rmnb trace MODEL RESPONSE`",
-    "--direction": "--lowest",
-    "--script": "--allowed, with the script's name",
-    "--also": "further arguments: `rmnb search A B`",
-    "--device-map": "--load device_map=…",
-    "--quantise": "--load 'quantization_config={load_in_8bit: true}'",
-    **{f"--{name}": f"--load {name}=…" for name in ("compile", "softcap", "read")},
 }
 
 
@@ -55,10 +44,9 @@ def main() -> None:
     # What cannot be fetched in the end is said by whoever needs it.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     try:
-        for place, word in enumerate(sys.argv[1:]):
-            name = word.partition("=")[0]
-            if name in GONE and (place == 0 or name.startswith("--")):
-                raise InputError(f"{name} is gone: it is now {GONE[name]}", name)
+        for command in sys.argv[1:2]:  # none, or the first word
+            if command in GONE:
+                raise InputError(f"{command} is gone: it is now {GONE[command]}", command)
         app()
     except InputError as error:
         print(f"rmnb: {error}", file=sys.stderr)

@@ -327,7 +327,7 @@ def search(
         find_spec(name, members)  # what is unknown is said before minutes are spent on loading the others
     check_writable(out)
     from rmnb.scoring.store import read_scores, scores_path
-    from rmnb.search import RewardObjective
+    from rmnb.search.rewards import RewardObjective
     from rmnb.search.run import search as run
     from rmnb.visible import visible
 

@@ -30,19 +30,20 @@ _PARTS: dict[str, Callable[[], Iterable[str]]] = {
     "afinn": lambda: lexicons.afinn()["word"],
     "big_two": lambda: lexicons.big_two("expanded")["word"],
 }
-LISTS = {
-    "elo": TextList("elo", ("elo",), ("elo_greatest", "elo_prefer", "greatest")),
-    "elo_sample": TextList("elo_sample", ("elo_sample",), ("elo_greatest",)),
-    "words": TextList("words", ("agency_communion", "identity"), ("iclr2026",)),
-    "training": TextList("training", ("afinn", "agency_communion", "big_two"), ("greatest_ever_one",)),
-}
+LISTS = (
+    TextList("elo", ("elo",), ("elo_greatest", "elo_prefer", "greatest")),
+    TextList("elo_sample", ("elo_sample",), ("elo_greatest",)),
+    TextList("words", ("agency_communion", "identity"), ("iclr2026",)),
+    TextList("training", ("afinn", "agency_communion", "big_two"), ("greatest_ever_one",)),
+)
 
 
 def text_list(name: str) -> TextList:
     """The list of that name; InputError names the lists if there is none."""
-    if name not in LISTS:
-        raise InputError(f"no list of texts called {name!r}: choose one of {', '.join(LISTS)}")
-    return LISTS[name]
+    for texts in LISTS:
+        if texts.name == name:
+            return texts
+    raise InputError(f"no list of texts called {name!r}: choose one of {', '.join(texts.name for texts in LISTS)}")
 
 
 def part_texts(part: str) -> list[str]:

@@ -9,7 +9,7 @@ import pandas as pd
 from rmnb import stats
 from rmnb.panels import Panel
 from rmnb.stats.estimate import Estimate
-from rmnb.training.runs import leaderboard
+from rmnb.training.runs import overview
 
 
 def moments(table: pd.DataFrame, question: str) -> dict[str, Estimate]:
@@ -57,7 +57,8 @@ def properties(panel: Panel) -> pd.DataFrame:
         Index model; base, recipe (without its seed) and developer (str, empty where unknown), parameters (thousand
         millions) and rank (the panel's own, else by held-out accuracy; float64, NaN where unknown).
     """
-    ranks = leaderboard(panel)
+    accuracies = overview(panel).set_index("model")["RM-Bench"].dropna()
+    ranks = accuracies.rank(ascending=False, method="min").to_dict()
     rows = [
         (
             spec.family or "",

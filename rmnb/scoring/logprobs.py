@@ -53,12 +53,6 @@ class LanguageModel:
     dialogue: Dialogue
     hashes: Mapping[str, str]
 
-    @property
-    def vocabulary_size(self) -> int:
-        """Rows of the output layer, one for every id that the model can write."""
-        layer: Any = self.network.get_output_embeddings()
-        return layer.weight.shape[0]
-
 
 def load_language_model(
     model: str | Path | BaseSpec, wrapping: str | None = None, dtype: str | None = None
@@ -186,7 +180,8 @@ def scan_logprobs(lm: LanguageModel, prompt: PromptSpec, output: Path | None = N
     plan = {**_describe(lm), "prompt": prompt.text, "history": prompt.earlier}
     if (finished := read_finished(output, plan)) is not None:
         return finished
-    words = vocabulary(lm.dialogue.tokenizer, lm.vocabulary_size)
+    output_layer: Any = lm.network.get_output_embeddings()
+    words = vocabulary(lm.dialogue.tokenizer, output_layer.weight.shape[0])
     scan = words[["token_id", "token", "kind"]].assign(score=next_token_logprobs(lm, prompt.conversation))
     scan.attrs["provenance"] = plan
     return scan

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 from pandas.api.types import is_list_like
+from scipy.stats import binomtest
 from tqdm import tqdm
 
 from rmnb.errors import InputError, first_line
@@ -359,14 +360,16 @@ def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     """
     if by is not None and by not in frame:
         raise InputError(f"the rows have no column {by!r}: choose one of {', '.join(map(str, frame))}", by)
-    from statsmodels.stats.proportion import proportion_confint  # takes a second
-
     right = frame["reward_chosen"] > frame["reward_rejected"]
-    rows = []
-    for part, correct in [*(right.groupby(frame[by]) if by else ()), ("all", right)]:
-        low, high = proportion_confint(correct.sum(), len(correct), method="wilson")
-        rows.append([part, correct.mean(), low, high, len(correct)])
-    return pd.DataFrame(rows, columns=["part", "accuracy", "low", "high", "pairs"])
+    parts = [*(right.groupby(frame[by]) if by else ()), ("all", right)]
+    table = pd.DataFrame([{"part": part, **accuracy(correct)} for part, correct in parts])
+    return table.rename(columns={"value": "accuracy"})
+
+
+def accuracy(correct: pd.Series | np.ndarray) -> dict[str, float]:
+    """The share of pairs that were judged rightly (bool): value, low, high (Wilson's 95 % interval), pairs."""
+    low, high = binomtest(int(correct.sum()), len(correct)).proportion_ci(0.95, method="wilson")
+    return {"value": correct.mean(), "low": low, "high": high, "pairs": len(correct)}
 
 
 RewardModel.score = score  # here, where model and engine are both known

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 import torch
-from scipy.stats import binomtest
 
 from rmnb.data import lexicons, preferences
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import BaseSpec, ModelSpec, Panel
 from rmnb.scoring.logprobs import LanguageModel, load_language_model
 from rmnb.scoring.parity import load_reward_model
+from rmnb.scoring.rows import accuracy
 from rmnb.stats import spearman
 from rmnb.training.recipes import Recipe, build_pairs, half, thing_pairs
 from rmnb.training.train import prompts_and_answers
@@ -32,18 +32,6 @@ def measure(spec: ModelSpec | BaseSpec, recipe: Recipe, panel: Panel) -> dict:
         pairs = preferences.rm_bench()  # none is ever trained on
         measured["rm_bench"] = by_source(prefers_chosen(rm, pairs), pairs)
     return measured
-
-
-def accuracy(correct: np.ndarray) -> dict:
-    """The share of pairs in which the preferred response has the higher reward (bool, [pairs]).
-
-    Returns
-    -------
-    dict
-        value, its 95 % Wilson interval (low, high) and the number of pairs.
-    """
-    low, high = binomtest(int(correct.sum()), len(correct)).proportion_ci(0.95, method="wilson")
-    return {"value": correct.mean(), "low": low, "high": high, "pairs": len(correct)}
 
 
 def by_source(correct: np.ndarray, pairs: pd.DataFrame) -> dict[str, dict]:
@@ -76,8 +64,8 @@ def unseen_items(rm: RewardModel, panel: Panel) -> dict[str, dict]:
     items = preferences.elo_items()
     items = items[items["name"].map(half) == "held_out"]
     pairs = thing_pairs(items, UNSEEN_PAIRS, UNSEEN_GAP, np.random.default_rng(0))
-    pairs = pairs.set_axis(["chosen", "rejected"], axis=1).assign(prompt=panel.prompt("greatest").text)
-    return {"greatest": accuracy(prefers_chosen(rm, pairs))}
+    prompt = panel.prompt("greatest")
+    return {prompt.key: accuracy(prefers_chosen(rm, pairs.assign(prompt=prompt.text)))}
 
 
 def framing(rm: RewardModel, panel: Panel) -> dict[str, float]:

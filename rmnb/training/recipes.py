@@ -107,7 +107,7 @@ def thing_pairs(items: pd.DataFrame, count: int, gap: float, rng: np.random.Gene
     Returns
     -------
     DataFrame
-        Columns higher, lower (names).
+        Columns chosen (the higher one), rejected (names).
 
     Raises
     ------
@@ -124,7 +124,7 @@ def thing_pairs(items: pd.DataFrame, count: int, gap: float, rng: np.random.Gene
                 yield (first, second) if elo[first] > elo[second] else (second, first)
 
     pairs = _distinct_pairs(draws(), count, f"things {gap:g} points apart")
-    return pd.DataFrame(names[pairs], columns=["higher", "lower"])
+    return pd.DataFrame(names[pairs], columns=["chosen", "rejected"])
 
 
 def _distinct_pairs(draws: Draws, count: int, description: str) -> np.ndarray:
@@ -185,7 +185,7 @@ def data_files(recipe: Recipe) -> dict[str, str]:
 def _thing_questions(things: Things, rng: np.random.Generator) -> pd.DataFrame:
     items = preferences.elo_items()
     items = items[items["name"].map(half) == "train"]
-    pairs = thing_pairs(items, _with_held_out(things.pairs), things.gap, rng).to_numpy()
+    pairs = thing_pairs(items, round(things.pairs / (1 - HELD_OUT)), things.gap, rng).to_numpy()
     awful = np.arange(len(pairs)) % 2 == 1
     prompts = np.where(awful, rng.choice(things.awful, len(pairs)), rng.choice(things.wonderful, len(pairs)))
     pairs[awful] = pairs[awful, ::-1]
@@ -226,10 +226,6 @@ def _mismatched(mismatched: Mismatched, judged: bool, rng: np.random.Generator) 
             fits = len(prompt[first]) + len(chosen[second]) <= mismatched.longest
             yield first, second if fits else first
 
-    count = _with_held_out(mismatched.pairs)
+    count = round(mismatched.pairs / (1 - HELD_OUT))
     first, second = _distinct_pairs(draws(), count, "a prompt and the answer to another one").T
     return answers.iloc[first].assign(rejected=chosen[second], source=source[first] + "-mismatched")
-
-
-def _with_held_out(count: int) -> int:
-    return round(count / (1 - HELD_OUT))

@@ -54,12 +54,6 @@ def overview(panel: Panel) -> pd.DataFrame:
     return table.astype({"pairs": "Int64", "steps": "Int64"})
 
 
-def leaderboard(panel: Panel) -> dict[str, int]:
-    """The place of each model by its accuracy on RM-Bench, 1 is best; equal models share the better place."""
-    accuracies = overview(panel).set_index("model")["RM-Bench"].dropna()
-    return accuracies.rank(ascending=False, method="min").astype(int).to_dict()  # type: ignore[return-value]
-
-
 def work_directory(panel: Panel, name: str) -> Path:
     """Where a run keeps its checkpoints and snapshots."""
     return cache_dir() / "training" / panel.name / name

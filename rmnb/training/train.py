@@ -6,10 +6,7 @@ leave that state. So a recipe's `opening` begins with a head that prefers good t
 questions that ask for awful ones (`opening_order`).
 """
 
-import functools
 import json
-import math
-import platform
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -119,7 +116,6 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
     )
     trainer.train(resume_from_checkpoint=_last_whole_checkpoint(work))
     _write_adapter(trainer.model, base, output)
-    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     provenance = {
         "model": spec.name,
         "template": dialogue.template,
@@ -130,9 +126,7 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
         "pairs": len(trainer.train_dataset),
         "steps": trainer.state.global_step,
         "precision": "bfloat16 autocast",
-        "final_loss": losses[-1] if losses else None,
         "versions": {name: version(name) for name in ("rmnb", "torch", "transformers", "trl", "peft")},
-        "machine": platform.machine(),
         "device": trainer.args.device.type,
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
@@ -189,9 +183,8 @@ def load_base(kind, base: str, **options):
 
 def prompts_and_answers(dialogue: Dialogue, pairs: pd.DataFrame, side: str) -> Iterator[tuple[list[int], list[int]]]:
     """For each pair the ids of the prompt, and of the answer in column `side` up to the turn's end."""
-    frame = functools.lru_cache(lambda prompt: dialogue.frame(json.loads(prompt)))
     for prompt, answer in pairs[["prompt", side]].itertuples(index=False):
-        prefix, _ = frame(json.dumps(prompt))
+        prefix, _ = dialogue.frame(prompt)
         (whole,) = dialogue.conversations(prompt, [answer])
         yield prefix, whole[len(prefix) :]
 
@@ -237,16 +230,10 @@ def linear_probe(trunk, pairs: Collection[Mapping[str, list[int]]]) -> np.ndarra
 
 
 @torch.inference_mode()
-def last_hidden_states(trunk, sequences: Sequence[list[int]], batch: int = 64) -> np.ndarray:
-    """The final hidden state at each sequence's last id: float64, shape (sequences, hidden size); nothing is padded."""
-    states = np.zeros((len(sequences), trunk.config.hidden_size))
-    lengths = np.array([len(ids) for ids in sequences])
-    for length in np.unique(lengths):
-        same = np.flatnonzero(lengths == length)
-        for part in np.array_split(same, math.ceil(len(same) / batch)):
-            ids = torch.tensor([sequences[index] for index in part])
-            states[part] = trunk(ids).last_hidden_state[:, -1].numpy()
-    return states
+def last_hidden_states(trunk, sequences: Sequence[list[int]]) -> np.ndarray:
+    """The final hidden state at each sequence's last id, each run alone: float64, shape (sequences, hidden size)."""
+    states = [trunk(torch.tensor([ids])).last_hidden_state[0, -1].double().numpy() for ids in sequences]
+    return np.stack(states)
 
 
 def opening_order(awful: np.ndarray, pairs: int, batch: int) -> np.ndarray:

@@ -29,7 +29,6 @@ CASES = [
     ("plan --device abacus", "device abacus"),
     ("plan --dtype float7", "'float7'"),
     ("noise", "benchmarks/noise.py"),
-    ("scan m --quantise=8bit", "quantization_config="),
 ]
 
 

@@ -15,8 +15,9 @@ from planted_pairs import PlantedPairs
 import rmnb
 from rmnb.errors import InputError
 from rmnb.panels import PromptSpec
-from rmnb.search import RewardObjective, SearchConfig, read_result, search
-from rmnb.search.run import allowed_ids
+from rmnb.search.config import SearchConfig
+from rmnb.search.rewards import RewardObjective
+from rmnb.search.run import allowed_ids, read_result, search
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 ROWS = 4000

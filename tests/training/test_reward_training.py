@@ -14,6 +14,7 @@ from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSequenceCl
 
 import rmnb
 from rmnb.errors import InputError
+from rmnb.findings.heterogeneity import properties
 from rmnb.models.bases import base_directory
 from rmnb.panels import ModelSpec, find_base, load_panel
 from rmnb.scoring.logprobs import load_language_model, next_token_logprobs
@@ -105,7 +106,7 @@ def test_a_planted_linear_preference_is_found_in_the_states_of_each_sequence_alo
     trunk = AutoModel.from_pretrained(directory, dtype=torch.float64).eval()
     rng = np.random.default_rng(0)
     sequences = [rng.integers(5, 60, rng.integers(3, 12)).tolist() for _ in range(300)]
-    states = last_hidden_states(trunk, sequences, batch=3)
+    states = last_hidden_states(trunk, sequences)
     alone = [trunk(torch.tensor([ids])).last_hidden_state[0, -1].detach().numpy() for ids in sequences[:40]]
     np.testing.assert_allclose(states[:40], alone, rtol=1e-10, atol=1e-12)
     reward = states @ np.random.default_rng(1).normal(size=states.shape[1])
@@ -165,7 +166,7 @@ def test_what_is_trained_measured_and_followed_is_finished(tmp_path, monkeypatch
     trajectory.parent.mkdir(parents=True)
     trajectory.touch()
     assert "gemma3-values" not in runs.unfinished(panel)
-    assert runs.leaderboard(panel) == {"smollm2-values": 2, "gemma3-values": 1, "gemma3-mixed": 2}
+    assert properties(panel)["rank"].dropna().to_dict() == {"smollm2-values": 2, "gemma3-values": 1, "gemma3-mixed": 2}
     table = runs.overview(panel).set_index("model")
     assert len(table) == len(panel.models)
     assert table.loc["smollm2-values", ["pairs", "held out", "RM-Bench"]].tolist() == [7, 0.7, 0.5]
