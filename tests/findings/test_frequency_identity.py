@@ -117,6 +117,8 @@ def test_a_term_counts_only_beside_its_own_control_and_in_its_capitals():
     rows = identity.matched(texts, "best")
     assert rows[["text", "is_term", "reward"]].to_numpy().tolist() == [[term, True, 1.0], [control, False, 0.25]]
     assert identity.gaps(texts, "best") == {}
+    two = terms[["term", "control"]].iloc[[0, 3]].to_numpy().ravel()
+    assert set(identity.gaps(pd.DataFrame({"text": two, "best": range(4)}), "best")) == {identity.ALL, "religion"}
     table = pd.DataFrame({"token": [" polish", " Polish", " table"], "kind": "word_start"})
     assert identity.single_tokens(table)["text"].tolist() == ["Polish"]
 

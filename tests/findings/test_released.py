@@ -25,7 +25,7 @@ def test_what_is_shipped_is_what_the_files_say(mirror, chapter):
     assert list(shipped) == released.COLUMNS and not shipped.duplicated(released.COLUMNS[:5]).any()
 
 
-def test_every_number_shipped_or_printed_has_one_definition_and_no_definition_is_idle():
+def test_every_number_shipped_or_printed_has_one_definition_and_no_definition_is_idle(monkeypatch):
     shipped = pd.concat([released.load_released(chapter) for chapter in released_rows.COMPUTED])
     defined = pd.read_csv(Path(sources.__file__).parent / "lists" / "statistics.tsv", sep="\t")["quantity"]
     printed = released.load_published()
@@ -33,6 +33,9 @@ def test_every_number_shipped_or_printed_has_one_definition_and_no_definition_is
     assert (printed["tolerance"] >= 0).all()
     with pytest.raises(InputError, match="choose one of agency_communion"):
         released.load_released("human_elo")
+    monkeypatch.setattr(released, "data_dir", lambda: Path("nowhere"))
+    with pytest.raises(InputError, match="no numbers of the authors' models"):
+        released.load_released("elo")
 
 
 def test_what_is_shipped_holds_no_names_but_those_a_paper_prints(mirror):

@@ -17,6 +17,7 @@ from rmnb.models.dialogue import Dialogue
 from rmnb.models.heads import find_head, gate_pattern
 from rmnb.panels import HeadName, ModelSpec
 from rmnb.scoring.engine import PrefixScorer, score_continuations
+from rmnb.search.rewards import ModelPromptReward
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 LIMIT = 40
@@ -134,6 +135,9 @@ def test_gradients_pass_through_the_head_of_a_prompt(written):
     hidden = torch.ones(2, 16, requires_grad=True)
     (slope,) = torch.autograd.grad(scorer.gated.linear(hidden).sum(), hidden)
     torch.testing.assert_close(slope, scorer.gated.weights.expand(2, -1))
+    whole = dataclasses.replace(rm, plain_because="a test wants it")
+    with pytest.raises(InputError, match="has no gradient while whole sequences are scored"):
+        ModelPromptReward(whole, PROMPT, 1.0).gradient([20, 21])
 
 
 def test_a_panel_can_name_each_head():

@@ -47,6 +47,10 @@ def test_what_a_killed_conversion_left_is_gone_after_the_next(monkeypatch, tmp_p
     directory = bases.base_directory("tiny")
     assert list((tmp_path / "cache" / "bases").iterdir()) == [directory]
     assert [file.name for file in directory.iterdir()] == ["model.safetensors"]
+    shutil.rmtree(directory)
+    part.write_bytes(b"other weights")
+    with pytest.raises(InputError, match="GGUF file is damaged"):
+        bases.base_directory("tiny")
 
 
 def _not_installed(name):

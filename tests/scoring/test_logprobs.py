@@ -49,6 +49,9 @@ def test_a_model_without_template_is_asked_barely_and_never_by_chat(tmp_path):
         logprobs.load_language_model(directory, "shout")
     spec = BaseSpec(name="mine", source=str(directory), kind="instruct", wrapping="chat", template=TEMPLATE)
     assert logprobs.load_language_model(spec).dialogue.template == TEMPLATE
+    silent = logprobs.load_language_model(spec.model_copy(update={"template": "{{ '' }}"}))
+    with pytest.raises(InputError, match="the prompt is empty"):
+        logprobs.next_token_logprobs(silent, PROMPT)
 
 
 def without_head(directory):

@@ -65,7 +65,8 @@ def test_every_form_of_a_row_is_the_same_conversation(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "row", [{}, {"prompt": "a"}, {"prompt": "a", "response": 7}, {"response": "b"}, {"messages": [QUESTION]}, []]
+    "row",
+    [{}, {"prompt": "a"}, {"prompt": "a", "response": 7}, {"response": "b"}, {"messages": [*TURNS, QUESTION]}, []],
 )
 def test_a_row_that_is_none_is_named(row):
     with pytest.raises(InputError, match="row 2"):
@@ -112,6 +113,8 @@ def test_a_row_that_is_too_long_is_named_or_cut(rm, tmp_path):
     with pytest.raises(InputError, match=r"row 2 has too many"):
         score_file(rm, file)
     assert np.isfinite(score_file(rm, file, shorten=True)["reward"]).all()
+    with pytest.raises(InputError, match="this prompt alone is too long"):
+        score_file(rm, write(file, [{"prompt": "peace " * 600, "response": "love"}]), shorten=True)
 
 
 @pytest.mark.parametrize("repeats", [1, 20])

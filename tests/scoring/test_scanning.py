@@ -30,6 +30,7 @@ def test_a_scan_has_one_row_for_each_id_of_the_embedding(rm):
     assert scan["token_id"].tolist() == list(range(5000))
     assert set(scan["kind"][:6]) == {"special"} and set(scan["kind"][-1000:]) == {"unused"}
     assert scan["score"].dtype == np.float32
+    assert "{response}" in scan.attrs["provenance"]["conversation"]
     prefix, closing = rm.dialogue.frame(PROMPT)
     some = [7, 4711, 4999]
     again = rmnb.score_continuations(rm, prefix, [[i, *closing] for i in some])

@@ -73,6 +73,12 @@ def test_a_planted_sequence_of_four_tokens_is_found(planting):
     assert chance.best["reward"] < reward - 1
 
 
+def test_a_search_ends_with_its_steps_and_says_that_it_reached_nothing():
+    assert search(PlantedPairs(), SearchConfig(length=4, method="random", steps=2, width=10)).scored == 20
+    with pytest.raises(InputError, match="no sequence of 4 tokens was reached"):
+        search(PlantedPairs(), SearchConfig(length=4, method="beam", budget=9))
+
+
 @pytest.mark.parametrize("method", ["gcg", "coordinate", "beam"])
 def test_the_best_pair_of_a_model_is_found(rm, method):
     """All pairs of some tokens are scored: every method must find the best, which is not made of the best tokens."""

@@ -29,6 +29,12 @@ def test_bootstrap_of_a_mean_by_word_equals_its_formula():
     assert by_word.n_clusters == 60
 
 
+def test_bootstrap_of_the_entropy_of_places_equals_its_formula():
+    places = np.random.default_rng(2).beta(3, 1, size=300)
+    drawn = stats.bootstrap(lambda x: stats.place_entropy(x).value, places, n_draws=500)
+    assert stats.place_entropy(places).standard_error == pytest.approx(drawn.standard_error, rel=0.1)
+
+
 def test_bootstrap_keeps_rows_together_and_shapes_apart():
     x = np.arange(30.0)
     draw, again = (
