@@ -29,10 +29,10 @@ def test_correction_recovers_the_planted_correlation_whatever_the_votes(matches,
     after = people.corrected(raw, people.reliability(human, matches))
     assert raw.value < planted, "votes must blur the agreement, or nothing is tested"
     assert after.value == pytest.approx(planted, abs=0.025)
-    items = pd.DataFrame({"elo_score": human, "elo_matches": matches})
-    theirs = pd.DataFrame({"question": [people.QUESTION], "value": raw.value})
-    shown = run_cells("06", "error = ", items=items, theirs=theirs, people=people)["corrected"]
-    assert after.value == pytest.approx(shown, abs=1e-12)
+    known = {"human": pd.Series(human), "votes": pd.Series(matches), "people": people}
+    known["theirs"] = pd.DataFrame({"question": [people.QUESTION], "value": raw.value})
+    shown = run_cells("06", "variance = ", **known)
+    assert after.value == pytest.approx(shown["typical"] / shown["reliability"] ** 0.5, abs=1e-12)
     with pytest.raises(InputError, match="reliability lies above 0"):
         people.corrected(raw, 0.0)
     with pytest.raises(InputError, match="a match at least"):
@@ -68,8 +68,8 @@ def test_tied_scores_do_not_borrow_the_order_of_the_file(seed, run_cells):
         expected = table["q"].corr(table["elo_score"], method=name.lower())
         assert (one, other) == pytest.approx((expected, expected))
     items = table.rename(columns={"q": people.QUESTION})
-    shown = run_cells("06", "human = ", items=items, people=people)["shared"]
-    assert shown == pytest.approx(people.agreement(table, "q")["Spearman"].value)
+    shown = run_cells("06", "coarse = ", items=items, human=table["elo_score"], people=people)
+    assert shown["mean_ranks"] == pytest.approx(people.agreement(table, "q")["Spearman"].value)
 
 
 def test_models_that_saw_half_of_the_things_are_judged_on_the_other(mirror):
