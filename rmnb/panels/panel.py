@@ -140,8 +140,8 @@ def find_spec(name: str | Path, panel: str | Path | Panel | None = None) -> Mode
     known = {model.name: model for each in panels for model in load_panel(each).models}
     if text in known:
         return known[text]
-    if Path(name).is_dir():
-        return ModelSpec(name=Path(name).resolve().name.lstrip(".") or "model", source=text)
+    if Path(text).is_dir():
+        return ModelSpec(name=Path(text).resolve().name.lstrip(".") or "model", source=text)
     hub_id = re.fullmatch(r"(\w[\w.-]*/(\w[\w.-]*))(?:@(.+))?", text)
     if hub_id is None:
         raise InputError(
