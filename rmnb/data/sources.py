@@ -160,7 +160,7 @@ def _download(pin: Pin) -> Path:
 
 def _fetch(pin: Pin, part: Path) -> None:
     """Download into `part`, going on from what is there, also where the connection breaks, and check the content."""
-    from huggingface_hub.errors import HfHubHTTPError, HTTPError
+    from huggingface_hub.errors import HfHubHTTPError, HTTPError  # pyright: ignore[reportPrivateImportUsage]
     from huggingface_hub.file_download import http_get
 
     logging.getLogger(http_get.__module__).setLevel(logging.ERROR)  # that it tries again is not worth two lines

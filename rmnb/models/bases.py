@@ -154,7 +154,7 @@ def _write_checkpoint(work: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(work, gguf_file="weights.gguf")
     model = AutoModelForCausalLM.from_pretrained(work, gguf_file="weights.gguf", dtype=torch.float32)
     tokenizer.save_pretrained(work)
-    del model.config.quantization_config
+    delattr(model.config, "quantization_config")
     model.config.architectures = [type(model).__name__]
     model.config.save_pretrained(work)
     # `save_pretrained` of the model refuses one that came from GGUF. A tied output layer is left out: it is no weight.

@@ -123,7 +123,7 @@ def _with_changes(spec: ModelSpec, changes: Mapping[str, Any], directory: Path) 
     name = str(dtype).removeprefix("torch.")
     fields["dtype"] = str(getattr(torch, name, name)).removeprefix("torch.")  # half is float16
     if isinstance(label, str) and not label.isdecimal():
-        numbers = {name: number for number, name in read_config(directory).id2label.items()}
+        numbers = {name: number for number, name in (read_config(directory).id2label or {}).items()}
         if label not in numbers:
             raise InputError(f"{spec.name} has no label {label!r}: its labels are {few(numbers)}", label)
         fields["label"] = numbers[label]
