@@ -28,7 +28,8 @@ def panel(tmp_path_factory):
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RMNB_CACHE", str(tmp_path))
-        patch.setitem(text_lists.LISTS, "words", TextList("words", ("agency_communion",), ("greatest", "iclr2026")))
+        words = TextList("words", ("agency_communion",), ("greatest", "iclr2026"))
+        patch.setattr(text_lists, "LISTS", (words,))
         yield Panel.model_validate(described)
 
 
