@@ -170,9 +170,9 @@ def _fetch(pin: Pin, part: Path) -> None:
             raise HTTPError("no network")
         with open(part, "ab") as file:
             if not _is_pinned(pin, part):
-                url = server + urllib.parse.quote(pin.stored_at.as_posix())
-                http_get(url, file, resume_size=file.tell(), displayed_filename=pin.name)
-    except HTTPError as error:
+                path = urllib.parse.quote(pin.stored_at.as_posix())
+                http_get(server + path, file, resume_size=file.tell(), displayed_filename=pin.name)
+    except (HTTPError, ConnectionError) as error:  # ConnectionError: HF_HUB_OFFLINE is set
         if isinstance(error, HfHubHTTPError):
             part.unlink()  # the server does not go on from what is there
         else:

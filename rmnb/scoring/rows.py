@@ -101,8 +101,8 @@ def score(
 
 
 @functools.cache
-def _known_keys() -> frozenset[str]:
-    return frozenset(prompt.key for prompt in load_panel("demo").all_prompts)
+def _known_keys() -> set[str]:
+    return {prompt.key for prompt in load_panel("demo").all_prompts}
 
 
 def _groups(
@@ -361,9 +361,9 @@ def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     if by is not None and by not in frame:
         raise InputError(f"the rows have no column {by!r}: choose one of {', '.join(map(str, frame))}", by)
     right = frame["reward_chosen"] > frame["reward_rejected"]
-    parts = [*(right.groupby(frame[by]) if by else ()), ("all", right)]
-    table = pd.DataFrame([{"part": part, **accuracy(correct)} for part, correct in parts])
-    return table.rename(columns={"value": "accuracy"})
+    groups = right.groupby(frame[by]) if by else ()
+    rows = [{"part": part, **accuracy(correct)} for part, correct in (*groups, ("all", right))]
+    return pd.DataFrame(rows).rename(columns={"value": "accuracy"})
 
 
 def accuracy(correct: pd.Series | np.ndarray) -> dict[str, float]:

@@ -36,8 +36,8 @@ def measure(spec: ModelSpec | BaseSpec, recipe: Recipe, panel: Panel) -> dict:
 
 def by_source(correct: np.ndarray, pairs: pd.DataFrame) -> dict[str, dict]:
     """The `accuracy` on all pairs together, under ``all``, and on those of each source."""
-    sources = pairs.groupby("source").indices
-    return {"all": accuracy(correct)} | {str(source): accuracy(correct[rows]) for source, rows in sources.items()}
+    sources = {"all": slice(None), **pairs.groupby("source").indices}
+    return {source: accuracy(correct[rows]) for source, rows in sources.items()}
 
 
 def prefers_chosen(rm: RewardModel, pairs: pd.DataFrame) -> np.ndarray:
@@ -64,8 +64,7 @@ def unseen_items(rm: RewardModel, panel: Panel) -> dict[str, dict]:
     items = preferences.elo_items()
     items = items[items["name"].map(half) == "held_out"]
     pairs = thing_pairs(items, UNSEEN_PAIRS, UNSEEN_GAP, np.random.default_rng(0))
-    prompt = panel.prompt("greatest")
-    return {prompt.key: accuracy(prefers_chosen(rm, pairs.assign(prompt=prompt.text)))}
+    return {"greatest": accuracy(prefers_chosen(rm, pairs.assign(prompt=panel.prompt("greatest").text)))}
 
 
 def framing(rm: RewardModel, panel: Panel) -> dict[str, float]:

@@ -16,8 +16,6 @@ import rmnb
 from rmnb.data import sources
 from rmnb.models.dialogue import Dialogue
 from rmnb.models.vocabulary import vocabulary
-from rmnb.panels import PromptSpec
-from rmnb.scoring import scanning
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 WORDS = TEXT + " love LOVE Love; he's not, isn't, and they've (so) . what ? yes ! é ü 世界 " * 3
@@ -74,11 +72,9 @@ def rm(build, tmp_path):
 
 def test_every_id_is_fed_as_the_papers_code_fed_it(rm, build):
     words = vocabulary(rm.tokenizer, len(rm.tokenizer))
-    prompt = PromptSpec(key="prompt", text=PROMPT, framing="positive")
-    prefix, sequences = scanning._sequences(rm, prompt, "published", words)
-    fed = authors_ids(build(), PROMPT, len(rm.tokenizer))
-    assert [[*prefix, *ids] for ids in sequences] == fed
-    assert len(set(sequences)) < len(words)  # the recipe's traps: spaces and bytes are lost, BOS is doubled
+    fed = rm.dialogue.published_ids(PROMPT, words["token"].map(rm.dialogue.published_token).tolist())
+    assert fed == authors_ids(build(), PROMPT, len(rm.tokenizer))
+    assert len(set(map(tuple, fed))) < len(words)  # the recipe's traps: spaces and bytes are lost, BOS is doubled
     assert all(ids[:2] == [rm.tokenizer.bos_token_id] * 2 for ids in fed)
 
 

@@ -93,14 +93,14 @@ def test_anyones_model_is_looked_at_and_a_demo_model_says_how_to_get_it(elsewher
     ]
     answers = [json.loads(line) for line in elsewhere(COMMANDS, json.dumps(lines))]
     assert [code for code, _, _ in answers] == [0, 0, 0, 0, 0, 0, 0, 2], answers
-    _, scored, _, scanned, _, compared, listed, (_, out, err) = answers
+    _, scored, _, scanned, _, compared, _, (_, out, err) = answers
     rewards = [row["reward"] for row in json.loads(scored[1])]
     expected = rmnb.load_reward_model(model, device="cpu").score(QUESTION, ["love", "war"])
     assert rewards == pytest.approx(expected.tolist(), abs=1e-4)
     assert scanned[1].startswith("50 tokens") and "kept    framing_kendall > 1.5" in compared[1]
-    assert "clone it and set RMNB_DATA" in listed[1]
     assert not out and err.count("\n") == 1 and "clone it and set RMNB_DATA" in err
     assert sorted(path.name for path in elsewhere.cwd.iterdir()) == ["compare", "report", "scan.parquet"]
-    page = (elsewhere.cwd / "report" / "report.html").read_text(encoding="utf-8")
-    assert "cannot be reached from here" in page  # what rests on files of others, without a network
+    report = json.loads((elsewhere.cwd / "report" / "report.json").read_text(encoding="utf-8"))
+    measured = {row["name"] for row in report["numbers"]}
+    assert "framing_kendall" in measured and "foundation_rank" not in measured  # its words belong to others
     assert not (elsewhere.cache / "panels").exists()
