@@ -41,6 +41,7 @@ def inks(text: str) -> set[tuple[str, float]]:
 @pytest.mark.parametrize("chapter", PAGES, ids=lambda chapter: chapter.stem)
 def test_figures_fill_the_column_and_can_be_read(chapter, site, page):
     page.goto(f"{site}/book/_executed/{chapter.name}")
+    page.evaluate("() => document.querySelectorAll('details').forEach(answer => { answer.open = true })")
     images = page.locator('.cell_output img[src$=".svg"]')
     shares = images.evaluate_all(
         "all => all.map(img => img.width / img.closest('.cell_output').getBoundingClientRect().width)"
