@@ -163,20 +163,17 @@ def judged(claim: Claim, stored: pd.DataFrame) -> dict[str, Verdict]:
 
 def verdict_html(claim: Claim, verdicts: Mapping[str, Verdict]) -> str:
     """A claim, what it measures, a row a source with its verdict, and the means of the groups where they are few."""
-    counted = "bases" if claim.kind == "bases" else "groups"
     rows, group_means = [], []
     for source, judgement in verdicts.items():
         row = {"": SOURCES[source], "verdict": judgement.verdict}
-        if judgement.models:
-            row[counted] = len(judgement.groups)
         if judgement.models and claim.kind != "bases":  # of two bases no mean is taken
             interval = f"{judgement.low:z.2f} to {judgement.high:z.2f}" if np.isfinite(judgement.low) else ""
-            row |= {"mean": judgement.value, "95 % interval": interval, "models": judgement.models}
-            row |= {"clearly so": judgement.agreeing, "clearly not": judgement.opposing}
+            row |= {"mean": judgement.value, "95 % interval": interval, "groups": len(judgement.groups)}
+            row |= {"models": judgement.models, "clearly so": judgement.agreeing, "clearly not": judgement.opposing}
         rows.append(row)
         means = [f"{name} {value:z.2f}" for name, value in judgement.groups.items() if np.isfinite(value)]
         if 0 < len(means) < 6:
-            group_means.append(f"<p>Means of the {counted}, {SOURCES[source]}: {inline(', '.join(means))}</p>")
+            group_means.append(f"<p>Means, {SOURCES[source]}: {inline(', '.join(means))}</p>")
     table = table_html(pd.DataFrame(rows, dtype=object), digits=2)
     details = [claim.measure, f"question {claim.question}" if claim.question else "", claim.unit]
     measure = "; ".join(filter(None, details))
