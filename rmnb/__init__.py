@@ -13,7 +13,7 @@ _PUBLIC = {
     "load_scores": "rmnb.findings.tables",
     "load_rated": "rmnb.findings.tables",
 }
-__all__ = list(_PUBLIC)
+__all__ = list(_PUBLIC)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __dir__() -> list[str]:

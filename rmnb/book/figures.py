@@ -54,7 +54,7 @@ def use_style() -> None:
 def legible_numbers(axes: Axes) -> None:
     """Write each number of an annotated heat map in black or white, whichever stands out more from its cell."""
     mesh = axes.collections[0]
-    cells = mesh.get_facecolors()[~np.ma.getmaskarray(mesh.get_array()).ravel()]
+    cells = mesh.get_facecolors()[~np.ma.getmaskarray(mesh.get_array()).ravel()]  # pyright: ignore[reportArgumentType, reportAttributeAccessIssue, reportCallIssue]
     for number, cell in zip(axes.texts, cells, strict=True):
         number.set_color(INK if relative_luminance(cell) > 0.21 else "white")
 

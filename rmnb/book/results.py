@@ -70,7 +70,7 @@ def _tidy(name: str, frame: Any) -> pd.DataFrame:
         parts = [_tidy(f"{name} {key}", part) for key, part in frame.items()]
         return pd.concat(parts, ignore_index=True)
     elif isinstance(frame, pd.Series):
-        frame = frame.rename("value").rename_axis(frame.index.name or "model").reset_index()
+        frame = frame.rename("value").rename_axis(frame.index.name or "model").reset_index()  # pyright: ignore[reportArgumentType]
     elif not isinstance(frame, pd.DataFrame):
         frame = pd.DataFrame({"value": [frame]})
     elif "value" not in frame:
@@ -95,9 +95,9 @@ def _long(frame: pd.DataFrame) -> pd.DataFrame:
     index = frame.index.name or "model"
     columns = frame.columns.name or "question"
     columns = "other" if columns == index else columns
-    wide = frame.rename_axis(index=index, columns=None)
+    wide = frame.rename_axis(index=index, columns=None)  # pyright: ignore[reportArgumentType]
     wide.columns = [", ".join(map(str, name)) if isinstance(name, tuple) else name for name in wide.columns]
-    return wide.reset_index().melt(id_vars=index, var_name=columns, value_name="value")
+    return wide.reset_index().melt(id_vars=index, var_name=columns, value_name="value")  # pyright: ignore[reportArgumentType]
 
 
 def verdict(

@@ -83,7 +83,7 @@ def interaction_f(medians: pd.DataFrame, framing: Mapping[str, str]) -> float:
     rows = medians.melt(ignore_index=False, value_name="rank").reset_index()
     rows["framing"] = rows["prompt"].map(framing)
     fit = smf.ols("rank ~ model * category * framing", rows).fit()
-    return float(anova_lm(fit).loc["model:category", "F"])
+    return float(anova_lm(fit).loc["model:category", "F"])  # pyright: ignore[reportArgumentType]
 
 
 def compare_bases(

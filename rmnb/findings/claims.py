@@ -153,14 +153,14 @@ def _over_groups(table: pd.DataFrame, keys: list[str], groups: Mapping[str, str]
         estimate = stats.mean_over_models(means) if len(means) >= FEWEST_GROUPS else None
         spread = means.std(ddof=1)
     if estimate is None:
-        return Verdict(UNDECIDED, value, models=models, groups=means.to_dict())
+        return Verdict(UNDECIDED, value, models=models, groups=means.to_dict())  # pyright: ignore[reportArgumentType]
     return Verdict(
         UNDECIDED,
         value,
         estimate.ci_low,
         estimate.ci_high,
         models=models,
-        groups=means.to_dict(),
+        groups=means.to_dict(),  # pyright: ignore[reportArgumentType]
         detectable=spread * _detectable(len(means)),
     )
 

@@ -60,7 +60,7 @@ def value_share(table: pd.DataFrame, best: str, worst: str, n_boot: int = 200, s
         return (1 - np.corrcoef(x, y)[0, 1]) / 2
 
     rewards = table[best].to_numpy(), table[worst].to_numpy()
-    return {"share": stats.bootstrap(share, *rewards, clusters=table["word"].to_numpy(), n_draws=n_boot, seed=seed)}
+    return {"share": stats.bootstrap(share, *rewards, clusters=table["word"].to_numpy(), n_draws=n_boot, seed=seed)}  # pyright: ignore[reportReturnType]
 
 
 def contrasts(table: pd.DataFrame, best: str, worst: str, ratings: pd.Series) -> dict[str, Estimate]:

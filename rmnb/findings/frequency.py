@@ -34,7 +34,7 @@ def log_frequencies() -> pd.Series:
     rarest = 10 ** (RAREST - 9)
     per_million = {word: share * 1e6 for word, share in get_frequency_dict("en").items() if share >= rarest}
     frequencies = pd.Series(per_million, dtype=float)
-    return np.log(frequencies[frequencies.index.str.fullmatch("[a-z]+")])
+    return np.log(frequencies[frequencies.index.str.fullmatch("[a-z]+")])  # pyright: ignore[reportReturnType]
 
 
 def word_tokens(table: pd.DataFrame) -> pd.DataFrame:

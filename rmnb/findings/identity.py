@@ -107,7 +107,7 @@ def tail_gap(
     lowest, is_term = rows["reward"].to_numpy(), rows["is_term"].to_numpy()
     drawn = stats.bootstrap(_difference, lowest, is_term, clusters=rows["matched_set"], n_draws=n_draws, seed=seed)
     numbers = [float(number) for number in (drawn.value, drawn.ci_low, drawn.ci_high, drawn.standard_error)]
-    return {"tail gap": Estimate(*numbers, float("nan"), drawn.n, drawn.n_clusters)}
+    return {"tail gap": Estimate(*numbers, float("nan"), drawn.n, drawn.n_clusters)}  # pyright: ignore[reportCallIssue]
 
 
 def _difference(values: np.ndarray, is_term: np.ndarray) -> float:
@@ -137,7 +137,7 @@ def matched_things(things: pd.DataFrame, controls: int = 5) -> pd.DataFrame:
         nearest = candidates[np.argsort(np.abs(elo[candidates] - elo[place]), kind="stable")[:controls]]
         if len(nearest) == controls:
             free[nearest] = False
-            rows += [(things.index[one], names[one], one == place, names[place]) for one in (place, *nearest)]
+            rows += [(things.index[one], names[one], one == place, names[place]) for one in (place, *nearest)]  # pyright: ignore[reportArgumentType, reportCallIssue]
     return pd.DataFrame(rows, columns=["place", "name", "is_term", "matched_set"]).set_index("place")
 
 

@@ -45,7 +45,7 @@ def load_things(panel: Panel) -> dict[str, pd.DataFrame]:
             scores, _ = read_list(path)
             questions = [question for question in QUESTIONS if question in scores]
             scores = scores[scores["part"] == "elo"].set_index("text").loc[items["name"], questions]
-            tables[model] = items.assign(judges=judges[model], **scores.astype(float).reset_index(drop=True))
+            tables[model] = items.assign(judges=judges[model], **scores.astype(float).reset_index(drop=True))  # pyright: ignore[reportArgumentType]
     return tables
 
 

@@ -42,7 +42,7 @@ def tidy(*frames: pd.DataFrame) -> pd.DataFrame:
     table = pd.concat(frames, ignore_index=True).assign(source="released").reindex(columns=COLUMNS)
     text = table[COLUMNS[:5]].astype(object).fillna("").astype(str)
     numbers = table[COLUMNS[5:8]].astype(float)
-    return table.assign(**text, **numbers, n=table["n"].astype("Float64").astype("Int64"))
+    return table.assign(**text, **numbers, n=table["n"].astype("Float64").astype("Int64"))  # pyright: ignore[reportArgumentType]
 
 
 def authors_tables(name: str) -> dict[str, pd.DataFrame]:

@@ -134,7 +134,7 @@ def pairs_as_independent(rng: np.random.Generator) -> Outcome:
     upper = np.triu_indices(N_MODELS, 1)
     one, other = _matrix(rng, aloof_sd=0.5)[upper], _matrix(rng, aloof_sd=0.5)[upper]
     result = spearmanr(one, other, alternative="greater")
-    return Outcome(0.0, float(result.statistic), p_value=float(result.pvalue))
+    return Outcome(0.0, float(result.statistic), p_value=float(result.pvalue))  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def mantel_alone(rng: np.random.Generator) -> Outcome:

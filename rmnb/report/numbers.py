@@ -133,8 +133,8 @@ def _seen(scores: ModelScores) -> np.ndarray:
     demo = load_panel("demo")
     hashes = hashes_now(demo.model(scores.name)) if scores.name in demo.model_names else {}
     if not hashes or hashes.get("weights_sha256") != scores.provenance["weights_sha256"]:
-        return np.zeros(len(scores.things), dtype=bool)
-    return ~people.judged_on(demo, scores.things)[scores.name]
+        return np.zeros(len(scores.things), dtype=bool)  # pyright: ignore[reportArgumentType]
+    return ~people.judged_on(demo, scores.things)[scores.name]  # pyright: ignore[reportArgumentType]
 
 
 def compute_known() -> pd.DataFrame:

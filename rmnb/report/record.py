@@ -54,7 +54,7 @@ def write(report: Report, directory: Path) -> Path:
     ``report.json`` has model, quick, numbers (each with its replicates) and provenance, ``report.md`` a table for a
     model card. Returns the path of the former.
     """
-    table = report.numbers.assign(left_out=report.left_out.to_numpy().tolist())
+    table = report.numbers.assign(left_out=report.left_out.to_numpy().tolist())  # pyright: ignore[reportArgumentType]
     rows = json.loads(table.to_json(orient="records", double_precision=15))
     content = {"schema": SCHEMA, "model": report.name, "quick": report.quick, "numbers": rows}
     path = Path(directory) / "report.json"
@@ -63,7 +63,7 @@ def write(report: Report, directory: Path) -> Path:
         part.write_text(text + "\n", encoding="utf-8")
     lines = ["| number | value | 95 % interval over words |", "|---|---|---|"]
     for row in report.numbers.itertuples():
-        interval = "" if np.isnan(row.low) else f"{row.low:.2f} to {row.high:.2f}"
+        interval = "" if np.isnan(row.low) else f"{row.low:.2f} to {row.high:.2f}"  # pyright: ignore[reportArgumentType, reportCallIssue]
         lines.append(f"| {row.part}: {row.label} | {row.value:.2f} | {interval} |")
     with atomic_path(Path(directory) / "report.md") as part:
         part.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -125,8 +125,8 @@ def _ids(rm: RewardModel) -> _Aspects:
     if tokenizer.bos_token_id is None:
         yield "BOS", "ok", "the tokenizer has none"
     else:
-        exact = _leading(prefix, tokenizer.bos_token_id)
-        published = _leading(dialogue.published_ids(QUESTION, ["love"])[0], tokenizer.bos_token_id)
+        exact = _leading(prefix, tokenizer.bos_token_id)  # pyright: ignore[reportArgumentType]
+        published = _leading(dialogue.published_ids(QUESTION, ["love"])[0], tokenizer.bos_token_id)  # pyright: ignore[reportArgumentType]
         counts = f"{exact} under protocol exact, {published} under published"
         if exact > 1:
             yield "BOS", "failed", f"{counts}: the template writes it more than once"

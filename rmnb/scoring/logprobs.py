@@ -91,7 +91,7 @@ def load_language_model(
     if spec.wrapping == "chat" and template is None:
         raise InputError(f"{spec.name} has no chat template: give wrapping bare or user_assistant")
     with readable(directory), quiet_transformers():
-        network, info = AutoModelForCausalLM.from_pretrained(
+        network, info = AutoModelForCausalLM.from_pretrained(  # pyright: ignore[reportGeneralTypeIssues]
             directory,
             dtype=spec.dtype,
             attn_implementation="eager",  # the one kernel that every architecture has, soft-capping included

@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 from pandas.api.types import is_list_like
-from scipy.stats import binomtest
 from tqdm import tqdm
 
 from rmnb.errors import InputError, first_line
@@ -229,7 +228,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
         raise InputError(f"{path} cannot be read: {reason}", path) from error
     if not rows:
         raise InputError(f"{path} holds no rows", path)
-    return rows
+    return rows  # pyright: ignore[reportReturnType]
 
 
 def conversations_of(rows: Sequence[dict[str, Any]]) -> dict[str, list[Conversation]]:
@@ -368,6 +367,8 @@ def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
 
 def accuracy(correct: pd.Series | np.ndarray) -> dict[str, float]:
     """The share of pairs that were judged rightly (bool): value, low, high (Wilson's 95 % interval), pairs."""
+    from scipy.stats import binomtest  # loading it takes memory and half a second
+
     low, high = binomtest(int(correct.sum()), len(correct)).proportion_ci(0.95, method="wilson")
     return {"value": correct.mean(), "low": low, "high": high, "pairs": len(correct)}
 

@@ -78,7 +78,7 @@ class SearchConfig(Strict):
     explore: float = Field(0.1, ge=0, le=1)
     buffer: PositiveInt = 8
     starts: tuple[str, ...] = Field((" .", "best_repeated", "best_mixed", SENTENCE, "random"), min_length=1)
-    allowed: Allowed = "all"
+    allowed: Allowed = "all"  # pyright: ignore[reportInvalidTypeForm]
     banned: tuple[int, ...] = ()
     filter_ids: bool = True
     single_tokens: PositiveInt = 1024

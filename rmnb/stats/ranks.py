@@ -41,7 +41,7 @@ def kendall_tau(x: ArrayLike, y: ArrayLike) -> float:
 
     x, y = dense_ranks(x, "x"), dense_ranks(y, "y")
     check_same_length(x=x, y=y)
-    return float(kendalltau(x, y, method="asymptotic").statistic)  # skips an exact p-value that nobody reads
+    return float(kendalltau(x, y, method="asymptotic").statistic)  # skips an exact p-value that nobody reads  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float:

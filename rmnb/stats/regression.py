@@ -50,7 +50,7 @@ class Fit:
         w = np.array([weights.get(name, 0.0) for name in self.names])
         variance = max(w @ self.covariance @ w, 0.0)  # rounding can leave it a little below zero
         df = float(self.df[w != 0].min())
-        return estimate_from_error(float(w @ self.coefficients), np.sqrt(variance), self.n, self.n_clusters, df=df)
+        return estimate_from_error(float(w @ self.coefficients), np.sqrt(variance), self.n, self.n_clusters, df=df)  # pyright: ignore[reportArgumentType]
 
 
 def fit_clustered(response: ArrayLike, predictors: "pd.DataFrame", clusters: ArrayLike | None = None) -> Fit:

@@ -195,8 +195,8 @@ def _thing_questions(things: Things, rng: np.random.Generator) -> pd.DataFrame:
 def _judged(part: Preferences) -> pd.DataFrame:
     """All pairs of a source that are short enough."""
     pairs = preferences.preference_pairs(part.source)
-    prompt = pairs["prompt"].map(lambda messages: "".join(message["content"] for message in messages))
-    lengths = [(prompt + pairs[side]).str.encode("utf-8").str.len() for side in ("chosen", "rejected")]
+    prompt = pairs["prompt"].map(lambda messages: "".join(message["content"] for message in messages))  # pyright: ignore[reportGeneralTypeIssues]
+    lengths = [(prompt + pairs[side]).str.encode("utf-8").str.len() for side in ("chosen", "rejected")]  # pyright: ignore[reportAttributeAccessIssue]
     pairs = pairs[np.maximum(*lengths) <= part.longest]
     single = [messages[0]["content"] if len(messages) == 1 else messages for messages in pairs["prompt"]]
     return pairs.assign(prompt=single, source=part.source)
