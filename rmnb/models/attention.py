@@ -43,8 +43,6 @@ def why_unsupported(trunk) -> str | None:
     unknown = set(getattr(config, "layer_types", None) or ()) - _KINDS
     if unknown:
         return f"it has layers of kind {', '.join(sorted(unknown))}"
-    if getattr(config, "attention_chunk_size", None):
-        return "it attends in chunks"
     return None
 
 
@@ -112,7 +110,7 @@ def attend(
     place = torch.arange(keys.shape[1] + length, device=query.device)
     distance = place[-length:, None] - place
     hidden = (distance < 0) | (distance >= (sliding_window or len(place)))
-    scores = scores.masked_fill(hidden, -torch.inf)
+    scores.masked_fill_(hidden, -torch.inf)
     weights = scores.softmax(-1, dtype=torch.promote_types(query.dtype, torch.float32)).to(query.dtype)
     old, new = weights.split([keys.shape[1], length], -1)
     result = torch.einsum("bkgij,kjd->bkgid", old, values) + torch.einsum("bkgij,bkjd->bkgid", new, value)

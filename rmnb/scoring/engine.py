@@ -31,7 +31,6 @@ Ids = Sequence[int]
 # Beyond this many ids at once a processor gains nothing: the activations leave its cache.
 IDS_AT_ONCE = {"cpu": 1024, "cuda": 65536}
 _SLACK = 1.25  # padding may lengthen a sequence by a quarter
-_NAMED = 8  # ids that name a conversation in an error
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
@@ -57,9 +56,12 @@ class PrefixScorer:
         self.prefix: Prefix | None = None
         self.gated: PromptHead | None = None
         self._most = sys.maxsize  # sequences that fit in memory, once it has run out
+        last = f".{rm.network.config.get_text_config().num_hidden_layers - 1}.mlp"
+        mlps = [block for name, block in rm.network.named_modules() if name.endswith(last)]
+        # Not of a compiled network, which would be compiled again for each batch's hook.
+        self._last_mlp = mlps if "compile" not in rm.options else []
         check_readable(rm, [self.prefix_ids])
-        if rm.device.type == "cpu":
-            keep_freed_memory()
+        keep_freed_memory()
         if rm.shares_prefix and self.prefix_ids:
             self.prefix, states = run_prefix(rm.network, torch.tensor([self.prefix_ids], device=rm.device))
             if isinstance(rm.head, GatedHead):
@@ -136,11 +138,17 @@ class PrefixScorer:
         ids = upload([[*ids, *[0] * (longest - len(ids))] for ids in batch], rm.device)
         last = upload([len(ids) - 1 for ids in batch], rm.device)
         position = len(self.prefix_ids) + torch.arange(longest, device=rm.device)[None]
-        output = rm.network(input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix)
-        hidden = output.last_hidden_state
-        read = hidden[torch.arange(len(batch), device=hidden.device), last.to(hidden.device)]
+
+        def at_last(states):
+            return states[torch.arange(len(batch), device=states.device), last.to(states.device), None]
+
+        with contextlib.ExitStack() as hooks:
+            # What the last layer adds is computed where it is read, and broadcast to where nobody looks.
+            for mlp in self._last_mlp:
+                hooks.enter_context(mlp.register_forward_pre_hook(lambda _, given: (at_last(given[0]), *given[1:])))
+            output = rm.network(input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix)
         head: Any = rm.head if self.gated is None else self.gated.linear
-        return head(read.to(rm.device))
+        return head(at_last(output.last_hidden_state)[:, 0].to(rm.device))
 
     def _whole_rewards(self, batch: list[Ids], at: int = -1) -> torch.Tensor:
         """Whole sequences of one length, without padding; read at an index."""
@@ -180,7 +188,7 @@ def check_finite(rm: RewardModel, prefix_ids: Ids, continuations: Sequence[Ids],
     is_finite = np.isfinite(rewards)
     if not is_finite.all():
         place = int(is_finite.argmin())
-        ids = [*prefix_ids, *continuations[place]][-_NAMED:]
+        ids = [*prefix_ids, *continuations[place]][-8:]  # enough to name the conversation
         ending = f"{rm.tokenizer.decode(ids)!r} (ids {ids})"
         advice = "even in float32: its weights are damaged" if rm.spec.dtype == "float32" else "try --dtype float32"
         raise InputError(f"the reward of the conversation that ends with {ending} is {rewards[place]}: {advice}")
