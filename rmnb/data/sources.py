@@ -7,7 +7,6 @@ content must have the pinned id. The pins are the table ``rmnb/data/lists/source
 
 import functools
 import hashlib
-import logging
 import os
 import urllib.parse
 from collections.abc import Iterable
@@ -163,7 +162,6 @@ def _fetch(pin: Pin, part: Path) -> None:
     from huggingface_hub.errors import HfHubHTTPError, HTTPError  # pyright: ignore[reportPrivateImportUsage]
     from huggingface_hub.file_download import http_get
 
-    logging.getLogger(http_get.__module__).setLevel(logging.ERROR)  # that it tries again is not worth two lines
     server = LARGE_URL if pin.bytes is None else RAW_URL
     try:
         if server in _offline:

@@ -12,7 +12,6 @@ from rmnb.panels.specs import (
     PromptSpec,
     Reference,
     Turn,
-    Wrapping,
     load_prompts,
 )
 
@@ -25,7 +24,6 @@ __all__ = [
     "PromptSpec",
     "Reference",
     "Turn",
-    "Wrapping",
     "find_base",
     "find_spec",
     "load_panel",

@@ -11,7 +11,6 @@ from rmnb.errors import InputError
 from rmnb.yaml_files import read_yaml
 
 PANELS = Path(__file__).parent
-Wrapping = Literal["chat", "bare", "user_assistant"]
 HeadName = Literal["linear", "linear-normalised", "value-head", "inform", "armorm", "qrm", "urm", "urm-plain"]
 
 
@@ -141,7 +140,7 @@ class BaseSpec(Weights):
     name: str
     source: Place
     kind: Literal["instruct", "pretrained", "tuned"]
-    wrapping: Wrapping
+    wrapping: Literal["chat", "bare", "user_assistant"]
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
 
 

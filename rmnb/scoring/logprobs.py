@@ -8,7 +8,7 @@ agency and communion, which `rmnb.findings.tables.load_logprobs` reads.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,8 @@ from rmnb.models.dialogue import Dialogue, Prompt, as_messages
 from rmnb.models.loading import quiet_transformers, shipped_adapter
 from rmnb.models.origin import hashes_of, template_sha256
 from rmnb.models.vocabulary import vocabulary
-from rmnb.panels import BaseSpec, Panel, PromptSpec, Wrapping, find_base, load_prompts
+from rmnb.panels import BaseSpec, Panel, PromptSpec, find_base, load_prompts
+from rmnb.panels.specs import validate
 from rmnb.scoring.store import Provenance, read_finished, versions, write_table
 
 NOUNS = ("agency_communion", "big_two")  # lists of texts
@@ -76,9 +77,6 @@ def load_language_model(
         Unknown model, wrapping or dtype, ``chat`` for a model without chat template, pickled weights only, or a
         checkpoint that lacks a language model's head, as classifiers do.
     """
-    for value, choices in ((wrapping, get_args(Wrapping)), (dtype, ("float32", "bfloat16", "float16"))):
-        if value not in (None, *choices):
-            raise InputError(f"unknown {value!r}: choose one of {', '.join(choices)}", value)
     spec = model
     if not isinstance(spec, BaseSpec):
         spec = BaseSpec(name=Path(spec).name, source=str(spec), kind="pretrained", wrapping="chat")
@@ -87,7 +85,8 @@ def load_language_model(
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
     template = spec.template or tokenizer.chat_template
     default = spec.wrapping if isinstance(model, BaseSpec) or template else "bare"
-    spec = spec.model_copy(update={"wrapping": wrapping or default, "dtype": dtype or spec.dtype})
+    changes = {"wrapping": wrapping or default, "dtype": dtype or spec.dtype}
+    spec = validate(BaseSpec, {**spec.model_dump(), **changes}, spec.name)
     if spec.wrapping == "chat" and template is None:
         raise InputError(f"{spec.name} has no chat template: give wrapping bare or user_assistant")
     with readable(directory), quiet_transformers():
@@ -199,7 +198,7 @@ def _describe(lm: LanguageModel) -> Provenance:
     }
 
 
-def score_nouns(lm: LanguageModel, prompts: Sequence[PromptSpec], parts: Sequence[str] = NOUNS) -> pd.DataFrame:
+def score_nouns(lm: LanguageModel, prompts: Sequence[PromptSpec]) -> pd.DataFrame:
     """The log-probability of every noun that is one token, in each of four spellings, as the first token of the answer.
 
     Returns
@@ -211,7 +210,7 @@ def score_nouns(lm: LanguageModel, prompts: Sequence[PromptSpec], parts: Sequenc
     ids = scan_logprobs(lm, prompts[0]).drop_duplicates("token", keep=False).set_index("token")["token_id"]
     rows = [
         (part, item, spelling, pattern.format(word, C=word.capitalize()))
-        for part in parts
+        for part in NOUNS
         for item, word in enumerate(part_texts(part))
         for spelling, pattern in enumerate(SPELLINGS)
     ]

@@ -91,7 +91,7 @@ def score(
             raise InputError(f"responses must be texts, found {response!r}")
     pieces = pieces or ResumableStore(None, {})
     rewards = np.empty(len(responses), dtype=np.float32)
-    with tqdm(total=len(responses), unit=" rows", disable=not progress, smoothing=0.05) as bar:
+    with tqdm(total=len(responses), unit=" rows", disable=not progress) as bar:
         groups = _groups(rm, prompts, responses, check_protocol(protocol))
         for number, (rows, sequences, start) in enumerate(groups):
             rewards[rows] = pieces.rewards(number, score_sequences, rm, sequences, start)

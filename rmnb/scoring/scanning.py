@@ -101,16 +101,14 @@ def scan_vocabulary(
 
     shards = [distinct[first : first + store.SHARD] for first in range(0, len(distinct), store.SHARD)]
     # Closed on an error, too, which then begins a line of its own.
-    with tqdm(shards, unit=" tokens", unit_scale=store.SHARD, disable=not progress, smoothing=0.05) as bar:
+    with tqdm(shards, unit=" tokens", unit_scale=store.SHARD, disable=not progress) as bar:
         rewards = [pieces.rewards(number, scorer, shard, batch_size) for number, shard in enumerate(bar)]
     table = words[["token_id", "token", "kind"]].assign(score=np.concatenate(rewards)[places])
     table.attrs["provenance"] = {**pieces.begun, "sequences": len(distinct)}
     return table
 
 
-def scan_pairs(
-    rm: RewardModel, prompt: PromptSpec, ids: Sequence[int], output: Path, progress: bool = False
-) -> tuple[np.ndarray, Provenance]:
+def scan_pairs(rm: RewardModel, prompt: PromptSpec, ids: Sequence[int], output: Path) -> tuple[np.ndarray, Provenance]:
     """The reward of every pair of tokens as the response to a prompt.
 
     The first token lengthens the prefix that is run once, so that a pair costs no more than a token. Rewards are kept
@@ -126,8 +124,6 @@ def scan_pairs(
         Token ids.
     output
         Where the caller will write the pairs, with the provenance.
-    progress
-        Show a progress bar.
 
     Returns
     -------
@@ -148,7 +144,7 @@ def scan_pairs(
 
     continuations = [[second, *closing] for second in ids]
     rewards = []
-    for place, first in enumerate(tqdm(ids, unit=" first tokens", disable=not progress)):
+    for place, first in enumerate(ids):
         rewards.append(pieces.rewards(place, score_continuations, rm, [*prefix, first], continuations, PAIRS))
     return np.stack(rewards), pieces.begun
 

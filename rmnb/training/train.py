@@ -1,9 +1,9 @@
 """Train by TRL, on exactly the ids that scoring reads: reward models, and copies of language models.
 
 Which of two things is the better answer depends on the question. A model that meets wonderful and awful questions at
-once with a random head finds no direction in which the loss falls; it gives all answers the same reward and may never
-leave that state. So a recipe's `opening` begins with a head that prefers good things (`linear_probe`), and with few
-questions that ask for awful ones (`opening_order`).
+once with a random head may find no direction in which the loss falls, and give all answers the same reward. A recipe's
+`opening` begins with a head that prefers good things (`linear_probe`), and with few questions that ask for awful ones
+(`opening_order`).
 """
 
 import json
@@ -237,7 +237,7 @@ def last_hidden_states(trunk, sequences: Sequence[list[int]]) -> np.ndarray:
 
 
 def opening_order(awful: np.ndarray, pairs: int, batch: int) -> np.ndarray:
-    """The pairs that come first, batch by batch: of a batch, first a tenth are awful questions, at the end a half.
+    """The pairs that come first, batch by batch: about a tenth of the first are awful questions, half of the last.
 
     Parameters
     ----------
@@ -261,8 +261,7 @@ def opening_order(awful: np.ndarray, pairs: int, batch: int) -> np.ndarray:
     for is_awful, question in enumerate(("wonderful", "awful")):
         places, indices = np.flatnonzero(asks_awful == is_awful), np.flatnonzero(awful == is_awful)
         if len(indices) < len(places):
-            counts = f"{len(places)} pairs of {question} things, and only {len(indices)} are left"
-            raise InputError(f"the opening takes {counts}")
+            raise InputError(f"the opening takes {len(places)} pairs of {question} things: {len(indices)} are left")
         order[places] = indices[: len(places)]
     return order
 

@@ -91,7 +91,8 @@ def test_log_probabilities_of_nouns_find_their_words_again(panel, tmp_path, monk
     tokens = pd.DataFrame({"token_id": range(len(words)), "token": list(words)})
     monkeypatch.setattr(logprobs, "scan_logprobs", lambda lm, prompt: tokens)
     monkeypatch.setattr(logprobs, "next_token_logprobs", lambda lm, prompt: logs)
-    frame = logprobs.score_nouns(None, [panel.prompt("best")], parts=("agency_communion",))
+    monkeypatch.setattr(logprobs, "NOUNS", ("agency_communion",))
+    frame = logprobs.score_nouns(None, [panel.prompt("best")])
     assert not {"word", "token"} & set(frame), "no text is shipped"
     parts = described_parts({"agency_communion": part_texts("agency_communion")})
     file = tmp_path / "logprobs" / "gemma3-270m.chat.parquet"
