@@ -28,6 +28,7 @@ from rmnb.panels import load_prompts
 
 _SHARED_TOKENS = "iclr2026/data/corpora/token_intersection.csv"
 _COURSES = "iclr2026/data/reward_model_training/rank_results_{}.csv"
+_RANKS = dict(zip(BASES, (1452, 1452, 1450), strict=True))  # the file uf_100 has a row a rank at each checkpoint
 _FAMILY = {model.name: str(model.family).split()[0] for model in MODELS}
 
 
@@ -130,8 +131,9 @@ def of_agency() -> pd.DataFrame:
 def training_courses() -> pd.DataFrame:
     """The authors' training runs: model (the base), other (the data), step, agency, communion, gap.
 
-    Median ranks among 1,365 tokens, and their difference in percent of these. Their file for 13,000 pairs has the blob
-    id of the one for 27,000, so it is the same file: it is not read.
+    Median ranks, and their difference in percent of all ranks: not 1,365, the paper's tokens, but `_RANKS`, since a
+    token counts as often as it stands in their list of words. Their file for 13,000 pairs has the blob id of the one
+    for 27,000, so it is the same file: it is not read.
     """
     parts = []
     for data, (file, names) in RUNS.items():
@@ -140,7 +142,7 @@ def training_courses() -> pd.DataFrame:
             course = table[table["model_id"] == run].drop_duplicates(["checkpoint", "Category"])  # rows are repeated
             medians = course.pivot(index="checkpoint", columns="Category", values="sum_value").rename_axis("step")
             medians = medians.rename(columns=str.lower)[["agency", "communion"]].reset_index()
-            gap = 100 * (medians["agency"] - medians["communion"]) / 1365
+            gap = 100 * (medians["agency"] - medians["communion"]) / _RANKS[base]
             parts.append(medians.assign(gap=gap, model=base, other=data))
     return pd.concat(parts, ignore_index=True)
 
