@@ -45,7 +45,7 @@ def test_a_model_without_template_is_asked_barely_and_never_by_chat(tmp_path):
     assert logprobs.load_language_model(directory).spec.wrapping == "bare"
     with pytest.raises(InputError, match="has no chat template"):
         logprobs.load_language_model(directory, "chat")
-    with pytest.raises(InputError, match="wrapping: .*'chat', 'bare' or 'user_assistant'"):
+    with pytest.raises(InputError, match=r"wrapping: .*'chat', 'bare' or 'user_assistant'"):
         logprobs.load_language_model(directory, "shout")
     spec = BaseSpec(name="mine", source=str(directory), kind="instruct", wrapping="chat", template=TEMPLATE)
     assert logprobs.load_language_model(spec).dialogue.template == TEMPLATE
