@@ -131,8 +131,8 @@ def of_agency() -> pd.DataFrame:
 def training_courses() -> pd.DataFrame:
     """The authors' training runs: model (the base), other (the data), step, agency, communion, gap.
 
-    Median ranks, and their difference in percent of all ranks: not 1,365, the paper's tokens, but `_RANKS`, since a
-    token counts as often as it stands in their list of words. Their file for 13,000 pairs has the blob id of the one
+    Median ranks, and their difference in percent of all ranks: not 1,365, the paper's tokens, but `_RANKS`, since
+    their list repeats words and their script makes some tokens alike. Their file for 13,000 pairs has the blob id of the one
     for 27,000, so it is the same file: it is not read.
     """
     parts = []
