@@ -132,8 +132,8 @@ def training_courses() -> pd.DataFrame:
     """The authors' training runs: model (the base), other (the data), step, agency, communion, gap.
 
     Median ranks, and their difference in percent of all ranks: not 1,365, the paper's tokens, but `_RANKS`, since
-    their list repeats words and their script makes some tokens alike. Their file for 13,000 pairs has the blob id of the one
-    for 27,000, so it is the same file: it is not read.
+    their list repeats words and their script makes some tokens alike. Their file for 13,000 pairs has the blob id of
+    the one for 27,000, so it is the same file: it is not read.
     """
     parts = []
     for data, (file, names) in RUNS.items():
