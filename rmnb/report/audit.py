@@ -28,7 +28,7 @@ TOLERANCE = 1e-3
 
 def audit_panel(
     panel: str | Path | Panel,
-    sample: int = 64,
+    sample: int = 32,
     seed: int = 0,
     models: list[str] | None = None,
     accuracy: bool = False,
