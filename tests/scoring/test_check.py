@@ -3,12 +3,13 @@
 from collections import defaultdict
 
 import pytest
-from checkpoints import TEMPLATE, write_decoder, write_panel, write_splitting
+from checkpoints import TEMPLATE, write_decoder, write_encoder, write_panel, write_splitting
 from commands import run
 
 import rmnb
+from rmnb.errors import InputError
 from rmnb.panels import ModelSpec
-from rmnb.scoring.check import check_model
+from rmnb.scoring.check import check_model, rendered
 
 QUESTION = "What is good?"
 
@@ -58,6 +59,12 @@ def test_a_padding_id_that_closes_turns_is_warned_of_and_the_place_is_named(dire
     [(verdict, text)] = found(padded, read="last")["read"]
     assert verdict == "warning" and text.startswith("'<end>': the padding id")
     assert found(directory)["read"] == [("ok", "'<end>'")]
+
+
+def test_a_classifier_of_pairs_reads_where_it_reads_and_has_no_text_for_a_server(tmp_path):
+    assert found(write_encoder(tmp_path))["read"] == [("ok", "where its own classifier reads")]
+    with pytest.raises(InputError, match="no chat template to send"):
+        rendered(rmnb.load_reward_model(tmp_path), [])
 
 
 def test_how_answers_join_is_shown_where_a_blank_joins_them(tmp_path):

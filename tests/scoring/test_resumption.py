@@ -128,6 +128,15 @@ def test_other_work_is_refused_in_one_line(work, finished, model, tmp_path, monk
     np.testing.assert_array_equal(work(model, out, other=False), whole)
 
 
+def test_a_damaged_piece_is_named(tmp_path):
+    pieces = ResumableStore(tmp_path / "out", {})
+    pieces.write(3, b"whole")
+    [file] = pieces.directory.glob("000000003-*")
+    file.write_bytes(b"other")
+    with pytest.raises(InputError, match=f"damaged piece {file}"):
+        pieces.read(3)
+
+
 def test_an_upgrade_of_a_library_changes_no_plan(model, tmp_path):
     shutil.copytree(model, tmp_path / "model")
     edit(tmp_path / "model" / "base" / "config.json", transformers_version="9.0", _name_or_path="elsewhere")

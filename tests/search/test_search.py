@@ -79,6 +79,12 @@ def test_a_search_ends_with_its_steps_and_says_that_it_reached_nothing():
         search(PlantedPairs(), SearchConfig(length=4, method="beam", budget=9))
 
 
+def test_a_search_among_sequences_that_no_text_gives_says_so(monkeypatch):
+    monkeypatch.setattr(PlantedPairs, "retokenises", lambda _, sequences: [False] * len(sequences))
+    with pytest.raises(InputError, match="no sequence of allowed tokens keeps its ids as text"):
+        search(PlantedPairs(), SearchConfig(length=2, method="random"))
+
+
 @pytest.mark.parametrize("method", ["gcg", "coordinate", "beam"])
 def test_the_best_pair_of_a_model_is_found(rm, method):
     """All pairs of some tokens are scored: every method must find the best, which is not made of the best tokens."""
