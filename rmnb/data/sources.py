@@ -7,6 +7,7 @@ content must have the pinned id. The pins are the table ``rmnb/data/lists/source
 
 import functools
 import hashlib
+import logging
 import os
 import urllib.parse
 from collections.abc import Iterable
@@ -162,6 +163,7 @@ def _fetch(pin: Pin, part: Path) -> None:
     from huggingface_hub.errors import HfHubHTTPError, HTTPError  # pyright: ignore[reportPrivateImportUsage]
     from huggingface_hub.file_download import http_get
 
+    logging.getLogger(http_get.__module__).setLevel(logging.ERROR)  # that it tries again is not worth two lines
     server = LARGE_URL if pin.bytes is None else RAW_URL
     try:
         if server in _offline:
@@ -175,8 +177,10 @@ def _fetch(pin: Pin, part: Path) -> None:
             part.unlink()  # the server does not go on from what is there
         else:
             _offline.add(server)
-        advice = "connect, or set RMNB_DATA_MIRROR to a directory that has it"
-        raise UnreachableError(f"cannot download {pin.name} from {server}: {first_line(error)}; {advice}") from error
+        raise UnreachableError(
+            f"cannot download {pin.name} from {server}: {first_line(error)}; "
+            "connect, or set RMNB_DATA_MIRROR to a directory that has it"
+        ) from error
     if not _is_pinned(pin, part):
         part.unlink()  # nothing of it can be trusted, so nothing is resumed
         raise InputError(f"{pin.name}: the download is not the pinned file; it was thrown away")

@@ -59,7 +59,7 @@ class PrefixScorer:
         last = f".{rm.network.config.get_text_config().num_hidden_layers - 1}.mlp"
         mlps = [block for name, block in rm.network.named_modules() if name.endswith(last)]
         # Not of a compiled network, which would be compiled again for each batch's hook.
-        self._last_mlp = mlps if "compile" not in rm.options else []
+        self._last_mlp = [] if "compile" in rm.options else mlps
         check_readable(rm, [self.prefix_ids])
         keep_freed_memory()
         if rm.shares_prefix and self.prefix_ids:
