@@ -117,22 +117,9 @@ def test_plans_need_no_network_and_hold_what_was_measured(directory, rm, tmp_pat
         assert row["low"] < known["seconds"] < row["high"] < 4 * row["low"]
         assert row["GB"] < known["GPU memory, GB"] < 1.1 * row["GB"] and row["fits"]
     between = {}
+    planned = ["plan", "S-Lla-8B-v0.2", "--panel", "facct2025", "--device", "h100", "--json", "--dtype"]
     for dtype in ("float32", "bfloat16-mixed"):  # which passes over the states nine times in place of six
-        assert (
-            run(
-                monkeypatch,
-                "plan",
-                "S-Lla-8B-v0.2",
-                "--panel",
-                "facct2025",
-                "--device",
-                "h100",
-                "--dtype",
-                dtype,
-                "--json",
-            )
-            == 0
-        )
+        assert run(monkeypatch, *planned, dtype) == 0
         [row] = json.loads(capsys.readouterr().out)
         between[dtype] = row["high"] - row["low"]
     assert between["bfloat16-mixed"] == pytest.approx(1.5 * between["float32"])
