@@ -143,9 +143,10 @@ def scan_pairs(rm: RewardModel, prompt: PromptSpec, ids: Sequence[int], output: 
     pieces = ResumableStore(output, plan)
 
     continuations = [[second, *closing] for second in ids]
-    rewards = []
-    for place, first in enumerate(ids):
-        rewards.append(pieces.rewards(place, score_continuations, rm, [*prefix, first], continuations, PAIRS))
+    rewards = [
+        pieces.rewards(place, score_continuations, rm, [*prefix, first], continuations, PAIRS)
+        for place, first in enumerate(ids)
+    ]
     return np.stack(rewards), pieces.begun
 
 
