@@ -29,7 +29,7 @@ from rmnb.models.reward_model import RewardModel
 logger = logging.getLogger(__name__)
 Ids = Sequence[int]
 # Beyond this many ids at once a processor gains nothing: the activations leave its cache.
-IDS_AT_ONCE = {"cpu": 1024, "cuda": 65536}
+IDS_AT_ONCE = {"cpu": 768, "cuda": 65536}
 _SLACK = 1.25  # padding may lengthen a sequence by a quarter
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
@@ -88,7 +88,7 @@ class PrefixScorer:
         fed = width if self.prefix is None else length
         config = self.rm.network.config.get_text_config()
         by_memory = int(0.25 * free_memory(self.rm.network)) // (4 * values_a_sequence(config, width, fed))
-        return max(1, min(by_memory, IDS_AT_ONCE.get(self.rm.device.type, 1024) // fed))
+        return max(1, min(by_memory, IDS_AT_ONCE.get(self.rm.device.type, 768) // fed))
 
     @torch.inference_mode()
     def __call__(self, continuations: Sequence[Ids], batch_size: int | None = None) -> np.ndarray:
@@ -145,7 +145,8 @@ class PrefixScorer:
         with contextlib.ExitStack() as hooks:
             # What the last layer adds is computed where it is read, and broadcast to where nobody looks.
             for mlp in self._last_mlp:
-                hooks.enter_context(mlp.register_forward_pre_hook(lambda _, given: (at_last(given[0]), *given[1:])))
+                hook = mlp.register_forward_pre_hook(lambda _, given: (at_last(given[0]), *given[1:]))
+                hooks.enter_context(hook)
             output = rm.network(input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix)
         head: Any = rm.head if self.gated is None else self.gated.linear
         return head(at_last(output.last_hidden_state)[:, 0].to(rm.device))
