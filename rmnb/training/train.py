@@ -105,13 +105,14 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
         rows = _rows_in_order(dialogue, pairs, recipe, model)
         trainer_class, arguments = RewardTrainer, RewardConfig(**options)
         task = {"task_type": "SEQ_CLS", "exclude_modules": ["score"], "modules_to_save": ["score"]}
-    lora = {"r": hyper.rank, "lora_alpha": hyper.alpha, "lora_dropout": hyper.dropout, **task}
     trainer: Any = trainer_class(
         model,
         arguments,  # pyright: ignore[reportArgumentType]
         train_dataset=Dataset.from_list(rows),
         processing_class=dialogue.tokenizer,
-        peft_config=LoraConfig(target_modules="all-linear", **lora),
+        peft_config=LoraConfig(
+            r=hyper.rank, lora_alpha=hyper.alpha, lora_dropout=hyper.dropout, target_modules="all-linear", **task
+        ),
         callbacks=None if is_copy else [_KeepSnapshots(base, work)],
     )
     trainer.train(resume_from_checkpoint=_last_whole_checkpoint(work))
@@ -232,8 +233,7 @@ def linear_probe(trunk, pairs: Collection[Mapping[str, list[int]]]) -> np.ndarra
 @torch.inference_mode()
 def last_hidden_states(trunk, sequences: Sequence[list[int]]) -> np.ndarray:
     """The final hidden state at each sequence's last id, each run alone: float64, shape (sequences, hidden size)."""
-    states = [trunk(torch.tensor([ids])).last_hidden_state[0, -1].double().numpy() for ids in sequences]
-    return np.stack(states)
+    return np.stack([trunk(torch.tensor([ids])).last_hidden_state[0, -1].double().numpy() for ids in sequences])
 
 
 def opening_order(awful: np.ndarray, pairs: int, batch: int) -> np.ndarray:
