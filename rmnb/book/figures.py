@@ -40,6 +40,7 @@ def use_style() -> None:
             "axes.spines.top": False,
             "axes.spines.right": False,
             "axes.edgecolor": INK,
+            "hatch.color": FAINT,
             "legend.frameon": False,
             "svg.hashsalt": "rmnb",  # equal figures are equal files
         },
