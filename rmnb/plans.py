@@ -30,7 +30,7 @@ def partial_directory(output: Path) -> Path:
 
 
 @contextlib.contextmanager
-def alone(output: Path) -> Iterator[None]:
+def exclusive(output: Path) -> Iterator[None]:
     """Work on an output while no other process does: the second waits, says so, and finds what the first has written.
 
     The lock lies in the cache. Where that cannot be written, a warning says that nothing keeps others away.

@@ -49,7 +49,7 @@ class Scan:
     reward: NDArray[np.int32]
     decimals: int
 
-    def of(self, ids: NDArray[np.intp]) -> "Scan":
+    def select(self, ids: NDArray[np.intp]) -> "Scan":
         """The same for some ids only."""
         return Scan(self.model, self.prompt, self.rank[ids], self.reward[ids], self.decimals)
 
@@ -109,12 +109,15 @@ def _title(panel: Panel, scans: Sequence[Scan]) -> str:
 
 
 def _shared(sets: list[TokenSet]) -> Iterator[TokenSet]:
-    places = [by_token(one.words, one.words.assign(**{one.key: np.arange(len(one.words))})[[one.key]]) for one in sets]
+    places = [
+        by_token(tokens.words, tokens.words.assign(**{tokens.key: np.arange(len(tokens.words))})[[tokens.key]])
+        for tokens in sets
+    ]
     rows = pd.concat(places, axis=1, join="inner")
     if rows.empty:
         return
     first = sets[0].words.iloc[rows[sets[0].key]].reset_index(drop=True)
-    scans = [scan.of(rows[one.key].to_numpy()) for one in sets for scan in one.scans]
+    scans = [scan.select(rows[tokens.key].to_numpy()) for tokens in sets for scan in tokens.scans]
     yield TokenSet("shared", "shared by all models", first, scans)
 
 
@@ -128,10 +131,10 @@ def write_explorer(panel: str | Path | Panel, directory: Path) -> Path:
     """
     panel = load_panel(panel)
     sets = token_sets(panel)
-    sizes = {scan.model: len(scan.rank) for one in sets if one.key != "shared" for scan in one.scans}
+    sizes = {scan.model: len(scan.rank) for tokens in sets if tokens.key != "shared" for scan in tokens.scans}
     shutil.rmtree(directory, ignore_errors=True)
-    described = [_write_set(one, directory / one.key, panel) for one in sets]
-    used = {scan.prompt for one in sets for scan in one.scans}
+    described = [_write_set(tokens, directory / tokens.key, panel) for tokens in sets]
+    used = {scan.prompt for tokens in sets for scan in tokens.scans}
     manifest = {
         "panel": panel.title,
         "block": BLOCK,
@@ -172,24 +175,24 @@ def packed_words(words: pd.DataFrame) -> bytes:
     return gzip.compress(json.dumps(text, ensure_ascii=False, separators=(",", ":")).encode(), mtime=0)
 
 
-def _write_set(one: TokenSet, directory: Path, panel: Panel) -> dict[str, Any]:
+def _write_set(tokens: TokenSet, directory: Path, panel: Panel) -> dict[str, Any]:
     directory.mkdir(parents=True)
     places = {name: place for place, name in enumerate(panel.model_names)}
     keys = {prompt.key: place for place, prompt in enumerate(panel.all_prompts)}
     scans = []
-    for scan in one.scans:
+    for scan in tokens.scans:
         name = f"{places[scan.model]}-{keys[scan.prompt]}.bin"
         size = _write(directory / name, packed_scan(scan))
         described = {"model": scan.model, "prompt": scan.prompt, "file": name, "bytes": size}
         scans.append({**described, "decimals": scan.decimals})
-    numbers = np.array([[scan.rank, scan.reward] for scan in one.scans], dtype=np.int32)
-    for block, start in enumerate(range(0, len(one.words), BLOCK)):
+    numbers = np.array([[scan.rank, scan.reward] for scan in tokens.scans], dtype=np.int32)
+    for block, start in enumerate(range(0, len(tokens.words), BLOCK)):
         _write(directory / f"rows-{block}.bin", packed(numbers[:, :, start : start + BLOCK].ravel()))
     return {
-        "key": one.key,
-        "title": one.title,
-        "tokens": len(one.words),
-        "bytes": _write(directory / "tokens.bin", packed_words(one.words)),
+        "key": tokens.key,
+        "title": tokens.title,
+        "tokens": len(tokens.words),
+        "bytes": _write(directory / "tokens.bin", packed_words(tokens.words)),
         "scans": scans,
     }
 

@@ -104,9 +104,9 @@ def failure(error: "papermill.PapermillExecutionError", lines: int = 15) -> str:
     shown = [*source[:lines], *([f"… {len(source) - lines} more lines"] if len(source) > lines else [])]
     traceback = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback))
     places = re.findall(r"^File (\S+:\d+), in (\w+)", traceback, re.MULTILINE)
-    where = [f"in {name}, {place}" for place, name in places[-1:]]
+    location = [f"in {name}, {place}" for place, name in places[-1:]]
     cell = [f"cell {error.cell_index + 1} failed", *(f"    {line}" for line in shown)]
-    return "\n".join([*cell, *where, f"{error.ename}: {error.evalue}"])
+    return "\n".join([*cell, *location, f"{error.ename}: {error.evalue}"])
 
 
 def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] | None = None) -> Path:
@@ -150,7 +150,7 @@ def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] 
             if "injected-parameters" in cell.metadata.get("tags", []):
                 cell.metadata["tags"].append("remove-input")  # a page begins with its result
             if "outputs" in cell:  # a widget, such as a progress bar, would make the page fetch scripts
-                cell.outputs = [one for one in cell.outputs if _WIDGET not in one.get("data", {})]
+                cell.outputs = [result for result in cell.outputs if _WIDGET not in result.get("data", {})]
         # The cell for Colab has no address before the project has one.
         executed.cells = [cell for cell in executed.cells if "github.com/OWNER/" not in cell.source]
         executed.metadata.pop("widgets", None)

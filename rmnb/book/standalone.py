@@ -23,9 +23,9 @@ def _figure(data: "NotebookNode", metadata: "NotebookNode") -> str:
     from nbconvert.filters.markdown_mistune import markdown2html_mistune
     from nbconvert.filters.strings import text_base64
 
-    told = metadata.get("mystnb", {})
-    figure, caption = told.get("figure", {}), told.get("figure", {}).get("caption", "")
-    alt = told.get("image", {}).get("alt") or caption or "Figure"
+    options = metadata.get("mystnb", {})
+    figure, caption = options.get("figure", {}), options.get("figure", {}).get("caption", "")
+    alt = options.get("image", {}).get("alt") or caption or "Figure"
     name = f' id="{html.escape(figure["name"])}"' if "name" in figure else ""
     below = f"<figcaption>{markdown2html_mistune(caption)}</figcaption>" if caption else ""
     # tabindex: a keyboard, too, can scroll what is wider than the screen.

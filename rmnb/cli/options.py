@@ -164,8 +164,8 @@ def fail(message: str) -> NoReturn:
 
 def number_name(row: Any) -> str:
     """A number of a report as ``--fail-if`` takes it: its name, and in brackets which of several it is."""
-    about = ", ".join(filter(None, (row.other, row.question)))
-    return f"{row.name}[{about}]" if about else row.name
+    selection = ", ".join(filter(None, (row.other, row.question)))
+    return f"{row.name}[{selection}]" if selection else row.name
 
 
 def json_rows(table: "pd.DataFrame | None") -> Any:

@@ -208,7 +208,7 @@ def scan(
 ) -> None:
     """Score every token of a vocabulary. Interrupted, the same command goes on where it stopped."""
     from rmnb.panels import find_base, find_spec
-    from rmnb.plans import ResumableStore, alone
+    from rmnb.plans import ResumableStore, exclusive
     from rmnb.scoring import store
 
     members, questions, options = asking.members(), asking.questions(), loading.arguments()
@@ -240,7 +240,7 @@ def scan(
             scan_vocabulary, rm, protocol=protocol, limit=first, batch_size=batch_size, progress=True
         )
     for question, path in itertools.zip_longest(questions, paths):
-        with alone(path) if path else contextlib.nullcontext():
+        with exclusive(path) if path else contextlib.nullcontext():
             is_done = path is not None and path.exists()
             frame = scan_one(question, path)  # which refuses what was made by another plan
             if path and out and not is_done:

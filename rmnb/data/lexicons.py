@@ -59,8 +59,8 @@ def bnc_lemmas() -> pd.DataFrame:
         return table.assign(word=[words[place] for place in table["word"]])
     # Some lines lack the leading tab, "*" and "#" mark footnotes, and "@" is a form of the word above.
     row = r"(?m)^\t*+(?!@\t)(?P<word>[^\t\n]*?)\**\t(?P<part_of_speech>[^\t\n]*)\t[^\t\n]*\t(?P<per_million>\d+)"
-    found = pd.DataFrame(match.groupdict() for match in re.finditer(row, text))
-    return found.astype({"per_million": "int64"})
+    entries = pd.DataFrame(match.groupdict() for match in re.finditer(row, text))
+    return entries.astype({"per_million": "int64"})
 
 
 def numbered_bnc() -> pd.DataFrame:

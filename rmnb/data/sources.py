@@ -18,7 +18,7 @@ import pandas as pd
 
 from rmnb.errors import InputError, first_line
 from rmnb.files import CLONE, cache_dir, data_dir, git_blob_id, sync
-from rmnb.plans import alone
+from rmnb.plans import exclusive
 
 LISTS = Path(__file__).with_name("lists")  # that this project wrote
 RAW_URL = "https://raw.githubusercontent.com/"  # before owner/repository/commit/path
@@ -148,7 +148,7 @@ def _download(pin: Pin) -> Path:
     part = target.with_name(f"{target.name}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with alone(target):
+        with exclusive(target):
             if not target.is_file():  # another process may have been faster
                 _fetch(pin, part)
                 sync(part)

@@ -172,19 +172,19 @@ def _detectable(groups: int) -> float:
     return float(TTestPower().solve_power(nobs=groups, alpha=0.05, power=0.8))
 
 
-def _decide(claim: Claim, found: Verdict, all_agree: bool) -> str:
+def _decide(claim: Claim, verdict: Verdict, all_agree: bool) -> str:
     least, greatest = _region(claim)
-    enough = len(found.groups) >= FEWEST_GROUPS
+    enough = len(verdict.groups) >= FEWEST_GROUPS
     if claim.kind == "bases":
         return DESCRIBED
     if claim.kind == "some":
-        return SUPPORTED if found.agreeing else UNDECIDED
+        return SUPPORTED if verdict.agreeing else UNDECIDED
     if claim.kind == "all":
-        if found.opposing:
+        if verdict.opposing:
             return CONTRADICTED
         return SUPPORTED if all_agree and enough else UNDECIDED
-    if enough and found.low > least and found.high < greatest:
+    if enough and verdict.low > least and verdict.high < greatest:
         return SUPPORTED
-    if enough and (found.high < least or found.low > greatest):
+    if enough and (verdict.high < least or verdict.low > greatest):
         return CONTRADICTED
     return UNDECIDED

@@ -137,7 +137,7 @@ def matched_things(things: pd.DataFrame, controls: int = 5) -> pd.DataFrame:
         nearest = candidates[np.argsort(np.abs(elo[candidates] - elo[place]), kind="stable")[:controls]]
         if len(nearest) == controls:
             free[nearest] = False
-            rows += [(things.index[one], names[one], one == place, names[place]) for one in (place, *nearest)]  # pyright: ignore[reportArgumentType, reportCallIssue]
+            rows += [(things.index[row], names[row], row == place, names[place]) for row in (place, *nearest)]  # pyright: ignore[reportArgumentType, reportCallIssue]
     return pd.DataFrame(rows, columns=["place", "name", "is_term", "matched_set"]).set_index("place")
 
 

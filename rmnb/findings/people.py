@@ -132,13 +132,13 @@ def reliability(human: ArrayLike, matches: ArrayLike, k: float | None = None) ->
     return max(0.0, 1 - float(error_variance(matches, k).mean() / np.var(np.asarray(human, dtype=float), ddof=1)))
 
 
-def corrected(found: Estimate, reliable: float) -> Estimate:
+def corrected(correlation: Estimate, reliable: float) -> Estimate:
     """Correlation with error-free ratings (Spearman, 1904): divided by the square root of their reliability."""
     if not 0 < reliable <= 1:
         raise InputError(f"a reliability lies above 0 and at most at 1, got {reliable}")
-    ends = np.array([found.value, found.ci_low, found.ci_high])
+    ends = np.array([correlation.value, correlation.ci_low, correlation.ci_high])
     value, low, high = np.clip(ends / math.sqrt(reliable), -1, 1).tolist()
-    return replace(found, value=value, ci_low=low, ci_high=high)
+    return replace(correlation, value=value, ci_low=low, ci_high=high)
 
 
 def rank_gaps(things: Mapping[str, pd.DataFrame], question: str) -> pd.DataFrame:

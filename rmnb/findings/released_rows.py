@@ -116,7 +116,9 @@ def of_agency() -> pd.DataFrame:
     sizes["moral_foundations"] = len(lexicons.moral_foundations())
     counts = sizes.rename("value").rename_axis("other").reset_index().assign(quantity="dictionary_size")
     prompts = pd.DataFrame({"quantity": ["prompt_count"], "value": [len(_wordings())]})
-    prompts_of = {asks: [key for key, of in _wordings().items() if of == asks] for asks in ("positive", "negative")}
+    prompts_of = {
+        asks: [key for key, framing in _wordings().items() if framing == asks] for asks in ("positive", "negative")
+    }
     gaps = each(_ranked("big_two"), agency.gap, prompts_of, prompts=prompts_of)
     means = []
     for (question, base), of_base in gaps.groupby(["question", gaps["model"].map(_FAMILY)], sort=False):
@@ -171,7 +173,7 @@ def of_files() -> pd.DataFrame:
         ("shared tokens that a default reading takes for gaps", gaps.sum(), tokens),
         ("of these, not empty", (gaps & (tokens != "")).sum(), tokens[gaps]),
     ]
-    counts = pd.DataFrame([(what, count, len(among)) for what, count, among in rows], columns=["other", "value", "n"])
+    counts = pd.DataFrame([(label, count, len(among)) for label, count, among in rows], columns=["other", "value", "n"])
     return tidy(counts.assign(quantity="released_count"))
 
 

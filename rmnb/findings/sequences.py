@@ -162,12 +162,12 @@ def load_squares(panel: Panel, question: str) -> dict[str, Square]:
 
 
 def _read_square(panel: Panel, model: str, question: str, directory: Path) -> Square:
-    (quick, about), (exact, same), (runs, also) = (
+    (quick, source), (exact, exact_source), (runs, runs_source) = (
         read_table(directory / f"{question}{kind}.parquet") for kind in ("", ".exact", ".searches")
     )
-    if not about["weights_sha256"] == same["weights_sha256"] == also["weights_sha256"]:
+    if not source["weights_sha256"] == exact_source["weights_sha256"] == runs_source["weights_sha256"]:
         raise InputError(f"the files of {question} in {directory} are of different weights: delete them", directory)
-    tokens = pd.DataFrame({"token": about["tokens"], "token_id": about["ids"]})
+    tokens = pd.DataFrame({"token": source["tokens"], "token_id": source["ids"]})
     size = (len(tokens), len(tokens))
     mean, deviation = scale(panel, model, question)
     z = (quick["score"].to_numpy(np.float64).reshape(size) - mean) / deviation

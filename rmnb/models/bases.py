@@ -14,7 +14,7 @@ from pathlib import Path
 from rmnb.errors import InputError, first_line
 from rmnb.files import cache_dir, cached_sha256, joint_sha256, sha256
 from rmnb.models.checkpoint_files import fetch, files_of, read_tokenizer
-from rmnb.plans import alone
+from rmnb.plans import exclusive
 
 CONVERSION = 1  # raise it when `_convert` changes what it writes
 
@@ -78,7 +78,7 @@ def base_directory(name: str, revision: str | None = None) -> Path:
     directory = cache_dir() / "bases" / f"{name}-{base.tensors_sha256[:12]}-{CONVERSION}"
     if not directory.exists():
         parts = [_locate(name, part) for part in base.parts]
-        with alone(directory):
+        with exclusive(directory):
             if not directory.exists():  # another process may have been faster
                 _convert(name, directory, parts)
     return directory

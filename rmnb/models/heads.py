@@ -116,7 +116,7 @@ class GatedHead(Head):
         if transform:
             self.reward_transform_matrix = nn.Parameter(torch.eye(sizes[-1]))
 
-    def given(self, prompt: Float[Tensor, " hidden"]) -> Float[Tensor, " hidden"]:
+    def weights_after(self, prompt: Float[Tensor, " hidden"]) -> Float[Tensor, " hidden"]:
         """The weights of the reward that is linear in the hidden state, from the state at the end of a prompt."""
         logits = self.gating["layers"](prompt[None].float())[0] / self.temperature
         weights = logits.softmax(-1) * self.get_parameter("gating.logit_scale")
@@ -165,7 +165,7 @@ class PromptHead:
         at = self.head.find(self.prefix_ids)
         # What inference mode computes, autograd cannot keep; a search takes gradients through this head.
         with torch.inference_mode(False), torch.no_grad():
-            return None if at is None else self.head.given(self.hidden[at].clone())
+            return None if at is None else self.head.weights_after(self.hidden[at].clone())
 
     def linear(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
         """The reward of continuations that `holds_for`."""
@@ -242,7 +242,7 @@ def _known_heads(config: Mapping[str, Any], shapes: Mapping[str, torch.Size]) ->
 def find_head(
     tensors: Mapping[str, Tensor],
     config: Mapping[str, Any],
-    where: object,
+    source: object,
     name: str | None = None,
     label: int | None = None,
 ) -> Head:
@@ -254,7 +254,7 @@ def find_head(
         By name, those that the trunk did not take.
     config
         ``config.json``, with ``hidden_size``.
-    where
+    source
         The checkpoint, for messages.
     name
         A head's name; without it, the head that fits the tensors best. ``linear-normalised`` and ``urm-plain`` (the
@@ -277,20 +277,20 @@ def find_head(
         head.load_state_dict(state, assign=True)
     except RuntimeError as error:
         difference = textwrap.shorten(str(error).partition("\n")[2], 400)
-        raise InputError(f"{where}: the tensors beside the trunk's are no {head.name} head: {difference}") from error
+        raise InputError(f"{source}: the tensors beside the trunk's are no {head.name} head: {difference}") from error
     if isinstance(head, LinearHead):
         head.name = name or "linear"
         if name != "urm-plain":
-            head.label = choose_label(len(head.get_parameter(f"{head.path}.weight")), label, config, where)
+            head.label = choose_label(len(head.get_parameter(f"{head.path}.weight")), label, config, source)
             if name == "linear-normalised" or config.get("normalize_reward"):
                 head.name = "linear-normalised"
                 if not {"mean", "std"} <= config.keys():
-                    raise InputError(f"{where}: normalised rewards need mean and std in config.json: use head: linear")
+                    raise InputError(f"{source}: normalised rewards need mean and std in config.json: use head: linear")
                 head.mean, head.std = float(config["mean"]), float(config["std"])
     return head.eval().requires_grad_(False)
 
 
-def choose_label(outputs: int, label: int | None, config: Mapping[str, Any], where: object) -> int:
+def choose_label(outputs: int, label: int | None, config: Mapping[str, Any], source: object) -> int:
     """Which of a classifier's outputs is the reward: the one that `label` says, or the only one.
 
     Raises
@@ -302,11 +302,11 @@ def choose_label(outputs: int, label: int | None, config: Mapping[str, Any], whe
     labels = few(f"{i} ({names.get(i, 'unnamed')})" for i in range(outputs))
     if label is None and outputs != 1:
         raise InputError(
-            f"{where}: the head has {outputs} outputs: it is a classifier with the labels {labels}, where a "
+            f"{source}: the head has {outputs} outputs: it is a classifier with the labels {labels}, where a "
             "reward model has one: choose one with --label (`label` in a panel)"
         )
     if label is not None and label >= outputs:
-        raise InputError(f"{where}: there is no label {label}: the head's are {labels}")
+        raise InputError(f"{source}: there is no label {label}: the head's are {labels}")
     return label or 0
 
 

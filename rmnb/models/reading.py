@@ -50,7 +50,7 @@ class Reading:
             last -= 1
         return last
 
-    def kept(self, prefix: Sequence[int], ids: Sequence[int]) -> tuple[int, ...]:
+    def truncated(self, prefix: Sequence[int], ids: Sequence[int]) -> tuple[int, ...]:
         """The ids after the prefix that can matter to the reward, at least one: what follows the place is dropped."""
         return tuple(ids[: max(1, self.end(prefix, ids) - len(prefix))])
 

@@ -52,14 +52,14 @@ def read(kind: type[Any], name: str | Path, directory: Path, what: str) -> Any:
     return validate(kind, read_yaml(path), path, own)
 
 
-def validate(kind: type[Any], values: Any, where: object, beside: Path | None = None) -> Any:
+def validate(kind: type[Any], values: Any, source: object, beside: Path | None = None) -> Any:
     """The values as a form, directories relative to a file's; InputError names the first key that is wrong."""
     try:
         return kind.model_validate(values, context=beside)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"])) or "the whole"
-        raise InputError(f"{where}: {key}: {first['msg']}", key) from error
+        raise InputError(f"{source}: {key}: {first['msg']}", key) from error
 
 
 class Reference(Strict):

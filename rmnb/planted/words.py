@@ -65,8 +65,8 @@ def moment(name: str, truth: float, clustered: bool = True) -> Simulation:
     def simulate(rng: np.random.Generator) -> Outcome:
         features = common_words()
         scores = planted_scores(features, SKEWED, rng)
-        found = stats.moments(scores, pd.factorize(features["word"])[0] if clustered else None)
-        return Outcome.of(truth, getattr(found, name))
+        estimate = stats.moments(scores, pd.factorize(features["word"])[0] if clustered else None)
+        return Outcome.of(truth, getattr(estimate, name))
 
     return simulate
 
@@ -99,8 +99,8 @@ def tau_by_token(rng: np.random.Generator) -> Outcome:
 
 def rho_bootstrap(rng: np.random.Generator) -> Outcome:
     one, other, codes = two_models(rng)
-    found = stats.bootstrap(stats.spearman, one, other, clusters=codes, n_draws=300, seed=rng)
-    return Outcome(_RHO, float(found.value), float(found.ci_low), float(found.ci_high))
+    estimate = stats.bootstrap(stats.spearman, one, other, clusters=codes, n_draws=300, seed=rng)
+    return Outcome(_RHO, float(estimate.value), float(estimate.ci_low), float(estimate.ci_high))
 
 
 def scored(features: pd.DataFrame, effects: PlantedEffects, rng: np.random.Generator) -> pd.DataFrame:
@@ -114,8 +114,8 @@ def slope(positive: float, negative: float, clusters: str | None = "word") -> Si
         words = scored(valence_words(), SLOPES, rng)
         words["side"] = np.where(words["valence"] > 0, "positive", "negative")
         fit = stats.ols("score ~ 0 + side + side:valence", words, clusters)
-        found = fit.estimate({"side[positive]:valence": positive, "side[negative]:valence": negative})
-        return Outcome.of(positive * SLOPES.valence_positive + negative * SLOPES.valence_negative, found)
+        estimate = fit.estimate({"side[positive]:valence": positive, "side[negative]:valence": negative})
+        return Outcome.of(positive * SLOPES.valence_positive + negative * SLOPES.valence_negative, estimate)
 
     return simulate
 
@@ -152,8 +152,8 @@ def gap_interval(rng: np.random.Generator) -> Outcome:
 
 
 def gap_null(rng: np.random.Generator) -> Outcome:
-    found = matched_gap(rng, PlantedEffects(log_frequency=0.1))
-    return Outcome(0.0, found.gap.value, p_value=found.p_value)
+    test = matched_gap(rng, PlantedEffects(log_frequency=0.1))
+    return Outcome(0.0, test.gap.value, p_value=test.p_value)
 
 
 def gap_unmatched(rng: np.random.Generator) -> Outcome:

@@ -24,7 +24,7 @@ from rmnb.yaml_files import read_yaml
 
 _SIGNS = {">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le}
 _FORM = re.compile(
-    r"(?P<bar>\|?)\s*(?P<change>change\s+)?(?P<name>\w+)\s*(?:\[(?P<of>[^\]]*)\])?\s*(?:\.(?P<end>low|high))?"
+    r"(?P<bar>\|?)\s*(?P<change>change\s+)?(?P<name>\w+)\s*(?:\[(?P<selection>[^\]]*)\])?\s*(?:\.(?P<end>low|high))?"
     r"\s*(?P<close>\|?)\s*(?P<sign>[<>]=?)\s*(?P<number>[^\s]*?)\s*(?P<seeds>seeds)?"
 )
 
@@ -35,7 +35,7 @@ class Limit:
 
     Attributes
     ----------
-    text, name, of : str
+    text, name, selection : str
         As the user wrote it; the number; what stood in brackets.
     column : str
         Of a comparison, what the limit is on: b, b_low, b_high, change, low or high.
@@ -47,7 +47,7 @@ class Limit:
 
     text: str
     name: str
-    of: str
+    selection: str
     column: str
     absolute: bool
     seeds: bool
@@ -79,7 +79,9 @@ def parse(text: str) -> Limit:
     if seeds and not change:
         raise InputError(f"limit {text!r}: what seeds differ by is a measure of changes: write change before it", text)
     column = end or "change" if change else "_".join(filter(None, ("b", end)))
-    return Limit(text.strip(), name, parts["of"].strip(), column, bool(parts["bar"]), bool(seeds), parts["sign"], bound)
+    return Limit(
+        text.strip(), name, parts["selection"].strip(), column, bool(parts["bar"]), bool(seeds), parts["sign"], bound
+    )
 
 
 def read_limits(path: Path) -> list[Limit]:
@@ -136,13 +138,15 @@ def rows_of(limit: Limit, table: pd.DataFrame) -> pd.DataFrame:
     rows = table[table["name"] == limit.name]
     if rows.empty:
         raise InputError(f"limit {limit.text!r}: these models have no {limit.name}", limit.text)
-    if limit.of:
+    if limit.selection:
         both = rows["other"] + ", " + rows["question"]
-        chosen = rows[(rows["other"] == limit.of) | (rows["question"] == limit.of) | (both == limit.of)]
+        chosen = rows[
+            (rows["other"] == limit.selection) | (rows["question"] == limit.selection) | (both == limit.selection)
+        ]
         if chosen.empty:
             present = dict.fromkeys(name for name in [*rows["other"], *rows["question"]] if name)
             raise InputError(
-                f"limit {limit.text!r}: no {limit.name} of {limit.of!r}: there is {few(present)}", limit.text
+                f"limit {limit.text!r}: no {limit.name} of {limit.selection!r}: there is {few(present)}", limit.text
             )
         rows = chosen
     return rows

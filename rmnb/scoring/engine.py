@@ -161,7 +161,9 @@ class PrefixScorer:
             hidden = rm.network(input_ids=ids, use_cache=False).last_hidden_state.to(rm.device)
         if not isinstance(rm.head, GatedHead):
             return rm.head(hidden[:, at])  # type: ignore[operator]
-        gates = [rm.head.given(row[rm.head.place(whole)]) for row, whole in zip(hidden, ids.tolist(), strict=True)]
+        gates = [
+            rm.head.weights_after(row[rm.head.place(whole)]) for row, whole in zip(hidden, ids.tolist(), strict=True)
+        ]
         return (hidden[:, at].float() * torch.stack(gates)).sum(-1)
 
     def segments(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:

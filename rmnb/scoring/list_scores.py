@@ -11,7 +11,7 @@ from tqdm import tqdm
 from rmnb.data.text_lists import TextList, described_parts, named_parts, part_texts, text_list
 from rmnb.errors import InputError
 from rmnb.panels import Panel, PromptSpec
-from rmnb.plans import ResumableStore, alone
+from rmnb.plans import ResumableStore, exclusive
 from rmnb.scoring.store import (
     Provenance,
     describe_model,
@@ -90,7 +90,7 @@ def score_columns(
     rows = [(part, item, text) for part, members in parts.items() for item, text in enumerate(members)]
     frame = pd.DataFrame(rows, columns=["part", "item", "text"]).astype({"item": "int32"})
     places, distinct = pd.factorize(frame.pop("text"))
-    with alone(path):
+    with exclusive(path):
         if read_finished(path, plan) is None:
             store = ResumableStore(path, plan)
             for index, (name, scorer) in enumerate(tqdm(columns.items(), disable=not progress)):

@@ -25,7 +25,7 @@ from rmnb.errors import InputError, first_line
 from rmnb.models.dialogue import Prompt, as_messages, check_protocol, common_prefix
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import load_panel
-from rmnb.plans import ResumableStore, alone
+from rmnb.plans import ResumableStore, exclusive
 from rmnb.scoring import store
 from rmnb.scoring.engine import Ids, score_continuations
 from rmnb.scoring.store import describe_model, read_finished, write_table
@@ -306,7 +306,7 @@ def score_file(
     prompts, responses = zip(*conversations, strict=True)
     digest = hashlib.sha256(json.dumps([prompts, responses]).encode("utf-8", "surrogatepass")).hexdigest()
     plan = {**describe_model(rm), "protocol": "exact", "rows": len(responses), "rows_sha256": digest}
-    with contextlib.nullcontext() if output is None else alone(output):
+    with contextlib.nullcontext() if output is None else exclusive(output):
         if (finished := read_finished(output, plan)) is not None:
             return finished
         rewards = rm.score(prompts, responses, pieces=ResumableStore(output, plan), progress=progress)

@@ -21,7 +21,7 @@ from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir, shipped
 from rmnb.models.origin import hashes_now, template_sha256
 from rmnb.panels import Panel, load_panel
-from rmnb.plans import alone, refuse_other
+from rmnb.plans import exclusive, refuse_other
 
 SHARD = 1024  # continuations between two writes
 _KEY, _DIGEST = b"rmnb", b"rmnb_sha256"
@@ -183,7 +183,7 @@ def write_scores(panel: Panel, scan: pd.DataFrame, provenance: Provenance) -> Pa
     digest, tokenizer = content_sha256(words), provenance["tokenizer_sha256"]
     shared = {"vocabulary": f"vocabularies/{tokenizer[:12]}-{digest[:12]}.parquet", "vocabulary_sha256": digest}
     file = store_directory(panel) / shared["vocabulary"]
-    with alone(file):
+    with exclusive(file):
         if not file.exists():
             write_table(file, words, {"tokenizer_sha256": tokenizer})
     path = scores_path(panel, provenance["model"], provenance["prompt_key"], provenance["protocol"])

@@ -68,7 +68,7 @@ class ModelPromptReward:
         """
         embedding: Any = self.rm.network.get_input_embeddings()
         before = self.prefix if self.scorer.prefix is None else []
-        row = [*before, *self.rm.reading.kept(self.prefix, [*ids, *self.closing])]
+        row = [*before, *self.rm.reading.truncated(self.prefix, [*ids, *self.closing])]
         with torch.enable_grad():
             vectors = embedding(torch.tensor([row], device=self.rm.device)).detach().requires_grad_()
             (slopes,) = torch.autograd.grad(self._reward(vectors), vectors)

@@ -96,8 +96,10 @@ def search(
     InputError
         No token or no sequence is allowed, a reward is not finite, `output` is of another search.
     """
-    scan_sha256 = None if scan is None else content_sha256(scan[["token_id", "score"]])
-    provenance = {**objective.provenance, "scan_sha256": scan_sha256}
+    provenance = {
+        **objective.provenance,
+        "scan_sha256": None if scan is None else content_sha256(scan[["token_id", "score"]]),
+    }
     pieces = None
     if output is not None:
         plan = {**provenance, **config.model_dump()}

@@ -170,8 +170,8 @@ def _checked(make: Callable[..., Any], formula: str, data: "pd.DataFrame", **opt
         column = data[name]
         bad = np.flatnonzero(column.isna() | (~np.isfinite(column) if column.dtype.kind == "f" else False))
         if len(bad):
-            what = f"{name} in row {data.index[bad[0]]!r} is {column.iloc[bad[0]]}"
-            raise InputError(f"{what} ({len(bad)} such values): drop or repair them first")
+            value = f"{name} in row {data.index[bad[0]]!r} is {column.iloc[bad[0]]}"
+            raise InputError(f"{value} ({len(bad)} such values): drop or repair them first")
     try:
         return make(formula, data, missing="raise", **options)
     except Exception as error:  # patsy's and statsmodels' own kinds

@@ -11,7 +11,7 @@ from rmnb.data.text_lists import text_list
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir, sha256
 from rmnb.panels import BaseSpec, ModelSpec, Panel
-from rmnb.plans import alone
+from rmnb.plans import exclusive
 from rmnb.scoring.list_scores import score_columns
 from rmnb.scoring.store import store_directory
 
@@ -90,7 +90,7 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
 
     spec, work = specs[name], work_directory(panel, name)
     recipe, directory = load_recipe(str(spec.recipe)), output or data_dir() / str(spec.adapter)
-    with alone(work):
+    with exclusive(work):
         if not _provenance(directory):
             train.fit(spec, recipe, directory, work)
         provenance = _provenance(directory)

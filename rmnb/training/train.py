@@ -98,7 +98,7 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
         model = load_base(AutoModelForCausalLM, base)
         rows = in_batches(_answer_rows(dialogue, pairs), hyper)
         trainer_class, arguments = SFTTrainer, SFTConfig(**options, completion_only_loss=True)
-        task = {"task_type": "CAUSAL_LM"}
+        task: Any = {"task_type": "CAUSAL_LM"}
     else:
         padding = dialogue.tokenizer.pad_token_id
         model = load_base(AutoModelForSequenceClassification, base, num_labels=1, pad_token_id=padding)
