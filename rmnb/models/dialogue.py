@@ -49,6 +49,11 @@ def as_messages(prompt: Prompt) -> list[dict[str, str]]:
     return messages
 
 
+def with_response(prompt: Prompt, response: str) -> list[dict[str, str]]:
+    """A prompt's messages, followed by the response as the assistant's."""
+    return [*as_messages(prompt), {"role": "assistant", "content": response}]
+
+
 @dataclass(frozen=True)
 class Dialogue:
     """How one reward model's conversations are written.
@@ -118,7 +123,7 @@ class Dialogue:
         spelled = any(token in text for token in added if not token.isspace())
         if spelled and _PRIVATE.search(text):  # transformers marks control tokens with such characters
             raise InputError("a text with private-use characters spells control tokens: leave either out")
-        conversations = [[*messages, {"role": "assistant", "content": text}] for text in texts]
+        conversations = [with_response(messages, text) for text in texts]
         return self._apply(conversations, tokenize=True, sanitize_control_tokens=spelled)["input_ids"]
 
     def ids_in_context(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
@@ -151,8 +156,7 @@ class Dialogue:
         """What the template, if there is one, writes before and after the assistant's words."""
         if self.template is None:
             return "", ""
-        messages = [*as_messages(prompt), {"role": "assistant", "content": _RESPONSE}]
-        text = self.render(messages)
+        text = self.render(with_response(prompt, _RESPONSE))
         before, _, after = text.rpartition(_RESPONSE)
         if _RESPONSE not in text:
             raise InputError(
@@ -175,8 +179,7 @@ class Dialogue:
         """
         if self.template is None:
             raise InputError("protocol 'published' needs a chat template, and this model has none")
-        messages = as_messages(prompt)
-        strings = [self.render([*messages, {"role": "assistant", "content": text}]) for text in texts]
+        strings = [self.render(with_response(prompt, text)) for text in texts]
         _check_texts(strings)
         limited = self.tokenizer.model_max_length < _NO_LIMIT
         return self.tokenizer(strings, truncation=limited)["input_ids"] if strings else []

@@ -36,7 +36,7 @@ from torch import Tensor, nn
 
 from rmnb.errors import InputError, few
 from rmnb.models.checkpoint_files import VALUE_HEAD, readable
-from rmnb.models.dialogue import Dialogue
+from rmnb.models.dialogue import Dialogue, with_response
 
 
 class Head(nn.Module):
@@ -186,7 +186,7 @@ def gate_pattern(dialogue: Dialogue) -> tuple[int, ...]:
     the ids that ArmoRM and QRM carry as constants.
     """
     user, assistant = "\ue000user\ue000", "\ue000assistant\ue000"
-    text = dialogue.render([{"role": "user", "content": user}, {"role": "assistant", "content": assistant}])
+    text = dialogue.render(with_response(user, assistant))
     between = text.rpartition(user)[2].partition(assistant)[0]
     pattern = dialogue.tokenizer(between, add_special_tokens=False)["input_ids"]
     if not pattern or user not in text or assistant not in text:

@@ -19,7 +19,7 @@ import pandas as pd
 import requests
 
 from rmnb.errors import InputError
-from rmnb.models.dialogue import FROZEN_DATE, Dialogue, as_messages
+from rmnb.models.dialogue import FROZEN_DATE, Dialogue, as_messages, with_response
 from rmnb.models.reward_model import Parity, RewardModel
 from rmnb.scoring.parity import QUESTION, tolerance
 from rmnb.scoring.rows import Conversation, conversations_of, read_rows, score_sequences, truncate
@@ -186,10 +186,8 @@ def _leading(ids: list[int], token_id: int) -> int:
 
 def _written(dialogue: Dialogue, response: str) -> str:
     """What the template makes of a response."""
-    marked, whole = [
-        dialogue.render([{"role": "user", "content": QUESTION}, {"role": "assistant", "content": content}])
-        for content in (_MARK, response)
-    ]
+    marked = dialogue.render(with_response(QUESTION, _MARK))
+    whole = dialogue.render(with_response(QUESTION, response))
     before, _, after = marked.rpartition(_MARK)
     return whole[len(before) : len(whole) - len(after)]
 
@@ -289,10 +287,7 @@ def rendered(rm: RewardModel, conversations: Sequence[Conversation]) -> list[str
     """Conversations as text in the model's own template, which a server tokenises itself."""
     if rm.dialogue.template is None:
         raise InputError(f"{rm.name} has no chat template to send to a server: hold a file of rewards against it")
-    return [
-        rm.dialogue.render([*as_messages(prompt), {"role": "assistant", "content": response}])
-        for prompt, response in conversations
-    ]
+    return [rm.dialogue.render(with_response(prompt, response)) for prompt, response in conversations]
 
 
 def compare_rewards(rm: RewardModel, conversations: Sequence[Conversation], rewards: np.ndarray) -> CheckResult:

@@ -11,7 +11,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from rmnb.errors import InputError
-from rmnb.models.dialogue import as_messages, check_protocol
+from rmnb.models.dialogue import check_protocol, with_response
 from rmnb.models.reward_model import RewardModel
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
@@ -162,8 +162,7 @@ def describe_scan(rm: RewardModel, prompt: PromptSpec, protocol: str, ids: Seque
     if rm.dialogue.template is None:
         rendered = repr(rm.dialogue.frame(prompt.conversation))
     else:
-        answer = {"role": "assistant", "content": "{response}"}
-        rendered = rm.dialogue.render([*as_messages(prompt.conversation), answer])
+        rendered = rm.dialogue.render(with_response(prompt.conversation, "{response}"))
     token, offset = rm.read_at(prompt.conversation)
     plan = {
         **describe_model(rm),
