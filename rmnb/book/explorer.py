@@ -109,10 +109,10 @@ def _title(panel: Panel, scans: Sequence[Scan]) -> str:
 
 
 def _shared(sets: list[TokenSet]) -> Iterator[TokenSet]:
-    places = [
-        by_token(tokens.words, tokens.words.assign(**{tokens.key: np.arange(len(tokens.words))})[[tokens.key]])
-        for tokens in sets
-    ]
+    places = []
+    for tokens in sets:
+        numbered = pd.DataFrame({tokens.key: range(len(tokens.words))})
+        places.append(by_token(tokens.words, numbered))
     rows = pd.concat(places, axis=1, join="inner")
     if rows.empty:
         return

@@ -132,12 +132,13 @@ def matched_things(things: pd.DataFrame, controls: int = 5) -> pd.DataFrame:
     is_group, words = (fact(things, which).to_numpy() for which in ("group", "words"))
     elo, names = things["elo_score"].to_numpy(float), things["name"].to_numpy()
     free, rows = ~is_group, []
-    for place in np.flatnonzero(is_group):
+    for place in np.flatnonzero(is_group).tolist():
         candidates = np.flatnonzero(free & (words == words[place]))
         nearest = candidates[np.argsort(np.abs(elo[candidates] - elo[place]), kind="stable")[:controls]]
         if len(nearest) == controls:
             free[nearest] = False
-            rows += [(things.index[row], names[row], row == place, names[place]) for row in (place, *nearest)]  # pyright: ignore[reportArgumentType, reportCallIssue]
+            for row in (place, *nearest.tolist()):
+                rows.append((things.index[row], names[row], row == place, names[place]))
     return pd.DataFrame(rows, columns=["place", "name", "is_term", "matched_set"]).set_index("place")
 
 

@@ -168,12 +168,20 @@ def of_files() -> pd.DataFrame:
     tokens = pd.read_csv(sources.locate(_SHARED_TOKENS), keep_default_na=False)["token_decoded"]
     gaps = pd.read_csv(sources.locate(_SHARED_TOKENS))["token_decoded"].isna()
     rows = [
-        ("entries of the moral foundations dictionary left out (vices of sanctity)", len(morals) - len(kept), morals),
-        ("rows that repeat a word in the join of valence and frequency", joined["word"].duplicated().sum(), joined),
-        ("shared tokens that a default reading takes for gaps", gaps.sum(), tokens),
-        ("of these, not empty", (gaps & (tokens != "")).sum(), tokens[gaps]),
+        (
+            "entries of the moral foundations dictionary left out (vices of sanctity)",
+            len(morals) - len(kept),
+            len(morals),
+        ),
+        (
+            "rows that repeat a word in the join of valence and frequency",
+            joined["word"].duplicated().sum(),
+            len(joined),
+        ),
+        ("shared tokens that a default reading takes for gaps", gaps.sum(), len(tokens)),
+        ("of these, not empty", (gaps & (tokens != "")).sum(), gaps.sum()),
     ]
-    counts = pd.DataFrame([(label, count, len(among)) for label, count, among in rows], columns=["other", "value", "n"])
+    counts = pd.DataFrame(rows, columns=["other", "value", "n"])
     return tidy(counts.assign(quantity="released_count"))
 
 

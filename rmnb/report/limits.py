@@ -80,7 +80,14 @@ def parse(text: str) -> Limit:
         raise InputError(f"limit {text!r}: what seeds differ by is a measure of changes: write change before it", text)
     column = end or "change" if change else "_".join(filter(None, ("b", end)))
     return Limit(
-        text.strip(), name, parts["selection"].strip(), column, bool(parts["bar"]), bool(seeds), parts["sign"], bound
+        text=text.strip(),
+        name=name,
+        selection=parts["selection"].strip(),
+        column=column,
+        absolute=bool(parts["bar"]),
+        seeds=bool(seeds),
+        sign=parts["sign"],
+        bound=bound,
     )
 
 

@@ -28,7 +28,7 @@ from rmnb.models.reward_model import RewardModel
 
 logger = logging.getLogger(__name__)
 Ids = Sequence[int]
-# Beyond this many ids at once a processor gains nothing: the activations leave its cache.
+# Beyond this many ids at once a processor gains nothing, and takes more memory.
 IDS_AT_ONCE = {"cpu": 768, "cuda": 65536}
 _SLACK = 1.25  # padding may lengthen a sequence by a quarter
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
@@ -161,10 +161,11 @@ class PrefixScorer:
             hidden = rm.network(input_ids=ids, use_cache=False).last_hidden_state.to(rm.device)
         if not isinstance(rm.head, GatedHead):
             return rm.head(hidden[:, at])  # type: ignore[operator]
-        gates = [
-            rm.head.weights_after(row[rm.head.place(whole)]) for row, whole in zip(hidden, ids.tolist(), strict=True)
-        ]
-        return (hidden[:, at].float() * torch.stack(gates)).sum(-1)
+        weights = []
+        for states, whole in zip(hidden, ids.tolist(), strict=True):
+            prompt_end = rm.head.place(whole)
+            weights.append(rm.head.weights_after(states[prompt_end]))
+        return (hidden[:, at].float() * torch.stack(weights)).sum(-1)
 
     def segments(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """Of a pair, the question is 0 and the answer 1 (int64 [sequences, ids]); a conversation is one text."""

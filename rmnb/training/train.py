@@ -233,7 +233,11 @@ def linear_probe(trunk, pairs: Collection[Mapping[str, list[int]]]) -> np.ndarra
 @torch.inference_mode()
 def last_hidden_states(trunk, sequences: Sequence[list[int]]) -> np.ndarray:
     """The final hidden state at each sequence's last id, each run alone: float64, shape (sequences, hidden size)."""
-    return np.stack([trunk(torch.tensor([ids])).last_hidden_state[0, -1].double().numpy() for ids in sequences])
+    states = []
+    for ids in sequences:
+        output = trunk(torch.tensor([ids]))
+        states.append(output.last_hidden_state[0, -1].double().numpy())
+    return np.stack(states)
 
 
 def opening_order(awful: np.ndarray, pairs: int, batch: int) -> np.ndarray:
