@@ -5,10 +5,12 @@ import errno
 import fcntl
 import functools
 import hashlib
+import json
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from rmnb.errors import InputError
 
@@ -63,6 +65,12 @@ def atomic_path(path: Path, overwrite: bool = True) -> Iterator[Path]:
         raise
     finally:
         os.close(handle)
+
+
+def write_json(path: Path, content: Any, **options: Any) -> None:
+    """Write a JSON file whole, as `atomic_path` does; options are those of `json.dumps`."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1, **options) + "\n", encoding="utf-8")
 
 
 def _open_locked(path: Path) -> int:

@@ -28,7 +28,7 @@ from scipy.stats import rankdata
 
 from rmnb.data.offensive import is_offensive
 from rmnb.errors import InputError
-from rmnb.files import atomic_path
+from rmnb.files import write_json
 from rmnb.findings.tables import by_token
 from rmnb.models.vocabulary import KINDS
 from rmnb.panels import Panel, PromptSpec, load_panel
@@ -146,8 +146,7 @@ def write_explorer(panel: str | Path | Panel, directory: Path) -> Path:
         "sets": described,
     }
     path = directory / "manifest.json"
-    with atomic_path(path) as temporary:
-        temporary.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    write_json(path, manifest)
     return path
 
 

@@ -1,7 +1,6 @@
 """The commands that write pages about what models value: report and compare."""
 
 import functools
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typer import Argument, Exit, Option, echo
 
 from rmnb.cli.options import Json, Loading, Model, PanelName, QuickOption, echo_json, fail, json_rows, number_name
 from rmnb.errors import InputError
-from rmnb.files import atomic_path, check_writable
+from rmnb.files import atomic_path, check_writable, write_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,8 +128,7 @@ def compare(
         "moved": json_rows(moved),
         "limits": json_rows(outcomes),
     }
-    with atomic_path(out / "compare.json") as part:
-        part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_json(out / "compare.json", content, ensure_ascii=False)
     _show(table)
     echo(f"written to {out / 'compare.html'} and {out / 'compare.json'}")
     for limit, rows in outcomes.groupby("limit", sort=False):

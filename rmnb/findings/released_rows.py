@@ -6,7 +6,6 @@ a thing that people voted on goes by its place in the authors' list, unless a pa
 """
 
 import functools
-import json
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -19,7 +18,7 @@ import pandas as pd
 from rmnb import stats
 from rmnb.data import lexicons, preferences, released_files, sources
 from rmnb.data.released_files import BASES, CODES, MODELS, PROMPTS, RUNS
-from rmnb.files import atomic_path, data_dir
+from rmnb.files import atomic_path, data_dir, write_json
 from rmnb.findings import agency, asymmetry, framing, heterogeneity, identity, people, things
 from rmnb.findings.released import authors_tables, load_published, tidy
 from rmnb.findings.rows import ENDS, each, numbers
@@ -244,8 +243,7 @@ def write(directory: Path) -> None:
                 table.to_csv(part, index=False)
             else:
                 table.to_parquet(part, compression="zstd", index=False)
-    with atomic_path(directory / "provenance.json") as part:
-        part.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_json(directory / "provenance.json", record)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """How often each estimator is right on planted rewards: ``python -m rmnb.planted.study`` makes the table."""
 
 import datetime
-import json
 import platform
 import zlib
 from collections.abc import Callable, Iterable
@@ -18,7 +17,7 @@ from tqdm import tqdm
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.files import CLONE, atomic_path, data_dir, sha256
+from rmnb.files import CLONE, atomic_path, data_dir, sha256, write_json
 from rmnb.stats import Estimate
 
 #: Where the share should lie: of 95 % intervals that hold the truth, of true null hypotheses rejected at 5 %.
@@ -147,8 +146,7 @@ def main(n_simulations: int = 1000, seed: int = 0, out: Path = STUDY) -> None:
         "versions": {package: version(package) for package in PACKAGES},
         "sha256": sha256(out),
     }
-    with atomic_path(out.with_suffix(".json")) as path:
-        path.write_text(json.dumps(provenance, indent=1) + "\n", encoding="utf-8")
+    write_json(out.with_suffix(".json"), provenance)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from rmnb.errors import InputError
-from rmnb.files import atomic_path
+from rmnb.files import atomic_path, write_json
 from rmnb.report import numbers, replicates
 from rmnb.report.scores import ModelScores
 from rmnb.scoring.store import Provenance
@@ -56,11 +56,15 @@ def write(report: Report, directory: Path) -> Path:
     """
     table = report.numbers.assign(left_out=report.left_out.to_numpy().tolist())  # pyright: ignore[reportArgumentType]
     rows = json.loads(table.to_json(orient="records", double_precision=15))
-    content = {"schema": SCHEMA, "model": report.name, "quick": report.quick, "numbers": rows}
+    content = {
+        "schema": SCHEMA,
+        "model": report.name,
+        "quick": report.quick,
+        "numbers": rows,
+        "provenance": report.provenance,
+    }
     path = Path(directory) / "report.json"
-    with atomic_path(path) as part:
-        text = json.dumps({**content, "provenance": report.provenance}, indent=1, ensure_ascii=False)
-        part.write_text(text + "\n", encoding="utf-8")
+    write_json(path, content, ensure_ascii=False)
     lines = ["| number | value | 95 % interval over words |", "|---|---|---|"]
     for row in report.numbers.itertuples():
         interval = "" if np.isnan(row.low) else f"{row.low:.2f} to {row.high:.2f}"  # pyright: ignore[reportArgumentType, reportCallIssue]

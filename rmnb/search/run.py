@@ -19,7 +19,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from rmnb.errors import InputError
-from rmnb.files import atomic_path
+from rmnb.files import write_json
 from rmnb.plans import ResumableStore, refuse_other
 from rmnb.scoring.store import content_sha256
 from rmnb.search.config import Ids, SearchConfig
@@ -130,8 +130,7 @@ def search(
             "sequences": sequences.to_dict("records"),
             "history": state.history,
         }
-        with atomic_path(output) as temporary:
-            temporary.write_text(json.dumps(content, indent=1), encoding="utf-8")
+        write_json(output, content)
         ResumableStore.discard(output)
     return SearchResult(sequences, pd.DataFrame(state.history), config, provenance)
 

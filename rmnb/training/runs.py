@@ -9,7 +9,7 @@ import pandas as pd
 
 from rmnb.data.text_lists import text_list
 from rmnb.errors import InputError
-from rmnb.files import atomic_path, cache_dir, data_dir, sha256
+from rmnb.files import cache_dir, data_dir, sha256, write_json
 from rmnb.panels import BaseSpec, ModelSpec, Panel
 from rmnb.plans import exclusive
 from rmnb.scoring.list_scores import score_columns
@@ -97,8 +97,7 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
         if "evaluation" not in provenance:
             trained = spec.model_copy(update={"adapter": str(directory.resolve())})
             provenance["evaluation"] = evaluation.measure(trained, recipe, panel)
-            with atomic_path(directory / "provenance.json") as path:
-                path.write_text(json.dumps(provenance, indent=1) + "\n")
+            write_json(directory / "provenance.json", provenance)
     return provenance["evaluation"]
 
 

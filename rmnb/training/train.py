@@ -23,7 +23,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 from transformers.trainer_utils import get_last_checkpoint
 
 from rmnb.errors import InputError
-from rmnb.files import atomic_path
+from rmnb.files import atomic_path, write_json
 from rmnb.models.bases import base_directory, base_sha256, base_tokenizer
 from rmnb.models.checkpoint_files import readable
 from rmnb.models.dialogue import Dialogue
@@ -131,8 +131,7 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
         "device": trainer.args.device.type,
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    with atomic_path(output / "provenance.json") as path:  # last: the run is finished
-        path.write_text(json.dumps(provenance, indent=1) + "\n")
+    write_json(output / "provenance.json", provenance)  # last: the run is finished
 
 
 def _rows_in_order(dialogue: Dialogue, pairs: pd.DataFrame, recipe: Recipe, model) -> list[Row]:
@@ -318,8 +317,7 @@ def _write_adapter(model, base: str, output: Path) -> None:
     """The adapter in PEFT's format, rounded to bf16: its configuration first, so that weights mean a whole adapter."""
     config = model.peft_config["default"].to_dict() | {"base_model_name_or_path": base, "inference_mode": True}
     plain = {key: value for key, value in config.items() if value is not None}
-    with atomic_path(output / "adapter_config.json") as path:
-        path.write_text(json.dumps(plain, indent=1, sort_keys=True, default=sorted) + "\n")  # sets
+    write_json(output / "adapter_config.json", plain, sort_keys=True, default=sorted)  # sets
     state = {name: tensor.to(torch.bfloat16) for name, tensor in get_peft_model_state_dict(model).items()}
     with atomic_path(output / "adapter_model.safetensors") as path:
         save_file(state, path)
