@@ -26,7 +26,7 @@ NOT_COMPARED = {
 
 def partial_directory(output: Path) -> Path:
     """Where the parts of an output are kept until it is whole."""
-    return Path(output).with_name(Path(output).name + ".partial")
+    return Path(f"{output}.partial")
 
 
 @contextlib.contextmanager
@@ -72,7 +72,7 @@ def refuse_other(place: Path, earlier: Mapping[str, Any], now: Mapping[str, Any]
     if changed := differences(earlier, now):
         names = ", ".join(key.removesuffix("_sha256") for key in changed)
         raise InputError(
-            f"{place} holds other work: it differs in {names}: choose another --out, or delete it",
+            f"{place} holds other work: it differs in {names}: choose another --out, or delete it (--restart does)",
             changed[0],
         )
 

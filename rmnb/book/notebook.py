@@ -141,7 +141,9 @@ def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] 
     # A kernel does not know the path of its output.
     with atomic_path(output) as temporary, _inherited(**{_RESULTS: str(output.parent / "results")}):
         try:
-            executed = papermill.execute_notebook(str(notebook), None, parameters=checked, progress_bar=False)
+            executed = papermill.execute_notebook(
+                str(notebook), None, parameters=checked, progress_bar=False, extra_arguments=["--log-level=CRITICAL"]
+            )
         except papermill.PapermillExecutionError as error:
             if error.ename in (InputError.__name__, UnreachableError.__name__):
                 raise InputError(f"{Path(notebook).name}: {error.evalue}") from error

@@ -8,7 +8,7 @@ from typer import Argument, Exit, Option, Typer, echo
 from rmnb.cli.options import Loading, Model, PanelName, fail
 from rmnb.errors import InputError
 
-app = Typer(no_args_is_help=True, help="What serves the book: its panel, audit, data, trainings and notebooks.")
+app = Typer(no_args_is_help=True, help="Commands that build and check the book.")
 
 
 @app.command()
@@ -43,7 +43,12 @@ def audit(
 @app.command()
 def lists(
     model: Model,
-    texts: Annotated[str, Argument(help="elo: rated things. words: words with meanings. training: to watch.")],
+    texts: Annotated[
+        str,
+        Argument(
+            help="elo (rated things), words (agency, communion, identity) or training (scored at each saved step)."
+        ),
+    ],
     panel: PanelName = "demo",
 ) -> None:
     """Score one of the panel's lists with each of its prompts. Interrupted, the same command goes on."""

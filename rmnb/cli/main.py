@@ -44,9 +44,8 @@ def main() -> None:
     # What cannot be fetched in the end is said by whoever needs it.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     try:
-        for command in sys.argv[1:2]:  # none, or the first word
-            if command in GONE:
-                raise InputError(f"{command} is gone: it is now {GONE[command]}", command)
+        if len(sys.argv) > 1 and (command := sys.argv[1]) in GONE:
+            raise InputError(f"{command} is gone: it is now {GONE[command]}", command)
         app()
     except InputError as error:
         print(f"rmnb: {error}", file=sys.stderr)

@@ -25,9 +25,6 @@ Model = Annotated[
     ),
 ]
 Json = Annotated[bool, Option("--json", help="As JSON on stdout.")]
-QuickOption = Annotated[
-    bool, Option("--quick", help="A sample of 5,000 tokens and shorter lists: two minutes in place of ten.")
-]
 PanelName = Annotated[str, Option(help="Name of a panel, or path of your own YAML.")]
 
 
@@ -77,7 +74,9 @@ def _read_messages(file: Path) -> "PromptSpec":
     try:
         *before, last = TypeAdapter(tuple[Turn, ...]).validate_json(file.read_bytes())
     except (OSError, ValueError) as error:
-        raise InputError(f"--messages {file}: not a JSON list of messages with role and content", file) from error
+        raise InputError(
+            f"--messages {file}: no such file, or not a JSON list of messages with role and content", file
+        ) from error
     if last.role != "user":
         raise InputError(f"--messages {file}: the last message must be the user's: it is the question", file)
     return PromptSpec(key="custom", text=last.content, framing="positive", history=tuple(before))
@@ -94,7 +93,7 @@ class Loading:
     device: Annotated[str | None, Option(help="cpu, cuda, cuda:1 … Default: a GPU if there is one.")] = None
     template: Annotated[Path | None, Option(help="File with the chat template (Jinja).")] = None
     tokenizer: Annotated[
-        str | None, Option(metavar="<path>", help="Directory of the tokenizer, if it is another one.")
+        str | None, Option(metavar="<path>", help="Directory of the tokenizer, if it is not in the model's own.")
     ] = None
     base: Annotated[str | None, Option(help="Base of an adapter. Default: what the adapter names.")] = None
     label: Annotated[str | None, Option(help="Which output of a classifier with several: name or number.")] = None
@@ -113,15 +112,18 @@ class Loading:
 
         options = vars(self) | {"load": None}
         try:
-            options["template"] = self.template and self.template.read_text(encoding="utf-8")
+            if self.template is not None:
+                options["template"] = self.template.read_text(encoding="utf-8")
         except (OSError, UnicodeError) as error:
             raise InputError(f"--template {self.template} cannot be read", self.template) from error
         for text in self.load or []:
-            key, _, value = text.partition("=")
+            key, equals, value = text.partition("=")
             try:
                 options[key] = yaml.safe_load(value)
             except yaml.YAMLError:
-                raise InputError(f"--load {text}: write KEY=VALUE", text) from None
+                equals = ""
+            if not (key and equals):
+                raise InputError(f"--load {text}: write KEY=VALUE", text)
         return {key: value for key, value in options.items() if value is not None}
 
     def model(self, name: str, members: "Panel | None" = None) -> "RewardModel":
@@ -160,12 +162,6 @@ def fail(message: str) -> NoReturn:
     """End with a line on stderr and exit code 1: what was asked for is there, and not as it should be."""
     echo(f"rmnb: {message}", err=True)
     raise Exit(1)
-
-
-def number_name(row: Any) -> str:
-    """A number of a report as ``--fail-if`` takes it: its name, and in brackets which of several it is."""
-    selection = ", ".join(filter(None, (row.other, row.question)))
-    return f"{row.name}[{selection}]" if selection else row.name
 
 
 def json_rows(table: "pd.DataFrame | None") -> Any:

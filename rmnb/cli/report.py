@@ -3,11 +3,11 @@
 import functools
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Exit, Option, echo
 
-from rmnb.cli.options import Json, Loading, Model, PanelName, QuickOption, echo_json, fail, json_rows, number_name
+from rmnb.cli.options import Json, Loading, Model, PanelName, echo_json, fail, json_rows
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, check_writable, write_json
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from rmnb.report.record import Report
     from rmnb.report.scores import ModelScores
 
+QuickOption = Annotated[
+    bool, Option("--quick", help="A sample of 5,000 tokens and shorter lists: two minutes in place of ten.")
+]
 SideArgument = Annotated[
     str,
     Argument(
@@ -37,10 +40,18 @@ def _list_names(value: bool) -> None:
     raise Exit
 
 
+def number_name(row: Any) -> str:
+    """A number of a report as ``--fail-if`` takes it: its name, and in brackets which of several it is."""
+    selection = ", ".join(filter(None, (row.other, row.question)))
+    return f"{row.name}[{selection}]" if selection else row.name
+
+
 def report(
     model: Model,
     loading: Loading,
-    out: Annotated[Path | None, Option(help="Directory of the report. Default: report-MODEL.")] = None,
+    out: Annotated[
+        Path | None, Option(help="Directory of the report. Default: report-MODEL, or report-MODEL-quick.")
+    ] = None,
     quick: QuickOption = False,
     panel: PanelName = "demo",
     names: Annotated[
@@ -52,7 +63,9 @@ def report(
     from rmnb.panels import find_spec, load_panel
 
     members = load_panel(panel)
-    out = out or Path(f"report-{find_spec(model, members).name}{'-quick' if quick else ''}")
+    if out is None:
+        suffix = "-quick" if quick else ""
+        out = Path(f"report-{find_spec(model, members).name}{suffix}")
     check_writable(out / "report.html")
     say = functools.partial(echo, err=json)
     rm = loading.model(model, members)
@@ -111,7 +124,10 @@ def compare(
     check_writable(out / "compare.html")
     replicates = [record.read(text) for text in seeds or []]
     for text in (a, b):  # what is neither a model nor a report is refused before minutes are spent on the other
-        (record.read if record.is_report(text) else find_spec)(text)
+        if record.is_report(text):
+            record.read(text)
+        else:
+            find_spec(text)
     from rmnb.book import comparison_page
     from rmnb.report import comparison
 
@@ -141,7 +157,8 @@ def compare(
 
 
 def _directory(text: str) -> Path:
-    return Path(text.removesuffix("report.json")).resolve()
+    path = Path(text).resolve()
+    return path.parent if path.suffix == ".json" else path
 
 
 def _side(text: str, directory: Path, quick: bool, loading: Loading) -> "tuple[Report, ModelScores | None]":

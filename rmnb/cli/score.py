@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import itertools
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -20,15 +21,22 @@ Protocol = Annotated[
 Restart = Annotated[bool, Option("--restart", help="Delete what is at --out, finished or not.")]
 
 
-def check(
-    model: Model,
-    loading: Loading,
+@dataclass(frozen=True)
+class OtherRewards:
+    """Rewards from elsewhere, and how a server is asked for them."""
+
     against: Annotated[
         str | None,
         Option(help="A server's classify or pooling endpoint; or a file of rows with prompt, response, reward."),
-    ] = None,
-    timeout: Annotated[float, Option(help="Seconds to wait for the server's answer.")] = 60,
-    header: Annotated[list[str] | None, Option(help='To the server: "Authorization: Bearer KEY".')] = None,
+    ] = None
+    timeout: Annotated[float, Option(help="Seconds to wait for the server's answer.")] = 60
+    header: Annotated[list[str] | None, Option(help='To the server: "Authorization: Bearer KEY".')] = None
+
+
+def check(
+    model: Model,
+    loading: Loading,
+    other: OtherRewards,
     strict: Annotated[bool, Option("--strict", help="Exit with 1 on warnings too.")] = False,
     panel: PanelName = "demo",
     json: Json = False,
@@ -42,13 +50,15 @@ def check(
     from rmnb.scoring.check import check_model, compare_rewards, probes, read_rewards, rendered, request_rewards
 
     results = check_model(rm)
-    if against:
+    if against := other.against:
         if against.startswith(("http://", "https://")):
-            fields = (text.partition(":") for text in header or [])
-            headers = {name.strip(): value.strip() for name, _, value in fields}
+            headers = {}
+            for text in other.header or []:
+                name, _, value = text.partition(":")
+                headers[name.strip()] = value.strip()
             conversations = probes(rm)
-            echo(f"rmnb: asking {against}, which may take {timeout:g} seconds", err=True)
-            rewards = request_rewards(against, rendered(rm, conversations), timeout, headers)
+            echo(f"rmnb: asking {against}, which may take {other.timeout:g} seconds", err=True)
+            rewards = request_rewards(against, rendered(rm, conversations), other.timeout, headers)
         else:
             conversations, rewards = read_rewards(Path(against))
         results.append(compare_rewards(rm, conversations, rewards))
@@ -57,9 +67,9 @@ def check(
     else:
         for result in results:
             echo(f"{result.verdict:8} {result.aspect:13} {result.text}")
-    verdicts = [result.verdict for result in results]
-    if bad := verdicts.count("failed") + strict * verdicts.count("warning"):
-        fail(f"{rm.name}: {bad} of {len(results)} findings are bad")
+    failing = {"failed", "warning"} if strict else {"failed"}
+    if bad := sum(result.verdict in failing for result in results):
+        fail(f"{rm.name}: {bad} of {len(results)} checks failed")
 
 
 def plan(
@@ -111,9 +121,9 @@ def plan(
 class Rows:
     """What is done with the rows of a file."""
 
-    out: Annotated[Path | None, Option(help="Of a file of rows: Parquet file of its rewards.")] = None
-    by: Annotated[str | None, Option(help="Of pairs: the accuracy for each value of a column, too.")] = None
-    truncate: Annotated[bool, Option("--truncate", help="Of rows: cut responses that are too long.")] = False
+    out: Annotated[Path | None, Option(help="Parquet file for the rewards of a file of rows.")] = None
+    by: Annotated[str | None, Option(help="For pairs: also print the accuracy for each value of this column.")] = None
+    truncate: Annotated[bool, Option("--truncate", help="For a file of rows: cut responses that are too long.")] = False
     restart: Restart = False
 
 
@@ -138,7 +148,9 @@ def score(
             )
         return _score_rows(loading, model, Path(responses[0]), rows, json)
     if rows != Rows():
-        raise InputError("--out, --by, --truncate and --restart are for a file of rows")
+        raise InputError("--out, --by, --truncate and --restart are for one .jsonl, .csv or .parquet file of rows")
+    for text in filter(os.path.isfile, responses):
+        echo(f"rmnb: {text!r} is scored as a text; rows are read from one .jsonl, .csv or .parquet file", err=True)
     questions = asking.questions()
     rm = loading.model(model, asking.members())
     import pandas as pd
@@ -190,20 +202,27 @@ def _check_parquet(out: Path, restart: bool) -> None:
         out.unlink(missing_ok=True)
 
 
+@dataclass(frozen=True)
+class ScanOptions:
+    """How a vocabulary is scored."""
+
+    first: Annotated[int | None, Option(min=1, help="Score only the first so many ids.")] = None
+    protocol: Protocol = "exact"
+    batch_size: Annotated[int | None, Option(min=1, help="Tokens at once. Default: from free memory.")] = None
+    logprobs: Annotated[
+        bool, Option("--logprobs", help="Of a language model: log-probabilities of the answer's first token.")
+    ] = False
+
+
 def scan(
     model: Model,
     asking: Asking,
     loading: Loading,
+    options: ScanOptions,
     out: Annotated[
         Path | None,
         Option(help="Parquet file; a directory: one file a prompt. Default: the panel's own store of scores."),
     ] = None,
-    first: Annotated[int | None, Option(min=1, help="Only so many ids, from the first.")] = None,
-    protocol: Protocol = "exact",
-    batch_size: Annotated[int | None, Option(min=1, help="Tokens at once. Default: from free memory.")] = None,
-    logprobs: Annotated[
-        bool, Option("--logprobs", help="Of a language model: log-probabilities of the answer's first token.")
-    ] = False,
     restart: Restart = False,
 ) -> None:
     """Score every token of a vocabulary. Interrupted, the same command goes on where it stopped."""
@@ -211,44 +230,54 @@ def scan(
     from rmnb.plans import ResumableStore, exclusive
     from rmnb.scoring import store
 
-    members, questions, options = asking.members(), asking.questions(), loading.arguments()
+    members, questions, load_options = asking.members(), asking.questions(), loading.arguments()
     keys = [question.key for question in questions]
+    if options.logprobs and (options != ScanOptions(logprobs=True) or load_options.keys() - {"wrapping", "dtype"}):
+        raise InputError("--logprobs takes --dtype and --load wrapping=…, and scores every id: leave out other options")
     paths: list[Path] = []  # none: log-probabilities that are only shown
     if out:
         paths = _files(out, keys)
-    elif not logprobs:
+    elif not options.logprobs:
         spec = find_spec(model, members)
-        changed = options.keys() - {"device", "device_map", "compile"}
-        if "custom" in keys or first or changed or spec.name not in members.model_names:
+        changed = load_options.keys() - {"device", "device_map", "compile"}
+        if "custom" in keys or options.first or changed or spec.name not in members.model_names:
             raise InputError(
                 "only a whole scan of a panel's model, as the panel says, goes into its store: "
                 "give --out FILE or DIRECTORY"
             )
-        paths = [store.scores_path(members, spec.name, key, protocol) for key in keys]
+        paths = [store.scores_path(members, spec.name, key, options.protocol) for key in keys]
     for path in paths:
         _check_parquet(path, restart)
-    if logprobs:  # only now is a model loaded: what is wrong so far is said without torch
+    if options.logprobs:  # only now is a model loaded: what is wrong so far is said without torch
         from rmnb.scoring.logprobs import load_language_model, scan_logprobs
 
-        lm = load_language_model(find_base(members, model), options.get("wrapping"), options.get("dtype"))
+        lm = load_language_model(find_base(members, model), load_options.get("wrapping"), load_options.get("dtype"))
         scan_one = functools.partial(scan_logprobs, lm)
     else:
         rm = loading.model(model, members)
         from rmnb.scoring.scanning import scan_vocabulary
 
         scan_one = functools.partial(
-            scan_vocabulary, rm, protocol=protocol, limit=first, batch_size=batch_size, progress=True
+            scan_vocabulary,
+            rm,
+            protocol=options.protocol,
+            limit=options.first,
+            batch_size=options.batch_size,
+            progress=True,
         )
     for question, path in itertools.zip_longest(questions, paths):
         with exclusive(path) if path else contextlib.nullcontext():
             is_done = path is not None and path.exists()
             frame = scan_one(question, path)  # which refuses what was made by another plan
-            if path and out and not is_done:
-                store.write_table(path, frame, frame.attrs["provenance"])
-            elif path and not is_done:
-                store.write_scores(members, frame, frame.attrs["provenance"])
+            if path and not is_done:
+                provenance = frame.attrs["provenance"]
+                if out:
+                    store.write_table(path, frame, provenance)
+                else:
+                    store.write_scores(members, frame, provenance)
         if path:
-            echo(f"{len(frame):,} tokens in {path}{', already complete' * is_done}")
+            note = ", already complete" if is_done else ""
+            echo(f"{len(frame):,} tokens in {path}{note}")
         for end, rows in (("highest", frame.nlargest(5, "score")), ("lowest", frame.nsmallest(5, "score"))):
             echo(f"{end}: " + ", ".join(f"{row.token!r} {row.score:.4f}" for row in rows.itertuples()))
     # Not before the last prompt is written: whoever runs several in one job deletes all that a failed job has
@@ -276,7 +305,7 @@ def trace(
     """Print the reward after each token of a response, and by how much each token changes it."""
     question, *more = asking.questions()
     if more:
-        raise InputError("a response is followed under one prompt")
+        raise InputError("trace takes one question: give --prompt once")
     rm = loading.model(model, asking.members())
     from rmnb.scoring.rows import trace
     from rmnb.visible import visible
@@ -289,34 +318,44 @@ def trace(
         echo(f"{row.reward:12.6f} {row.change:+12.6f}  {visible(str(row.token))}")
 
 
+@dataclass(frozen=True)
+class SearchOptions:
+    """What is searched for, and how."""
+
+    length: Annotated[int, Option(help="Tokens of the response.")] = 8
+    lowest: Annotated[bool, Option("--lowest", help="Seek the lowest reward, not the highest.")] = False
+    method: Annotated[str, Option(help="gcg, or a baseline: random, coordinate, beam.")] = "gcg"
+    steps: Annotated[int, Option(help="Steps at most.")] = 200
+    allowed: Annotated[
+        str,
+        Option(
+            help="Tokens: all, printable, words, ascii, a script (latin, han …); "
+            "or every: all ids, even those that no text gives."
+        ),
+    ] = "all"
+    seed: Annotated[int, Option(help="The same seed gives the same result.")] = 0
+
+
 def search(
     models: Annotated[list[str], Argument(help="A model, or several: their mean is sought.")],
     asking: Asking,
     loading: Loading,
+    options: SearchOptions,
     out: Annotated[Path, Option(help="JSON file for the result.")],
-    length: Annotated[int, Option(help="Tokens of the response.")] = 8,
-    lowest: Annotated[bool, Option("--lowest", help="Seek the lowest reward, not the highest.")] = False,
-    method: Annotated[str, Option(help="gcg, or a baseline: random, coordinate, beam.")] = "gcg",
-    steps: Annotated[int, Option(help="Steps at most.")] = 200,
-    allowed: Annotated[
-        str,
-        Option(help="Tokens: all, printable, words, ascii, a script (latin, han …), or every id, text or not."),
-    ] = "all",
     minus: Annotated[str | None, Option(help="Seek where the model differs most from this one.")] = None,
-    seed: Annotated[int, Option(help="The same seed gives the same result.")] = 0,
 ) -> None:
     """Search for the response with the highest or lowest reward. Interrupted, the same command goes on."""
     from rmnb.panels import find_spec
     from rmnb.search.config import SearchConfig
 
     config = SearchConfig(
-        length=length,
-        direction="min" if lowest else "max",
-        method=method,  # type: ignore[arg-type]
-        steps=steps,
-        allowed=allowed,
-        filter_ids=allowed != "every",
-        seed=seed,
+        length=options.length,
+        direction="min" if options.lowest else "max",
+        method=options.method,  # type: ignore[arg-type]
+        steps=options.steps,
+        allowed=options.allowed,
+        filter_ids=options.allowed != "every",
+        seed=options.seed,
     )
     members, questions = asking.members(), asking.questions()
     names, weights = list(models), [1 / len(models)] * len(models)

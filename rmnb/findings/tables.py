@@ -227,7 +227,9 @@ def load_list(panel: str | Path | Panel, name: str) -> dict[str, pd.DataFrame]:
     paths = {model: list_path(panel, model, name) for model in panel.model_names}
     tables = {model: read_list(path)[0] for model, path in paths.items() if path.exists()}
     if not tables:
-        raise InputError(f"no model of panel {panel.name} has scored the list {name}: run `rmnb score-list`")
+        raise InputError(
+            f"no model of panel {panel.name} has scored the list {name}: run `rmnb book lists MODEL {name}`"
+        )
     return tables
 
 

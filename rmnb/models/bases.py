@@ -53,7 +53,7 @@ BASES = {
 
 
 def base_directory(name: str, revision: str | None = None) -> Path:
-    """The directory of a base's checkpoint: one of `BASES` is converted if this is the first use, any other fetched.
+    """The directory of a base's checkpoint: of `BASES` converted at its first use, a local one as it is, or fetched.
 
     Parameters
     ----------
@@ -71,7 +71,9 @@ def base_directory(name: str, revision: str | None = None) -> Path:
         if Path(name).is_dir():
             return Path(name)
         if "/" not in name:
-            raise InputError(f"unknown base {name!r}: choose one of {', '.join(BASES)}, a hub id or a directory")
+            raise InputError(
+                f"unknown base {name!r}: no such directory: give a directory, a hub id or one of {', '.join(BASES)}"
+            )
         source, _, suffix = name.partition("@")
         return fetch(source, revision or suffix or None)
     base = BASES[name]

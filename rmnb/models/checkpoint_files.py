@@ -38,7 +38,7 @@ def fetch(source: str, revision: str | None = None) -> Path:
         errors.GatedRepoError: "a gated model: accept its terms on the hub and set HF_TOKEN",
         errors.RevisionNotFoundError: f"the hub has no revision {revision!r} of it",
         errors.HFValidationError: "no such directory, and no hub id either (owner/name)",
-        errors.LocalEntryNotFoundError: "not in the local hub cache, and the hub cannot be reached",
+        errors.LocalEntryNotFoundError: "no such directory, nor in the local hub cache, and the hub cannot be reached",
     }
     try:
         return Path(snapshot_download(source, revision=revision, allow_patterns=PATTERNS))
@@ -93,6 +93,8 @@ def read_tokenizer(directory: Path) -> Any:
     """A checkpoint's tokenizer; InputError if its files are damaged or of a kind that transformers does not know."""
     from transformers import AutoTokenizer
 
+    if not directory.is_dir():
+        raise InputError(f"the tokenizer {directory}: no such directory", directory)
     with readable(directory):
         return AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
 
@@ -106,10 +108,8 @@ def check_files(directory: Path, with_tokenizer: bool = True) -> None:
     from safetensors import safe_open
 
     if not (directory / "config.json").exists():
-        inside = few(path.name for path in directory.iterdir())
-        raise InputError(
-            f"{directory} is no checkpoint: it has no config.json and no adapter_config.json, but {inside}"
-        )
+        inside = few(path.name for path in directory.iterdir()) or "nothing"
+        raise InputError(f"{directory} is no checkpoint: no config.json, no adapter_config.json; it holds {inside}")
     refuse_pickles(directory)
     files = files_of(directory, *PATTERNS)
     for file in files:
@@ -120,7 +120,9 @@ def check_files(directory: Path, with_tokenizer: bool = True) -> None:
             with readable(file):
                 safe_open(file, framework="pt")
     if with_tokenizer and not files_of(directory, "tokenizer*", "vocab*", "*.model"):
-        raise InputError(f"{directory}: no tokenizer: save it beside the weights")
+        raise InputError(
+            f"{directory}: no tokenizer: save it beside the weights, or name its directory with --tokenizer"
+        )
 
 
 @contextlib.contextmanager

@@ -5,16 +5,23 @@ from collections.abc import Iterable
 from itertools import combinations
 from pathlib import Path
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from rmnb.errors import InputError
+from rmnb.errors import InputError, few
 from rmnb.panels.specs import PANELS, BaseSpec, FileName, ModelSpec, Place, PromptSpec, Strict, load_prompts, read
 
 
 class Panel(Strict):
     """Models in the order in which every table and figure shows them, and the prompts they are scanned with.
 
-    `prompt_sets` names further prompts (see `load_prompts`): known by their keys, scanned when asked for.
+    Attributes
+    ----------
+    prompt_sets
+        Names of further prompts (see `load_prompts`): known by their keys, scanned when asked for.
+    scores
+        Directory of the scores, relative to the panel's file.
+    watched
+        Models that are trained for their trajectories and never scanned.
     """
 
     name: FileName
@@ -23,8 +30,8 @@ class Panel(Strict):
     bases: tuple[BaseSpec, ...] = ()
     prompts: tuple[PromptSpec, ...] = ()
     prompt_sets: tuple[str, ...] = ()
-    scores: Place | None = Field(default=None, description="directory of scores, relative to the panel's file")
-    watched: tuple[ModelSpec, ...] = Field(default=(), description="trained for their trajectories, never scanned")
+    scores: Place | None = None
+    watched: tuple[ModelSpec, ...] = ()
     _path: Path | None = None
 
     @model_validator(mode="after")
@@ -133,10 +140,12 @@ def find_spec(name: str | Path, panel: str | Path | Panel | None = None) -> Mode
     Raises
     ------
     InputError
-        It is none of these; the line lists the names.
+        It is none of these.
     """
     text = str(name)
-    panels = [*(file.stem for file in sorted(PANELS.glob("*.yml"))), *filter(None, [panel])]
+    panels: list[str | Path | Panel] = [file.stem for file in sorted(PANELS.glob("*.yml"))]
+    if panel is not None:
+        panels.append(panel)
     known = {model.name: model for each in panels for model in load_panel(each).models}
     if text in known:
         return known[text]
@@ -145,7 +154,7 @@ def find_spec(name: str | Path, panel: str | Path | Panel | None = None) -> Mode
     hub_id = re.fullmatch(r"(\w[\w.-]*/(\w[\w.-]*))(?:@(.+))?", text)
     if hub_id is None:
         raise InputError(
-            f"unknown model {text!r}: give a nickname ({', '.join(known)}), a checkpoint directory, or a hub id "
-            "owner/name or owner/name@revision"
+            f"unknown model {text!r}: no such directory here, and no nickname ({few(known)}): give a checkpoint's "
+            "directory, or a hub id owner/name or owner/name@revision"
         )
     return ModelSpec(name=hub_id[2], source=hub_id[1], revision=hub_id[3])

@@ -20,7 +20,7 @@ import requests
 
 from rmnb.errors import InputError
 from rmnb.models.dialogue import FROZEN_DATE, Dialogue, as_messages, with_response
-from rmnb.models.reward_model import Parity, RewardModel
+from rmnb.models.reward_model import RewardModel
 from rmnb.scoring.parity import QUESTION, tolerance
 from rmnb.scoring.rows import Conversation, conversations_of, read_rows, score_sequences, truncate
 
@@ -29,12 +29,11 @@ Verdict = Literal["ok", "warning", "failed"]
 _PROBES = ("Love", "war and peace", "it's", "two\nlines", "<b>x</b> & y", "Straße 世界")
 _TAGGED = "a</think>b"  # some templates cut thinking off on purpose
 _ANSWERS = ["love", "War", "7"]
-_MARK = "\ue001"  # a private-use character: no template writes or trims it
 QUESTIONS = (QUESTION, "What, in one word, is the worst thing ever?")
 #: Of other lengths and kinds, so that each mistake shows.
 RESPONSES = ("love", "peace and quiet for everybody, everywhere and always", "7", "It depends on whom you ask.")
 _LONG = 250 * f"{RESPONSES[1]}. "  # more ids than servers and tokenizers are set to cut at by habit (512, 1024, 2048)
-_SHORT = 200  # ids: what is longer does not take part in padding a batch
+_SHORT = 200  # ids: a difference in shorter conversations is not blamed on truncation
 _HALF = 0.03  # of the spread of rewards: what half precision may move them by
 
 
@@ -94,9 +93,9 @@ def _template(rm: RewardModel) -> _Aspects:
         yield "template", "ok", "none: the pair of question and answer, between the tokenizer's separators"
         return
     if spec.template:
-        origin = "the one given"
+        origin = "given by the panel or by --template"
     else:
-        origin = "the one the adapter was trained with" if spec.base else "its own"
+        origin = "the adapter's, as it was trained" if spec.base else "the model's own"
     try:
         dialogue.frame(QUESTION)
         if altered := _altered(dialogue, *_PROBES):
@@ -147,17 +146,17 @@ def _place(rm: RewardModel) -> _Aspects:
     answers = [f"{text}: {tokens(ids[len(prefix) : len(ids) - len(closing)])}" for text, ids in conversations]
     yield "boundary", "ok", f"{tokens(prefix[-2:])} | {', '.join(answers)} | {tokens(closing)}"
     place, offset = rm.read_at(QUESTION)
-    behind = -1 - (offset or -1)
+    behind = 0 if offset is None else -1 - offset
     if behind:
         place += f", {behind} before the last"
     if behind > len(closing):
         yield "read", "failed", f"{place}: before the answer, so that all get the same reward; read=last reads later"
-    elif offset is None or rm.reading.padding not in closing:
-        yield "read", "ok", place
-    elif rm.reading.rule == "last":
+    elif behind:
+        yield "read", "warning", f"{place}: its own code takes the closing id for padding; read=last reads at it"
+    elif rm.reading.rule == "last" and closing[-1:] == [rm.reading.padding]:
         yield "read", "warning", f"{place}: the padding id, before which a classifier of transformers reads"
     else:
-        yield "read", "warning", f"{place}: its own code takes the closing id for padding; read=last reads at it"
+        yield "read", "ok", place
 
 
 def _rewards(rm: RewardModel) -> _Aspects:
@@ -165,14 +164,14 @@ def _rewards(rm: RewardModel) -> _Aspects:
     rewards = rm.score(QUESTION, _ANSWERS)
     text = "rewards " + ", ".join(f"{reward:.4g}" for reward in rewards)
     yield "scores", "ok" if len(set(rewards)) > 1 else "warning", f"{text} of {', '.join(_ANSWERS)}"
-    parity = rm.parity or Parity("nothing")
+    parity = rm.parity
     if parity.difference is None:
         yield "parity", "warning", f"compared with {parity.against}"
     else:
         text = f"three conversations within {parity.difference:.1e} of {parity.against}"
         yield "parity", "ok" if parity.exact else "failed", text
     if not rm.spec.reference:
-        yield "reference", "ok", "no score is known that its card publishes"
+        yield "reference", "ok", "the panel names no score of the model's card to compare with"
     for card in rm.spec.reference:
         [reward] = rm.score(card.prompt, [card.response], card.protocol)
         text = f"{reward:.4f}, published {card.score:g} ± {card.tolerance:g} ({card.protocol}; {card.source})"
@@ -186,9 +185,8 @@ def _leading(ids: list[int], token_id: int) -> int:
 
 def _written(dialogue: Dialogue, response: str) -> str:
     """What the template makes of a response."""
-    marked = dialogue.render(with_response(QUESTION, _MARK))
+    before, after = dialogue.surroundings(QUESTION)
     whole = dialogue.render(with_response(QUESTION, response))
-    before, _, after = marked.rpartition(_MARK)
     return whole[len(before) : len(whole) - len(after)]
 
 
@@ -249,7 +247,10 @@ def request_rewards(
 
 def _number(row: dict[str, Any]) -> float:
     """The one number of an answer: ``probs`` (classify), ``data`` (pooling, perhaps a row a token) or ``embedding``."""
-    [reward] = row["probs"] if "probs" in row else np.ravel(row.get("data") or row["embedding"])[-1:]
+    if "probs" in row:
+        [reward] = row["probs"]
+    else:
+        [reward] = np.ravel(row.get("data") or row["embedding"])[-1:]
     return float(reward)
 
 
@@ -357,6 +358,6 @@ def _cause(
         if np.abs(explained - rewards).max() <= margin:
             return cause
     slope, shift = np.polyfit(own, rewards, 1)
-    if np.abs(slope * own + shift - rewards).max() < margin * abs(slope):
+    if len(own) > 2 and np.abs(slope * own + shift - rewards).max() < margin * abs(slope):
         return f"another scale: its reward is {slope:.4g} times this one {shift:+.4g}"
     return "none of the known ones (is the template the same?)"

@@ -36,7 +36,7 @@ _KNOWN = Path(__file__).parents[1] / "data" / "lists" / "plan.yml"
 PASSES = 6  # of a layer's states between products, each read and written
 MIXED_PASSES = 3  # more, where a mean is taken off what goes into a product, and the rest rounded
 OF_DATA_SHEET = 0.6  # share of the data sheet's rate that products reach at most
-_LETTERS = 4  # of an English text to an id, where no tokenizer is at hand
+_LETTERS = 4  # of English text to an id, where the tokenizer is not on this machine
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _read(spec: ModelSpec, prompt: Prompt) -> tuple[PreTrainedConfig, int, int] 
     try:
         config = AutoConfig.from_pretrained(source, revision=revision, local_files_only=True)
         tokenizer = AutoTokenizer.from_pretrained(words, local_files_only=True)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         if Path(source).is_dir():
             raise InputError(f"{source}: {first_line(error)}", source) from error
         public = read_yaml(_KNOWN)

@@ -81,18 +81,20 @@ def score(
         raise InputError("no response given: name at least one")
     if isinstance(prompt, str) and prompt in _known_keys():
         logger.warning("%r is scored as a text: `load_panel(...).prompt(%r).text` is the question", prompt, prompt)
-    is_one = not is_list_like(prompt) or isinstance(next(iter(prompt), None), dict)
-    prompts: list[Any] = [prompt] * len(responses) if is_one else list(prompt)
+    prompts: list[Any] = list(prompt) if is_list_like(prompt) else [prompt]
+    if not is_list_like(prompt) or (prompts and isinstance(prompts[0], dict)):  # a text, or messages
+        prompts = [prompt] * len(responses)
     if len(prompts) != len(responses):
         raise InputError(f"{len(prompts)} prompts and {len(responses)} responses: give one prompt, or one for each")
     for question, response in zip(prompts, responses, strict=True):
         check_prompt(question)
         if not isinstance(response, str):
             raise InputError(f"responses must be texts, found {response!r}")
+    check_protocol(protocol)
     pieces = pieces or ResumableStore(None, {})
     rewards = np.empty(len(responses), dtype=np.float32)
     with tqdm(total=len(responses), unit=" rows", disable=not progress) as bar:
-        groups = _groups(rm, prompts, responses, check_protocol(protocol))
+        groups = _groups(rm, prompts, responses, protocol)
         for number, (rows, sequences, start) in enumerate(groups):
             rewards[rows] = pieces.rewards(number, score_sequences, rm, sequences, start)
             bar.update(len(rows))
@@ -222,13 +224,25 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
         elif path.suffix == ".csv":
             rows = pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
         else:
-            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+            rows = _read_json_lines(path)
     except (OSError, ValueError) as error:  # ValueError: what is no JSON, CSV, Parquet or Unicode
         reason = getattr(error, "strerror", None) or first_line(error)
         raise InputError(f"{path} cannot be read: {reason}", path) from error
     if not rows:
         raise InputError(f"{path} holds no rows", path)
     return rows  # pyright: ignore[reportReturnType]
+
+
+def _read_json_lines(path: Path) -> list[dict[str, Any]]:
+    rows = []
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                if line.strip():
+                    rows.append(json.loads(line))
+            except json.JSONDecodeError as error:
+                raise ValueError(f"line {number}: {error.msg}") from error
+    return rows
 
 
 def conversations_of(rows: Sequence[dict[str, Any]]) -> dict[str, list[Conversation]]:
@@ -300,9 +314,10 @@ def score_file(
     conversations = []
     for column in by_key.values():
         for row, conversation in enumerate(column, start=1):
-            conversations.append(truncate(rm, conversation))
-            if conversations[-1] != conversation and not shorten:
+            shortened = truncate(rm, conversation)
+            if shortened != conversation and not shorten:
                 raise InputError(f"row {row} has too many tokens for {rm.name}: shorten it, or give --truncate", row)
+            conversations.append(shortened)
     prompts, responses = zip(*conversations, strict=True)
     digest = hashlib.sha256(json.dumps([prompts, responses]).encode("utf-8", "surrogatepass")).hexdigest()
     plan = {**describe_model(rm), "protocol": "exact", "rows": len(responses), "rows_sha256": digest}

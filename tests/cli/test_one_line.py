@@ -9,7 +9,9 @@ from commands import run
 #: Command lines for a directory of a model, an output beside which nothing is written, and a file.
 CASES = [
     ("scan {model} --out {out}.parquet --load device_map={cpu", "KEY=VALUE"),
+    ("scan {model} --out {out}.parquet --load softcap", "KEY=VALUE"),
     ("scan {model} --out {out}.parquet --load colour=red", "colour"),
+    ("scan {model} --logprobs --first 5", "--logprobs"),
     ("scan {model} --out {out}.parquet --template absent.jinja", "absent.jinja"),
     ("scan {model} --out {out}.parquet --prompt greatest --prompt worst", "several a directory"),
     ("scan {model} --prompt greatest", "give --out"),
@@ -25,6 +27,7 @@ CASES = [
     ("compare {model} {model} --out {out} --fail-if human_spaerman>0.3", "no number 'human_spaerman'"),
     ("compare {model} {rows}.json --out {out}", "is no report"),
     ("plan --panel facct2025 --device t4", "bfloat16"),
+    ("plan {rows}.d", "model_type"),
     ("plan --prompt greatestt", "'greatestt'"),
     ("plan --device abacus", "device abacus"),
     ("plan --dtype float7", "'float7'"),
@@ -39,6 +42,7 @@ def test_a_mistake_is_one_line_and_code_2_and_nothing_is_written(line, about, di
     if "{small}" in line:
         write_decoder(tmp_path / "small", rows=200)
     names["rows"].write_text(json.dumps({"prompt": "a?", "chosen": "b", "rejected": "c"}))
+    (tmp_path / "rows.jsonl.d").mkdir()
     names["assistant"].write_text(json.dumps([{"role": "assistant", "content": "a"}]))
     for name, path in names.items():
         line = line.replace(f"{{{name}}}", str(path))

@@ -87,7 +87,7 @@ FILES = {  # of whole models of either kind
     "weights that git-lfs has not fetched": (write(WEIGHTS, POINTER.encode()), "git lfs pull"),
     "another vocabulary": (settings("config.json", vocab_size=382), r"embed\w+.weight \[318, 32\], not \[382, 32\]$"),
     "no tokenizer": (remove("tokenizer*"), "no tokenizer: save it beside the weights"),
-    "no configuration": (remove("config.json"), r"it has no config\.json"),
+    "no configuration": (remove("config.json"), r"no config\.json"),
     "pickled weights": (move(WEIGHTS, "last.ckpt"), r"only pickled weights \(last.ckpt\), which can run code"),
 }
 DECODER = {

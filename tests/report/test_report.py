@@ -38,8 +38,13 @@ def test_its_json_and_its_table_for_a_model_card_hold_the_numbers_of_the_scores(
 
 
 def test_scores_of_another_model_or_of_another_kind_of_report_are_not_taken_for_its_own(made, directory, tmp_path):
-    other = write_decoder(tmp_path / directory.name, rows=400, seed=1)
-    for arguments, says in (((other, "--quick"), "differs in weights"), ((directory,), "differs in ids")):
+    same_name = write_decoder(tmp_path / directory.name, rows=400, seed=1)
+    other_name = write_decoder(tmp_path / "other", rows=400, seed=1)
+    for arguments, says in (
+        ((same_name, "--quick"), "differs in weights"),
+        ((other_name, "--quick"), f"is the report of {directory.name}"),
+        ((directory,), "differs in ids"),
+    ):
         done = report(*arguments, "--out", made)
         assert isinstance(done.exception, InputError) and says in str(done.exception)
 

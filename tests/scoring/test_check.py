@@ -59,6 +59,7 @@ def test_a_padding_id_that_closes_turns_is_warned_of_and_the_place_is_named(dire
     [(verdict, text)] = found(padded, read="last")["read"]
     assert verdict == "warning" and text.startswith("'<end>': the padding id")
     assert found(directory)["read"] == [("ok", "'<end>'")]
+    assert found(padded, TEMPLATE + "{{ '\\n' }}")["read"] == [("ok", "'\\n'")]  # read behind it by either
 
 
 def test_a_classifier_of_pairs_reads_where_it_reads_and_has_no_text_for_a_server(tmp_path):
@@ -89,7 +90,7 @@ def test_the_command_ends_with_1_on_a_model_that_fails(directory, tmp_path, monk
     assert run(monkeypatch, "check", str(directory)) == 0
     assert run(monkeypatch, "check", "mine", "--panel", str(panel)) == 1
     shown = capsys.readouterr()
-    assert "failed   template" in shown.out and "findings are bad" in shown.err
+    assert "failed   template" in shown.out and "checks failed" in shown.err
 
 
 def test_a_demo_model_passes_with_the_template_it_was_trained_with(monkeypatch, capsys):

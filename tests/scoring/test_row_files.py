@@ -11,7 +11,7 @@ from transformers import AutoTokenizer
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.scoring.rows import conversations_of, pair_accuracies, score_file, score_sequences, trace
+from rmnb.scoring.rows import conversations_of, pair_accuracies, read_rows, score_file, score_sequences, trace
 from rmnb.scoring.store import read_table
 
 TURNS = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
@@ -62,6 +62,13 @@ def test_every_form_of_a_row_is_the_same_conversation(tmp_path):
         found = conversations_of([form])
         assert [found[key][0].response for key in ("chosen", "rejected")] == ["love", "war"]
         assert found["chosen"][0].prompt in ("What is good?", [QUESTION])
+
+
+def test_a_line_that_is_no_json_is_named_and_other_line_breaks_are_text(tmp_path):
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"prompt": "a\u2028", "response": "b"}\n\n{"prompt"\n', encoding="utf-8")
+    with pytest.raises(InputError, match="cannot be read: line 3: Expecting"):
+        read_rows(file)
 
 
 @pytest.mark.parametrize(
