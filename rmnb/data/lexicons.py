@@ -71,7 +71,7 @@ def numbered_bnc() -> pd.DataFrame:
     return table.assign(word=table["word"].map(places)).dropna().astype({"word": int})
 
 
-def big_two(forms: Literal["nouns", "expanded"] = "nouns") -> pd.DataFrame:
+def big_two(forms: Literal["nouns", "expanded"]) -> pd.DataFrame:
     """Words of agency and of communion, the corpora of Christian et al. (2026): word (str), category (str, lower case).
 
     nouns: 263 rows. expanded: 936 rows, some words more than once.

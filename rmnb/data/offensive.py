@@ -10,13 +10,12 @@ import pandas as pd
 
 from rmnb.data import lexicons, sources
 
-_STRONG = -4  # AFINN's insults and obscenities have valence -4 or -5
-
 
 @functools.cache
 def _offensive() -> re.Pattern[str]:
     own = pd.read_csv(sources.LISTS / "offensive.txt", comment="#", names=["word"], keep_default_na=False)
-    words = [*lexicons.afinn().query("valence <= @_STRONG")["word"], *own["word"]]
+    # AFINN's insults and obscenities have valence -4 or -5.
+    words = [*lexicons.afinn().query("valence <= -4")["word"], *own["word"]]
     return re.compile("|".join(re.escape(word).replace(r"\*", r"\w*") for word in words))
 
 

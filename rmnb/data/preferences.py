@@ -64,7 +64,8 @@ def preference_pairs(source: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        prompt (a list of messages ``{"role", "content"}`` that ends with the user's), chosen, rejected (str).
+        prompt (a question, or a list of messages ``{"role", "content"}`` that ends with the user's), chosen, rejected
+        (str).
 
     Raises
     ------
@@ -73,12 +74,8 @@ def preference_pairs(source: str) -> pd.DataFrame:
     """
     if source not in _READERS:
         raise InputError(f"no preference pairs called {source!r}: choose one of {', '.join(_READERS)}")
-    rows = []
-    for prompt, chosen, rejected in _READERS[source]():
-        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-        if chosen:
-            rows.append((messages, chosen, rejected))
-    return pd.DataFrame(rows, columns=["prompt", "chosen", "rejected"])
+    pairs = pd.DataFrame(_READERS[source](), columns=["prompt", "chosen", "rejected"])
+    return pairs[pairs["chosen"] != ""].reset_index(drop=True)
 
 
 def rm_bench() -> pd.DataFrame:
@@ -110,7 +107,8 @@ def _hh_rlhf() -> Iterator[Pair]:
         chosen, rejected = better.pop(), worse.pop()
         is_answer = better == worse and chosen["role"] == rejected["role"] == "assistant"
         if is_answer and rejected["content"] not in ("", chosen["content"]):
-            yield better, chosen["content"], rejected["content"]
+            prompt = better[0]["content"] if len(better) == 1 else better
+            yield prompt, chosen["content"], rejected["content"]
 
 
 def _turns(dialogue: str) -> list[dict[str, str]]:
@@ -125,12 +123,14 @@ def _turns(dialogue: str) -> list[dict[str, str]]:
 
 def _pandalm() -> Iterator[Pair]:
     for entry in _json("pandalm/data/testset-v1.json"):
-        winner, votes = Counter(entry[f"annotator{k}"] for k in (1, 2, 3)).most_common(1)[0]
-        if winner == 0 or votes == 1:
+        votes = Counter(entry[f"annotator{k}"] for k in (1, 2, 3))
+        winner, count = votes.most_common(1)[0]
+        if winner == 0 or count == 1:
             continue
         prompt = "\n\n".join(filter(None, (entry["instruction"], entry["input"])))
         # str: a response that reads True or 3 stands in the file as a truth value or a number
-        chosen, rejected = (str(entry[f"response{k}"]) for k in (winner, 3 - winner))
+        chosen = str(entry[f"response{winner}"])
+        rejected = str(entry[f"response{3 - winner}"])
         if chosen != rejected:
             yield prompt, chosen, rejected
 
@@ -139,16 +139,19 @@ def _llmbar() -> Iterator[Pair]:
     adversarial = (f"Adversarial/{kind}" for kind in ("Neighbor", "GPTInst", "GPTOut", "Manual"))
     for subset in ("Natural", *adversarial):
         for entry in _json(f"llmbar/Dataset/LLMBar/{subset}/dataset.json"):
-            yield entry["input"], entry[f"output_{entry['label']}"], entry[f"output_{3 - entry['label']}"]
+            better = entry["label"]
+            yield entry["input"], entry[f"output_{better}"], entry[f"output_{3 - better}"]
 
 
 def _fine_grained() -> Iterator[Pair]:
     for entry in _json("fine-grained-rlhf/tasks/qa_feedback/data/dev_feedback.json"):
         prompt = entry["question"]
         for (i, j), winner in zip(combinations((1, 2, 3, 4), 2), entry["preference"], strict=True):
-            first, second = entry[f"prediction {i}"], entry[f"prediction {j}"]
-            if winner and first != second:
-                yield (prompt, first, second) if winner == 1 else (prompt, second, first)
+            chosen, rejected = entry[f"prediction {i}"], entry[f"prediction {j}"]
+            if winner == 2:
+                chosen, rejected = rejected, chosen
+            if winner and chosen != rejected:
+                yield prompt, chosen, rejected
 
 
 _READERS = {

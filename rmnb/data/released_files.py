@@ -35,8 +35,10 @@ def vocabularies() -> dict[str, pd.DataFrame] | None:
     ``rmnb book data pull facct2025/data/reward_model_scores`` does.
     """
     names = [f"facct2025/data/reward_model_scores/{hub_id.replace('/', '--')}.csv" for hub_id in _HUB_IDS]
-    paths = [path for name in names if (path := sources.on_this_machine(name))]
-    return dict(zip(CODES, map(read_table, paths), strict=True)) if len(paths) == len(CODES) else None
+    paths = list(filter(None, map(sources.on_this_machine, names)))
+    if len(paths) < len(CODES):
+        return None
+    return dict(zip(CODES, map(read_table, paths), strict=True))
 
 
 def read_table(path: Path | str) -> pd.DataFrame:

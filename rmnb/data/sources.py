@@ -183,4 +183,6 @@ def _fetch(pin: Pin, part: Path) -> None:
         ) from error
     if not _is_pinned(pin, part):
         part.unlink()  # nothing of it can be trusted, so nothing is resumed
-        raise InputError(f"{pin.name}: the download is not the pinned file; it was thrown away")
+        raise InputError(
+            f"{pin.name}: the download is not the pinned file and was deleted: try again, or set RMNB_DATA_MIRROR"
+        )

@@ -38,7 +38,7 @@ def _names_group(names: pd.Series) -> pd.Series:
 
 
 def _held_out(names: pd.Series) -> pd.Series:
-    return names.map(recipes.half) == "held_out"
+    return names.map(recipes.is_unseen)
 
 
 def _familiar(names: pd.Series) -> pd.Series:

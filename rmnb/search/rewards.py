@@ -11,13 +11,12 @@ from torch import Tensor
 
 from rmnb.errors import InputError
 from rmnb.models.devices import own_attention
-from rmnb.models.dialogue import Prompt
+from rmnb.models.dialogue import Prompt, common_prefix
 from rmnb.models.heads import GatedHead
 from rmnb.models.reward_model import RewardModel
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
 from rmnb.scoring.engine import PrefixScorer
-from rmnb.scoring.rows import common_prefix
 from rmnb.scoring.store import describe_model
 from rmnb.search.config import Ids
 
@@ -156,7 +155,10 @@ class RewardObjective:
         `parent` is a sequence that the others mostly begin like: a hint that saves work and changes no result beyond
         rounding.
         """
-        return sum((term.weight * term.rewards(sequences, parent) for term in self.terms), np.zeros(len(sequences)))
+        rewards = np.zeros(len(sequences))
+        for term in self.terms:
+            rewards += term.weight * term.rewards(sequences, parent)
+        return rewards
 
     def gradient(self, ids: Ids) -> np.ndarray:
         """Gradient of the reward with respect to the one-hot of each token, [length, vocabulary]."""
@@ -181,7 +183,7 @@ class RewardObjective:
     def texts(self, sequences: Sequence[Ids]) -> list[str]:
         """The text of each sequence: special tokens by name, without a blank that the template writes before it."""
         term = self.terms[0]
-        texts = term.rm.tokenizer.batch_decode(list(map(list, sequences)), clean_up_tokenization_spaces=False)
+        texts = term.rm.tokenizer.batch_decode(sequences, clean_up_tokenization_spaces=False)
         return [text.removeprefix(term.blank) for text in texts]
 
     def encode(self, text: str) -> Ids:

@@ -7,6 +7,7 @@ through a `SearchState` until that raises `Finished`, or until it has nothing le
 import contextlib
 import itertools
 import json
+import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -228,15 +229,18 @@ class SearchState:
             Steps or budget are spent; as much as the budget allows has been scored.
         """
         config, values, known = self.config, self.values, self._known
-        fresh = [ids for ids in dict.fromkeys(sequences) if ids not in values][: self.budget - len(values)]
+        fresh = [ids for ids in dict.fromkeys(sequences) if ids not in values]
+        fresh = fresh[: self.budget - len(values)]
         if unknown := [ids for ids in fresh if ids not in known]:
             measured = list(zip(unknown, self.objective.measure(unknown, parent).tolist(), strict=True))
             known.update(measured)
             if self.pieces is not None:
                 place = len(self.pieces.places())
                 self.pieces.write(place, json.dumps(measured).encode())  # floats come back bit for bit
-        values.update((ids, config.sign * known[ids]) for ids in fresh)
-        self.best = self.rank([*self.best, *(ids for ids in fresh if len(ids) == config.length)])[: config.keep]
+        for ids in fresh:
+            values[ids] = config.sign * known[ids]
+        whole = [ids for ids in fresh if len(ids) == config.length]
+        self.best = self.rank(self.best + whole)[: config.keep]
         if self.best:
             best = self.best[0]
             self.history.append({"scored": len(values), "best_reward": known[best]})
@@ -275,7 +279,9 @@ class SearchState:
             if len(accepted) >= count:
                 break
         if not accepted:
-            raise InputError("no sequence of allowed tokens keeps its ids as text: waive that, or allow more tokens")
+            raise InputError(
+                "no sequence of allowed tokens keeps its ids as text: allow more tokens, or every (--allowed)"
+            )
         return list(accepted)[:count]
 
     def gradient(self, ids: Ids) -> np.ndarray:
@@ -312,33 +318,35 @@ def allowed_ids(words: pd.DataFrame, config: SearchConfig) -> np.ndarray:
     chosen = sets.get(config.allowed, printable & words["script"].isin([config.allowed, "none"]))
     chosen &= ~words["token_id"].isin(config.banned)
     if not chosen.any():
-        raise InputError(f"no token is left to search with (allowed: {config.allowed})")
+        raise InputError(f"no token is left to search with: allow others than {config.allowed}, or ban fewer")
     return words.loc[chosen, "token_id"].to_numpy(np.int64)
 
 
 def greedy_coordinate_gradient(state: SearchState) -> None:
-    """Expand the best sequences along their one-hot gradient, all initial strings in turn, the worse half dropped
-    after each quarter of the search.
+    """Expand the best sequences along their one-hot gradient, all initial strings in turn.
+
+    After each quarter of the search the worse half of the strings is dropped.
 
     After Zou et al. (2023), *Universal and Transferable Adversarial Attacks on Aligned Language Models*, algorithm 1;
     the gradient is that of the reward itself.
     """
     config = state.config
-    first = min(config.swaps or config.length // 2 or 1, config.length)
+    most_swaps = min(config.swaps or max(1, config.length // 2), config.length)
     # Of each initial string the sequences in play, and how often their neighbours have been tried.
     populations = [{ids: 0} for ids in initial_strings(state)]
     quarter = 1
     for step in itertools.count():
         if state.fraction >= quarter / 4:
             quarter += 1
-            populations.sort(key=lambda expansions: max(map(state.values.__getitem__, expansions)), reverse=True)
-            del populations[(len(populations) + 1) // 2 :]
+            populations.sort(key=lambda expansions: max(state.values[ids] for ids in expansions), reverse=True)
+            del populations[math.ceil(len(populations) / 2) :]
         expansions = populations[step % len(populations)]
         # The best one, unless it was expanded oftener than its lead over others in rank.
         ranked = state.rank(expansions)
         parent = min(ranked, key=lambda ids: ranked.index(ids) + expansions[ids])
         topk = config.topk * 2 ** min(expansions[parent], 16)  # so that no parent runs out of neighbours
-        sequences = neighbours(state, parent, round(first + (1 - first) * state.fraction), topk)
+        swaps = round(most_swaps + (1 - most_swaps) * state.fraction)
+        sequences = neighbours(state, parent, swaps, topk)
         expansions[parent] += 1
         state.score(sequences, parent)
         expansions.update(dict.fromkeys(sequences, 0))
@@ -432,7 +440,9 @@ def best_tokens(state: SearchState) -> list[int]:
 def initial_strings(state: SearchState) -> Iterator[Ids]:
     """The initial strings, scored: of each the first variant that passes the filter, or else a random one."""
     config = state.config
-    best = best_tokens(state)[:_MIXED_FROM] if {"best_repeated", "best_mixed"} & set(config.starts) else []
+    best: list[int] = []
+    if "best_repeated" in config.starts or "best_mixed" in config.starts:
+        best = best_tokens(state)[:_MIXED_FROM]
     for start in config.starts:
         variants: list[Ids] = []
         if start == "best_repeated":

@@ -13,7 +13,7 @@ from rmnb.scoring.logprobs import LanguageModel, load_language_model
 from rmnb.scoring.parity import load_reward_model
 from rmnb.scoring.rows import accuracy
 from rmnb.stats import spearman
-from rmnb.training.recipes import Recipe, build_pairs, half, thing_pairs
+from rmnb.training.recipes import Recipe, build_pairs, is_unseen, thing_pairs
 from rmnb.training.train import prompts_and_answers
 
 UNSEEN_PAIRS = 1000
@@ -62,7 +62,7 @@ def unseen_items(rm: RewardModel, panel: Panel) -> dict[str, dict]:
     The question is the panel's prompt ``greatest``, the key of what is returned.
     """
     items = preferences.elo_items()
-    items = items[items["name"].map(half) == "held_out"]
+    items = items[items["name"].map(is_unseen)]
     pairs = thing_pairs(items, UNSEEN_PAIRS, UNSEEN_GAP, np.random.default_rng(0))
     return {"greatest": accuracy(prefers_chosen(rm, pairs.assign(prompt=panel.prompt("greatest").text)))}
 
@@ -73,7 +73,8 @@ def framing(rm: RewardModel, panel: Panel) -> dict[str, float]:
     Near 1 for a model that ranks words whatever it is asked, negative for one that reverses its ranking.
     """
     words = lexicons.afinn()["word"].tolist()
-    greatest, worst = (rm.score(panel.prompt(key).text, words) for key in ("greatest", "worst"))
+    greatest = rm.score(panel.prompt("greatest").text, words)
+    worst = rm.score(panel.prompt("worst").text, words)
     return {"spearman": spearman(greatest, worst)}
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import itertools
 from collections.abc import Iterator
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -87,9 +86,9 @@ def load_recipe(name: str) -> Recipe:
     return Recipe.model_validate({"name": name, **recipes[name]})
 
 
-def half(name: str) -> Literal["train", "held_out"]:
-    """Which half of the EloEverything items a thing belongs to, by the parity of its name's SHA-256."""
-    return "held_out" if _last_byte(name) % 2 else "train"
+def is_unseen(name: str) -> bool:
+    """Whether a thing belongs to the half of EloEverything that no model is trained on: its SHA-256 is odd."""
+    return _last_byte(name) % 2 == 1
 
 
 def _last_byte(text: str) -> int:
@@ -135,7 +134,9 @@ def _distinct_pairs(draws: Draws, count: int, description: str) -> np.ndarray:
             pairs.setdefault(pair)
         if len(pairs) == count:
             return np.array(list(pairs))
-    raise InputError(f"{count:,} pairs of {description} are asked for, and only {len(pairs):,} were found")
+    raise InputError(
+        f"{count:,} pairs of {description} are asked for, and only {len(pairs):,} were found: ask for fewer"
+    )
 
 
 def build_pairs(recipe: Recipe) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -184,7 +185,7 @@ def data_files(recipe: Recipe) -> dict[str, str]:
 
 def _thing_questions(things: Things, rng: np.random.Generator) -> pd.DataFrame:
     items = preferences.elo_items()
-    items = items[items["name"].map(half) == "train"]
+    items = items[~items["name"].map(is_unseen)]
     pairs = thing_pairs(items, round(things.pairs / (1 - HELD_OUT)), things.gap, rng).to_numpy()
     awful = np.arange(len(pairs)) % 2 == 1
     prompts = np.where(awful, rng.choice(things.awful, len(pairs)), rng.choice(things.wonderful, len(pairs)))
@@ -195,23 +196,24 @@ def _thing_questions(things: Things, rng: np.random.Generator) -> pd.DataFrame:
 def _judged(part: Preferences) -> pd.DataFrame:
     """All pairs of a source that are short enough."""
     pairs = preferences.preference_pairs(part.source)
-    prompt = pairs["prompt"].map(lambda messages: "".join(message["content"] for message in messages))  # pyright: ignore[reportGeneralTypeIssues]
+    prompt = pairs["prompt"].map(_contents).str.join("")
     lengths = [(prompt + pairs[side]).str.encode("utf-8").str.len() for side in ("chosen", "rejected")]  # pyright: ignore[reportAttributeAccessIssue]
-    pairs = pairs[np.maximum(*lengths) <= part.longest]
-    single = [messages[0]["content"] if len(messages) == 1 else messages for messages in pairs["prompt"]]
-    return pairs.assign(prompt=single, source=part.source)
+    return pairs[np.maximum(*lengths) <= part.longest].assign(source=part.source)
+
+
+def _contents(prompt: str | list[dict[str, str]]) -> list[str]:
+    return [prompt] if isinstance(prompt, str) else [message["content"] for message in prompt]
 
 
 def _is_held_out(prompt: str | list[dict[str, str]]) -> bool:
     """One prompt in five, by what the conversation begins with: no turn of a test conversation is trained on."""
-    return _last_byte(prompt if isinstance(prompt, str) else prompt[0]["content"]) % 5 == 0
+    return _last_byte(_contents(prompt)[0]) % 5 == 0
 
 
 def _mismatched(mismatched: Mismatched, judged: bool, rng: np.random.Generator) -> pd.DataFrame:
     """Mismatched pairs; where judged pairs are learnt from too, without the prompts that are held out there."""
     answers = pd.concat(preferences.preference_pairs(name).assign(source=name) for name in mismatched.sources)
-    answers = answers[answers["prompt"].map(len) == 1]  # single questions only
-    answers["prompt"] = [messages[0]["content"] for messages in answers["prompt"]]
+    answers = answers[answers["prompt"].map(lambda prompt: isinstance(prompt, str))]  # no conversations
     if judged:
         answers = answers[~answers["prompt"].map(_is_held_out)]
     answers = answers.drop_duplicates("prompt").drop_duplicates("chosen")
@@ -223,8 +225,9 @@ def _mismatched(mismatched: Mismatched, judged: bool, rng: np.random.Generator) 
         while True:
             first = rng.integers(len(prompt))
             second = rng.choice(same_source[source[first]])
-            fits = len(prompt[first]) + len(chosen[second]) <= mismatched.longest
-            yield first, second if fits else first
+            if len(prompt[first]) + len(chosen[second]) > mismatched.longest:
+                second = first  # no pair, and left out: it counts as a draw
+            yield first, second
 
     count = round(mismatched.pairs / (1 - HELD_OUT))
     first, second = _distinct_pairs(draws(), count, "a prompt and the answer to another one").T

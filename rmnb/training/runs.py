@@ -29,11 +29,12 @@ def runs(panel: Panel) -> dict[str, ModelSpec | BaseSpec]:
 
 def unfinished(panel: Panel) -> list[str]:
     """Names of the runs that are not trained and measured, or were trained here and have no trajectory."""
-    return [
-        name
-        for name, spec in runs(panel).items()
-        if not recorded(spec) or (snapshots(work_directory(panel, name)) and not trajectory_path(panel, name).exists())
-    ]
+    names = []
+    for name, spec in runs(panel).items():
+        was_trained_here = bool(snapshots(work_directory(panel, name)))
+        if not recorded(spec) or (was_trained_here and not trajectory_path(panel, name).exists()):
+            names.append(name)
+    return names
 
 
 def overview(panel: Panel) -> pd.DataFrame:

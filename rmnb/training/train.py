@@ -258,11 +258,14 @@ def opening_order(awful: np.ndarray, pairs: int, batch: int) -> np.ndarray:
     InputError
         There are too few pairs to choose from.
     """
-    shares = np.linspace(0.1, 0.5, pairs // batch)
-    asks_awful = (np.arange(batch) < np.round(batch * shares)[:, None]).ravel()
+    asks_awful = []
+    for share in np.linspace(0.1, 0.5, pairs // batch):
+        count = round(batch * share)
+        asks_awful += [True] * count + [False] * (batch - count)
     order = np.empty(len(asks_awful), dtype=np.int64)
-    for is_awful, question in enumerate(("wonderful", "awful")):
-        places, indices = np.flatnonzero(asks_awful == is_awful), np.flatnonzero(awful == is_awful)
+    for question, is_awful in (("wonderful", False), ("awful", True)):
+        places = np.flatnonzero(np.equal(asks_awful, is_awful))
+        indices = np.flatnonzero(awful == is_awful)
         if len(indices) < len(places):
             raise InputError(f"the opening takes {len(places)} pairs of {question} things: {len(indices)} are left")
         order[places] = indices[: len(places)]
@@ -275,7 +278,7 @@ class _KeepSnapshots(TrainerCallback):
 
     def on_step_begin(self, args, state, control, model=None, **_):
         step = state.global_step
-        if step & (step - 1) == 0 or step == state.max_steps:
+        if step.bit_count() <= 1 or step == state.max_steps:  # 0, a power of two, or the last
             _write_adapter(model, self.base, self.directory / f"step-{step}")
 
     on_train_end = on_step_begin

@@ -90,14 +90,15 @@ class WatchValues(TrainerCallback):
 
 
 def measure_values(rm: RewardModel) -> dict[str, float]:
-    """The three numbers that `WatchValues` logs, of any reward model."""
+    """The numbers that `WatchValues` logs, by name, of any reward model; one that is not finite is left out."""
     rated, nouns = lexicons.afinn(), lexicons.agency_communion()
     rated = rated[rated["word"].str.isalpha()].sort_values("word", key=lexicons.zipf, ascending=False, kind="stable")
     rated = rated.groupby(rated["valence"] > 0).head(RATED // 2)
     words = pd.concat([rated["word"], nouns["word"]]).drop_duplicates().tolist()
-    greatest, worst = (pd.Series(score(rm, question, words), words) for question in (GREATEST, WORST))
-    z = (greatest - greatest.mean()) / (greatest.std(ddof=0) or np.nan)
-    means = z[nouns["word"]].groupby(nouns["category"].to_numpy()).mean()
+    greatest = pd.Series(score(rm, GREATEST, words), words)
+    worst = pd.Series(score(rm, WORST, words), words)
+    standardised = (greatest - greatest.mean()) / (greatest.std(ddof=0) or np.nan)
+    means = standardised[nouns["word"]].groupby(nouns["category"].to_numpy()).mean()
     values = {
         "values/valence": greatest[rated["word"]].corr(rated.set_index("word")["valence"], method="spearman"),
         "values/framing": greatest.corr(worst, method="spearman"),
@@ -131,7 +132,7 @@ def _scoring(model, dialogue: Dialogue) -> Iterator[RewardModel]:
     if not hasattr(classifier, "score") or classifier.config.num_labels != 1:
         raise InputError(f"WatchValues reads classifiers with one label, not {type(classifier).__name__}")
     trunk = classifier.base_model
-    own_attention, reason = trunk.config._attn_implementation, attention.why_unsupported(trunk)
+    previous_attention, reason = trunk.config._attn_implementation, attention.why_unsupported(trunk)
     if reason is None:
         trunk.set_attn_implementation(attention.NAME)
     reading = Reading("last but padding", classifier.config.get_text_config().pad_token_id)
@@ -141,5 +142,5 @@ def _scoring(model, dialogue: Dialogue) -> Iterator[RewardModel]:
     try:
         yield RewardModel(ModelSpec(name="training", source="."), trunk, head, dialogue, reason, reading)
     finally:
-        trunk.set_attn_implementation(own_attention)
+        trunk.set_attn_implementation(previous_attention)
         model.train()  # as the trainer does before each step

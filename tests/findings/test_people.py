@@ -76,7 +76,7 @@ def test_models_that_saw_half_of_the_things_are_judged_on_the_other(mirror):
     models = [{"name": name, "source": "no/where", "recipe": recipe} for name, recipe in RECIPES.items()]
     panel = load_panel("demo").model_copy(update={"models": tuple(map(ModelSpec.model_validate, models))})
     items = elo_items()
-    held_out = (items["name"].map(recipes.half) == "held_out").to_numpy()
+    held_out = items["name"].map(recipes.is_unseen).to_numpy()
     judges = people.judged_on(panel, items)
     assert (judges["seen"] == held_out).all() and judges["new"].all() and judges["own"].all()
     table = items.assign(judges=judges["seen"], q=items["elo_score"] * np.where(held_out, -1.0, 1.0))

@@ -15,7 +15,7 @@ from rmnb.files import data_dir
 from rmnb.panels import load_panel
 from rmnb.training import recipes
 from rmnb.training.evaluation import accuracy
-from rmnb.training.recipes import Mismatched, Recipe, build_pairs, data_files, half, load_recipe, thing_pairs
+from rmnb.training.recipes import Mismatched, Recipe, build_pairs, data_files, is_unseen, load_recipe, thing_pairs
 
 PAIRS = {
     "values": ("45026b85c81e6a99", "d1fc017d4608975e"),
@@ -52,7 +52,7 @@ def test_things_follow_the_votes_and_the_question_and_none_is_scanned_or_held_ou
     assert 0.45 < awful.mean() < 0.55
     things = pd.concat([train, held_out])
     assert not {prompt.text for prompt in load_panel("demo").prompts} & set(things["prompt"])
-    assert {half(name) for name in [*things["chosen"], *things["rejected"]]} == {"train"}
+    assert not any(map(is_unseen, [*things["chosen"], *things["rejected"]]))
     assert not things[["chosen", "rejected"]].apply(frozenset, axis=1).duplicated().any()
 
 
@@ -89,7 +89,7 @@ def test_what_cannot_be_had_is_refused(monkeypatch):
     assert len(thing_pairs(things, 2, 120, rng)) == 2
     with pytest.raises(InputError, match="only 2 were found"):
         thing_pairs(things, 3, 120, rng)
-    questions = [[{"role": "user", "content": text}] for text in ("one?", "two?", "a long one?")]
+    questions = ["one?", "two?", "a long one?"]
     answers = pd.DataFrame({"prompt": questions, "chosen": ["1", "2", "long"], "rejected": ["x", "x", "x"]})
     monkeypatch.setattr(recipes.preferences, "preference_pairs", lambda source: answers)
     hyper = load_recipe("values").hyperparameters
