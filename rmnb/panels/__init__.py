@@ -5,7 +5,6 @@ Entry points: `load_panel`, `load_prompts`, `find_spec`, and the types that they
 
 from rmnb.panels.panel import Panel, find_base, find_spec, load_panel
 from rmnb.panels.specs import (
-    PANELS,
     BaseSpec,
     HeadName,
     ModelSpec,
@@ -16,7 +15,6 @@ from rmnb.panels.specs import (
 )
 
 __all__ = [
-    "PANELS",
     "BaseSpec",
     "HeadName",
     "ModelSpec",

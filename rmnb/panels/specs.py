@@ -21,9 +21,12 @@ def _file_name(name: str) -> str:
 
 
 def _beside(text: str, info: ValidationInfo) -> str:
-    path = info.context and info.context.resolve().parent / Path(text).expanduser()
-    is_place = path and (info.field_name == "scores" or os.path.isdir(path))  # scores need not be there yet
-    return str(path) if is_place else text
+    if info.context is None:
+        return text
+    path = info.context.resolve().parent / Path(text).expanduser()
+    if info.field_name == "scores" or os.path.isdir(path):  # scores need not be there yet
+        return str(path)
+    return text
 
 
 FileName = Annotated[str, AfterValidator(_file_name)]  # scores are kept under it
@@ -33,7 +36,7 @@ Place = Annotated[str, AfterValidator(_beside)]  # a hub id, or a directory, rel
 class Strict(BaseModel):
     """A form: no key that it does not know, nothing changed later."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def read(kind: type[Any], name: str | Path, directory: Path, what: str) -> Any:
@@ -65,8 +68,13 @@ def validate(kind: type[Any], values: Any, source: object, beside: Path | None =
 class Reference(Strict):
     """A score that a model's own card publishes: a known answer to test a loaded model with.
 
-    `protocol` says which ids the card's code fed to the model: ``exact`` if it let the template tokenise, so that BOS
-    is there once at most, ``published`` if it tokenised the filled template again.
+    Attributes
+    ----------
+    protocol
+        Which ids the card's code fed to the model: ``exact`` if it let the template tokenise, so that BOS is there once
+        at most, ``published`` if it tokenised the filled template again.
+    source
+        Where the score is printed.
     """
 
     prompt: str
@@ -74,18 +82,26 @@ class Reference(Strict):
     score: float
     tolerance: float = Field(gt=0)
     protocol: Literal["exact", "published"] = "exact"
-    source: str = Field(description="where the score is printed")
+    source: str
 
 
 class Weights(Strict):
-    """What is said of every model, reward model or language model: its copy of the weights, and how it is shown."""
+    """What is said of every model, reward model or language model: its copy of the weights, and how it is shown.
+
+    Attributes
+    ----------
+    template
+        Chat template, in place of the tokenizer's own.
+    parameters
+        In billions.
+    """
 
     revision: str | None = None
     adapter: str | None = None
     recipe: str | None = None
-    template: str | None = Field(default=None, description="chat template, in place of the tokenizer's own")
+    template: str | None = None
     family: str | None = None
-    parameters: float | None = Field(default=None, gt=0, description="billions")
+    parameters: float | None = Field(default=None, gt=0)
     colour: str | None = Field(default=None, pattern="^#[0-9a-fA-F]{6}$")
 
 
@@ -95,23 +111,38 @@ class ModelSpec(Weights):
     Either `base` (a key of `rmnb.models.bases.BASES`, a hub id or a directory) with `adapter` (a directory, relative to
     the project's data), or `source` (a hub id or a local directory, with an optional `revision`). A PEFT adapter there
     names its base itself; `base_model` (a hub id or a directory) takes its place.
+
+    Attributes
+    ----------
+    label
+        Which output is the reward, of a classifier that has several.
+    tokenizer
+        Directory of the tokenizer, in place of the model's own.
+    head
+        How the reward is read, where the tensors leave a choice.
+    read
+        ``model``: where the checkpoint's own code reads; ``last``: at the last id.
+    group
+        What counts as one independent model, such as a recipe.
+    rank
+        Place in a leaderboard, 1 is best.
+    softcap
+        Whether attention scores are soft-capped, where the architecture does that (Gemma 2).
     """
 
     name: FileName
     source: Place | None = None
     base: Place | None = None
-    base_model: Place | None = Field(default=None, description="of an adapter under `source`: hub id or directory")
-    label: int | None = Field(default=None, ge=0, description="which output, of a classifier that has several")
-    tokenizer: str | None = Field(default=None, description="directory of the tokenizer, in place of the model's own")
+    base_model: Place | None = None
+    label: int | None = Field(default=None, ge=0)
+    tokenizer: str | None = None
     dtype: Literal["float32", "bfloat16", "float16", "bfloat16-mixed"] = "float32"
-    head: HeadName | None = Field(default=None, description="how the reward is read, where the tensors leave a choice")
-    read: Literal["model", "last"] = Field(
-        default="model", description="model: where the checkpoint's own code reads; last: the last id"
-    )
+    head: HeadName | None = None
+    read: Literal["model", "last"] = "model"
     developer: str | None = None
-    group: str | None = Field(default=None, description="what counts as one independent model, such as a recipe")
-    rank: int | None = Field(default=None, description="place in a leaderboard, 1 is best")
-    softcap: bool = Field(default=True, description="attention soft-capping, where the architecture has it (Gemma 2)")
+    group: str | None = None
+    rank: int | None = None
+    softcap: bool = True
     reference: tuple[Reference, ...] = ()
 
     @model_validator(mode="after")
@@ -154,14 +185,19 @@ class Turn(Strict):
 class PromptSpec(Strict):
     """A question, its key, and whether it asks for something good (positive) or bad (negative).
 
-    `history` is what comes before the question: a system prompt, earlier turns.
+    Attributes
+    ----------
+    history
+        What comes before the question: a system prompt, earlier turns.
+    scanned
+        False: asked about lists of texts, never about a whole vocabulary.
     """
 
     key: FileName
     text: str
     framing: Literal["positive", "negative"]
     history: tuple[Turn, ...] = ()
-    scanned: bool = Field(default=True, description="false: asked about lists of texts, never about a whole vocabulary")
+    scanned: bool = True
 
     @property
     def earlier(self) -> list[dict[str, str]]:
