@@ -64,10 +64,11 @@ def write_panel(directory: Path, models: Iterable[str], framings: Mapping[str, s
 def write_scans(panel: Panel, tables: Mapping[str, pd.DataFrame], **provenance) -> None:
     """Put each model's rewards, a column a prompt of the panel, into its store."""
     for model, table in tables.items():
+        loaded = panel.model(model).model_dump(include={"read", "softcap", "dtype"})
         for prompt in panel.prompts:
             scan = table[["token_id", "token", "kind"]].assign(score=table[prompt.key].astype(np.float32))
-            asked = {"prompt_key": prompt.key, "prompt": prompt.text, "protocol": "exact"}
-            store.write_scores(panel, scan, provenance | asked | {"model": model})
+            asked = {"prompt_key": prompt.key, "prompt": prompt.text, "history": [], "protocol": "exact"}
+            store.write_scores(panel, scan, provenance | loaded | asked | {"model": model})
 
 
 def with_hostile(vocabulary: pd.DataFrame) -> pd.DataFrame:

@@ -111,7 +111,7 @@ def attend(
     distance = place[-length:, None] - place
     hidden = (distance < 0) | (distance >= (sliding_window or len(place)))
     scores.masked_fill_(hidden, -torch.inf)
-    weights = scores.softmax(-1, dtype=torch.promote_types(query.dtype, torch.float32)).to(query.dtype)
+    weights = scores.softmax(-1, dtype=torch.float32).to(query.dtype)
     old, new = weights.split([keys.shape[1], length], -1)
     result = torch.einsum("bkgij,kjd->bkgid", old, values) + torch.einsum("bkgij,bkjd->bkgid", new, value)
     return result.flatten(1, 2).transpose(1, 2).contiguous(), None

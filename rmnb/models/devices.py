@@ -28,17 +28,9 @@ def find_device(name: str | None = None) -> torch.device:
         raise InputError(f"device {name}: {first_line(error)}", name) from error
 
 
-def input_embedding(network: torch.nn.Module):
-    """The module that holds one row for each id; InputError for a network that reads something else."""
-    try:
-        return network.get_input_embeddings()  # pyright: ignore[reportCallIssue]
-    except NotImplementedError as error:
-        raise InputError(f"{type(network).__name__} has no embedding of tokens: it reads something else") from error
-
-
 def input_device(network: torch.nn.Module) -> torch.device:
     """Where the network reads its ids: the embedding's device, or where accelerate brings that for its work."""
-    embedding = input_embedding(network)
+    embedding = network.get_input_embeddings()  # pyright: ignore[reportCallIssue]
     device = getattr(getattr(embedding, "_hf_hook", None), "execution_device", None)
     return torch.device(embedding.weight.device if device is None else device)
 

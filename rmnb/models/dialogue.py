@@ -12,13 +12,13 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
 from rmnb.errors import InputError, first_line
 
-Protocol = Literal["exact", "published"]
+PROTOCOLS = ("exact", "published")
 Prompt = str | Sequence[dict[str, str]]
 
 # Llama 3 templates write today's date; a reward must not depend on the day.
@@ -29,11 +29,10 @@ _NO_LIMIT = 10**20  # a longer `model_max_length` is transformers' way of saying
 _PROBES = ("love", "War", "a", "the", "7")  # begin and end with different characters
 
 
-def check_protocol(protocol: str) -> Protocol:
-    """`protocol` itself, or InputError naming the known ones."""
-    if protocol not in get_args(Protocol):
-        raise InputError(f"unknown protocol {protocol!r}: choose one of {', '.join(get_args(Protocol))}")
-    return protocol  # type: ignore[return-value]
+def check_protocol(protocol: str) -> None:
+    """Raise InputError for an unknown protocol; the line names the known ones."""
+    if protocol not in PROTOCOLS:
+        raise InputError(f"unknown protocol {protocol!r}: choose one of {', '.join(PROTOCOLS)}")
 
 
 def as_messages(prompt: Prompt) -> list[dict[str, str]]:
@@ -69,9 +68,9 @@ class Dialogue:
     tokenizer: PreTrainedTokenizerBase
     template: str | None
 
-    def render(self, messages: Sequence[dict[str, str]], generation: bool = False) -> str:
+    def render(self, messages: list[dict[str, str]], generation: bool = False) -> str:
         """The conversation as text, dates frozen."""
-        return self._apply(list(messages), tokenize=False, add_generation_prompt=generation)
+        return self._apply(messages, tokenize=False, add_generation_prompt=generation)
 
     def _apply(self, messages: list, **options) -> Any:
         try:
@@ -93,7 +92,7 @@ class Dialogue:
         InputError
             The template fails, drops or alters the assistant's words, or writes nothing after them.
         """
-        self._surroundings(prompt)
+        self.surroundings(prompt)
         conversations = self.conversations(prompt, _PROBES)
         prefix = common_prefix(conversations)
         return prefix, common_prefix([ids[len(prefix) :][::-1] for ids in conversations])[::-1]
@@ -135,24 +134,26 @@ class Dialogue:
         if self.template is None:
             assert isinstance(prompt, str)
             return [self.tokenizer(prompt, text)["input_ids"] for text in texts]
-        before, after = self._surroundings(prompt)
+        before, after = self.surroundings(prompt)
         return self.tokenizer([before + text + after for text in texts], add_special_tokens=False)["input_ids"]
 
     @functools.cached_property
     def control_ids(self) -> frozenset[int]:
         """Ids of the tokens that structure conversations: the special ones, and added ones that the template writes."""
-        added, template = self.tokenizer.added_tokens_decoder.items(), self.template or ""
-        return frozenset(
-            i for i, token in added if token.special or (token.content in template and not token.content.isspace())
-        )
+        ids = set()
+        for token_id, token in self.tokenizer.added_tokens_decoder.items():
+            is_written = token.content in (self.template or "") and not token.content.isspace()
+            if token.special or is_written:
+                ids.add(token_id)
+        return frozenset(ids)
 
     def joined_blank(self, prompt: Prompt) -> str:
         """The blanks that the template writes before an answer and the tokenizer joins to it, mostly none."""
-        (before, _), (prefix, _) = self._surroundings(prompt), self.frame(prompt)
+        (before, _), (prefix, _) = self.surroundings(prompt), self.frame(prompt)
         blanks = before[len(before.rstrip()) :]
         return "" if str(self.tokenizer.decode(prefix)).endswith(blanks) else blanks
 
-    def _surroundings(self, prompt: Prompt) -> tuple[str, str]:
+    def surroundings(self, prompt: Prompt) -> tuple[str, str]:
         """What the template, if there is one, writes before and after the assistant's words."""
         if self.template is None:
             return "", ""

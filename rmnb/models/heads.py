@@ -22,7 +22,6 @@ of QRM in fp32, as here.
 import functools
 import itertools
 import textwrap
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -219,7 +218,7 @@ def _known_heads(config: Mapping[str, Any], shapes: Mapping[str, torch.Size]) ->
         return next(iter(shapes.get(name, ())), 1)
 
     # OpenRLHF's name is in the configuration; its first versions wrote `value_head` without saying so.
-    for layer in dict.fromkeys((config.get("value_head_prefix") or "score", "score", "value_head")):
+    for layer in (config.get("value_head_prefix") or "score", "score", "value_head"):
         yield LinearHead(width, layer, rows(f"{layer}.weight"), f"{layer}.bias" in shapes)
     yield MlpHead("value-head", "v_head.summary", nn.Linear(width, 1))
     hidden = [rows("v_head.summary.0.weight")] * (config.get("vhead_num_layers") or 1)
@@ -231,8 +230,10 @@ def _known_heads(config: Mapping[str, Any], shapes: Mapping[str, torch.Size]) ->
     # Without a temperature in the configuration, what the public code assumes.
     temperature = config.get("gating_temperature", 1 if config.get("model_type") == "gemma2" else 10)
     sizes = [width, *hidden, outputs]
-    named = ((f"relu{at}" if at % 2 else str(at // 2), layer) for at, layer in enumerate(mlp(sizes)))
-    yield GatedHead("armorm", nn.Sequential(OrderedDict(named)), sizes, 1, temperature, True)
+    layers = nn.Sequential()
+    for place, layer in enumerate(mlp(sizes)):  # ArmoRM's names: 0, relu1, 1, relu3, 2
+        layers.add_module(f"relu{place}" if place % 2 else str(place // 2), layer)
+    yield GatedHead("armorm", layers, sizes, quantiles=1, temperature=temperature, transform=True)
     sizes = [width, *hidden, max(1, outputs // quantiles)]
     for dropout in (False, True):
         layers = mlp(sizes, norm=True, dropout=dropout)
@@ -258,7 +259,7 @@ def find_head(
         The checkpoint, for messages.
     name
         A head's name; without it, the head that fits the tensors best. ``linear-normalised`` and ``urm-plain`` (the
-        first output of URM alone, what transformers computes without URM's own code) are had by name only.
+        first output of URM alone, what transformers computes without URM's own code) must be asked for by name.
     label
         Which output is the reward, where a linear head has several.
 
@@ -267,7 +268,9 @@ def find_head(
     InputError
         A tensor is missing, left over, or of another shape; each time it is named.
     """
-    state = {key: tensor.float() for key, tensor in tensors.items() if name != "urm-plain" or key[:8] != "weights."}
+    state = {key: tensor.float() for key, tensor in tensors.items()}
+    if name == "urm-plain":
+        state = {key: tensor for key, tensor in state.items() if not key.startswith("weights.")}
     shapes = {key: tensor.shape for key, tensor in state.items()}
     kind = "linear" if name in ("linear-normalised", "urm-plain") else name
     with torch.device("meta"):

@@ -119,9 +119,11 @@ def _with_changes(spec: ModelSpec, changes: Mapping[str, Any], directory: Path) 
     fields = {**spec.model_dump(), **changes}
     dtype, label = fields["dtype"], fields["label"]
     if dtype == "auto":
-        dtype = (None if is_adapter(directory) else read_config(directory).dtype) or "float32"
+        stored = None if is_adapter(directory) else read_config(directory).dtype
+        dtype = stored or "float32"
     name = str(dtype).removeprefix("torch.")
-    fields["dtype"] = str(getattr(torch, name, name)).removeprefix("torch.")  # half is float16
+    canonical = getattr(torch, name, name)  # torch.half is torch.float16
+    fields["dtype"] = str(canonical).removeprefix("torch.")
     if isinstance(label, str) and not label.isdecimal():
         numbers = {name: number for number, name in (read_config(directory).id2label or {}).items()}
         if label not in numbers:
@@ -171,7 +173,9 @@ def _assemble(spec: ModelSpec, directory: Path, checkpoint: Checkpoint) -> Rewar
         config.pad_token_id = -1 if spec.read == "last" or padding is None else padding
     else:
         if dialogue.template is None:
-            raise InputError(f"{directory}: the tokenizer has no chat template: name one in a panel (key `template`)")
+            raise InputError(
+                f"{directory}: the tokenizer has no chat template: give one with --template (`template` in a panel)"
+            )
         settings = {**config.to_dict(), "hidden_size": config.get_text_config().hidden_size}
         head = find_head(checkpoint.head, settings, directory, spec.head, spec.label)
         if isinstance(head, GatedHead):

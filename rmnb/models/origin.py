@@ -83,7 +83,7 @@ def hashes_now(spec: ModelSpec) -> dict[str, str]:
         if (adapter / ADAPTER).exists() and (spec.base in BASES or base.is_dir()):
             hashes = hashes_of(adapter, spec.base, base if base.is_dir() else None)
     elif spec.source and (directory := Path(spec.source)).is_dir():
-        # Of an adapter the base counts too, and to find that takes more than a look.
+        # Of an adapter the base counts too, and finding it may mean asking the hub.
         if any(directory.glob("*.safetensors")) and not is_adapter(directory):
             hashes = hashes_of(directory)
         words = Path(spec.tokenizer or directory)

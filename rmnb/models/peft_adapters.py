@@ -21,10 +21,13 @@ from rmnb.models.heads import value_head
 from rmnb.models.origin import hashes_of
 from rmnb.panels import ModelSpec
 
-#: For `from_pretrained`: neither code nor pickles.
-SAFE = {"trust_remote_code": False, "use_safetensors": True}
-#: The same, and tensors of another shape are reported, not refused.
-LOADING = SAFE | {"ignore_mismatched_sizes": True, "output_loading_info": True}
+#: For `from_pretrained`: neither code nor pickles, and tensors of another shape are reported, not refused.
+LOADING = {
+    "trust_remote_code": False,
+    "use_safetensors": True,
+    "ignore_mismatched_sizes": True,
+    "output_loading_info": True,
+}
 _WHOLE = "base_model.model."  # before the name of every tensor that PEFT writes
 
 
@@ -121,10 +124,10 @@ def is_decoder(config) -> bool:
     from transformers.modeling_layers import GenericForSequenceClassification
 
     try:
-        kind = AutoModelForSequenceClassification._model_mapping[type(config)]
+        kind: Any = AutoModelForSequenceClassification._model_mapping[type(config)]
     except KeyError as error:
         raise InputError(f"model type {config.model_type!r} has no sequence classification in transformers") from error
-    return isinstance(kind, type) and issubclass(kind, GenericForSequenceClassification)
+    return issubclass(kind, GenericForSequenceClassification)
 
 
 def _read_base(base: Path, tensors: dict[str, torch.Tensor], spec: ModelSpec, is_language_model: bool):

@@ -13,6 +13,8 @@ This holds for any m. What is rounded, inputs, weights and products alike, is th
 differ, not to how large they are.
 """
 
+import math
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -46,7 +48,8 @@ class CentredLinear(torch.nn.Module):
         """`linear(input)`; a row's last bits depend on the rows that it shares a batch with, by way of their mean."""
         if len(input) == 1:  # its own mean
             return self._exact(input)
-        mean = input[:: -(-len(input) // _SAMPLE)].mean(0, keepdim=True)
+        step = math.ceil(len(input) / _SAMPLE)
+        mean = input[::step].mean(0, keepdim=True)
         return functional.linear((input - mean).bfloat16(), self.rounded) + self._exact(mean)
 
     def _exact(self, input: Tensor) -> Tensor:

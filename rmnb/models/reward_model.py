@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from rmnb.models.devices import input_device, input_embedding
+from rmnb.models.devices import input_device
 from rmnb.models.dialogue import Dialogue, Prompt
 from rmnb.models.heads import Head
 from rmnb.models.reading import Reading
@@ -68,7 +68,7 @@ class RewardModel:
     reading: Reading = field(default_factory=Reading)
     hashes: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
-    parity: Parity | None = None
+    parity: Parity = Parity("nothing")
 
     #: ``score(prompt, responses, protocol="exact")``: one reward for each response, float32 [responses]. Bound by
     #: `rmnb.scoring.rows`, where model and engine are both known.
@@ -112,7 +112,7 @@ class RewardModel:
     @property
     def vocabulary_size(self) -> int:
         """Rows of the embedding, one for every id that the model can read."""
-        return input_embedding(self.network).weight.shape[0]
+        return self.network.get_input_embeddings().weight.shape[0]  # pyright: ignore[reportIndexIssue, reportReturnType]
 
     @property
     def context(self) -> int | None:
@@ -123,7 +123,9 @@ class RewardModel:
             return None
         scaling = getattr(config, "rope_parameters", None) or {}
         stretched = scaling.get("factor", 1) * scaling.get("original_max_position_embeddings", 0)
-        # RoBERTa and its kin count positions from behind the padding id's.
-        learned = next((m for n, m in self.network.named_modules() if n.endswith("position_embeddings")), None)
-        padding = getattr(learned, "padding_idx", None)
-        return max(limit, int(stretched)) - (0 if padding is None else padding + 1)
+        limit = max(limit, int(stretched))
+        for name, module in self.network.named_modules():
+            if name.endswith("position_embeddings"):
+                padding = getattr(module, "padding_idx", None)  # RoBERTa's positions begin after it
+                return limit if padding is None else limit - padding - 1
+        return limit

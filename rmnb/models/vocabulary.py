@@ -109,9 +109,13 @@ def _kind(piece: str, token: str, family: str) -> str:
     is_part = _REPLACEMENT in token and _REPLACEMENT_PIECE not in piece
     if _BYTE.fullmatch(piece) or (family == "bytes" and is_part):
         return "byte"
-    text = {"spaces": piece.replace("▁", " "), "wordpiece": piece.removeprefix("##")}.get(family, token)
-    starts = not piece.startswith("##") if family == "wordpiece" else text[:1].isspace()
-    body = text.strip()
+    if family == "wordpiece":
+        body = piece.removeprefix("##").strip()
+        starts = not piece.startswith("##")
+    else:
+        text = piece.replace("▁", " ") if family == "spaces" else token
+        body = text.strip()
+        starts = text[:1].isspace()
     if not body:
         return "whitespace"
     categories = {unicodedata.category(character) for character in body}
@@ -130,7 +134,7 @@ def _kind(piece: str, token: str, family: str) -> str:
         return "word_start" if starts else "word_continuation"
     if _CODE_SYMBOLS.search(body):
         return "code"
-    return "number" if regex.search(r"\p{N}", body) else "punctuation"
+    return "number" if _NUMBER.search(body) else "punctuation"
 
 
 def script_of(text: str) -> str:

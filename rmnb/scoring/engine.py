@@ -87,8 +87,10 @@ class PrefixScorer:
         width = len(self.prefix_ids) + length
         fed = width if self.prefix is None else length
         config = self.rm.network.config.get_text_config()
-        by_memory = int(0.25 * free_memory(self.rm.network)) // (4 * values_a_sequence(config, width, fed))
-        return max(1, min(by_memory, IDS_AT_ONCE.get(self.rm.device.type, 768) // fed))
+        bytes_a_sequence = 4 * values_a_sequence(config, width, fed)  # as if in fp32
+        by_memory = int(0.25 * free_memory(self.rm.network)) // bytes_a_sequence
+        by_speed = IDS_AT_ONCE.get(self.rm.device.type, IDS_AT_ONCE["cpu"]) // fed
+        return max(1, min(by_memory, by_speed))
 
     @torch.inference_mode()
     def __call__(self, continuations: Sequence[Ids], batch_size: int | None = None) -> np.ndarray:
@@ -99,10 +101,12 @@ class PrefixScorer:
         check_readable(self.rm, continuations, len(self.prefix_ids))
         ends = np.array([self.rm.reading.end(self.prefix_ids, ids) for ids in continuations]) - len(self.prefix_ids)
         rewards = np.empty(len(continuations), dtype=np.float32)
-        for end in np.unique(ends[ends <= 0]):  # read before they begin
+        for end in np.unique(ends[ends <= 0]):  # the id that is read lies in the prefix
             rewards[ends == end] = self._whole_rewards([[]], int(end) - 1).item()
         # Longest first, so that memory runs out at once or never.
-        order = remaining = np.argsort(-ends, kind="stable")[: (ends > 0).sum()]
+        order = np.argsort(-ends, kind="stable")
+        order = order[ends[order] > 0]
+        remaining = order
         slack = 1 if self.prefix is None else _SLACK  # whole sequences are never padded
         # Rewards stay on their device until the last batch: a copy in between would make host and GPU wait in turn.
         scored = [torch.empty(0, device=self.rm.device)]

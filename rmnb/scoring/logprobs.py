@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 import torch
 from peft import PeftModel
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from rmnb.data.text_lists import described_parts, part_texts
 from rmnb.errors import InputError, few
 from rmnb.models.bases import base_directory
-from rmnb.models.checkpoint_files import readable
+from rmnb.models.checkpoint_files import read_tokenizer, readable
 from rmnb.models.devices import input_device
 from rmnb.models.dialogue import Dialogue, Prompt, as_messages
 from rmnb.models.loading import quiet_transformers, shipped_adapter
@@ -80,9 +80,8 @@ def load_language_model(
     spec = model
     if not isinstance(spec, BaseSpec):
         spec = BaseSpec(name=Path(spec).name, source=str(spec), kind="pretrained", wrapping="chat")
-    directory = base_directory(f"{spec.source}@{spec.revision}" if spec.revision else spec.source)
-    with readable(directory):
-        tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
+    directory = base_directory(spec.source, spec.revision)
+    tokenizer = read_tokenizer(directory)
     template = spec.template or tokenizer.chat_template
     default = spec.wrapping if isinstance(model, BaseSpec) or template else "bare"
     changes = {"wrapping": wrapping or default, "dtype": dtype or spec.dtype}

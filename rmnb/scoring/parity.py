@@ -54,21 +54,22 @@ def check_parity(rm: RewardModel) -> RewardModel:
     with _in_one_line(f"{rm.name}: the model fails on a short conversation"):
         try:
             against, own = _own_rewards(rm)
-        except InputError as error:  # whoever scores will hear of it
+        except InputError as error:  # scoring raises it again, if it concerns scoring
             against, own = f"nothing: {error}", None
-        parity = None if rm.shares_prefix else _compare(rm, against, own)
-    if parity is None:
-        try:
-            with _in_one_line("sharing the prefix fails"):
-                parity = _compare(rm, against, own)
+        if not rm.shares_prefix:
+            parity = _compare(rm, against, own)
             if not parity.exact:
-                raise InputError(f"sharing the prefix would change its rewards by {parity.difference:.2g}")
-        except (InputError, UnsupportedAttention) as error:
-            logger.warning("%s: scoring whole sequences, which is slower: %s", rm.name, error)
-            return check_parity(replace(rm, plain_because=str(error)))
-    elif not parity.exact:
-        warning = "%s: its rewards differ from its own %s by %.2g: see `rmnb check`"
-        logger.warning(warning, rm.name, against, parity.difference)
+                warning = "%s: its rewards differ from its own %s by %.2g: see `rmnb check`"
+                logger.warning(warning, rm.name, against, parity.difference)
+            return replace(rm, parity=parity)
+    try:
+        with _in_one_line("sharing the prefix fails"):
+            parity = _compare(rm, against, own)
+        if not parity.exact:
+            raise InputError(f"sharing the prefix would change its rewards by {parity.difference:.2g}")
+    except (InputError, UnsupportedAttention) as error:
+        logger.warning("%s: scoring whole sequences, which is slower: %s", rm.name, error)
+        return check_parity(replace(rm, plain_because=str(error)))
     return replace(rm, parity=parity)
 
 
@@ -117,12 +118,16 @@ def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray]:
     check_readable(rm, conversations)
     if rm.head is not None and not isinstance(rm.head, LinearHead):
         return "attention in full", replace(rm, plain_because="to compare with").score(QUESTION, RESPONSES)
-    inputs = [{"input_ids": ids} for ids in conversations]
     if rm.dialogue.template is None:
         inputs = [dict(rm.tokenizer(QUESTION, text)) for text in RESPONSES]
-    classifier, label, options, attention = rm.network, rm.spec.label or 0, {}, contextlib.nullcontext()
-    if rm.head is not None:  # else a whole classifier: an encoder, perhaps, that knows no cache
-        classifier, label, options, attention = _classifier(rm), 0, {"use_cache": False}, own_attention(rm.network)
+    else:
+        inputs = [{"input_ids": ids} for ids in conversations]
+    if rm.head is None:  # a whole classifier, perhaps an encoder, which has no cache to switch off
+        classifier, label, options = rm.network, rm.spec.label or 0, {}
+        attention = contextlib.nullcontext()
+    else:
+        classifier, label, options = _classifier(rm), 0, {"use_cache": False}
+        attention = own_attention(rm.network)
     rewards = []
     with attention:
         for conversation in inputs:

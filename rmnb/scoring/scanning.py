@@ -11,14 +11,13 @@ import pandas as pd
 from tqdm import tqdm
 
 from rmnb.errors import InputError
-from rmnb.models.dialogue import check_protocol, with_response
+from rmnb.models.dialogue import check_protocol, common_prefix, with_response
 from rmnb.models.reward_model import RewardModel
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
 from rmnb.plans import ResumableStore
 from rmnb.scoring import store
 from rmnb.scoring.engine import PrefixScorer, score_continuations
-from rmnb.scoring.rows import common_prefix
 from rmnb.scoring.store import Provenance, describe_model
 
 PAIRS = 500  # of one first token, scored at once
@@ -100,9 +99,12 @@ def scan_vocabulary(
     batch_size = pieces.begun["batch_size"]  # of processes that begin at once, one sets it for all
 
     shards = [distinct[first : first + store.SHARD] for first in range(0, len(distinct), store.SHARD)]
+    rewards = []
     # Closed on an error, too, which then begins a line of its own.
-    with tqdm(shards, unit=" tokens", unit_scale=store.SHARD, disable=not progress) as bar:
-        rewards = [pieces.rewards(number, scorer, shard, batch_size) for number, shard in enumerate(bar)]
+    with tqdm(total=len(distinct), unit=" tokens", unit_scale=True, disable=not progress) as bar:
+        for number, shard in enumerate(shards):
+            rewards.append(pieces.rewards(number, scorer, shard, batch_size))
+            bar.update(len(shard))
     table = words[["token_id", "token", "kind"]].assign(score=np.concatenate(rewards)[places])
     table.attrs["provenance"] = {**pieces.begun, "sequences": len(distinct)}
     return table

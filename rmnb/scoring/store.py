@@ -37,7 +37,11 @@ def versions() -> dict[str, str]:
 
 
 def describe_model(rm) -> Provenance:
-    """What a plan and a provenance say of a reward model: by its hashes alone it is told from others."""
+    """What a plan and a provenance say of a reward model, as JSON values.
+
+    Name, source, revision and device are recorded, not compared (`rmnb.plans.NOT_COMPARED`); the other values must be
+    equal for work to go on.
+    """
     return {
         "model": rm.name,
         "source": rm.spec.source or f"{rm.spec.base} + {rm.spec.adapter}",
@@ -57,11 +61,11 @@ def describe_model(rm) -> Provenance:
     }
 
 
-def write_table(path: Path, frame: pd.DataFrame, provenance: Provenance) -> Provenance:
-    """Write a table atomically (Parquet, zstd) with its provenance, and return that, completed.
+def write_table(path: Path, frame: pd.DataFrame, provenance: Provenance) -> None:
+    """Write a table atomically (Parquet, zstd) with its provenance.
 
-    Added are ``schema``, ``columns`` (their types), ``rows``, ``time`` (UTC) and ``content_sha256``. `read_table`
-    verifies types and checksum, and a checksum of the provenance itself.
+    Added to that are ``schema``, ``columns`` (their types), ``rows``, ``time`` (UTC) and ``content_sha256``.
+    `read_table` verifies types and checksum, and a checksum of the provenance itself.
     """
     provenance = {
         **provenance,
@@ -79,7 +83,6 @@ def write_table(path: Path, frame: pd.DataFrame, provenance: Provenance) -> Prov
     # Opened here, so that it is closed where the disk is full: the space of an open file is not free again.
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         pq.write_table(table, file, compression="zstd", compression_level=19, **options)
-    return provenance
 
 
 def read_table(path: Path) -> tuple[pd.DataFrame, Provenance]:
@@ -211,7 +214,9 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
             f"run `rmnb scan {model} --panel {panel.called} --prompt {question.key} --protocol {protocol}`"
         )
     scan, provenance = read_scan(path)
-    optional = {"head": spec.head, "label": spec.label, "revision": provenance.get("revision") and spec.revision}
+    optional = {"head": spec.head, "label": spec.label}
+    if provenance.get("revision"):  # else scanned before the panel named one
+        optional["revision"] = spec.revision
     expected = {
         "model": spec.name,
         "prompt": question.text,
@@ -223,8 +228,7 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
         **{key: value for key, value in optional.items() if value is not None},
         **hashes_now(spec),
     }
-    written = {**expected, "history": [], **provenance}  # what the first files do not say is not compared
-    if changed := [key for key in expected if written[key] != expected[key]]:
+    if changed := [key for key in expected if provenance.get(key) != expected[key]]:
         names = ", ".join(key.removesuffix("_sha256") for key in changed)
         raise InputError(f"{path} is not what the panel asks for: it differs in {names}: scan with --restart", path)
     return scan
