@@ -57,7 +57,8 @@ def differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
     earlier, now = (json.loads(json.dumps(plan)) for plan in (earlier, now))
     changed = []
     for key in {**earlier, **now}:
-        before, after = earlier.get(key), now.get(key)
+        before = earlier.get(key)
+        after = now.get(key)
         if key in NOT_COMPARED or before == after:
             continue
         if key == "models" and before and after and len(before) == len(after):  # of a search: what of which differs

@@ -48,7 +48,8 @@ def visible(token: str) -> str:
         return "∅"
     pieces = ["◌"] if unicodedata.category(token[0]).startswith("M") and token[0] not in _INKLESS else []
     for unit, run in itertools.groupby(_UNITS.findall(token)):
-        shown, length = _visible_unit(unit), sum(1 for _ in run)
+        shown = _visible_unit(unit)
+        length = sum(1 for _ in run)
         pieces += [f"{shown}×{length}"] if length > _LONGEST_RUN else [shown] * length
     if len(pieces) > _LONGEST:
         pieces[_LONGEST:] = [f"…(+{len(pieces) - _LONGEST})"]

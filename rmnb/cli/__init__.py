@@ -1,4 +1,4 @@
-"""The command line: one file a command, and `options`, which several share.
+"""The command line: the commands by subject, and the options that they share.
 
-Door: `main.main`, behind the command ``rmnb``; a command's libraries are loaded when it is called.
+Entry point: `main.main`, behind the command ``rmnb``; a command's libraries are loaded when it is called.
 """

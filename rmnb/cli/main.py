@@ -39,7 +39,7 @@ def version(show: Annotated[bool, Option("--version", help="Show the version.")]
 
 
 def main() -> None:
-    """Run the command line: a user's mistake is one line on stderr and exit code 2."""
+    """Run the command line: bad input is one line on stderr and exit code 2; Typer explains a wrong option itself."""
     logging.basicConfig(format="rmnb: %(message)s", level=logging.WARNING)
     # What cannot be fetched in the end is said by whoever needs it.
     logging.getLogger("urllib3").setLevel(logging.ERROR)

@@ -138,7 +138,8 @@ class Loading:
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose parameters that are dataclasses are taken field by field, as options."""
-    parameters, groups = [], {}
+    parameters = []
+    groups = {}
     for parameter in inspect.signature(command).parameters.values():
         if is_dataclass(parameter.annotation):
             groups[parameter.name] = parameter.annotation

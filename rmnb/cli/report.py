@@ -191,7 +191,8 @@ def _show(table: "pd.DataFrame") -> None:
     unit = table["seeds"].fillna((table["high"] - table["low"]) / 2)
     largest = (table["change"].abs() / unit).nlargest(12).index
     echo(changes(table.loc[largest]).to_string(index=False, float_format="{:.3f}".format))
-    clear, intervals = comparison.clear(table).sum(), table["low"].count()
+    clear = comparison.clear(table).sum()
+    intervals = table["low"].count()
     echo(f"clear on other words: {clear} of {intervals}; this says nothing of another training")
     if table["seeds"].isna().all():
         echo(comparison.SEEDS_UNKNOWN)

@@ -84,13 +84,15 @@ def plan(
     """Say what a scan will take before anything is fetched: operations, weights, and a range of times."""
     from rmnb.panels import find_spec
 
-    members, questions = asking.members(), asking.questions()
+    members = asking.members()
+    questions = asking.questions()
     specs = [find_spec(name, members) for name in models or members.model_names]
     import pandas as pd
 
     from rmnb.scoring.plan import plan_scan
 
-    rows, unknown = [], []
+    rows = []
+    unknown = []
     for spec in specs:
         row = plan_scan(spec, questions[0].conversation, device, dtype)
         if row is None:
@@ -230,7 +232,9 @@ def scan(
     from rmnb.plans import ResumableStore, exclusive
     from rmnb.scoring import store
 
-    members, questions, load_options = asking.members(), asking.questions(), loading.arguments()
+    members = asking.members()
+    questions = asking.questions()
+    load_options = loading.arguments()
     keys = [question.key for question in questions]
     if options.logprobs and (options != ScanOptions(logprobs=True) or load_options.keys() - {"wrapping", "dtype"}):
         raise InputError("--logprobs takes --dtype and --load wrapping=…, and scores every id: leave out other options")
@@ -307,10 +311,10 @@ def trace(
     if more:
         raise InputError("trace takes one question: give --prompt once")
     rm = loading.model(model, asking.members())
-    from rmnb.scoring.rows import trace
+    from rmnb.scoring.rows import trace as trace_response
     from rmnb.visible import visible
 
-    table = trace(rm, question.conversation, response)
+    table = trace_response(rm, question.conversation, response)
     if json:
         return echo_json(table)
     echo(f"{table['reward'][0] - table['change'][0]:12.6f} {'':12}  (no answer yet)")
@@ -357,8 +361,10 @@ def search(
         filter_ids=options.allowed != "every",
         seed=options.seed,
     )
-    members, questions = asking.members(), asking.questions()
-    names, weights = list(models), [1 / len(models)] * len(models)
+    members = asking.members()
+    questions = asking.questions()
+    names = list(models)
+    weights = [1 / len(models)] * len(models)
     if minus:
         names.append(minus)
         weights.append(-1.0)
@@ -371,7 +377,8 @@ def search(
     from rmnb.visible import visible
 
     loaded = [loading.model(name, members) for name in names]
-    path, scan = scores_path(members, models[0], questions[0].key), None
+    path = scores_path(members, models[0], questions[0].key)
+    scan = None
     if len(loaded) == len(questions) == 1 and models[0] in members.model_names and path.exists():
         scan = read_scores(members, models[0], questions[0].key)  # its best single tokens need not be found again
     result = run(RewardObjective(loaded, questions, weights), config, scan=scan, output=out, progress=True)

@@ -104,7 +104,8 @@ def _json(name: str) -> list[dict]:
 def _hh_rlhf() -> Iterator[Pair]:
     pairs = pd.read_json(sources.locate("hh-rlhf/harmless-base/test.jsonl.gz"), lines=True)
     for better, worse in zip(pairs["chosen"].map(_turns), pairs["rejected"].map(_turns), strict=True):
-        chosen, rejected = better.pop(), worse.pop()
+        chosen = better.pop()
+        rejected = worse.pop()
         is_answer = better == worse and chosen["role"] == rejected["role"] == "assistant"
         if is_answer and rejected["content"] not in ("", chosen["content"]):
             prompt = better[0]["content"] if len(better) == 1 else better
@@ -147,7 +148,8 @@ def _fine_grained() -> Iterator[Pair]:
     for entry in _json("fine-grained-rlhf/tasks/qa_feedback/data/dev_feedback.json"):
         prompt = entry["question"]
         for (i, j), winner in zip(combinations((1, 2, 3, 4), 2), entry["preference"], strict=True):
-            chosen, rejected = entry[f"prediction {i}"], entry[f"prediction {j}"]
+            chosen = entry[f"prediction {i}"]
+            rejected = entry[f"prediction {j}"]
             if winner == 2:
                 chosen, rejected = rejected, chosen
             if winner and chosen != rejected:

@@ -16,7 +16,8 @@ from rmnb.panels import load_panel
 
 PROMPTS = ("greatest", "best", "worst")  # of the full vocabularies
 MODELS = load_panel("facct2025").models  # of both papers, in the order of RewardBench
-CODES, _HUB_IDS = [model.name for model in MODELS], [str(model.source) for model in MODELS]
+CODES = [model.name for model in MODELS]
+_HUB_IDS = [str(model.source) for model in MODELS]
 _UNIFIED = ("google--gemma-2b-it-Unified", "meta-llama--Llama-3.2-3B-Unified", "Qwen2.5-3B-Instruct")
 RUNS = {  # training data -> (file, {base: the authors' name for the run}); their "13k" is the 27k file again
     "unified-27k": ("uf_27", ("gemma2b_unified27k_lora", "llama3b_unified27k_lora", "qwen3b_unified27k_lora")),
@@ -117,7 +118,8 @@ def dictionary_scores(name: str) -> dict[str, pd.DataFrame]:
 
     `name` as in `dictionary`; the table of moral_foundations has the vices of sanctity too.
     """
-    tables, start = {}, f"iclr2026/data/reward_model_scores/{_FOLDERS[name]}"
+    tables = {}
+    start = f"iclr2026/data/reward_model_scores/{_FOLDERS[name]}"
     for code, hub_id in zip(CODES, _HUB_IDS, strict=True):
         end = f"_{hub_id.replace('/', '_')}.csv"
         path = sources.locate(next(pin for pin in sources.pins() if pin.startswith(start) and pin.endswith(end)))

@@ -24,7 +24,7 @@ def each(tables: Mapping[str, pd.DataFrame], effect: Effect, questions: Iterable
     Parameters
     ----------
     tables
-        Model to its table, as `rmnb.findings.tables.load_tables` gives them.
+        Model to its table: as `rmnb.findings.tables.load_tables` gives them, or as the effect's own docstring says.
     effect
         ``effect(table, question, **options)``, or ``effect(table, question, other, **options)``, returns estimates.
     questions

@@ -56,7 +56,8 @@ def run_prefix(network, ids: Int[Tensor, "1 length"]) -> tuple[Prefix, Float[Ten
         A layer does not attend through `attend`, or attends more than once.
     """
     length = ids.shape[1]
-    prefix, states = Prefix(), []
+    prefix = Prefix()
+    states = []
     positions = torch.arange(length, device=ids.device)[None]
     for chunk, position in zip(ids.split(CHUNK, 1), positions.split(CHUNK, 1), strict=True):
         # Never compiled code: it runs once, and CUDA graphs would overwrite the keys and values that are kept.
@@ -96,9 +97,11 @@ def attend(
     keys, values = shared_prefix.layers.get(module.layer_idx) or (key[0, :, :0], value[0, :, :0])
     if shared_prefix.end is None:
         shared_prefix.layers[module.layer_idx] = torch.cat([keys, key[0]], 1), torch.cat([values, value[0]], 1)
-    keys, values = keys[:, : shared_prefix.end], values[:, : shared_prefix.end]
+    keys = keys[:, : shared_prefix.end]
+    values = values[:, : shared_prefix.end]
     if torch.is_grad_enabled():  # autograd keeps nothing that inference mode has computed
-        keys, values = keys.clone(), values.clone()
+        keys = keys.clone()
+        values = values.clone()
     length = query.shape[-2]
     query = query.unflatten(1, (key.shape[1], -1))
     # One large product a key-value head over the prefix, of all rows with its one copy; a small one within each row.

@@ -7,7 +7,8 @@ from typing import Any
 
 from rmnb.errors import InputError, few, first_line
 
-ADAPTER, VALUE_HEAD = "adapter_model.safetensors", "value_head.safetensors"
+ADAPTER = "adapter_model.safetensors"
+VALUE_HEAD = "value_head.safetensors"
 #: Neither pickles nor code: only what is read.
 PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
@@ -66,7 +67,8 @@ def base_of(directory: Path, base: str | None = None) -> tuple[str, str | None]:
     """
     with readable(directory / "adapter_config.json"):
         config = json.loads((directory / "adapter_config.json").read_text(encoding="utf-8"))
-        name, revision = config.get("base_model_name_or_path"), config.get("revision")
+        name = config.get("base_model_name_or_path")
+        revision = config.get("revision")
     if base:
         return base, None
     if not name or not isinstance(name, str):

@@ -149,7 +149,8 @@ class Dialogue:
 
     def joined_blank(self, prompt: Prompt) -> str:
         """The blanks that the template writes before an answer and the tokenizer joins to it, mostly none."""
-        (before, _), (prefix, _) = self.surroundings(prompt), self.frame(prompt)
+        before, _ = self.surroundings(prompt)
+        prefix, _ = self.frame(prompt)
         blanks = before[len(before.rstrip()) :]
         return "" if str(self.tokenizer.decode(prefix)).endswith(blanks) else blanks
 

@@ -39,17 +39,21 @@ from rmnb.models.dialogue import Dialogue, with_response
 
 
 class Head(nn.Module):
-    """What all heads share: `name`, as in a panel's key ``head``."""
+    """What all heads share: `name`, as in a panel's key ``head``; `find_head` may put a more special one there."""
 
     name: str
 
 
-class MlpHead(Head):
+class LayersHead(Head):
     """reward = one output of MLP(hidden): TRL's and GRM's value head, INF-ORM."""
 
     def __init__(self, name: str, path: str, layers: nn.Module):
         super().__init__()
-        self.name, self.path, self.label, self.mean, self.std = name, path, 0, 0.0, 1.0
+        self.name = name
+        self.path = path  # of the layers, before their tensors' names
+        self.label = 0
+        self.mean = 0.0
+        self.std = 1.0
         parent, _, child = path.rpartition(".")
         if parent:
             self.add_module(parent, nn.Module())
@@ -60,7 +64,7 @@ class MlpHead(Head):
         return (rewards - self.mean) / self.std
 
 
-class LinearHead(MlpHead):
+class LinearHead(LayersHead):
     """reward = one output of a linear layer: ``score`` of transformers and TRL, or what OpenRLHF calls it.
 
     OpenRLHF's normalisation, (reward - mean) / std, is applied where the configuration says ``normalize_reward``.
@@ -107,7 +111,9 @@ class GatedHead(Head):
         self, name: str, layers: nn.Module, sizes: Sequence[int], quantiles: int, temperature: float, transform: bool
     ):
         super().__init__()
-        self.name, self.quantiles, self.temperature = name, quantiles, temperature
+        self.name = name
+        self.quantiles = quantiles
+        self.temperature = temperature
         self.pattern: tuple[int, ...] = ()
         self.regression_layer = nn.Linear(sizes[0], sizes[-1] * quantiles, bias=False)
         self.gating = nn.ModuleDict({"layers": layers})
@@ -184,7 +190,8 @@ def gate_pattern(dialogue: Dialogue) -> tuple[int, ...]:
     For the templates of Llama 3 (128009, 128006, 78191, 128007, 271) and Gemma 2 (107, 108, 106, 2516, 108) these are
     the ids that ArmoRM and QRM carry as constants.
     """
-    user, assistant = "\ue000user\ue000", "\ue000assistant\ue000"
+    user = "\ue000user\ue000"
+    assistant = "\ue000assistant\ue000"
     text = dialogue.render(with_response(user, assistant))
     between = text.rpartition(user)[2].partition(assistant)[0]
     pattern = dialogue.tokenizer(between, add_special_tokens=False)["input_ids"]
@@ -196,9 +203,10 @@ def gate_pattern(dialogue: Dialogue) -> tuple[int, ...]:
 def mlp(
     sizes: Sequence[int], activation: type[nn.Module] = nn.ReLU, norm: bool = False, dropout: bool = False
 ) -> nn.Sequential:
-    """Linear layers with an activation between them, and what QRM puts behind it: places in it are tensor names.
+    """Linear layers with an activation between them.
 
-    Dropout is for training and shifts the numbers of what follows; QRM-Gemma-2-27B has it between hidden layers.
+    The layers' indices are the checkpoint's tensor names, so norm and dropout, which QRM has, are included although
+    dropout does nothing here; QRM-Gemma-2-27B has it between hidden layers.
     """
     layers: list[nn.Module] = []
     for place, (inner, outer) in enumerate(itertools.pairwise(sizes[:-1])):
@@ -211,7 +219,7 @@ def mlp(
 
 
 def _known_heads(config: Mapping[str, Any], shapes: Mapping[str, torch.Size]) -> Iterator[Head]:
-    """Every head that these tensors could belong to, empty; sizes that no configuration says are the tensors'."""
+    """Every head that these tensors could belong to, without weights; sizes that the configuration lacks are theirs."""
     width = config["hidden_size"]
 
     def rows(name: str) -> int:
@@ -220,13 +228,14 @@ def _known_heads(config: Mapping[str, Any], shapes: Mapping[str, torch.Size]) ->
     # OpenRLHF's name is in the configuration; its first versions wrote `value_head` without saying so.
     for layer in (config.get("value_head_prefix") or "score", "score", "value_head"):
         yield LinearHead(width, layer, rows(f"{layer}.weight"), f"{layer}.bias" in shapes)
-    yield MlpHead("value-head", "v_head.summary", nn.Linear(width, 1))
+    yield LayersHead("value-head", "v_head.summary", nn.Linear(width, 1))
     hidden = [rows("v_head.summary.0.weight")] * (config.get("vhead_num_layers") or 1)
-    yield MlpHead("value-head", "v_head.summary", mlp([width, *hidden, 1]))
-    yield MlpHead("inform", "score", mlp([width, rows("score.0.weight"), 1]))
+    yield LayersHead("value-head", "v_head.summary", mlp([width, *hidden, 1]))
+    yield LayersHead("inform", "score", mlp([width, rows("score.0.weight"), 1]))
     yield UrmHead(width, max(2, rows("score.weight")))
     hidden = [rows("gating.layers.0.weight")] * config.get("gating_n_hidden", 3)
-    outputs, quantiles = rows("regression_layer.weight"), config.get("num_quantiles", 19)
+    outputs = rows("regression_layer.weight")
+    quantiles = config.get("num_quantiles", 19)
     # Without a temperature in the configuration, what the public code assumes.
     temperature = config.get("gating_temperature", 1 if config.get("model_type") == "gemma2" else 10)
     sizes = [width, *hidden, outputs]
@@ -280,7 +289,9 @@ def find_head(
         head.load_state_dict(state, assign=True)
     except RuntimeError as error:
         difference = textwrap.shorten(str(error).partition("\n")[2], 400)
-        raise InputError(f"{source}: the tensors beside the trunk's are no {head.name} head: {difference}") from error
+        raise InputError(
+            f"{source}: the tensors of the head are of no {name or 'known'} kind; nearest is {head.name}: {difference}"
+        ) from error
     if isinstance(head, LinearHead):
         head.name = name or "linear"
         if name != "urm-plain":
@@ -289,7 +300,8 @@ def find_head(
                 head.name = "linear-normalised"
                 if not {"mean", "std"} <= config.keys():
                     raise InputError(f"{source}: normalised rewards need mean and std in config.json: use head: linear")
-                head.mean, head.std = float(config["mean"]), float(config["std"])
+                head.mean = float(config["mean"])
+                head.std = float(config["std"])
     return head.eval().requires_grad_(False)
 
 
@@ -318,7 +330,7 @@ def read_tensors(directory: Path, names: set[str]) -> dict[str, Tensor]:
     tensors = {}
     for path in directory.glob("*.safetensors"):
         with safe_open(path, framework="pt") as file:
-            tensors.update({name: file.get_tensor(name) for name in names.intersection(file.keys())})
+            tensors.update({name: file.get_tensor(name) for name in sorted(names.intersection(file.keys()))})
     return tensors
 
 

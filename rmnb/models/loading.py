@@ -117,7 +117,8 @@ def load_reward_model(
 def _with_changes(spec: ModelSpec, changes: Mapping[str, Any], directory: Path) -> ModelSpec:
     """The spec with options in place of its own, checked as a panel is; dtype and label may be names."""
     fields = {**spec.model_dump(), **changes}
-    dtype, label = fields["dtype"], fields["label"]
+    dtype = fields["dtype"]
+    label = fields["label"]
     if dtype == "auto":
         stored = None if is_adapter(directory) else read_config(directory).dtype
         dtype = stored or "float32"
@@ -162,12 +163,14 @@ def _read_whole(directory: Path, spec: ModelSpec, options: Mapping[str, Any]) ->
 
 def _assemble(spec: ModelSpec, directory: Path, checkpoint: Checkpoint) -> RewardModel:
     """A reward model of what a directory holds."""
-    network, config = checkpoint.network, checkpoint.network.config
+    network = checkpoint.network
+    config = checkpoint.network.config
     padding = config.get_text_config().pad_token_id  # of the trainer's classifier
     dialogue = Dialogue(checkpoint.tokenizer, chosen_template(checkpoint.tokenizer, spec, directory))
     if checkpoint.head is None:
         choose_label(int(config.num_labels or 1), spec.label, config.to_dict(), directory)
-        head, reading = None, Reading("own", padding)
+        head = None
+        reading = Reading("own", padding)
         reason = f"{type(network).__name__} pools in a way of its own"
         # -1: no id is padding; without any, some refuse several conversations at once.
         config.pad_token_id = -1 if spec.read == "last" or padding is None else padding
@@ -207,7 +210,8 @@ def chosen_template(tokenizer: PreTrainedTokenizerBase, spec: ModelSpec, directo
 @contextlib.contextmanager
 def quiet_transformers():
     """Keep progress bars, warnings and reports of unused tensors off the terminal: tensors are checked here."""
-    level, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    level = transformers_logging.get_verbosity()
+    bars = transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     try:

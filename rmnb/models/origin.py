@@ -60,7 +60,8 @@ def hashes_of(directory: Path, base: str | Path | None = None, tokenizer: Path |
         weights_sha256, config_sha256 and, if it is known, tokenizer_sha256.
     """
     packaged = base in BASES
-    weights, configs = [weights_sha256(directory)], [directory / "config.json"]
+    weights = [weights_sha256(directory)]
+    configs = [directory / "config.json"]
     if base is not None:
         weights = [base_sha256(str(base)), *weights]
         configs = [*([] if packaged else [Path(base) / "config.json"]), directory / "adapter_config.json"]
@@ -77,9 +78,11 @@ def hashes_now(spec: ModelSpec) -> dict[str, str]:
 
     Nothing is downloaded: of a model on the hub only the template that a panel gives is known.
     """
-    hashes, template = {}, spec.template
+    hashes = {}
+    template = spec.template
     if spec.base and spec.adapter:
-        adapter, base = data_dir() / spec.adapter, Path(spec.base)
+        adapter = data_dir() / spec.adapter
+        base = Path(spec.base)
         if (adapter / ADAPTER).exists() and (spec.base in BASES or base.is_dir()):
             hashes = hashes_of(adapter, spec.base, base if base.is_dir() else None)
     elif spec.source and (directory := Path(spec.source)).is_dir():

@@ -38,7 +38,8 @@ _CONTROL = regex.compile(r"\[\w+\]|<\|.+\|>")
 _CONTROL_OR_TAG = regex.compile(r"\[\w+\]|<\|.+\|>|</?\w+>")
 _BYTE = regex.compile(r"<0x[0-9A-Fa-f]{2}>")
 # What decoding puts for bytes that are no whole characters, and how byte-level BPE spells that character itself.
-_REPLACEMENT, _REPLACEMENT_PIECE = "\ufffd", "ï¿½"
+_REPLACEMENT = "\ufffd"
+_REPLACEMENT_PIECE = "ï¿½"
 _NUMBER = regex.compile(r"\p{N}+")
 _LETTER = regex.compile(r"\p{L}")
 _SYMBOLS = regex.compile(r"[\p{P}\p{S}\p{M}\p{Cf}\p{Co}\p{Cn}\s]+")

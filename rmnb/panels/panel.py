@@ -40,7 +40,8 @@ class Panel(Strict):
             raise ValueError("models: give at least 1 model, or at least 1 language model under bases")
         if not (self.prompts or self.prompt_sets):
             raise ValueError("prompts: give at least 1 prompt, or the name of a set under prompt_sets")
-        bases, prompts = [base.name for base in self.bases], [prompt.key for prompt in self.all_prompts]
+        bases = [base.name for base in self.bases]
+        prompts = [prompt.key for prompt in self.all_prompts]
         for kind, names in {"models": self.model_names, "bases": bases, "prompts": prompts}.items():
             if len(set(names)) < len(names):
                 raise ValueError(f"two {kind} share a name")

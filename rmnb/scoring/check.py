@@ -82,13 +82,15 @@ def _as_loaded(rm: RewardModel) -> _Aspects:
         yield "soft-capping", "ok", f"attention scores are capped at ±{cap:g}"
     elif not rm.spec.softcap:
         yield "soft-capping", "warning", "left out, as asked for: the model was trained with it"
-    rows, tokens = rm.vocabulary_size, len(rm.tokenizer)
+    rows = rm.vocabulary_size
+    tokens = len(rm.tokenizer)
     yield "vocabulary", "ok" if rows >= tokens else "failed", f"{rows:,} rows of the embedding, {tokens:,} tokens"
 
 
 def _template(rm: RewardModel) -> _Aspects:
     """Whether the template keeps the assistant's words and the day out of the reward."""
-    dialogue, spec = rm.dialogue, rm.spec
+    dialogue = rm.dialogue
+    spec = rm.spec
     if dialogue.template is None:
         yield "template", "ok", "none: the pair of question and answer, between the tokenizer's separators"
         return
@@ -114,12 +116,14 @@ def _template(rm: RewardModel) -> _Aspects:
 
 def _ids(rm: RewardModel) -> _Aspects:
     """What becomes of blanks around a text, and of BOS."""
-    dialogue, tokenizer = rm.dialogue, rm.tokenizer
+    dialogue = rm.dialogue
+    tokenizer = rm.tokenizer
     if dialogue.template is None:
         return
     prefix, closing = dialogue.frame(QUESTION)
     ids = dialogue.conversations(QUESTION, [" love "])[0]
-    read, written = tokenizer.decode(ids[len(prefix) : len(ids) - len(closing)]), _written(dialogue, " love ")
+    read = tokenizer.decode(ids[len(prefix) : len(ids) - len(closing)])
+    written = _written(dialogue, " love ")
     yield "blanks", "ok", f"the text ' love ' is read as {read!r}, under protocol published as {written!r}"
     if tokenizer.bos_token_id is None:
         yield "BOS", "ok", "the tokenizer has none"
@@ -171,7 +175,7 @@ def _rewards(rm: RewardModel) -> _Aspects:
         text = f"three conversations within {parity.difference:.1e} of {parity.against}"
         yield "parity", "ok" if parity.exact else "failed", text
     if not rm.spec.reference:
-        yield "reference", "ok", "the panel names no score of the model's card to compare with"
+        yield "reference", "ok", "no score from the model's card is known (a panel may name some)"
     for card in rm.spec.reference:
         [reward] = rm.score(card.prompt, [card.response], card.protocol)
         text = f"{reward:.4f}, published {card.score:g} ± {card.tolerance:g} ({card.protocol}; {card.source})"
@@ -341,7 +345,9 @@ def _cause(
             if np.array_equal(differs, is_so):
                 return cause
     has_room = lengths < (rm.context or np.inf)
-    ids, own, rewards = [ids[place] for place in np.flatnonzero(has_room)], own[has_room], rewards[has_room]
+    ids = [ids[place] for place in np.flatnonzero(has_room)]
+    own = own[has_room]
+    rewards = rewards[has_room]
     bos = [] if rm.tokenizer.bos_token_id is None else [rm.tokenizer.bos_token_id]
     changed = {
         "the closing id is missing": [whole[:-1] for whole in ids],

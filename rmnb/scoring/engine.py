@@ -137,7 +137,8 @@ class PrefixScorer:
             return self._whole_rewards(batch)
         if self.gated is not None and not all(map(self.gated.holds_for, batch)):
             return torch.cat([self._whole_rewards([ids]) for ids in batch])
-        rm, longest = self.rm, max(map(len, batch))
+        rm = self.rm
+        longest = max(map(len, batch))
         # Padding follows what is read and is therefore never attended to: any id will do.
         ids = upload([[*ids, *[0] * (longest - len(ids))] for ids in batch], rm.device)
         last = upload([len(ids) - 1 for ids in batch], rm.device)
@@ -181,12 +182,14 @@ class PrefixScorer:
 
 def check_readable(rm: RewardModel, sequences: Sequence[Ids], before: int = 0) -> None:
     """Raise InputError for sequences that the model cannot read behind so many ids: too long, or of unknown ids."""
-    longest, context = before + max(map(len, sequences), default=0), rm.context
+    longest = before + max(map(len, sequences), default=0)
+    context = rm.context
     if context is not None and longest > context:
         raise InputError(
             f"prompt and response have {longest} tokens, more than the {context} that {rm.name} is made for"
         )
-    highest, rows = max(itertools.chain.from_iterable(sequences), default=0), rm.vocabulary_size
+    highest = max(itertools.chain.from_iterable(sequences), default=0)
+    rows = rm.vocabulary_size
     if highest >= rows:
         raise InputError(f"{rm.name} reads {rows:,} ids, and its tokenizer gives {highest:,}: they do not go together")
 

@@ -55,7 +55,8 @@ def check_parity(rm: RewardModel) -> RewardModel:
         try:
             against, own = _own_rewards(rm)
         except InputError as error:  # scoring raises it again, if it concerns scoring
-            against, own = f"nothing: {error}", None
+            against = f"nothing: {error}"
+            own = None
         if not rm.shares_prefix:
             parity = _compare(rm, against, own)
             if not parity.exact:
@@ -95,7 +96,8 @@ def _in_one_line(what: str) -> Iterator[None]:
     except (InputError, UnsupportedAttention):
         raise
     except Exception as error:  # an architecture that nobody has foreseen raises anything
-        file, package = Path(traceback.extract_tb(error.__traceback__)[-1].filename), Path(rmnb.__file__).parent
+        file = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
+        package = Path(rmnb.__file__).parent
         if isinstance(error, (NameError, AttributeError, TypeError)) and package in file.parents:
             raise
         raise InputError(f"{what}: {first_line(error)}") from error
@@ -123,10 +125,14 @@ def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray]:
     else:
         inputs = [{"input_ids": ids} for ids in conversations]
     if rm.head is None:  # a whole classifier, perhaps an encoder, which has no cache to switch off
-        classifier, label, options = rm.network, rm.spec.label or 0, {}
+        classifier = rm.network
+        label = rm.spec.label or 0
+        options = {}
         attention = contextlib.nullcontext()
     else:
-        classifier, label, options = _classifier(rm), 0, {"use_cache": False}
+        classifier = _classifier(rm)
+        label = 0
+        options = {"use_cache": False}
         attention = own_attention(rm.network)
     rewards = []
     with attention:

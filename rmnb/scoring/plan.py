@@ -120,7 +120,8 @@ def plan_scan(
     work = _count(json.dumps(config.to_dict(), default=str), type(config), before, closing)
     machine = find_machine(device, number_format, config.get_text_config())
     itemsize = DTYPES[number_format].itemsize
-    size, low = work.parameters * itemsize, work.operations / machine.products
+    size = work.parameters * itemsize
+    low = work.operations / machine.products
     passes = PASSES + (MIXED_PASSES if number_format == MIXED else 0)
     return {
         "model": spec.name,
@@ -138,7 +139,8 @@ def plan_scan(
 
 def _read(spec: ModelSpec, prompt: Prompt) -> tuple[PreTrainedConfig, int, int] | None:
     """A model's configuration, and how many ids come before and behind an answer."""
-    source, revision = str(base_directory(spec.base) if spec.base else spec.source), spec.revision
+    source = str(base_directory(spec.base) if spec.base else spec.source)
+    revision = spec.revision
     directory = Path(source)
     if not spec.base and is_adapter(directory):
         source, revision = base_of(directory, spec.base_model)
@@ -157,7 +159,10 @@ def _read(spec: ModelSpec, prompt: Prompt) -> tuple[PreTrainedConfig, int, int] 
         return AutoConfig.for_model(**shape["config"]), shape["opening"] + letters // _LETTERS + 1, shape["closing"]
     if spec.base:
         words = shipped_adapter(spec.name, str(spec.adapter))
-    prefix, closing = Dialogue(tokenizer, chosen_template(tokenizer, spec, words)).frame(prompt)
+    template = chosen_template(tokenizer, spec, words)
+    if template is None and is_decoder(config):
+        raise InputError(f"{source}: the tokenizer has no chat template: name one in a panel (key `template`)")
+    prefix, closing = Dialogue(tokenizer, template).frame(prompt)
     return config, len(prefix), len(closing)
 
 
@@ -186,7 +191,8 @@ def _operations(network: PreTrainedModel, length: int) -> float:
     layers = getattr(network.config, "layer_types", None)
     with FlopCounterMode(display=False) as count, torch.device("meta"):
         mask: Any = dict.fromkeys(layers) if layers else torch.zeros(1, 1, length, length, dtype=torch.bfloat16)
-        ids, place = torch.zeros(1, length, dtype=torch.long), torch.arange(length)[None]
+        ids = torch.zeros(1, length, dtype=torch.long)
+        place = torch.arange(length)[None]
         try:
             network(input_ids=ids, attention_mask=mask, position_ids=place, use_cache=False)
         except Exception:  # architectures that look at values raise anything
@@ -217,7 +223,8 @@ def _this_machine(device: torch.device, dtype: str, config: Any) -> Machine:
     """Its rates by one product and one multiplication of a batch's shape, in the mode that is asked for."""
     is_cpu = device.type == "cpu"
     rows = IDS_AT_ONCE["cpu"] * (1 if is_cpu else 8)
-    width, inner = config.hidden_size, getattr(config, "intermediate_size", 4 * config.hidden_size)
+    width = config.hidden_size
+    inner = getattr(config, "intermediate_size", 4 * config.hidden_size)
     states = torch.ones(rows, width, dtype=DTYPES[dtype], device=device)
     layer: Any = torch.nn.Linear(width, inner, bias=False, dtype=DTYPES[dtype], device=device)
     layer = CentredLinear(layer) if dtype == MIXED else layer
@@ -230,7 +237,9 @@ def _this_machine(device: torch.device, dtype: str, config: Any) -> Machine:
     products = 2 * rows * width * inner / seconds("layer(states)")
     moved = wide.nbytes / seconds("wide * wide")  # half of what is moved: a scan's states do not stay in the cache
     if is_cpu:
-        name, memory = f"CPU, threads: {torch.get_num_threads()}", psutil.virtual_memory().total
+        name = f"CPU, threads: {torch.get_num_threads()}"
+        memory = psutil.virtual_memory().total
     else:
-        name, memory = torch.cuda.get_device_name(device), torch.cuda.get_device_properties(device).total_memory
+        name = torch.cuda.get_device_name(device)
+        memory = torch.cuda.get_device_properties(device).total_memory
     return Machine(f"this machine's {name}", products, moved, memory)

@@ -266,9 +266,11 @@ def conversations_of(rows: Sequence[dict[str, Any]]) -> dict[str, list[Conversat
 
 
 def _conversation(row: dict[str, Any], key: str) -> Conversation:
-    prompt, answer = row.get("prompt") or row.get("messages"), row.get(key)
+    prompt = row.get("prompt") or row.get("messages")
+    answer = row.get(key)
     if answer is None and key == "response":  # messages that end with the response
-        prompt, answer = None, row["messages"]
+        prompt = None
+        answer = row["messages"]
     if isinstance(answer, str):
         as_messages(prompt)  # type: ignore[arg-type]
         return Conversation(prompt, answer)  # type: ignore[arg-type]

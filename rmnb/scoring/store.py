@@ -24,7 +24,8 @@ from rmnb.panels import Panel, load_panel
 from rmnb.plans import exclusive, refuse_other
 
 SHARD = 1024  # continuations between two writes
-_KEY, _DIGEST = b"rmnb", b"rmnb_sha256"
+_KEY = b"rmnb"
+_DIGEST = b"rmnb_sha256"
 SCHEMA = 1  # of score files: raise it when their columns or the meaning of their provenance change
 _VOCABULARY_COLUMNS = ["token_id", "token", "kind"]
 _SCAN_COLUMNS = [*_VOCABULARY_COLUMNS, "score"]
@@ -97,9 +98,11 @@ def read_table(path: Path) -> tuple[pd.DataFrame, Provenance]:
         raise InputError(f"no such file: {path}")
     try:
         table = pq.read_table(path)
-        metadata, frame = table.schema.metadata, table.to_pandas(ignore_metadata=True)
+        metadata = table.schema.metadata
+        frame = table.to_pandas(ignore_metadata=True)
         provenance = json.loads(metadata[_KEY])
-        types, digest = _types(frame), hashlib.sha256(metadata[_KEY]).hexdigest().encode()
+        types = _types(frame)
+        digest = hashlib.sha256(metadata[_KEY]).hexdigest().encode()
         # The first files have neither the types of their columns nor a digest of their provenance.
         is_whole = (
             content_sha256(frame) == provenance["content_sha256"]
@@ -183,7 +186,8 @@ def scores_path(panel: Panel, model: str, prompt: str, protocol: str = "exact") 
 def write_scores(panel: Panel, scan: pd.DataFrame, provenance: Provenance) -> Path:
     """Put a scan into the panel's store, its vocabulary in a file that all scans of the same tokens share."""
     words = scan[_VOCABULARY_COLUMNS]
-    digest, tokenizer = content_sha256(words), provenance["tokenizer_sha256"]
+    digest = content_sha256(words)
+    tokenizer = provenance["tokenizer_sha256"]
     shared = {"vocabulary": f"vocabularies/{tokenizer[:12]}-{digest[:12]}.parquet", "vocabulary_sha256": digest}
     file = store_directory(panel) / shared["vocabulary"]
     with exclusive(file):
@@ -204,7 +208,8 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
         prompt or reading, or of weights, tokenizer or template that have changed since.
     """
     panel = load_panel(panel)
-    spec, question = panel.model(model), panel.prompt(prompt)
+    spec = panel.model(model)
+    question = panel.prompt(prompt)
     path = scores_path(panel, spec.name, question.key, protocol)
     if not path.exists():
         if spec.adapter:

@@ -80,7 +80,8 @@ class ModelPromptReward:
         return np.pad(gradient.cpu().numpy(), ((0, len(ids) - len(gradient)), (0, 0)))  # 0 for what is not read
 
     def _reward(self, vectors: Float[Tensor, "1 length hidden"]) -> Tensor:
-        rm, scorer = self.rm, self.scorer
+        rm = self.rm
+        scorer = self.scorer
         inputs: dict[str, Any] = {"inputs_embeds": vectors, "use_cache": False}
         head: Any = rm.head if scorer.gated is None else scorer.gated.linear
         if isinstance(head, GatedHead):
@@ -171,7 +172,8 @@ class RewardObjective:
         makes of its own text as the answer, between the words of its conversation, where a token could merge with its
         neighbours; and it holds no control token, which as a text would be spelled out.
         """
-        texts, verdicts = self.texts(sequences), np.ones(len(sequences), dtype=bool)
+        texts = self.texts(sequences)
+        verdicts = np.ones(len(sequences), dtype=bool)
         for term in self.terms:
             dialogue = term.rm.dialogue
             for index, conversation in enumerate(dialogue.ids_in_context(term.prompt, texts)):

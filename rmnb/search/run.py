@@ -228,7 +228,9 @@ class SearchState:
         Finished
             Steps or budget are spent; as much as the budget allows has been scored.
         """
-        config, values, known = self.config, self.values, self._known
+        config = self.config
+        values = self.values
+        known = self._known
         fresh = [ids for ids in dict.fromkeys(sequences) if ids not in values]
         fresh = fresh[: self.budget - len(values)]
         if unknown := [ids for ids in fresh if ids not in known]:
@@ -304,7 +306,8 @@ def allowed_ids(words: pd.DataFrame, config: SearchConfig) -> np.ndarray:
     InputError
         No id is allowed.
     """
-    kind, token = words["kind"], words["token"]
+    kind = words["kind"]
+    token = words["token"]
     ordinary = ~kind.isin(["special", "unused"])
     printable = ordinary & ~kind.isin(["byte", "whitespace"]) & token.map(str.isprintable)
     printable &= ~token.str.contains("\ufffd")
@@ -403,7 +406,9 @@ def neighbours(state: SearchState, ids: Ids, swaps: int, topk: int) -> list[Ids]
     At each position a token is drawn from the `topk` whose one-hot gradient is highest, or (a share `explore` of them)
     from all allowed ones.
     """
-    config, allowed, rng = state.config, state.allowed, state.rng
+    config = state.config
+    allowed = state.allowed
+    rng = state.rng
     gradient = state.gradient(ids)[:, allowed]
     topk = min(topk, len(allowed))
     steepest = allowed[np.argpartition(-gradient, topk - 1, axis=1)[:, :topk]]
@@ -427,7 +432,8 @@ def neighbours(state: SearchState, ids: Ids, swaps: int, topk: int) -> list[Ids]
 
 def best_tokens(state: SearchState) -> list[int]:
     """Allowed tokens from the best on, by their reward as the whole response: of the scan, or of a random sample."""
-    scan, config = state.scan, state.config
+    scan = state.scan
+    config = state.config
     if scan is not None:
         ranked = scan.sort_values("score", ascending=config.sign < 0, kind="stable")["token_id"]
         return ranked[ranked.isin(state.allowed)].tolist()

@@ -113,7 +113,8 @@ def thing_pairs(items: pd.DataFrame, count: int, gap: float, rng: np.random.Gene
     InputError
         There are fewer such pairs.
     """
-    names, elo = items["name"].to_numpy(), items["elo_score"].to_numpy(dtype=float)
+    names = items["name"].to_numpy()
+    elo = items["elo_score"].to_numpy(dtype=float)
 
     def draws() -> Draws:
         while True:
@@ -158,7 +159,8 @@ def build_pairs(recipe: Recipe) -> tuple[pd.DataFrame, pd.DataFrame]:
     drawn = pd.concat(parts)
     drawn = drawn.iloc[rng.permutation(len(drawn))]
     cut = round(HELD_OUT * len(drawn))
-    train, held_out = [drawn.iloc[cut:]], [drawn.iloc[:cut]]
+    train = [drawn.iloc[cut:]]
+    held_out = [drawn.iloc[:cut]]
     for part in recipe.preferences:
         judged = _judged(part)
         is_held_out = judged["prompt"].map(_is_held_out)

@@ -89,8 +89,10 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
     from rmnb.training import evaluation, train
     from rmnb.training.recipes import load_recipe
 
-    spec, work = specs[name], work_directory(panel, name)
-    recipe, directory = load_recipe(str(spec.recipe)), output or data_dir() / str(spec.adapter)
+    spec = specs[name]
+    work = work_directory(panel, name)
+    recipe = load_recipe(str(spec.recipe))
+    directory = output or data_dir() / str(spec.adapter)
     with exclusive(work):
         if not _provenance(directory):
             train.fit(spec, recipe, directory, work)
@@ -118,7 +120,8 @@ def follow(panel: Panel, name: str) -> Path | None:
     """
     from rmnb.scoring.parity import load_reward_model
 
-    spec, adapters = runs(panel)[name], snapshots(work_directory(panel, name))
+    spec = runs(panel)[name]
+    adapters = snapshots(work_directory(panel, name))
     if not adapters:
         return None
     texts = text_list("training")

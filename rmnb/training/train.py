@@ -69,7 +69,8 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
     except ModuleNotFoundError as error:
         raise InputError(f"training needs the package {error.name}: pip install 'rmnb[train]'") from error
     is_copy = isinstance(spec, BaseSpec)
-    base, hyper = str(spec.source if is_copy else spec.base), recipe.hyperparameters
+    base = str(spec.source if is_copy else spec.base)
+    hyper = recipe.hyperparameters
     objective = {"objective": "sft"} if is_copy else {}
     data = recipe.model_dump(mode="json", exclude={"name", "description"})
     open_or_refuse(work, {"base": base, "template": spec.template, **data, **objective})
@@ -97,13 +98,15 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
     if is_copy:
         model = load_base(AutoModelForCausalLM, base)
         rows = in_batches(_answer_rows(dialogue, pairs), hyper)
-        trainer_class, arguments = SFTTrainer, SFTConfig(**options, completion_only_loss=True)
+        trainer_class = SFTTrainer
+        arguments = SFTConfig(**options, completion_only_loss=True)
         task: Any = {"task_type": "CAUSAL_LM"}
     else:
         padding = dialogue.tokenizer.pad_token_id
         model = load_base(AutoModelForSequenceClassification, base, num_labels=1, pad_token_id=padding)
         rows = _rows_in_order(dialogue, pairs, recipe, model)
-        trainer_class, arguments = RewardTrainer, RewardConfig(**options)
+        trainer_class = RewardTrainer
+        arguments = RewardConfig(**options)
         task = {"task_type": "SEQ_CLS", "exclude_modules": ["score"], "modules_to_save": ["score"]}
     trainer: Any = trainer_class(
         model,
@@ -136,7 +139,8 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
 
 def _rows_in_order(dialogue: Dialogue, pairs: pd.DataFrame, recipe: Recipe, model) -> list[Row]:
     """The rows of a reward model's training; of a recipe with an opening, `model` is given its head."""
-    rows, hyper = _pair_rows(dialogue, pairs), recipe.hyperparameters
+    rows = _pair_rows(dialogue, pairs)
+    hyper = recipe.hyperparameters
     if not recipe.opening or not recipe.things:
         return in_batches(rows, hyper)
     things = pairs.loc[rows.index].query("source == 'things'")
@@ -274,7 +278,8 @@ def opening_order(awful: np.ndarray, pairs: int, batch: int) -> np.ndarray:
 
 class _KeepSnapshots(TrainerCallback):
     def __init__(self, base: str, work: Path):
-        self.base, self.directory = base, work / "snapshots"
+        self.base = base
+        self.directory = work / "snapshots"
 
     def on_step_begin(self, args, state, control, model=None, **_):
         step = state.global_step

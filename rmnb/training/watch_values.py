@@ -91,7 +91,8 @@ class WatchValues(TrainerCallback):
 
 def measure_values(rm: RewardModel) -> dict[str, float]:
     """The numbers that `WatchValues` logs, by name, of any reward model; one that is not finite is left out."""
-    rated, nouns = lexicons.afinn(), lexicons.agency_communion()
+    rated = lexicons.afinn()
+    nouns = lexicons.agency_communion()
     rated = rated[rated["word"].str.isalpha()].sort_values("word", key=lexicons.zipf, ascending=False, kind="stable")
     rated = rated.groupby(rated["valence"] > 0).head(RATED // 2)
     words = pd.concat([rated["word"], nouns["word"]]).drop_duplicates().tolist()
@@ -132,7 +133,8 @@ def _scoring(model, dialogue: Dialogue) -> Iterator[RewardModel]:
     if not hasattr(classifier, "score") or classifier.config.num_labels != 1:
         raise InputError(f"WatchValues reads classifiers with one label, not {type(classifier).__name__}")
     trunk = classifier.base_model
-    previous_attention, reason = trunk.config._attn_implementation, attention.why_unsupported(trunk)
+    previous_attention = trunk.config._attn_implementation
+    reason = attention.why_unsupported(trunk)
     if reason is None:
         trunk.set_attn_implementation(attention.NAME)
     reading = Reading("last but padding", classifier.config.get_text_config().pad_token_id)

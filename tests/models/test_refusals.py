@@ -95,7 +95,7 @@ DECODER = {
     "a renamed tensor": (rename(UP, "model.layers.1.other.weight"), "the weights lack layers.1.mlp.up_proj.weight"),
     "a tensor too many": (
         tensors(lambda found: found.update({"gating.weight": torch.zeros(2)})),
-        'no linear head: Unexpected .*"gating.weight"',
+        'no known kind; nearest is linear: Unexpected .*"gating.weight"',
     ),
     "no template": (remove("chat_template.jinja"), "has no chat template"),
     "a pickled head": (lambda of: torch.save(HEAD_FILE, of / "value_head.bin"), "value_head.bin.*convert"),
@@ -158,7 +158,7 @@ def test_a_wrong_checkpoint_is_one_line(kind, what, spoil, match, whole, tmp_pat
         ("decoder", {"label": "good"}, "no label 'good': its labels are LABEL_0"),
         ("decoder", {"softcap": False}, "no soft-capping that could be switched off"),
         ("decoder", {"base": "x"}, "is no adapter"),
-        ("decoder", {"head": "urm"}, 'no urm head: Missing .*"weights.fc.0.bias"'),
+        ("decoder", {"head": "urm"}, 'no urm kind; nearest is urm: Missing .*"weights.fc.0.bias"'),
         ("decoder", {"head": "linear-normalised"}, "need mean and std in config.json"),
         ("decoder", {"trust_remote_code": True}, "trust_remote_code"),
         ("adapter", {"device_map": "auto"}, "is an adapter, merged when it is loaded: it takes no device_map"),
