@@ -1,7 +1,7 @@
-"""Run the commands of the book's page on your own model, and keep what they say in ``examples/output``.
+"""Run the commands of the book's page on your own model, and write what they print to ``examples/output``.
 
-``python examples/show.py [NAME …]`` runs them again, all or these; the page includes the files. Exit codes are shown as
-a shell shows them, where they are not 0.
+``python examples/show.py [NAME …]`` runs them again, all of them or those named; the page includes the files. Exit
+codes other than 0 are shown as a shell shows them. SHOW_IN names a directory to run in that is kept.
 """
 
 import importlib.metadata
@@ -51,18 +51,20 @@ COMMANDS = {
 }
 
 
-def said(command: str, directory: Path) -> str:
-    """A command and what it says, as a terminal shows both."""
-    bin = Path(sys.executable).parent
-    environment = {**os.environ, "PATH": f"{bin}:{os.environ['PATH']}", "COLUMNS": "100", "HF_HUB_OFFLINE": "1"}
-    ended = subprocess.run(
+def transcript(command: str, directory: Path) -> str:
+    """A command and what it prints, as a terminal shows both; SystemExit where it fails without a message of rmnb."""
+    programs = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "COLUMNS": "100", "HF_HUB_OFFLINE": "1"}
+    result = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], cwd=directory, env=environment, capture_output=True, text=True
     )
-    messages = [line for line in ended.stderr.splitlines() if line.startswith("rmnb: ")]
-    lines = [f"$ {command}", *ended.stdout.splitlines(), *messages]
-    if ended.returncode and not (messages or "against" in command):
-        raise SystemExit(f"{command}\n{ended.stderr[-3000:]}")
-    return "\n".join(lines + (["$ echo $?", str(ended.returncode)] if ended.returncode else [])) + "\n"
+    messages = [line for line in result.stderr.splitlines() if line.startswith("rmnb: ")]
+    if result.returncode and not (messages or "against" in command):
+        raise SystemExit(f"{command}\n{result.stderr[-3000:]}")
+    lines = [f"$ {command}", *result.stdout.splitlines(), *messages]
+    if result.returncode:
+        lines += ["$ echo $?", str(result.returncode)]
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -76,10 +78,11 @@ def main() -> None:
             (directory / "pairs.jsonl").symlink_to(ROOT / "examples" / "pairs.jsonl")
         for name in names:
             began = time.monotonic()
-            text = "\n".join(said(command, directory) for command in COMMANDS[name])
+            text = "\n".join(transcript(command, directory) for command in COMMANDS[name])
             (OUTPUT / f"{name}.txt").write_text(text, encoding="utf-8")
             provenance = json.loads(record.read_text()) if record.exists() else {}
-            versions = {each: importlib.metadata.version(each) for each in ("rmnb", "torch", "transformers", "trl")}
+            packages = ("rmnb", "torch", "transformers", "trl")
+            versions = {package: importlib.metadata.version(package) for package in packages}
             provenance[name] = {
                 "time": datetime.now(UTC).isoformat(timespec="seconds"),
                 "seconds": round(time.monotonic() - began, 1),

@@ -1,4 +1,4 @@
-"""Train a reward model with TRL and watch what it comes to value: good words beat bad ones, under two questions."""
+"""Train a reward model with TRL to prefer good words to bad ones, and watch its values while it learns."""
 
 import pandas as pd
 from datasets import Dataset
@@ -20,7 +20,8 @@ tokenizer = AutoTokenizer.from_pretrained(base)
 tokenizer.chat_template = load_panel("demo").model("smollm2-values").template
 
 words = lexicons.afinn().sample(frac=1, random_state=0)
-good, bad = (words[words["valence"] * sign > 0]["word"].head(STEPS * BATCH) for sign in (1, -1))
+good = words[words["valence"] > 0]["word"].head(STEPS * BATCH)
+bad = words[words["valence"] < 0]["word"].head(STEPS * BATCH)
 pairs = [
     {
         "prompt": [{"role": "user", "content": QUESTIONS[number % 2]}],

@@ -1,7 +1,7 @@
-"""Drawings as Matplotlib writes them, in two thirds of the bytes and drawn for the dark theme, too.
+"""Matplotlib's drawings in two thirds of the bytes, and with colours for the dark theme.
 
-No number is finer than a hundredth of a point, and a cloud of dots drawn as an image has 32 colours. A picture follows
-the theme of its page: to the query ``prefers-color-scheme`` inside of it a browser answers with the page's scheme.
+Numbers are rounded to a hundredth of a point, and a cloud of dots drawn as an image has 32 colours. A drawing follows
+the theme of its page: browsers answer the query ``prefers-color-scheme`` inside of it with the page's scheme.
 """
 
 import base64
@@ -19,9 +19,9 @@ _NAME = re.compile(r'((?:\bid="|href="#|url\(#))([^")]+)')
 _TARGET = re.compile(r'(?:href="#|url\(#)([^")]+)')
 _INK = re.compile(r'(fill|stroke)(: ?|=")(#[0-9a-fA-F]{3,6})\b')
 _LAYER = re.compile(r'<image [^>]*?"data:image/png;base64,([^"]+)"[^>]*>')
+_IMAGE = re.compile(r"(?<=data:image/png;base64,)[^\"]+")
 GROUND = "#14181e"  # of the theme's pages in the dark
 _LIGHTEST = 0.8  # luminance of the lightest ink there
-_IMAGE = re.compile(r"(?<=data:image/png;base64,)[^\"]+")
 
 
 def _few_colours(image: re.Match[str]) -> str:
@@ -36,7 +36,7 @@ def _coarse(number: re.Match[str]) -> str:
 
 
 def tightened(drawing: str) -> str:
-    """An SVG drawing that shows the same: without comments, indents and names that nothing refers to."""
+    """An SVG drawing that looks the same, without comments, indents and names that nothing refers to."""
     text = " ".join(_MADE_BY.sub("", drawing).split()).replace("> <", "><")
     text = _IMAGE.sub(_few_colours, text)
     text = _GEOMETRY.sub(lambda part: _FINE.sub(_coarse, part[0]), text)
@@ -66,16 +66,16 @@ def in_the_dark(colour: str) -> str:
         linear = np.full(3, wanted)
     else:  # brighter until a channel is full, then paler
         linear = linear * min(wanted / before, 1 / linear.max())
-        pale = (wanted - _luminance(linear)) / (1 - _luminance(linear))
+        pale = max(0.0, (wanted - _luminance(linear)) / (1 - _luminance(linear)))  # rounding can give less than 0
         linear = linear + pale * (1 - linear)
     srgb = np.where(linear <= 0.0031308, linear * 12.92, 1.055 * linear ** (1 / 2.4) - 0.055)
     return "#" + "".join(f"{round(255 * value):02x}" for value in srgb)
 
 
 def _scales_in_the_dark(drawing: str) -> str:
-    """With scales of colours, which Matplotlib writes as pixels, twice: for either ground one.
+    """The drawing with each scale of colours, which Matplotlib writes as an image, once for each ground.
 
-    Where what they explain is pixels, too (a cloud, which lets the ground through), scale and cloud stay as they are.
+    If what a scale explains is an image, too (a cloud of dots, which is partly transparent), both stay as they are.
     """
     layers = {}
     for layer in _LAYER.finditer(drawing):
@@ -88,8 +88,8 @@ def _scales_in_the_dark(drawing: str) -> str:
         written = io.BytesIO()
         Image.fromarray(pixels).save(written, format="png", optimize=True)
         second = layer[0].replace(layer[1], base64.b64encode(written.getvalue()).decode())
-        both = ((layer[0], "light"), (second, "dark"))
-        layers[layer[0]] = "".join(tag.replace("<image ", f'<image class="{theme}" ') for tag, theme in both)
+        light = layer[0].replace("<image ", '<image class="light" ')
+        layers[layer[0]] = light + second.replace("<image ", '<image class="dark" ')
     return _LAYER.sub(lambda layer: layers[layer[0]], drawing)
 
 
@@ -97,9 +97,9 @@ def for_both_themes(drawing: str) -> str:
     """An SVG drawing that shows the same on white, and on a dark page is drawn in inks for a dark ground."""
     rules = [f"svg{{fill:{in_the_dark('#000000')}}}", "image.light{display:none}", "image.dark{display:inline}"]
     for part, between, ink in dict.fromkeys(_INK.findall(drawing)):
-        chosen = f'[{part}="{ink}"]' if "=" in between else f'[style*="{part}{between}{ink}"]'
-        rules.append(f"{chosen}{{{part}:{in_the_dark(ink)}!important}}")
-    style = (
-        f"<style>image.dark{{display:none}}@media screen and (prefers-color-scheme:dark){{{''.join(rules)}}}</style>"
-    )
+        is_attribute = "=" in between
+        selector = f'[{part}="{ink}"]' if is_attribute else f'[style*="{part}{between}{ink}"]'
+        rules.append(f"{selector}{{{part}:{in_the_dark(ink)}!important}}")
+    dark = f"@media screen and (prefers-color-scheme:dark){{{''.join(rules)}}}"
+    style = f"<style>image.dark{{display:none}}{dark}</style>"
     return re.sub(r"<svg [^>]*>", lambda start: start[0] + style, _scales_in_the_dark(drawing), count=1)

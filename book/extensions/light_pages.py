@@ -1,8 +1,8 @@
-"""Pages without what nobody sees on them: icons that are not shown, a search index where nothing is searched.
+"""Pages without what they do not use: icons that are not shown, a search index where nothing is searched.
 
-Drawings are fetched when the reader comes near them, and say their size beforehand, so that nothing moves then. And
-with what is not seen but heard: a name for the arrows that open a part of the contents, and no list that, by the roles
-of its entries, is none.
+Drawings are loaded when the reader comes near them, and give their size beforehand, so that nothing moves then. For
+screen readers, the arrows that open a part of the contents get a name, and the list of citations loses a role that does
+not fit its entries.
 
 Every page of the theme loads all icons and the index of the whole book. When the book is built, only the page that
 searches (to which the search field of every page leads) keeps the index, icons that no page and no script names are
@@ -28,11 +28,14 @@ _SIZE = re.compile(r'<svg [^>]*?\bwidth="([0-9.]+)pt" height="([0-9.]+)pt"')  # 
 
 
 def lazily(text: str, page: Path) -> str:
-    """A page's HTML with each drawing of the book to be fetched when it comes near; `page` is the page's file."""
+    """A page's HTML in which browsers load each drawing only when it comes near; `page` is the page's file."""
 
     def marked(tag: re.Match[str]) -> str:
         size = _SIZE.search((page.parent / tag["file"]).read_text(encoding="utf-8"))
-        room = 'width="{:.0f}" height="{:.0f}" '.format(*(float(pt) * 4 / 3 for pt in size.groups())) if size else ""
+        room = ""
+        if size:
+            width, height = (float(points) * 4 / 3 for points in size.groups())  # pixels
+            room = f'width="{width:.0f}" height="{height:.0f}" '
         return f'<img loading="lazy" {room}{tag["rest"]}'
 
     return _DRAWING.sub(marked, text)

@@ -1,7 +1,7 @@
 """Numbers in prose, put in when the book is built.
 
 The role ``number`` writes one of `FACTS`, each counted from what the project ships. The role ``result`` writes a number
-of the chapters' results: a chapter, a quantity, what to select, and ``of=`` how several rows become one number:
+of the chapters' results: a chapter, a quantity, what to select, and with ``of=`` how several rows become one number:
 
     {result}`heterogeneity tau source=panel question=greatest of=median`
 
@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 from docutils import nodes
 
-from rmnb.book.results import COLUMNS
+from rmnb.book.results import KEY
 from rmnb.panels import load_panel
 from rmnb.scoring import store
 
@@ -68,20 +68,22 @@ def _results() -> pd.DataFrame:
 
 
 def result(question: str, table: pd.DataFrame | None = None) -> str:
-    """The number that a `{result}` asks for.
+    """The number that a `{result}` asks for, with two decimals or ``digits=`` (of=count: none).
 
     Raises
     ------
     ValueError
         The question is not understood, or does not end in one number.
     """
-    chapter, quantity, *rest = shlex.split(question)
-    asked = dict(part.split("=", 1) for part in rest)
-    how, digits, otherwise = asked.pop("of", None), int(asked.pop("digits", 2)), asked.pop("else", None)
+    chapter, quantity, *settings = shlex.split(question)
+    selection = dict(setting.split("=", 1) for setting in settings)
+    how = selection.pop("of", None)
+    digits = int(selection.pop("digits", 2))
+    otherwise = selection.pop("else", None)
     rows = _results() if table is None else table
-    for column, value in {"chapter": chapter, "quantity": quantity, **asked}.items():
-        if column not in ("chapter", *COLUMNS[:5]):
-            raise ValueError(f"{column!r} is no column to select by: {', '.join(COLUMNS[:5])}")
+    for column, value in {"chapter": chapter, "quantity": quantity, **selection}.items():
+        if column not in ("chapter", *KEY):
+            raise ValueError(f"{column!r} is no column to select by: {', '.join(KEY)}")
         rows = rows[rows[column] == value]
     if how is not None and how not in _MERGED:
         raise ValueError(f"of={how}: choose one of {', '.join(_MERGED)}")
@@ -90,7 +92,9 @@ def result(question: str, table: pd.DataFrame | None = None) -> str:
     if rows.empty or (how is None and len(rows) > 1):
         raise ValueError(f"{question!r} selects {len(rows)} rows of the results")
     value = float(rows["value"].agg(how) if how else rows["value"].iloc[0])
-    return f"{value:,.{0 if how == 'count' else digits}f}".replace("-", "−")
+    if how == "count":
+        digits = 0
+    return f"{value:z,.{digits}f}".replace("-", "−")  # z: zero has no minus
 
 
 def _role(write: Callable[[str], str]):

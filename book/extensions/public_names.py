@@ -26,10 +26,13 @@ def name_as_imported(app) -> None:
 
 def as_written(text: str | None) -> str | None:
     """A signature or annotation with NumPy's array types under their short name; of an option its type alone."""
-    text = _OPTION.sub(r"\1", text) if text else text
-    while text and (found := _ARRAY.search(text)):
-        end = text.index("]]", found.end())
-        text = f"{text[: found.start()]}NDArray[{text[found.end() : end]}]{text[end + 2 :]}"
+    if not text:
+        return text
+    text = _OPTION.sub(r"\1", text)
+    while array := _ARRAY.search(text):
+        end = text.index("]]", array.end())
+        dtype = text[array.end() : end]
+        text = f"{text[: array.start()]}NDArray[{dtype}]{text[end + 2 :]}"
     return text
 
 
@@ -37,15 +40,22 @@ def one_each(lines: list[str]) -> list[str]:
     """The lines of a docstring with ``a, b : float`` under *Attributes* written once for `a` and once for `b`."""
     if "Attributes" not in lines:
         return lines
-    at = lines.index("Attributes") + 2
-    done, waiting = lines[:at], lines[at:]
-    while waiting:
-        line, *waiting = waiting
-        length = next((i for i, each in enumerate(waiting) if each and not each.startswith(" ")), len(waiting))
-        shared, (text, waiting) = _SHARED.fullmatch(line), (waiting[:length], waiting[length:])
-        for name in shared[1].split(", ") if shared else [None]:
-            done += [f"{name}{shared[2] or ''}" if shared else line, *text]
-    return done
+    first = lines.index("Attributes") + 2
+    entries: list[list[str]] = []  # each the line of its names, then its indented or empty lines
+    for line in lines[first:]:
+        if entries and (not line or line.startswith(" ")):
+            entries[-1].append(line)
+        else:
+            entries.append([line])
+    rewritten = lines[:first]
+    for head, *text in entries:
+        shared = _SHARED.fullmatch(head)
+        if not shared:
+            rewritten += [head, *text]
+            continue
+        for name in shared[1].split(", "):
+            rewritten += [name + (shared[2] or ""), *text]
+    return rewritten
 
 
 def setup(app) -> dict:

@@ -1,4 +1,4 @@
-"""Tables that are files keep their columns' names; a reader meets words (`rmnb.book.display.in_words`)."""
+"""Tables read from files have names of columns as heads; pages show them in words (`rmnb.book.display.in_words`)."""
 
 from docutils import nodes
 
@@ -9,9 +9,9 @@ def heads_in_words(app, doctree) -> None:
     """Rewrite the heads of every table; names that are code stay."""
     for head in doctree.findall(nodes.thead):
         for text in list(head.findall(nodes.Text)):
-            said = in_words(text.astext())
-            if said != text.astext() and not isinstance(text.parent, nodes.literal):
-                text.parent.replace(text, nodes.Text(said))
+            words = in_words(text.astext())
+            if words != text.astext() and not isinstance(text.parent, nodes.literal):
+                text.parent.replace(text, nodes.Text(words))
 
 
 def setup(app) -> dict:

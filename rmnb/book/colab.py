@@ -1,4 +1,4 @@
-"""Notebooks on Google Colab: what the cell does that all of them share."""
+"""Notebooks on Google Colab: what their shared cell calls."""
 
 import importlib.metadata
 import sys
@@ -12,7 +12,7 @@ from rmnb.panels import Panel, load_panel
 
 
 def set_up(panel: str) -> tuple[str, str]:
-    """What the shared cell does on Colab once the package is installed.
+    """Choose a panel that fits the device, once the package is installed.
 
     Parameters
     ----------
@@ -37,16 +37,22 @@ def set_up(panel: str) -> tuple[str, str]:
     import torch
 
     if torch.cuda.is_available():
-        described = torch.cuda.get_device_properties(0)
-        room, bytes_each, name = described.total_memory, 2, described.name
+        gpu = torch.cuda.get_device_properties(0)
+        name, room = gpu.name, gpu.total_memory
+        bytes_each = 2  # weights in 16 bits
     else:
-        room, bytes_each, name = psutil.virtual_memory().total, 4, "CPU"
-    device = f"{name} with {room / 1e9:.0f} GB"
-    return (panel if fits(load_panel(panel), room, bytes_each) else "demo"), device
+        name, room = "CPU", psutil.virtual_memory().total
+        bytes_each = 4  # weights in 32 bits
+    if not fits(load_panel(panel), room, bytes_each):
+        panel = "demo"
+    return panel, f"{name} with {room / 1e9:.0f} GB"
 
 
 def fits(panel: Panel, room: float, bytes_each: int) -> bool:
-    """Whether each model's weights, at so many bytes a parameter, fill no more than three quarters of `room` bytes."""
+    """Whether each model's weights, at `bytes_each` bytes a parameter, fill at most three quarters of `room` bytes.
+
+    A model whose panel does not say how many parameters it has is taken to fit.
+    """
     return all((model.parameters or 0) * 1e9 * bytes_each <= 0.75 * room for model in panel.models)
 
 

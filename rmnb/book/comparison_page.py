@@ -1,4 +1,4 @@
-"""The page of a comparison: limits, changes, the words that moved most."""
+"""The page of a comparison: limits, changes, and the words that moved most."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ CANNOT_SAY = (
     "nothing of another training. Two seeds of one training often differ clearly, too.",
     "With this many numbers some change clearly by chance. A gate should name the few that matter before it is run.",
     "Models with different vocabularies are measured each on its own tokens.",
-    "All of it is about single English words as whole answers.",
+    "All numbers are about single tokens, words and short names as whole answers.",
 )
 _FACTS = ("model", "source", "revision", "dtype", "head", "read_token", "tokens", "weights_sha256")
 
@@ -26,14 +26,26 @@ def write(
 
     Parameters
     ----------
+    page
+        The file to write.
     reports
-        The two.
+        A and B.
     table
         Of `rmnb.report.comparison.compare`.
     moved
-        Of `rmnb.report.comparison.moved`; None where the scores are not at hand.
+        Of `rmnb.report.comparison.moved`; None where the scores of one of the models are missing.
     outcomes
-        Of `rmnb.report.limits.check`.
+        Of `rmnb.report.limits.check`; without rows, the page has no section on limits.
+
+    Returns
+    -------
+    Path
+        `page`.
+
+    Raises
+    ------
+    InputError
+        The page cannot be written.
     """
     a, b = reports
     seeds = "" if table["seeds"].notna().any() else f"<p>{inline(comparison.SEEDS_UNKNOWN.capitalize())}.</p>"
@@ -44,13 +56,14 @@ def write(
     sections["What changed"] = table_html(changes(table))
     if moved is not None:
         for question, rows in moved.groupby("question", sort=False):
-            heads = {"word": "word", "a": "A", "b": "B", "change": "change (sd)"}
-            shown = rows[list(heads)].rename(columns=heads)
+            shown = rows[["word", "a", "b", "change"]].set_axis(["word", "A", "B", "change (sd)"], axis=1)
             sections[f"Words that moved most, asked for the {question}"] = table_html(shown, tokens=["word"], digits=2)
     points = "".join(f"<li>{inline(point)}</li>" for point in CANNOT_SAY)
     sections["What this comparison cannot say"] = f"<ul>{points}</ul>"
-    facts = [(fact, *(str(report.provenance.get(fact) or "")[:60] for report in reports)) for fact in _FACTS]
-    sections["What was scored"] = table_html(pd.DataFrame(facts, columns=["", "A", "B"]))
+    facts = pd.DataFrame({"": _FACTS})
+    for side, report in (("A", a), ("B", b)):
+        facts[side] = [str(report.provenance.get(fact) or "")[:64] for fact in _FACTS]  # a SHA-256 has 64 digits
+    sections["What was scored"] = table_html(facts)
     return write_sections(page, f"{a.name} and {b.name}", sections)
 
 

@@ -1,7 +1,7 @@
 """Token text made safe and legible, for HTML and for Markdown.
 
-A vocabulary holds markup, LaTeX, control and right-to-left characters, blanks of every kind. Nothing that renders a
-token may be steered by it, and a reader must see that a token is `" love"` and not `"love"`.
+A vocabulary has markup, LaTeX, control and right-to-left characters, and blanks of every kind. None of it may act on
+the page that shows it, and a reader must see that a token is `" love"` and not `"love"`.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def inline(text: str) -> str:
-    """Plain text as characters that neither HTML nor Markdown nor a TeX extension of either can take for markup."""
+    """Plain text with all ASCII punctuation escaped, so that HTML, Markdown and TeX in it are shown and not read.
+
+    Invisible characters stay: token text goes through `rmnb.visible.visible` first, as in `token_html`.
+    """
     return "".join(c if c.isalnum() or c == " " or ord(c) > 127 else f"&#{ord(c)};" for c in text)
 
 
@@ -61,16 +64,18 @@ def table_html(frame: pd.DataFrame, tokens: Iterable[str] = (), digits: int = 3)
         Two columns may share one head; heads are written in words (`in_words`). Floats have `digits`
         decimals and never a minus before zero, integers groups of three digits, NaN and None an empty cell.
     tokens
-        The columns that hold token text; what `rmnb.data.offensive` knows there is shown only after a click.
+        The columns that hold token text; words that `rmnb.data.offensive` lists are shown only after a click.
+    digits
+        Decimals of floats.
     """
     token_columns = set(tokens)
 
     def cell(column: str, value: Any) -> str:
+        if pd.isna(value):
+            return ""
         if column in token_columns:
             shown = token_html(str(value))
             return behind_a_click(shown, "offensive") if is_offensive(str(value)) else shown
-        if pd.isna(value):
-            return ""
         if isinstance(value, (float, np.floating)):
             return f'<span class="number">{value:z.{digits}f}</span>'
         if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
@@ -81,7 +86,9 @@ def table_html(frame: pd.DataFrame, tokens: Iterable[str] = (), digits: int = 3)
     cells = [[cell(head, value) for value in frame.iloc[:, at]] for at, head in enumerate(frame.columns)]
     shown = pd.DataFrame(dict(enumerate(cells)), dtype=object)
     shown.columns = [inline(in_words(str(head))) for head in frame.columns]
-    named = not any(" " in str(value) for value in frame.iloc[:, 0]) if len(frame.columns) else False
-    table = shown.to_html(index=False, escape=False, border=0, justify="inherit", classes="names" if named else None)
+    # The style sheet keeps a first column of names without blanks on one line.
+    has_names = len(frame.columns) > 0 and not any(" " in str(value) for value in frame.iloc[:, 0])
+    classes = "names" if has_names else None
+    table = shown.to_html(index=False, escape=False, border=0, justify="inherit", classes=classes)
     # tabindex: a keyboard, too, can scroll what is wider than the page.
     return f'<div class="table-scroll" tabindex="0">{table}</div>'

@@ -65,7 +65,13 @@ class TokenSet:
 
 
 def ranked(model: str, prompt: str, scores: NDArray[np.float32]) -> Scan:
-    """Ranks and rounded rewards of one scan."""
+    """Ranks and rounded rewards of one scan, from its scores (ids,) float32.
+
+    Raises
+    ------
+    InputError
+        The rewards differ by so little beside their size that int32 cannot hold them.
+    """
     spread = float(scores.std()) or 1.0
     decimals = int(np.clip(_DIGITS - np.floor(np.log10(spread)), 0, 9))
     rank = rankdata(-scores.astype(np.float64), method="min").astype(np.int32)
@@ -117,12 +123,15 @@ def _shared(sets: list[TokenSet]) -> Iterator[TokenSet]:
     if rows.empty:
         return
     first = sets[0].words.iloc[rows[sets[0].key]].reset_index(drop=True)
-    scans = [scan.select(rows[tokens.key].to_numpy()) for tokens in sets for scan in tokens.scans]
+    scans = []
+    for tokens in sets:
+        ids = rows[tokens.key].to_numpy()
+        scans += [scan.select(ids) for scan in tokens.scans]
     yield TokenSet("shared", "shared by all models", first, scans)
 
 
 def write_explorer(panel: str | Path | Panel, directory: Path) -> Path:
-    """Write all files for a panel into `directory`, in place of what it holds; returns the manifest's path.
+    """Write all files for a panel into `directory`, which is emptied first; returns the manifest's path.
 
     Raises
     ------
@@ -131,17 +140,23 @@ def write_explorer(panel: str | Path | Panel, directory: Path) -> Path:
     """
     panel = load_panel(panel)
     sets = token_sets(panel)
-    sizes = {scan.model: len(scan.rank) for tokens in sets if tokens.key != "shared" for scan in tokens.scans}
     shutil.rmtree(directory, ignore_errors=True)
-    described = [_write_set(tokens, directory / tokens.key, panel) for tokens in sets]
-    used = {scan.prompt for tokens in sets for scan in tokens.scans}
+    try:
+        described = [_write_set(tokens, directory / tokens.key, panel) for tokens in sets]
+    except OSError as error:
+        raise InputError(f"cannot write {directory}: {error.strerror or error}", directory) from error
+    sizes, used = {}, set()
+    for tokens in sets:
+        for scan in tokens.scans:
+            used.add(scan.prompt)
+            if tokens.key != "shared":
+                sizes[scan.model] = len(scan.rank)
+    prompts = [prompt for prompt in panel.all_prompts if prompt.key in used]
     manifest = {
         "panel": panel.title,
         "block": BLOCK,
         "kinds": [kind.replace("_", " ") for kind in KINDS],
-        "prompts": [
-            prompt.model_dump(include={"key", "text", "framing"}) for prompt in panel.all_prompts if prompt.key in used
-        ],
+        "prompts": [prompt.model_dump(include={"key", "text", "framing"}) for prompt in prompts],
         "models": [{"name": name, "tokens": sizes[name]} for name in panel.model_names if name in sizes],
         "sets": described,
     }
@@ -151,26 +166,30 @@ def write_explorer(panel: str | Path | Panel, directory: Path) -> Path:
 
 
 def packed(values: NDArray[np.int32]) -> bytes:
-    """Numbers byte by byte, compressed: neighbours then resemble each other, and small numbers cost little."""
-    return gzip.compress(values.astype("<i4").view(np.uint8).reshape(-1, 4).T.tobytes(), mtime=0)
+    """Numbers (n,) byte by byte, compressed: neighbours then resemble each other, and small numbers cost little."""
+    bytes_of_each = values.astype("<i4").view(np.uint8).reshape(-1, 4)
+    return gzip.compress(bytes_of_each.T.tobytes(), mtime=0)
 
 
 def packed_scan(scan: Scan) -> bytes:
     """The file of one scan."""
     order = np.argsort(scan.rank, kind="stable")
-    return packed(np.concatenate([scan.rank, np.diff(scan.reward[order], prepend=np.int32(0))]))
+    steps = np.diff(scan.reward[order], prepend=np.int32(0))
+    return packed(np.concatenate([scan.rank, steps]))
 
 
 def packed_words(words: pd.DataFrame) -> bytes:
     """The file of a set's tokens."""
     tokens = words["token"].tolist()
-    shown = {row: visible(token) for row, token in enumerate(tokens)}
-    text = {
-        "tokens": tokens,
-        "kinds": "".join(str(KINDS.index(kind)) for kind in words["kind"]),
-        "shown": {row: form for row, form in shown.items() if form != tokens[row].replace(" ", BLANK)},
-        "hidden": [row for row, token in enumerate(tokens) if is_offensive(token)],
-    }
+    shown, hidden = {}, []
+    for row, token in enumerate(tokens):
+        form = visible(token)
+        if form != token.replace(" ", BLANK):
+            shown[row] = form
+        if is_offensive(token):
+            hidden.append(row)
+    kinds = "".join(str(KINDS.index(kind)) for kind in words["kind"])
+    text = {"tokens": tokens, "kinds": kinds, "shown": shown, "hidden": hidden}
     return gzip.compress(json.dumps(text, ensure_ascii=False, separators=(",", ":")).encode(), mtime=0)
 
 
@@ -182,8 +201,9 @@ def _write_set(tokens: TokenSet, directory: Path, panel: Panel) -> dict[str, Any
     for scan in tokens.scans:
         name = f"{places[scan.model]}-{keys[scan.prompt]}.bin"
         size = _write(directory / name, packed_scan(scan))
-        described = {"model": scan.model, "prompt": scan.prompt, "file": name, "bytes": size}
-        scans.append({**described, "decimals": scan.decimals})
+        scans.append(
+            {"model": scan.model, "prompt": scan.prompt, "file": name, "bytes": size, "decimals": scan.decimals}
+        )
     numbers = np.array([[scan.rank, scan.reward] for scan in tokens.scans], dtype=np.int32)
     for block, start in enumerate(range(0, len(tokens.words), BLOCK)):
         _write(directory / f"rows-{block}.bin", packed(numbers[:, :, start : start + BLOCK].ravel()))
@@ -197,5 +217,5 @@ def _write_set(tokens: TokenSet, directory: Path, panel: Panel) -> dict[str, Any
 
 
 def _write(path: Path, content: bytes) -> int:
-    path.write_bytes(content)
-    return len(content)
+    """The number of bytes written."""
+    return path.write_bytes(content)

@@ -13,7 +13,7 @@ from seaborn.utils import relative_luminance
 
 from rmnb.panels import Panel
 
-#: Each at 3:1 or more on white, and told apart by readers with any of the common colour blindnesses.
+#: Each has a contrast of 3:1 or more on white; readers with any of the common colour blindnesses can distinguish them.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#7700DD", "#333300", "#770055", "#003399", "#997799")
 MARKERS = "osD^vP<>Xp"
 INK, FAINT = "#222222", "#808080"
@@ -61,7 +61,7 @@ def legible_numbers(axes: Axes) -> None:
 
 
 def colours(panel: Panel) -> dict[str, str]:
-    """The colour of each model: its own where the panel gives one, else one for all of its base, by their order."""
+    """The colour of each model: its own if the panel gives one, else that of its base, in the order of the bases."""
     families = list(dict.fromkeys(model.family or model.name for model in panel.models))
     return {
         model.name: model.colour or PALETTE[families.index(model.family or model.name) % len(PALETTE)]
@@ -70,41 +70,45 @@ def colours(panel: Panel) -> dict[str, str]:
 
 
 def markers(panel: Panel) -> dict[str, str]:
-    """The marker of each model: one a recipe; where no recipe is known, by its place within the base."""
+    """The marker of each model: one for each recipe; without a recipe, by its place among the models of its colour."""
     recipes = list(dict.fromkeys(model.recipe for model in panel.models if model.recipe))
-    colour, of_base = colours(panel), Counter[str]()
-    places = {}
+    colour = colours(panel)
+    of_colour = Counter[str]()
+    chosen = {}
     for model in panel.models:
         ink = colour[model.name]
-        places[model.name] = recipes.index(model.recipe) if model.recipe else of_base[ink]
-        of_base[ink] += 1
-    return {name: MARKERS[place % len(MARKERS)] for name, place in places.items()}
+        place = recipes.index(model.recipe) if model.recipe else of_colour[ink]
+        chosen[model.name] = MARKERS[place % len(MARKERS)]
+        of_colour[ink] += 1
+    return chosen
 
 
 def dot_chart(
     rows: pd.DataFrame, mark: str, colour: Mapping[str, str], meaning: str, order: Sequence[str] | None = None
 ) -> Figure:
-    """A line for each model, the first on top: its rows as dots with their intervals, one below the other.
+    """Dots with intervals: a line for each model, the first on top, with its rows one below the other.
 
     Parameters
     ----------
     rows
         Columns model, value, low, high and `mark`. A NaN interval leaves the dot alone.
     mark
-        The column whose levels differ in their marker and are named above.
+        The column whose levels have a marker each, ten at most, and are named above the axes.
     colour
         Of each model; see `colours`.
     meaning
         What the numbers are, for the axis.
     order
-        The models in their order, by default as they come; rows of others are left out.
+        The models in their order, by default as they come; rows of other models are left out.
     """
-    lines = list(dict.fromkeys(rows["model"]) if order is None else order)
-    levels = list(dict.fromkeys(rows[mark]))
-    fig, axes = plt.subplots(figsize=(WIDTH, 1 + (0.18 + 0.02 * min(len(levels), 4)) * max(1, len(lines))))
+    lines = list(rows["model"].unique() if order is None else order)
+    levels = list(rows[mark].unique())
+    line_height = 0.18 + 0.02 * min(len(levels), 4)  # inches
+    fig, axes = plt.subplots(figsize=(WIDTH, 1 + line_height * max(1, len(lines))))
+    gap = 0.7 / max(len(levels), 3)  # between the dots of one line, whose height is 1
     for row in rows[rows["model"].isin(lines)].to_dict("records"):
         place = levels.index(row[mark])
-        height = lines.index(row["model"]) + 0.7 / max(len(levels), 3) * (place - (len(levels) - 1) / 2)
+        height = lines.index(row["model"]) + gap * (place - (len(levels) - 1) / 2)
         ink = colour[row["model"]]
         axes.plot([row["low"], row["high"]], [height, height], color=ink)
         axes.plot(

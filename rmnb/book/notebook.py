@@ -1,7 +1,7 @@
 """Run a notebook through papermill with parameters whose names and types are checked before anything starts.
 
-Papermill itself only warns of a parameter that the notebook does not have, and passes any type on: a typing error would
-end in an hour of computing the wrong thing.
+Papermill itself only warns of a parameter that the notebook does not have, and accepts a value of any type: a misspelt
+name would mean an hour of computing the wrong thing.
 """
 
 import ast
@@ -47,6 +47,7 @@ def _inherited(**settings: str) -> Iterator[None]:
 
 
 def _kind(name: str, declared: dict) -> type:
+    """The type of a parameter: its annotation's, else that of its default."""
     annotated = _TYPES.get(declared["inferred_type_name"])
     if annotated:
         return annotated
@@ -99,20 +100,25 @@ def check_parameters(notebook: Path, parameters: Mapping[str, object]) -> dict[s
 
 
 def failure(error: "papermill.PapermillExecutionError", lines: int = 15) -> str:
-    """The cell that failed, where in the code, and its error: what a terminal shows of a notebook that failed."""
+    """What a terminal shows of a notebook that failed: the cell's first `lines` lines, where in the code, the error."""
     source = error.source.splitlines()
-    shown = [*source[:lines], *([f"… {len(source) - lines} more lines"] if len(source) > lines else [])]
+    report = [f"cell {error.cell_index + 1} failed"]
+    report += [f"    {line}" for line in source[:lines]]
+    if len(source) > lines:
+        report.append(f"    … {len(source) - lines} more lines")
     traceback = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback))
     places = re.findall(r"^File (\S+:\d+), in (\w+)", traceback, re.MULTILINE)
-    location = [f"in {name}, {place}" for place, name in places[-1:]]
-    cell = [f"cell {error.cell_index + 1} failed", *(f"    {line}" for line in shown)]
-    return "\n".join([*cell, *location, f"{error.ename}: {error.evalue}"])
+    if places:
+        place, function = places[-1]
+        report.append(f"in {function}, {place}")
+    report.append(f"{error.ename}: {error.evalue}")
+    return "\n".join(report)
 
 
 def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] | None = None) -> Path:
     """Execute a notebook with the given parameters and write it, outputs included, to `output`.
 
-    The output appears when every cell has run; a failing notebook leaves nothing behind.
+    The output appears when every cell has run; a failing notebook leaves no output. Files that its cells wrote stay.
 
     Parameters
     ----------

@@ -12,30 +12,31 @@ from rmnb.book.notebook import results_directory
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
 from rmnb.findings.claims import Claim, Verdict, judge, load_claims
-from rmnb.findings.rows import numbers
+from rmnb.findings.rows import ENDS, numbers
 from rmnb.panels import Panel, load_panel
 from rmnb.stats.estimate import Estimate
 
-COLUMNS = ["quantity", "source", "model", "other", "question", "value", "low", "high", "n"]
+KEY = ["quantity", "source", "model", "other", "question"]
+COLUMNS = [*KEY, "value", "low", "high", "n"]
 SOURCES = {"panel": "this panel", "released": "the authors' models"}
 _STORED = ["source", "model", "other", "value", "low", "high", "model group", "other group"]
 AUTHORS = "facct2025"  # the panel that says which of the authors' models belong together
 
 
 def save(chapter: str, /, **frames: Any) -> Path:
-    """Write a chapter's numbers as ``<chapter>.csv`` into `results_directory`, one a row.
+    """Write a chapter's numbers as ``<chapter>.csv`` into `results_directory`, a row for each number.
 
     Parameters
     ----------
     chapter
         The file's name.
     **frames
-        The keyword names the quantity (before it stands in a frame's own column quantity, if it has one). Tidy frames
-        have a column value, and model, other, question, source, low, high, n as they need; other columns, such as the
-        choices of a specification curve, are written into other. Wide frames have models as their index, and questions
-        (or what the columns' name says) as columns; a square of models gives pairs. A series has an index of models.
-        Numbers, `Estimate` and mappings of these do as well. Frames of `rmnb.findings.released.load_released` keep
-        their quantities and their source. Missing values are left out.
+        The keyword names the quantity; if a frame has a column quantity, the keyword and a blank are put before it.
+        Tidy frames have a column value, and any of model, other, question, source, low, high, n; further columns, such
+        as the choices of a specification curve, are joined in other. Wide frames have models as their index, and
+        questions (or what the columns' name says) as columns; a square of models gives pairs. A series has an index of
+        models. Numbers, `Estimate` and mappings of all these are accepted, too. Frames of
+        `rmnb.findings.released.load_released` keep their quantities and their source. Missing values are left out.
 
     Returns
     -------
@@ -49,13 +50,14 @@ def save(chapter: str, /, **frames: Any) -> Path:
         A value is infinite, or two rows have one key.
     """
     parts = [_tidy(name, frame) for name, frame in frames.items()]
-    table = pd.concat([part for part in parts if len(part)], ignore_index=True)
-    key = COLUMNS[:5]
-    if np.isinf(table["value"]).any():
-        raise InputError(f"{table.loc[np.isinf(table['value']), 'quantity'].iloc[0]} has an infinite value")
-    if table.duplicated(key).any():
-        row = table[table.duplicated(key)].iloc[0]
-        raise InputError(f"two rows of {' '.join(row[key].astype(str))}: what tells them apart?")
+    parts = [part for part in parts if len(part)]
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
+    infinite = table[np.isinf(table["value"].astype(float))]
+    if len(infinite):
+        raise InputError(f"{infinite['quantity'].iloc[0]} has an infinite value")
+    repeated = table[table.duplicated(KEY)]
+    if len(repeated):
+        raise InputError(f"two rows of {' '.join(repeated[KEY].iloc[0])}: add a column that distinguishes them")
     path = results_directory() / f"{chapter}.csv"
     with atomic_path(path) as temporary:
         table.to_csv(temporary, index=False)
@@ -79,22 +81,28 @@ def _tidy(name: str, frame: Any) -> pd.DataFrame:
         return pd.DataFrame(columns=COLUMNS)
     rows = frame.drop(columns=["headline"], errors="ignore").rename(columns={"ci_low": "low", "ci_high": "high"})
     if "source" not in rows:
-        rows = rows.assign(source="panel", quantity=f"{name} " + rows["quantity"] if "quantity" in rows else name)
+        quantity = f"{name} " + rows["quantity"] if "quantity" in rows else name
+        rows = rows.assign(source="panel", quantity=quantity)
     extra = [column for column in rows if column not in COLUMNS]
     if extra:
-        described = [*(["other"] if "other" in rows else []), *extra]
-        rows = rows.assign(other=rows[described].astype(str).agg(", ".join, axis=1)).drop(columns=extra)
+        joined = ["other", *extra] if "other" in rows else extra
+        texts = rows[joined].astype(object).fillna("").astype(str)
+        rows = rows.assign(other=texts.agg(", ".join, axis=1)).drop(columns=extra)
     rows = rows.reindex(columns=COLUMNS).dropna(subset="value")
-    text = {column: rows[column].astype(object).fillna("").astype(str) for column in COLUMNS[:5]}
-    numeric = {column: rows[column].astype(float) for column in COLUMNS[5:8]}
-    return rows.assign(**text, **numeric, n=rows["n"].astype("Float64").round().astype("Int64"))
+    for column in KEY:
+        rows[column] = rows[column].astype(object).fillna("").astype(str)
+    for column in ENDS:
+        rows[column] = rows[column].astype(float)
+    rows["n"] = rows["n"].astype("Float64").round().astype("Int64")
+    return rows
 
 
 def _long(frame: pd.DataFrame) -> pd.DataFrame:
-    """A wide frame as rows: its index are models, its columns questions unless they are named otherwise."""
+    """A wide frame as rows: its index has models, its columns questions, unless their names say otherwise."""
     index = frame.index.name or "model"
     columns = frame.columns.name or "question"
-    columns = "other" if columns == index else columns
+    if columns == index:  # a square of models
+        columns = "other"
     wide = frame.rename_axis(index=index, columns=None)  # pyright: ignore[reportArgumentType]
     wide.columns = [", ".join(map(str, name)) if isinstance(name, tuple) else name for name in wide.columns]
     return wide.reset_index().melt(id_vars=index, var_name=columns, value_name="value")  # pyright: ignore[reportArgumentType]
@@ -106,38 +114,48 @@ def verdict(
     authors: pd.DataFrame | None = None,
     models: str | Path | Panel = "demo",
 ):
-    """Show the verdict on a claim, and keep what it is made of for the page of all verdicts.
+    """Show the verdict on a claim, and keep its values for the page of all verdicts.
 
     Parameters
     ----------
     key
-        Of a claim in ``rmnb/data/lists/claims.yml``.
+        The name of a claim in ``rmnb/data/lists/claims.yml``.
     panel, authors
         The same measure of the panel's models and of the authors': model, value, low, high, one row a model (a measure
-        of pairs: also other). None where there is none; the page then says that the claim cannot be tested here.
+        of pairs: also other). None if there is none; the page then says that the claim cannot be tested here.
     models
         The panel, which says what models belong together (of a claim about bases: which base each has).
 
     Returns
     -------
     IPython.display.HTML
+
+    Raises
+    ------
+    InputError
+        There is no such claim, or the file cannot be written.
     """
     claims = load_claims()
     if key not in claims:
         raise InputError(f"no claim {key!r}: choose one of {', '.join(claims)}")
+    claim = claims[key]
     parts = []
-    for source, values, named in (("panel", panel, models), ("released", authors, AUTHORS)):
-        if values is not None:
-            groups = _groups(claims[key], named)
-            kept = values.reindex(columns=["model", "other", "value", "low", "high"])
-            part = kept.assign(source=source)
-            for column in ("model", "other"):
-                part[f"{column} group"] = [groups.get(name, name) for name in kept[column]]
-            parts.append(part)
+    if panel is not None:
+        parts.append(_with_groups(panel, _groups(claim, models), source="panel"))
+    if authors is not None:
+        parts.append(_with_groups(authors, _groups(claim, AUTHORS), source="released"))
     stored = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_STORED)
     with atomic_path(results_directory() / "verdicts" / f"{key}.csv") as temporary:
-        stored[_STORED].to_csv(temporary, index=False)
-    return show(verdict_html(claims[key], judged(claims[key], stored)))
+        stored.to_csv(temporary, index=False)
+    return show(verdict_html(claim, judged(claim, stored)))
+
+
+def _with_groups(values: pd.DataFrame, groups: Mapping[str, str], source: str) -> pd.DataFrame:
+    """The columns of `_STORED`; a model without a group is a group of its own."""
+    stored = values.assign(source=source).reindex(columns=_STORED)
+    for column in ("model", "other"):
+        stored[f"{column} group"] = [groups.get(name, name) for name in stored[column]]
+    return stored
 
 
 def read_verdicts(directory: Path | None = None) -> dict[str, dict[str, Verdict]]:
@@ -162,7 +180,7 @@ def judged(claim: Claim, stored: pd.DataFrame) -> dict[str, Verdict]:
 
 
 def verdict_html(claim: Claim, verdicts: Mapping[str, Verdict]) -> str:
-    """A claim, what it measures, a row a source with its verdict, and the means of the groups where they are few."""
+    """A claim as HTML: what it measures, a row for each source with its verdict, and the groups' means if few."""
     rows, group_means = [], []
     for source, judgement in verdicts.items():
         row = {"": SOURCES[source], "verdict": judgement.verdict}

@@ -24,7 +24,8 @@ def _figure(data: "NotebookNode", metadata: "NotebookNode") -> str:
     from nbconvert.filters.strings import text_base64
 
     options = metadata.get("mystnb", {})
-    figure, caption = options.get("figure", {}), options.get("figure", {}).get("caption", "")
+    figure = options.get("figure", {})
+    caption = figure.get("caption", "")
     alt = options.get("image", {}).get("alt") or caption or "Figure"
     name = f' id="{html.escape(figure["name"])}"' if "name" in figure else ""
     below = f"<figcaption>{markdown2html_mistune(caption)}</figcaption>" if caption else ""
@@ -34,7 +35,7 @@ def _figure(data: "NotebookNode", metadata: "NotebookNode") -> str:
 
 
 def _prepare(cell: "NotebookNode") -> None:
-    """Leave out what a code cell says of itself on standard error; its images become figures."""
+    """Drop what a code cell wrote to standard error, and make figures of its images."""
     cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
     for output in cell.outputs:
         if _IMAGE in output.get("data", {}):
@@ -62,7 +63,7 @@ def _html(cells: Iterable["NotebookNode"]) -> "BeautifulSoup":
         element.decompose()
     for head in parsed("th"):
         if not head.get_text(strip=True):
-            head.name = "td"  # the head of nothing
+            head.name = "td"  # an empty head would be read out as one
     for table in parsed("table"):
         if not table.find_parent(class_="table-scroll"):
             table.wrap(parsed.new_tag("div", attrs={"class": "table-scroll", "tabindex": "0"}))
@@ -79,19 +80,19 @@ def _contents(body: "BeautifulSoup") -> list[tuple[str, str]]:
 
 
 def write_page(notebook: Path, page: Path, title: str) -> Path:
-    """Write an executed notebook as one HTML file that asks nothing of any network and is readable without one.
+    """Write an executed notebook as one HTML file that fetches nothing and can be read without a network.
 
     Code is left out; so are cells tagged ``remove-cell`` and what goes to standard error. Images (SVG) get alternative
     text, caption and name from the cell's metadata, under ``mystnb``, as in the book. What cells tagged ``footer`` show
-    stands at the foot. HTML that cells show is trusted, as `rmnb.book.display` makes it; the page forbids its browser
-    all scripts and requests.
+    stands at the foot. HTML that cells show is trusted: use what `rmnb.book.display` returns. The page forbids browsers
+    to run scripts and to fetch anything.
 
     Parameters
     ----------
     notebook
         As `rmnb.book.notebook.run_notebook` writes it.
     page
-        The file to write; there is one or none, but never a part.
+        The file to write. It is written whole or not at all.
     title
         Plain text: the page's title and first heading, in the place of the notebook's own.
 
@@ -125,19 +126,35 @@ def write_page(notebook: Path, page: Path, title: str) -> Path:
 
 
 def write_sections(page: Path, title: str, sections: Mapping[str, str]) -> Path:
-    """Write sections as such a page, without a notebook.
+    """Write sections as a page like that of `write_page`, without a notebook.
 
     Parameters
     ----------
+    page
+        The file to write.
+    title
+        Plain text: the page's title and first heading.
     sections
-        Heading to HTML, which is trusted, as `rmnb.book.display` makes it. What stands under an empty heading comes
-        first.
+        Heading (plain text) to HTML, which is trusted: use what `rmnb.book.display` returns. A section with an empty
+        heading has none.
+
+    Returns
+    -------
+    Path
+        `page`.
+
+    Raises
+    ------
+    InputError
+        The page cannot be written.
     """
     from bs4 import BeautifulSoup
 
-    parts = [
-        f"<h2>{html.escape(heading)}</h2>{content}" if heading else content for heading, content in sections.items()
-    ]
+    parts = []
+    for heading, content in sections.items():
+        if heading:
+            parts.append(f"<h2>{html.escape(heading)}</h2>")
+        parts.append(content)
     return _write(page, title, BeautifulSoup("".join(parts), "html.parser"))
 
 

@@ -13,22 +13,25 @@ from rmnb.planted.words import valence_words
 IS_GEMMA = np.arange(10) < 4
 N_MODELS = len(IS_GEMMA)
 N_QUESTIONS = 27  # of each framing
-COMMUNION_SD = 0.4  # how much models of one base differ in what they give to communion more than to agency
-NO_DIFFERENCE, DIFFERENCE = (0.0, 0.0), (0.5, -0.3)  # what Gemma and Llama give to it
-SLOPE, SLOPE_SD = 0.4, 0.15
+# A model's preference: the reward of communion minus that of agency, under a positive question.
+COMMUNION_SD = 0.4  # of the preferences of models of one base
+NO_DIFFERENCE = (0.0, 0.0)  # mean preference of Gemma's and of Llama's models
+DIFFERENCE = (0.5, -0.3)
+SLOPE, SLOPE_SD = 0.4, 0.15  # mean and standard deviation over models
 
 
 def _is_communion() -> np.ndarray:
-    """Which of the project's nouns are of communion; the others are of agency."""
+    """Which of the project's nouns, (words,) bool, are about communion; the others are about agency."""
     return (lexicons.agency_communion()["category"] == "communion").to_numpy()
 
 
 def _nouns(rng: np.random.Generator, communion: tuple[float, float]) -> np.ndarray:
-    """Scores (models, framings, questions, words); a negative question reverses what a base gives to communion."""
+    """Scores (models, framings, questions, words); a negative question reverses a model's preference."""
     category = np.where(_is_communion(), 0.5, -0.5)
+    of_gemma, of_llama = communion
     scores = []
-    for gemma in IS_GEMMA:
-        preference = communion[0 if gemma else 1] + COMMUNION_SD * rng.normal()
+    for is_gemma in IS_GEMMA:
+        preference = (of_gemma if is_gemma else of_llama) + COMMUNION_SD * rng.normal()
         own = rng.normal(size=len(category))
         scores.append([own + preference * category, own - preference * category])
     shape = (N_MODELS, 2, N_QUESTIONS, len(category))
@@ -44,7 +47,7 @@ def _median_ranks(scores: np.ndarray) -> pd.DataFrame:
     agency = np.median(ranks[..., ~_is_communion()], axis=-1)
     communion = np.median(ranks[..., _is_communion()], axis=-1)
     medians = np.stack([agency, communion], axis=-1)
-    model, framing, _, category = (axis.ravel() for axis in np.indices(medians.shape))
+    model, framing, _, category = np.indices(medians.shape).reshape(4, -1)
     return _labelled(medians.ravel(), model, category, framing)
 
 
@@ -59,20 +62,23 @@ def _interaction(ranks: pd.DataFrame) -> Outcome:
 
 
 def papers_mixed_model(rng: np.random.Generator) -> Outcome:
+    """The papers' mixed model, with a random intercept for each model, where bases do not differ."""
     return _interaction(_median_ranks(_nouns(rng, NO_DIFFERENCE)))
 
 
 def papers_permutation(rng: np.random.Generator) -> Outcome:
-    """perm.t.test of the medians of one category and framing, each question of each model an observation."""
+    """Permutation test of the medians of one category and framing, each question of each model an observation."""
     ranks = _median_ranks(_nouns(rng, NO_DIFFERENCE)).query("category == 1 and framing == 0")
     test = stats.two_group_test(ranks["median"], ranks["base"] == "Gemma", n_permutations=999, seed=rng)
     return Outcome(0.0, test.statistic, p_value=test.p_value)
 
 
 def exact_over_models(rng: np.random.Generator) -> Outcome:
+    """Exact test of one contrast a model, summed over its questions, where bases do not differ."""
     ranks = _median_ranks(_nouns(rng, NO_DIFFERENCE))
     sign = np.where(ranks["category"] == ranks["framing"], -1, 1)
-    test = stats.two_group_test(np.bincount(ranks["model"], weights=sign * ranks["median"]), IS_GEMMA)
+    contrasts = np.bincount(ranks["model"], weights=sign * ranks["median"])
+    test = stats.two_group_test(contrasts, IS_GEMMA)
     return Outcome(0.0, test.statistic, p_value=test.p_value)
 
 
@@ -86,13 +92,13 @@ def difference_of_bases(rng: np.random.Generator) -> Outcome:
 
 def independent_questions(rng: np.random.Generator) -> Outcome:
     """The papers' mixed model where its assumption is true: models differ by a constant, questions are independent."""
-    model, _, category, framing = (axis.ravel() for axis in np.indices((10, N_QUESTIONS, 2, 2)))
-    medians = 60 + 5 * rng.normal(size=10)[model] + 4 * rng.normal(size=len(model))
+    model, _, category, framing = np.indices((N_MODELS, N_QUESTIONS, 2, 2)).reshape(4, -1)
+    medians = 60 + 5 * rng.normal(size=N_MODELS)[model] + 4 * rng.normal(size=len(model))
     return _interaction(_labelled(medians, model, category, framing))
 
 
 def _slopes(rng: np.random.Generator) -> pd.DataFrame:
-    """Scores of 200 words by ten models whose slopes differ: columns model, valence, score."""
+    """Scores of 200 words by models whose slopes differ: columns model, valence, score."""
     words = valence_words().drop_duplicates("word").head(200)[["valence"]]
     tables = []
     for model in range(N_MODELS):
@@ -103,37 +109,47 @@ def _slopes(rng: np.random.Generator) -> pd.DataFrame:
 
 
 def mean_slope(rng: np.random.Generator) -> Outcome:
+    """The mean of the models' slopes, with an interval over models."""
     slopes = [np.polyfit(table["valence"], table["score"], 1)[0] for _, table in _slopes(rng).groupby("model")]
     return Outcome.of(SLOPE, stats.mean_over_models(slopes))
 
 
 def fixed_slope(rng: np.random.Generator) -> Outcome:
+    """One slope for all models, from a mixed model with a random intercept alone."""
     return Outcome.of(SLOPE, stats.mixed("score ~ valence", _slopes(rng), "model")["valence"])
 
 
 def sign_flip(rng: np.random.Generator) -> Outcome:
-    test = stats.sign_flip_test(rng.normal(size=10))
+    """Whether the mean over models is zero, where it is."""
+    test = stats.sign_flip_test(rng.normal(size=N_MODELS))
     return Outcome(0.0, test.statistic, p_value=test.p_value)
 
 
 def _matrix(rng: np.random.Generator, cause: np.ndarray | None = None, aloof_sd: float = 0.0) -> np.ndarray:
-    """Similarities of models that stand at random places, shifted by their cause; the aloof agree with all less."""
+    """Similarities (models, models): minus the distance of random places in three dimensions.
+
+    `cause` (models,) shifts the places along the first; models with a higher aloofness are less similar to all others.
+    """
     places = rng.normal(size=(N_MODELS, 3))
     if cause is not None:
         places[:, 0] += 1.5 * cause
-    aloof = aloof_sd * rng.normal(size=N_MODELS)
-    return -np.linalg.norm(places[:, None] - places[None, :], axis=2) - aloof[:, None] - aloof[None, :]
+    aloofness = aloof_sd * rng.normal(size=N_MODELS)
+    distances = np.linalg.norm(places[:, None] - places[None, :], axis=2)
+    return -distances - aloofness[:, None] - aloofness[None, :]
 
 
 def mantel(rng: np.random.Generator) -> Outcome:
+    """Mantel's test of two matrices that share nothing."""
     test = stats.mantel(_matrix(rng, aloof_sd=0.5), _matrix(rng, aloof_sd=0.5), n_permutations=999, seed=rng)
     return Outcome(0.0, test.correlation, p_value=test.p_value)
 
 
 def pairs_as_independent(rng: np.random.Generator) -> Outcome:
+    """The same matrices, with each of their pairs of models as an independent observation."""
     upper = np.triu_indices(N_MODELS, 1)
-    one, other = _matrix(rng, aloof_sd=0.5)[upper], _matrix(rng, aloof_sd=0.5)[upper]
-    result = spearmanr(one, other, alternative="greater")
+    first = _matrix(rng, aloof_sd=0.5)[upper]
+    second = _matrix(rng, aloof_sd=0.5)[upper]
+    result = spearmanr(first, second, alternative="greater")
     return Outcome(0.0, float(result.statistic), p_value=float(result.pvalue))  # pyright: ignore[reportAttributeAccessIssue]
 
 

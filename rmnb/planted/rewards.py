@@ -20,12 +20,11 @@ from rmnb.errors import InputError
 
 Framing = Literal["positive", "negative"]
 RAREST = 1.0  # the lowest Zipf frequency that wordfreq distinguishes from zero
-_SPELLINGS = ((" {}", "word_start"), ("{}", "word_continuation"), (" {}", "word_start"), ("{}", "word_continuation"))
 
 
 @dataclass(frozen=True)
 class PlantedEffects:
-    """What a planted reward depends on; everything is off but the scatter.
+    """What a planted reward depends on; by default on nothing but random word effects and noise.
 
     Attributes
     ----------
@@ -58,19 +57,24 @@ class PlantedEffects:
 
 
 def spell(words: Iterable[str], variants: int | Iterable[int] = 4) -> pd.DataFrame:
-    """A vocabulary that spells each word in up to four ways: " love", "love", " Love", "Love".
+    """A vocabulary with up to four spellings of each word: " love", "love", " Love", "Love".
 
     Parameters
     ----------
     words
         Distinct lower-case words.
     variants
-        1 to 4; one number for all words or one for each.
+        How many spellings, 1 to 4; one number for all words or one for each.
 
     Returns
     -------
     DataFrame
         token_id (int32), token (str), kind (category), as a real vocabulary has them.
+
+    Raises
+    ------
+    InputError
+        A number of spellings is out of range, or there are more or fewer numbers than words.
     """
     words = list(words)
     numbers = [variants] * len(words) if isinstance(variants, int) else list(variants)
@@ -78,8 +82,9 @@ def spell(words: Iterable[str], variants: int | Iterable[int] = 4) -> pd.DataFra
         raise InputError("variants must be a number from 1 to 4, or one such number a word")
     rows = []
     for word, number in zip(words, numbers, strict=True):
-        for place, (pattern, kind) in enumerate(_SPELLINGS[:number]):
-            rows.append((pattern.format(word if place < 2 else word.capitalize()), kind))
+        spellings = (f" {word}", word, f" {word.capitalize()}", word.capitalize())
+        kinds = ("word_start", "word_continuation", "word_start", "word_continuation")
+        rows += zip(spellings[:number], kinds[:number], strict=True)
     table = pd.DataFrame(rows, columns=["token", "kind"]).astype({"kind": "category"})
     table.insert(0, "token_id", np.arange(len(table), dtype=np.int32))
     return table
@@ -123,10 +128,26 @@ def planted_scores(
     framing: Framing = "positive",
     word_effects: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Rewards (tokens,) of one model under one question.
+    """Rewards (tokens,) float64 of one model under one question.
 
-    The `word_effects` (words,) of a model, in the order in which words first appear in `features`, are the same under
-    all its questions; they are drawn where none are given.
+    Parameters
+    ----------
+    features
+        As `word_features` returns them, one row a token.
+    effects
+        What is planted.
+    rng
+        Draws word effects and noise.
+    framing
+        positive for a question that asks for something good, negative for one that asks for something bad.
+    word_effects
+        A model's own, (words,), in the order in which words first appear in `features`. Give the same ones for all
+        questions of a model. By default they are drawn.
+
+    Raises
+    ------
+    InputError
+        Another framing.
     """
     if framing not in ("positive", "negative"):
         raise InputError(f"framing must be 'positive' or 'negative', got {framing!r}")
@@ -150,14 +171,25 @@ def planted_panel(
     questions: Mapping[str, Framing],
     seed: int | np.random.Generator = 0,
 ) -> dict[str, pd.DataFrame]:
-    """Tables as `rmnb.load_tables` gives them, of models that share word effects: the features, a column a question.
+    """Tables of models that share a part of their word effects, as `rmnb.load_tables` returns them.
 
     Parameters
     ----------
+    features
+        As `word_features` returns them.
+    effects
+        What is planted.
     models
-        Their names.
+        Names of the models.
     questions
-        Column to framing.
+        The name of each question's column to its framing.
+    seed
+        Of all draws.
+
+    Returns
+    -------
+    dict
+        Model to the features with a float64 column of rewards for each question.
     """
     rng = np.random.default_rng(seed)
     n_words = features["word"].nunique()
@@ -174,6 +206,7 @@ def planted_panel(
 
 
 def _scatter(n: int, sd: float, skewness: float, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Draws (n,) with mean zero: normal, or of a gamma distribution with this skewness."""
     if sd == 0:
         return np.zeros(n)
     if skewness == 0:

@@ -24,13 +24,13 @@ from rmnb.stats import Estimate
 BAND = {"coverage": (0.92, 0.98), "rejection": (0.03, 0.07)}
 LEVEL = 0.05
 STUDY = data_dir() / "simulations" / "coverage.csv"
-COLUMNS = ("name", "group", "unit", "holds", "origin")  # of a case, that a study tells
+COLUMNS = ("name", "group", "unit", "holds", "origin")  # attributes of a case that are columns of a study
 PACKAGES = ("numpy", "scipy", "statsmodels", "scikit-learn", "pandas", "wordfreq", "afinn")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The truth and what one data set gave; interval or p-value are NaN where the estimator has none."""
+    """The truth and the estimate from one data set; interval or p-value are NaN if the estimator has none."""
 
     truth: float
     estimate: float
@@ -40,6 +40,7 @@ class Outcome:
 
     @classmethod
     def of(cls, truth: float, estimate: Estimate) -> "Outcome":
+        """The truth beside an estimate with its interval and p-value."""
         return cls(truth, estimate.value, estimate.ci_low, estimate.ci_high, estimate.p_value)
 
 
@@ -52,13 +53,13 @@ class Case:
     name : str
         What is estimated, and how.
     group : str
-        The section of the page.
+        The section of the book's page on estimators.
     unit : str
         Of the estimate.
     simulate : callable
         Generator to `Outcome`.
     origin : str
-        Who uses it where the book does not, because it goes wrong.
+        Who uses it, if the book does not, because its error rates are wrong; else empty.
     slow : bool
         Tried on two fifths of the data sets.
     """
@@ -72,7 +73,7 @@ class Case:
 
     @property
     def holds(self) -> bool:
-        """Whether the book relies on it; the others show what goes wrong."""
+        """Whether the book relies on it; the other cases show how estimators fail."""
         return not self.origin
 
 
@@ -84,25 +85,32 @@ def all_cases() -> tuple[Case, ...]:
 
 
 def run(case: Case, n_simulations: int, seed: int = 0) -> dict[str, Any]:
-    """Try a case; data set i of a case is the same whatever else is run.
+    """Try a case on simulated data sets; data set i of a case does not depend on what else is run.
 
     Returns
     -------
     dict
         name, group, unit, holds, origin of the `Case`; measure: "coverage" of the 95 % interval or, of an estimator
         without one, "rejection" at 5 % of a true null hypothesis; truth, mean_estimate and spread (standard deviation
-        of the estimates) in that unit; value, the share that is right, with its 95 % Wilson interval ci_low, ci_high;
-        n_simulations; within_band.
+        of the estimates) in that unit; value, the share of data sets, with its 95 % Wilson interval ci_low, ci_high;
+        n_simulations; within_band, whether that share lies in `BAND`.
+
+    Raises
+    ------
+    InputError
+        `n_simulations` is less than 1.
     """
     if n_simulations < 1:
         raise InputError(f"n_simulations must be 1 or more, got {n_simulations}")
     key = zlib.crc32(case.name.encode())
     drawn = pd.DataFrame([case.simulate(np.random.default_rng([seed, key, i])) for i in range(n_simulations)])
     if drawn["ci_low"].notna().all():
-        measure, right = "coverage", drawn["truth"].between(drawn["ci_low"], drawn["ci_high"])
+        measure = "coverage"
+        counted = drawn["truth"].between(drawn["ci_low"], drawn["ci_high"])
     else:
-        measure, right = "rejection", drawn["p_value"] <= LEVEL
-    interval = binomtest(int(right.sum()), n_simulations).proportion_ci(0.95, method="wilson")
+        measure = "rejection"
+        counted = drawn["p_value"] <= LEVEL
+    interval = binomtest(int(counted.sum()), n_simulations).proportion_ci(0.95, method="wilson")
     low, high = BAND[measure]
     return {
         **{name: getattr(case, name) for name in COLUMNS},
@@ -110,24 +118,32 @@ def run(case: Case, n_simulations: int, seed: int = 0) -> dict[str, Any]:
         "truth": drawn["truth"].mean(),
         "mean_estimate": drawn["estimate"].mean(),
         "spread": drawn["estimate"].std(),
-        "value": right.mean(),
+        "value": counted.mean(),
         "ci_low": interval.low,
         "ci_high": interval.high,
         "n_simulations": n_simulations,
-        "within_band": low <= right.mean() <= high,
+        "within_band": low <= counted.mean() <= high,
     }
 
 
 def study(n_simulations: int, seed: int = 0, cases: Iterable[Case] | None = None) -> pd.DataFrame:
-    """A table of what `run` says of each case, by default all; slow ones on two fifths of the data sets."""
+    """A table with a row of `run` for each case, by default all; slow ones are tried on two fifths of the data sets."""
+    cases = list(all_cases() if cases is None else cases)
     rows = []
-    for case in tqdm(list(all_cases() if cases is None else cases), desc="cases", disable=None):
-        rows.append(run(case, max(1, n_simulations * 2 // 5) if case.slow else n_simulations, seed))
+    for case in tqdm(cases, desc="cases", disable=None):
+        n = max(1, n_simulations * 2 // 5) if case.slow else n_simulations
+        rows.append(run(case, n, seed))
     return pd.DataFrame(rows)
 
 
 def read_study(path: Path = STUDY) -> pd.DataFrame:
-    """The shipped study; origin is "" where no paper used the estimator. InputError where it is not here."""
+    """The shipped study, as `study` returns it; origin is "" if the book relies on the estimator.
+
+    Raises
+    ------
+    InputError
+        There is no such file.
+    """
     if not path.exists():
         raise InputError(f"no study at {path}: {CLONE}")
     return pd.read_csv(path).fillna({"origin": ""})

@@ -62,17 +62,20 @@ def matched_words() -> pd.DataFrame:
 
 
 def moment(name: str, truth: float, clustered: bool = True) -> Simulation:
+    """A moment of one model's rewards, by its name in `rmnb.stats.moments`, clustered by word or by token."""
+
     def simulate(rng: np.random.Generator) -> Outcome:
         features = common_words()
         scores = planted_scores(features, SKEWED, rng)
-        estimate = stats.moments(scores, pd.factorize(features["word"])[0] if clustered else None)
+        clusters = pd.factorize(features["word"])[0] if clustered else None
+        estimate = stats.moments(scores, clusters)
         return Outcome.of(truth, getattr(estimate, name))
 
     return simulate
 
 
 def two_models(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rewards of two models that agree on the words' shared effects, and each token's word."""
+    """Rewards (tokens,) of two models that share a part of the words' effects, and each token's word as an int code."""
     features = valence_words()
     codes, words = pd.factorize(features["word"])
     shared = AGREEING.shared_word_sd * rng.normal(size=len(words))
@@ -90,20 +93,25 @@ _RHO = 6 / np.pi * np.arcsin(_CORRELATION / 2)
 
 
 def tau(rng: np.random.Generator) -> Outcome:
+    """Kendall's tau of two models with its closed-form interval, clustered by word."""
     return Outcome.of(_TAU, stats.kendall_interval(*two_models(rng)))
 
 
 def tau_by_token(rng: np.random.Generator) -> Outcome:
-    return Outcome.of(_TAU, stats.kendall_interval(*two_models(rng)[:2]))
+    """The same as if the spellings of a word were independent."""
+    first, second, _ = two_models(rng)
+    return Outcome.of(_TAU, stats.kendall_interval(first, second))
 
 
 def rho_bootstrap(rng: np.random.Generator) -> Outcome:
-    one, other, codes = two_models(rng)
-    estimate = stats.bootstrap(stats.spearman, one, other, clusters=codes, n_draws=300, seed=rng)
+    """Spearman's rho of two models, with an interval from 300 bootstrap samples of words."""
+    first, second, codes = two_models(rng)
+    estimate = stats.bootstrap(stats.spearman, first, second, clusters=codes, n_draws=300, seed=rng)
     return Outcome(_RHO, float(estimate.value), float(estimate.ci_low), float(estimate.ci_high))
 
 
 def scored(features: pd.DataFrame, effects: PlantedEffects, rng: np.random.Generator) -> pd.DataFrame:
+    """The features with a column score of planted rewards."""
     return features.assign(score=planted_scores(features, effects, rng))
 
 
@@ -121,6 +129,8 @@ def slope(positive: float, negative: float, clusters: str | None = "word") -> Si
 
 
 def frequency(controls: str, clusters: str | None = "word") -> Simulation:
+    """The slope over log frequency, with valence and `controls` (terms of a formula) held constant."""
+
     def simulate(rng: np.random.Generator) -> Outcome:
         words = scored(valence_words(), VALENCE, rng)
         words = words.assign(positive=words["valence"].clip(lower=0), negative=words["valence"].clip(upper=0))
@@ -142,16 +152,22 @@ def framing(rng: np.random.Generator) -> Outcome:
 
 
 def matched_gap(rng: np.random.Generator, effects: PlantedEffects = IDENTITY) -> stats.Gap:
+    """Identity terms against their matched controls, with a permutation test in the sets."""
     words = scored(matched_words(), effects, rng).query("matched_set != ''")
-    labels = words["is_term"], words["matched_set"], np.full(len(words), "all")
-    return stats.identity_gaps(words["score"], *labels, n_permutations=999, seed=rng)[0]
+    axis = np.full(len(words), "all")
+    gaps = stats.identity_gaps(
+        words["score"], words["is_term"], words["matched_set"], axis, n_permutations=999, seed=rng
+    )
+    return gaps[0]
 
 
 def gap_interval(rng: np.random.Generator) -> Outcome:
+    """The interval of a planted gap."""
     return Outcome.of(IDENTITY.identity["planted"], matched_gap(rng).gap)
 
 
 def gap_null(rng: np.random.Generator) -> Outcome:
+    """The test of the gap where none was planted."""
     test = matched_gap(rng, PlantedEffects(log_frequency=0.1))
     return Outcome(0.0, test.gap.value, p_value=test.p_value)
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from rmnb.data.text_lists import can_be_read
 from rmnb.findings.identity import pair_prompt, pairs_path
-from rmnb.findings.sequences import searches as searches_of
+from rmnb.findings.sequences import searches
 from rmnb.models.dialogue import Prompt
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import ModelSpec, Panel, PromptSpec, load_panel
@@ -24,6 +24,8 @@ from rmnb.training.runs import recorded
 
 # Largest difference between this engine and the plain pass of another machine that is rounding and not disagreement.
 TOLERANCE = 1e-3
+# What was scored again, its provenance, the shipped scores and those computed now: (tokens,) float each.
+_ScoredAgain = tuple[str, Provenance, np.ndarray, np.ndarray]
 
 
 def audit_panel(
@@ -33,29 +35,29 @@ def audit_panel(
     models: list[str] | None = None,
     accuracy: bool = False,
 ) -> pd.DataFrame:
-    """Compare shipped scores with rewards computed now, each token's conversation alone and in full.
+    """Compare shipped scores with rewards computed now from whole conversations, one by one, without a shared prefix.
 
     Parameters
     ----------
     panel
         A panel with shipped scores.
     sample
-        Tokens of each scan to score again; of each list of texts, half as many. Searched sequences: the best of each.
-        Exchanged prompts: all answers to two.
+        How many tokens of each scan to score again. Of each list of texts it is half as many scores, under two of its
+        prompts; of each search, the best sequence; of exchanged prompts, all answers to two of them.
     seed
         Of the random sample.
     models
         Names to audit. Default: all of the panel that have scores (or, with `accuracy`, a recorded accuracy).
     accuracy
-        Measure the accuracy on held-out pairs again, too, of the models that were trained by a recipe: some minutes a
-        model. Here *tokens* are pairs and a difference is one of accuracies.
+        Also measure the accuracy on held-out pairs again, of models that were trained by a recipe (some minutes a
+        model). In these rows, tokens counts pairs, and the difference is between accuracies.
 
     Returns
     -------
     DataFrame
-        model, prompt, protocol, tokens (number scored again), largest_difference (units of reward), verdict: ``ok``,
-        ``scores differ``, ``accuracy differs``, or ``weights differ`` (the scan was made with other weights than are
-        here now).
+        model, prompt, protocol (str), tokens (int64, how many were scored again), largest_difference (float64, in units
+        of reward), verdict: ``ok``, ``scores differ``, ``accuracy differs``, or ``weights differ`` (the scores were
+        made with weights other than those of the model that is loaded now).
 
     Raises
     ------
@@ -82,12 +84,16 @@ def audit_panel(
     return pd.DataFrame(rows, columns=columns)
 
 
-def _scored_again(
-    rm: RewardModel, panel: Panel, sample: int, rng: np.random.Generator
-) -> Iterator[tuple[str, Provenance, np.ndarray, np.ndarray]]:
-    """For each file of a model what it is of, its provenance, and a sample of its scores beside what they are now."""
-    directory = store_directory(panel) / rm.name
-    for file in sorted(directory.glob("*.parquet")):
+def _scored_again(rm: RewardModel, panel: Panel, sample: int, rng: np.random.Generator) -> Iterator[_ScoredAgain]:
+    """For each file of a model: a name for it, its provenance, a sample of its scores, and the same computed now."""
+    yield from _scans_again(rm, panel, sample, rng)
+    yield from _lists_again(rm, panel, sample, rng)
+    yield from _exchanged_again(rm, panel, rng)
+    yield from _searches_again(rm, panel)
+
+
+def _scans_again(rm: RewardModel, panel: Panel, sample: int, rng: np.random.Generator) -> Iterator[_ScoredAgain]:
+    for file in sorted((store_directory(panel) / rm.name).glob("*.parquet")):
         scan, provenance = read_scan(file)
         chosen = _drawn(scan, sample, rng)
         prompt = _conversation(provenance["prompt"], provenance.get("history", ()))
@@ -97,34 +103,53 @@ def _scored_again(
             texts = chosen["token"].map(rm.dialogue.published_token).tolist()
             again = score_sequences(rm, rm.dialogue.published_ids(prompt, texts))
         yield provenance["prompt_key"], provenance, chosen["score"].to_numpy(), again
-    exchanged = pairs_path(panel, rm.name)
-    for file in sorted((directory / "lists").glob("*.parquet")):
-        if file == exchanged:
+
+
+def _lists_again(rm: RewardModel, panel: Panel, sample: int, rng: np.random.Generator) -> Iterator[_ScoredAgain]:
+    for file in sorted((store_directory(panel) / rm.name / "lists").glob("*.parquet")):
+        if file == pairs_path(panel, rm.name):
             continue
         table, provenance = read_list(file)
         # A name that stands in for a text that is not here cannot be scored again.
-        table = table[table["part"].map({part: can_be_read(part) for part in table["part"].unique()})]
-        if not table.empty:
-            prompts = rng.choice(list(provenance["prompts"]), min(2, len(provenance["prompts"])), replace=False)
-            chosen = _drawn(table, max(1, sample // 2 // len(prompts)), rng)
-            histories, again = provenance.get("histories", {}), []
-            for key in prompts:
-                prompt = _conversation(provenance["prompts"][key], histories.get(key, ()))
-                again.append(rm.score(prompt, chosen["text"].tolist()))
-            yield f"{file.stem} (list)", provenance, chosen[prompts].to_numpy().T.ravel(), np.concatenate(again)
-    if exchanged.exists():
-        table, provenance = read_table(exchanged)
-        chosen = table[table["people"].isin(rng.choice(table["people"].unique(), 2, replace=False))]
-        asked = chosen.groupby("people", sort=False)["trait"]
-        again = [rm.score(pair_prompt(str(people)), traits.tolist()) for people, traits in asked]
-        yield "exchanged (identity)", provenance, chosen["score"].to_numpy(), np.concatenate(again)
-    if searches := list(searches_of(panel, rm.name).values()):
-        again = _by_ids(rm, searches[0].provenance["prompts"][0], [result.best["ids"] for result in searches])
-        shipped = np.array([result.best["reward"] for result in searches])
-        yield "sequences (searched)", searches[0].provenance["models"][0], shipped, again
+        readable = {part: can_be_read(part) for part in table["part"].unique()}
+        table = table[table["part"].map(readable)]
+        if table.empty:
+            continue
+        prompts = rng.choice(list(provenance["prompts"]), min(2, len(provenance["prompts"])), replace=False)
+        chosen = _drawn(table, max(1, sample // 2 // len(prompts)), rng)
+        histories = provenance.get("histories", {})
+        shipped, again = [], []
+        for key in prompts:
+            prompt = _conversation(provenance["prompts"][key], histories.get(key, ()))
+            shipped.append(chosen[key].to_numpy())
+            again.append(rm.score(prompt, chosen["text"].tolist()))
+        yield f"{file.stem} (list)", provenance, np.concatenate(shipped), np.concatenate(again)
+
+
+def _exchanged_again(rm: RewardModel, panel: Panel, rng: np.random.Generator) -> Iterator[_ScoredAgain]:
+    path = pairs_path(panel, rm.name)
+    if not path.exists():
+        return
+    table, provenance = read_table(path)
+    chosen = table[table["people"].isin(rng.choice(table["people"].unique(), 2, replace=False))]
+    shipped, again = [], []
+    for people, rows in chosen.groupby("people", sort=False):
+        shipped.append(rows["score"].to_numpy())
+        again.append(rm.score(pair_prompt(str(people)), rows["trait"].tolist()))
+    yield "exchanged (identity)", provenance, np.concatenate(shipped), np.concatenate(again)
+
+
+def _searches_again(rm: RewardModel, panel: Panel) -> Iterator[_ScoredAgain]:
+    results = list(searches(panel, rm.name).values())
+    if results:
+        provenance = results[0].provenance
+        shipped = np.array([result.best["reward"] for result in results])
+        again = _by_ids(rm, provenance["prompts"][0], [result.best["ids"] for result in results])
+        yield "sequences (searched)", provenance["models"][0], shipped, again
 
 
 def _drawn(table: pd.DataFrame, count: int, rng: np.random.Generator) -> pd.DataFrame:
+    """A random sample of the rows, in their order."""
     return table.iloc[np.sort(rng.choice(len(table), min(count, len(table)), replace=False))]
 
 
@@ -139,9 +164,10 @@ def _by_ids(rm: RewardModel, prompt: Prompt, responses: Iterable[Sequence[int]])
 
 
 def _audit_accuracy(spec: ModelSpec) -> tuple:
-    """The accuracy on held-out pairs of each source, to the pair."""
+    """A row of the audit: held-out accuracies measured again, which must equal the recorded ones exactly."""
     rm = load_reward_model(spec)
-    then, now = recorded(spec)["held_out"], held_out_accuracy(rm, load_recipe(str(spec.recipe)))
-    difference = max(abs(now[source]["value"] - then[source]["value"]) for source in then)
-    verdict = "ok" if now == then else "accuracy differs"
-    return rm.name, "held-out pairs", "exact", now["all"]["pairs"], difference, verdict
+    shipped = recorded(spec)["held_out"]
+    measured = held_out_accuracy(rm, load_recipe(str(spec.recipe)))
+    difference = max(abs(measured[source]["value"] - shipped[source]["value"]) for source in shipped)
+    verdict = "ok" if measured == shipped else "accuracy differs"
+    return rm.name, "held-out pairs", "exact", measured["all"]["pairs"], difference, verdict

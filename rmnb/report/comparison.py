@@ -42,27 +42,30 @@ def compare(a: Report, b: Report, seeds: Sequence[Report] = ()) -> pd.DataFrame:
     InputError
         A quick report beside a whole one, a single seed, or no number in common.
     """
-    of_kind = {report.quick: report.name for report in (*seeds, b, a)}
-    if len(of_kind) > 1:
-        quick, whole = of_kind[True], of_kind[False]
-        raise InputError(f"{quick} was scored with --quick and {whole} in full: their numbers are of other words")
+    reports = (a, b, *seeds)
+    quick = [report.name for report in reports if report.quick]
+    whole = [report.name for report in reports if not report.quick]
+    if quick and whole:
+        raise InputError(f"{quick[0]} was scored with --quick and {whole[0]} in full: their numbers are of other words")
     if len(seeds) == 1:
         raise InputError("one seed shows no variation: give the reports of two seeds or more")
-    both = numbers.glossary()
+    table = numbers.glossary()
     for side, report in (("a", a), ("b", b)):
         heads = {"value": side, "low": f"{side}_low", "high": f"{side}_high"}
-        both = both.merge(report.numbers[[*numbers.KEY, *heads]].rename(columns=heads), on=numbers.KEY)
-    if both.empty:
+        columns = report.numbers[[*numbers.KEY, *heads]].rename(columns=heads)
+        table = table.merge(columns, on=numbers.KEY)
+    if table.empty:
         raise InputError(f"{a.name} and {b.name} have no number in common")
-    keys = pd.MultiIndex.from_frame(both[numbers.KEY])
-    both["change"] = both["b"] - both["a"]
+    keys = pd.MultiIndex.from_frame(table[numbers.KEY])
+    table["change"] = table["b"] - table["a"]
     left_out = (b.left_out.loc[keys] - a.left_out.loc[keys]).to_numpy()
-    both[["low", "high"]] = [jackknife(change, row) for change, row in zip(both["change"], left_out, strict=True)]
-    both["seeds"] = np.nan
+    table[["low", "high"]] = [jackknife(change, row) for change, row in zip(table["change"], left_out, strict=True)]
+    table["seeds"] = np.nan
     if seeds:
         values = pd.concat([report.numbers.set_index(numbers.KEY)["value"] for report in seeds], axis=1)
-        both["seeds"] = np.sqrt(2) * values.std(axis=1, ddof=1, skipna=False).reindex(keys).to_numpy()
-    return both
+        spread = values.std(axis=1, ddof=1, skipna=False).reindex(keys).to_numpy()
+        table["seeds"] = np.sqrt(2) * spread  # two draws differ by the root of two times their standard deviation
+    return table
 
 
 def clear(table: pd.DataFrame) -> pd.Series:
@@ -76,10 +79,12 @@ def beyond_seeds(table: pd.DataFrame) -> pd.Series:
 
 
 def moved(a: ModelScores, b: ModelScores, count: int = 15) -> pd.DataFrame:
-    """The words that moved most from the first model to the second.
+    """The words that moved most from the first model to the second, among English words that a token begins.
 
     Parameters
     ----------
+    a, b
+        Scores of the two models; only words that both vocabularies have are compared.
     count
         How many that rose most, and as many that fell most, of each question.
 
@@ -94,8 +99,9 @@ def moved(a: ModelScores, b: ModelScores, count: int = 15) -> pd.DataFrame:
     for question in FRAMING:
         both = pd.DataFrame({"a": means[0][question], "b": means[1][question]}).dropna().rename_axis("word")
         both = both.assign(change=both["b"] - both["a"]).sort_values("change", ascending=False, kind="stable")
-        few = min(count, len(both) // 2)
-        parts.append(pd.concat([both.head(few), both.tail(few)]).reset_index().assign(question=question))
+        shown = min(count, len(both) // 2)
+        extremes = pd.concat([both.head(shown), both.tail(shown)])
+        parts.append(extremes.reset_index().assign(question=question))
     return pd.concat(parts, ignore_index=True)[["question", "word", "a", "b", "change"]]
 
 

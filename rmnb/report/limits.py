@@ -1,12 +1,12 @@
-"""Limits on a model's numbers, the gate of `rmnb compare`: a limit is broken where what it says holds::
+"""Limits on a model's numbers, the gate of `rmnb compare`. A limit is broken by each number for which it is true::
 
     identity_gap > 0.3                      any identity gap of B
-    identity_gap[religion].high < 0         the upper end of the interval of one
+    identity_gap[religion].high < 0         the upper end of the interval of B's gaps of religion
     |change slope_good[greatest]| > 0.1     B minus A, whatever its sign
     |change agency_gap| > 2 seeds           more than twice what two seeds differ by
 
-Names are those of `rmnb.report.numbers.glossary`; brackets hold the question, what else tells numbers of one name
-apart, or both with a comma between.
+Names are those of `rmnb.report.numbers.glossary`. Brackets select by its column other, its column question, or both in
+this order with a comma between: ``identity_gap[religion, positive]``.
 """
 
 import math
@@ -67,7 +67,7 @@ def parse(text: str) -> Limit:
     parts = match.groupdict("") if match else {}
     if not parts or bool(parts["bar"]) != bool(parts["close"]) or not (parts["number"] or parts["seeds"]):
         raise InputError(f'limit {text!r} cannot be read: write it like "|change identity_gap[religion]| > 0.1"', text)
-    name, end, change, seeds = (parts[part] for part in ("name", "end", "change", "seeds"))
+    name = parts["name"]
     if name not in set(numbers.glossary()["name"]):
         raise InputError(f"limit {text!r}: there is no number {name!r}: `rmnb report --names` lists them", text)
     try:
@@ -76,16 +76,20 @@ def parse(text: str) -> Limit:
         bound = math.nan
     if not math.isfinite(bound):
         raise InputError(f"limit {text!r}: {parts['number']!r} is not a number", text)
-    if seeds and not change:
+    if parts["seeds"] and not parts["change"]:
         raise InputError(f"limit {text!r}: what seeds differ by is a measure of changes: write change before it", text)
-    column = end or "change" if change else "_".join(filter(None, ("b", end)))
+    end = parts["end"]
+    if parts["change"]:
+        column = end or "change"
+    else:
+        column = f"b_{end}" if end else "b"
     return Limit(
         text=text.strip(),
         name=name,
-        selection=parts["selection"].strip(),
+        selection=", ".join(part.strip() for part in parts["selection"].split(",")),
         column=column,
         absolute=bool(parts["bar"]),
-        seeds=bool(seeds),
+        seeds=bool(parts["seeds"]),
         sign=parts["sign"],
         bound=bound,
     )
@@ -97,7 +101,7 @@ def read_limits(path: Path) -> list[Limit]:
     Raises
     ------
     InputError
-        It has another form, or one of them cannot be read.
+        The file cannot be read or has another form, or one of its limits cannot be read.
     """
     content = read_yaml(path)
     texts = content.get("limits") if isinstance(content, dict) else None
@@ -107,18 +111,21 @@ def read_limits(path: Path) -> list[Limit]:
 
 
 def check(limits: Iterable[Limit], table: pd.DataFrame) -> pd.DataFrame:
-    """Hold a comparison against limits.
+    """Test a comparison against limits.
 
     Parameters
     ----------
+    limits
+        As `parse` or `read_limits` reads them; none gives no rows.
     table
         Of `rmnb.report.comparison.compare`.
 
     Returns
     -------
     DataFrame
-        One row for each limit and each number that it is about: limit, name, question, other, broken (bool), value,
-        bound.
+        One row for each limit and each number that it is about: limit, name, question, other (str), broken (bool),
+        value (the number or the change, before its absolute value is taken), bound (float64; of a limit in seeds, in
+        the number's own unit).
 
     Raises
     ------

@@ -14,7 +14,6 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons, released_files
-from rmnb.data.sources import UnreachableError
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
 from rmnb.findings import agency, asymmetry, framing, frequency, identity, people, tables
@@ -46,14 +45,16 @@ def measure(scores: ModelScores) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The columns of `glossary`, value, low, high (float64, 95 % intervals over words), n (int64). Left out is what
-        was not scored, has too few words, or rests on word lists of others that cannot be reached.
+        The columns of `glossary`, value, low, high (float64), n (int64). Intervals are 95 % intervals over words,
+        things or groups; of wording_spearman they hold nine tenths of the pairs of wordings. Left out is what was not
+        scored, has too few words, or rests on word lists of others that cannot be reached.
     """
     rows = []
     for effect, key in _effects(scores):
-        with suppress(InputError):
+        with suppress(InputError):  # too few words, or a list that cannot be reached
             for quantity, estimate in effect().items():
-                rows.append((*(part.format(quantity) for part in key), *ends(estimate)))
+                name, question, other = (part.format(quantity) for part in key)
+                rows.append((name, question, other, *ends(estimate)))
     measured = pd.DataFrame(rows, columns=[*KEY, "value", "low", "high", "n"])
     return glossary().merge(measured, on=KEY)
 
@@ -83,10 +84,10 @@ def stand_out(measured: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
 
 
 def _effects(scores: ModelScores) -> Iterator[tuple[partial[Mapping[str, Estimate]], tuple[str, str, str]]]:
-    """Effects of one model, each with the `KEY` of its numbers, in which {} stands for the effect's own name of one."""
+    """Effects of one model, each with the `KEY` of its numbers; the effect's own name of a number replaces {} there."""
     good, bad = FRAMING
-    once = scores.table[~scores.table["token"].duplicated(keep=False)]
-    yield partial(framing.turn, once, good, bad), ("framing_kendall", good, bad)
+    unique_tokens = scores.table[~scores.table["token"].duplicated(keep=False)]
+    yield partial(framing.turn, unique_tokens, good, bad), ("framing_kendall", good, bad)
     listed = scores.words.drop_duplicates("text")
     for change in framing.CHANGES:
         yield partial(framing.rewording, listed, change, scores.wordings), ("wording_spearman", "", change)
@@ -95,31 +96,31 @@ def _effects(scores: ModelScores) -> Iterator[tuple[partial[Mapping[str, Estimat
     for question in FRAMING:
         yield partial(asymmetry.slopes, table, question, ratings), ("slope_{}", question, "")
         yield partial(asymmetry.skewness, table, question), ("skewness", question, "")
-        for which, name in (("rated", "frequency_slope"), ("unrated", "frequency_slope_unrated")):
-            yield partial(frequency.slope, words, question, which=which), (name, question, "")
+        yield partial(frequency.slope, words, question, which="rated"), ("frequency_slope", question, "")
+        yield partial(frequency.slope, words, question, which="unrated"), ("frequency_slope_unrated", question, "")
     yield partial(frequency.by_question, words, good, bad), ("frequency_slope_{}", good, bad)
     yield partial(_foundations, scores.table, good), ("foundation_rank", good, "{}")
-    asked = {}
-    for asks in FRAMING.values():
-        asked[asks] = [prompt for prompt, framing_of in scores.wordings.items() if framing_of == asks]
-    texts = identity.average_wordings(scores.words, asked)
+    wordings = {}
+    for direction in FRAMING.values():
+        wordings[direction] = [prompt for prompt, asked_for in scores.wordings.items() if asked_for == direction]
+    texts = identity.average_wordings(scores.words, wordings)
     nouns = lexicons.agency_communion().merge(scores.words, left_on="word", right_on="text")
     nouns = nouns[nouns["part"] == "agency_communion"]
-    for asks in asked:
-        yield partial(identity.gaps, texts, asks), ("identity_gap", asks, "{}")
-        yield partial(agency.gap, nouns, asks, asked), ("agency_gap", asks, "")
+    for direction in wordings:
+        yield partial(identity.gaps, texts, direction), ("identity_gap", direction, "{}")
+        yield partial(agency.gap, nouns, direction, wordings), ("agency_gap", direction, "")
     if scores.things is not None:
         yield partial(identity.things_gap, scores.things, THINGS), ("identity_gap_things", THINGS, "")
-        judged = scores.things.assign(judges=~_seen(scores))
+        judged = scores.things.assign(judges=~_seen(scores, scores.things))
         yield partial(people.agreement, judged, THINGS), ("human_spearman", THINGS, "")
 
 
 def _foundations(table: pd.DataFrame, question: str) -> dict[str, Estimate]:
-    """Mean rank of each foundation's words among the words of all five, in percent, of words that are one token."""
-    try:
-        dictionary = released_files.dictionary("moral_foundations")
-    except UnreachableError:
-        return {}
+    """Mean rank of each foundation's words among the words of all five, in percent, of words that are one token.
+
+    Foundations with fewer than ten such words are left out. UnreachableError where the dictionary cannot be had.
+    """
+    dictionary = released_files.dictionary("moral_foundations")
     tokens = table[table["kind"].isin(tables.WORD_KINDS)]
     means = tokens[tokens["word"].isin(dictionary["word"])].groupby("word")[question].mean()
     listed = dictionary[dictionary["word"].isin(means.index)]
@@ -128,17 +129,17 @@ def _foundations(table: pd.DataFrame, question: str) -> dict[str, Estimate]:
     return {name: stats.moments(ranks.to_numpy()).mean for name, ranks in by_foundation if len(ranks) >= 10}
 
 
-def _seen(scores: ModelScores) -> np.ndarray:
-    """Which things the training of a demo model showed it: they cannot judge it."""
+def _seen(scores: ModelScores, things: pd.DataFrame) -> np.ndarray:
+    """Which things, (things,) bool, the training of a demo model showed it; none for any other model."""
     demo = load_panel("demo")
     hashes = hashes_now(demo.model(scores.name)) if scores.name in demo.model_names else {}
     if not hashes or hashes.get("weights_sha256") != scores.provenance["weights_sha256"]:
-        return np.zeros(len(scores.things), dtype=bool)  # pyright: ignore[reportArgumentType]
-    return ~people.judged_on(demo, scores.things)[scores.name]  # pyright: ignore[reportArgumentType]
+        return np.zeros(len(things), dtype=bool)
+    return ~people.judged_on(demo, things)[scores.name]
 
 
 def compute_known() -> pd.DataFrame:
-    """What is shipped as ``known.csv``: of the demo models by their shipped scores, of the authors' as released."""
+    """The table ``known.csv``: numbers of the demo models from their shipped scores, of the authors' as released."""
     demo = load_panel("demo")
     parts = [measure(of_panel(demo, name)).assign(panel="demo", model=name) for name in demo.model_names]
     for chapter in ("framing", "identity", "elo", "agency_communion"):

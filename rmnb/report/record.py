@@ -65,10 +65,11 @@ def write(report: Report, directory: Path) -> Path:
     }
     path = Path(directory) / "report.json"
     write_json(path, content, ensure_ascii=False)
-    lines = ["| number | value | 95 % interval over words |", "|---|---|---|"]
-    for row in report.numbers.itertuples():
-        interval = "" if np.isnan(row.low) else f"{row.low:.2f} to {row.high:.2f}"  # pyright: ignore[reportArgumentType, reportCallIssue]
-        lines.append(f"| {row.part}: {row.label} | {row.value:.2f} | {interval} |")
+    # The intervals of wording_spearman are no confidence intervals (numbers.csv).
+    lines = ["| number | value | 95 % interval (wordings: nine tenths of the pairs) |", "|---|---|---|"]
+    for row in report.numbers.to_dict("records"):
+        interval = "" if np.isnan(row["low"]) else f"{row['low']:z.2f} to {row['high']:z.2f}"
+        lines.append(f"| {row['part']}: {row['label']} | {row['value']:z.2f} | {interval} |")
     with atomic_path(Path(directory) / "report.md") as part:
         part.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
@@ -80,7 +81,7 @@ def read(path: Path | str) -> Report:
     Raises
     ------
     InputError
-        It is not there, no report, or of another version.
+        It does not exist, is not a report, or was written by another version.
     """
     path = Path(path)
     file = path / "report.json" if path.is_dir() else path
@@ -91,8 +92,8 @@ def read(path: Path | str) -> Report:
         table = pd.DataFrame(content["numbers"])
         left_out = pd.DataFrame(table.pop("left_out").tolist(), dtype=float)
         left_out.index = pd.MultiIndex.from_frame(table[numbers.KEY])
-        ends = {end: table[end].astype(float) for end in ("value", "low", "high")}
-        return Report(content["model"], content["quick"], table.assign(**ends), left_out, content["provenance"])
+        table = table.astype({"value": float, "low": float, "high": float})
+        return Report(content["model"], content["quick"], table, left_out, content["provenance"])
     except InputError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

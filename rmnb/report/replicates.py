@@ -1,4 +1,4 @@
-"""The numbers of a model with one group of words after the other left out: what intervals of changes are made of.
+"""The numbers of a model with each group of words left out in turn, from which intervals of changes are computed.
 
 A word is in the same group for every model, whatever its vocabulary, so that what two models share drops out of the
 difference of their numbers; terms and controls of one matched set are left out together.
@@ -13,6 +13,7 @@ import zlib
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from tqdm import tqdm
 from tqdm.contrib.concurrent import process_map
 
 from rmnb.findings import identity
@@ -21,7 +22,7 @@ from rmnb.report.scores import ModelScores
 from rmnb.stats.estimate import estimate_from_error
 
 GROUPS = 20
-_TELLS = 0.05  # of the largest shift: a group that shifts a number less holds none of its words
+_SMALLEST_SHIFT = 0.05  # of the largest: a group that shifts a number less holds none of its words
 
 
 def left_out(scores: ModelScores, workers: int = 1, progress: bool = False) -> pd.DataFrame:
@@ -30,7 +31,7 @@ def left_out(scores: ModelScores, workers: int = 1, progress: bool = False) -> p
     Parameters
     ----------
     workers
-        Processes that measure at once.
+        How many processes measure at the same time.
     progress
         Show a progress bar.
 
@@ -39,9 +40,13 @@ def left_out(scores: ModelScores, workers: int = 1, progress: bool = False) -> p
     DataFrame
         Index `rmnb.report.numbers.KEY`, a float64 column a group; NaN where too few words are left.
     """
-    measure, groups = functools.partial(_values, scores), range(GROUPS)
-    shown = {"disable": not progress, "desc": "leaving out words"}
-    columns = map(measure, groups) if workers == 1 else process_map(measure, groups, max_workers=workers, **shown)
+    measure = functools.partial(_values, scores)
+    groups = range(GROUPS)
+    bar = {"disable": not progress, "desc": "leaving out words"}
+    if workers == 1:
+        columns = map(measure, tqdm(groups, **bar))
+    else:
+        columns = process_map(measure, groups, max_workers=workers, **bar)
     return pd.concat(dict(enumerate(columns)), axis=1)
 
 
@@ -64,17 +69,18 @@ def without(scores: ModelScores, group: int) -> ModelScores:
 
 
 def jackknife(value: float, estimates: NDArray[np.float64]) -> tuple[float, float]:
-    """The ends of a 95 % interval from the values with each group left out, (groups,) float64.
+    """The ends of a 95 % interval around `value`, from the values with each group left out, (groups,) float64.
 
-    Groups that hold none of the words behind a number say nothing about its error. NaN where a value is missing, as it
-    is where a number needs the group, or where fewer than two groups say anything.
+    Groups that hold none of a number's words are not counted. Both ends are NaN where a value is missing, as it is
+    where a number cannot do without a group, or where fewer than two groups are left; both are `value` where no group
+    shifts it, as in the difference between a model and itself.
     """
     shifts = np.abs(estimates - value)
     if not np.isfinite(shifts).all():
         return np.nan, np.nan
     if not shifts.any():
         return value, value
-    estimates = estimates[shifts > _TELLS * shifts.max()]
+    estimates = estimates[shifts > _SMALLEST_SHIFT * shifts.max()]
     groups = len(estimates)
     if groups < 2:
         return np.nan, np.nan

@@ -31,14 +31,20 @@ WORDINGS = "iclr2026"
 SAMPLE = 5000  # tokens of a quick report
 #: Wordings of a quick report: four adjectives, and two of them with another scope and in another style.
 _QUICK = (
-    *(f"{adjective}_ever_one" for adjective in ("greatest", "best", "worst", "terrible")),
-    *(f"{adjective}_{changed}" for adjective in ("greatest", "worst") for changed in ("world_one", "ever_please")),
+    "greatest_ever_one",
+    "best_ever_one",
+    "worst_ever_one",
+    "terrible_ever_one",
+    "greatest_world_one",
+    "greatest_ever_please",
+    "worst_world_one",
+    "worst_ever_please",
 )
 
 
 @dataclass(frozen=True)
 class ModelScores:
-    """All rewards of one model that its report is made of.
+    """The rewards from which one model's report is computed.
 
     Attributes
     ----------
@@ -64,7 +70,7 @@ class ModelScores:
 
     @property
     def wordings(self) -> dict[str, str]:
-        """What each wording that was asked asks for, positive or negative."""
+        """The key of each scored wording, and what it asks for: positive or negative."""
         return {prompt.key: prompt.framing for prompt in load_prompts(WORDINGS) if prompt.key in self.words}
 
 
@@ -75,20 +81,20 @@ def score(
     progress: bool = False,
     tell: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Score all that a report needs, each part kept below ``directory/scores`` as soon as it is there.
+    """Score all that a report needs; each part is kept in ``directory/scores`` as soon as it is computed.
 
     Parameters
     ----------
     rm
         The model.
     directory
-        Of the report.
+        The report's directory.
     quick
         Only a sample of the vocabulary, stratified by kind of token and by id, and shorter lists.
     progress
         Show progress bars with the time left.
     tell
-        Is given a line before each part.
+        Called with a line of text before each part, and when the things cannot be reached and are left out.
 
     Raises
     ------
@@ -120,12 +126,12 @@ def score(
 
 
 def read(directory: Path | str) -> ModelScores:
-    """What `score` has kept in a directory.
+    """The scores that `score` has kept in a report's directory.
 
     Raises
     ------
     InputError
-        It is not there, not whole, damaged, or of several models.
+        They are missing, incomplete, damaged, or of several models.
     """
     scans = sorted(Path(directory).glob("scores/*/greatest.exact.parquet"))
     if len(scans) != 1:
@@ -134,32 +140,51 @@ def read(directory: Path | str) -> ModelScores:
 
 
 def of_panel(panel: Panel, model: str) -> ModelScores:
-    """The same from a panel's store, for a model whose scans and lists are all there."""
+    """The same from a panel's store, for a model whose scans and lists are all there; InputError where one is not."""
     return _read(store.store_directory(panel) / model)
 
 
 def _read(directory: Path) -> ModelScores:
     """The scores in a model's directory of a store."""
-    scans = {key: store.read_scan(directory / f"{key}.exact.parquet") for key in FRAMING}
-    table, provenance = as_table({key: scan for key, (scan, _) in scans.items()}), scans["greatest"][1]
+    scans, provenances = {}, {}
+    for key in FRAMING:
+        scans[key], provenances[key] = store.read_scan(directory / f"{key}.exact.parquet")
+    provenance = provenances["greatest"]
     words, _ = read_list(directory / "lists" / "words.parquet")
-    lists = [path for name in ("elo", "elo_sample") if (path := directory / "lists" / f"{name}.parquet").exists()]
-    rated = things(read_list(lists[0])[0]) if lists else None
-    return ModelScores(provenance["model"], "ids_sha256" in provenance, table, words, rated, provenance)
+    rated = None
+    for name in ("elo", "elo_sample"):
+        path = directory / "lists" / f"{name}.parquet"
+        if path.exists():
+            rated = things(read_list(path)[0])
+            break
+    return ModelScores(
+        name=provenance["model"],
+        quick="ids_sha256" in provenance,
+        table=as_table(scans),
+        words=words,
+        things=rated,
+        provenance=provenance,
+    )
 
 
 def shipped(model: str) -> ModelScores | None:
-    """The same of a model of the demo panel from the scores that the book ships; None where that is not at hand."""
+    """The same of a demo model from the scores that the book ships; None for other models, or without those scores."""
     demo = load_panel("demo")
-    return of_panel(demo, model) if model in demo.model_names and store.store_directory(demo).is_dir() else None
+    if model not in demo.model_names or not store.store_directory(demo).is_dir():
+        return None
+    return of_panel(demo, model)
 
 
 def scored(model: str, quick: bool = True) -> ModelScores:
-    """Load a model, score it into a directory of its name here, and read that back: what a notebook needs."""
+    """Load a model, score it into ``report-MODEL`` in the current directory, and read the scores back, for a notebook.
+
+    With `quick` the directory is ``report-MODEL-quick``. Raises what `score` and `read` raise.
+    """
     from rmnb.scoring.parity import load_reward_model
 
     rm = load_reward_model(model)
-    directory = Path(f"report-{rm.name}{'-quick' if quick else ''}")
+    suffix = "-quick" if quick else ""
+    directory = Path(f"report-{rm.name}{suffix}")
     score(rm, directory, quick, progress=True, tell=print)
     return read(directory)
 
@@ -171,7 +196,7 @@ def things(scored: pd.DataFrame) -> pd.DataFrame:
 
 
 def sample(rm: "RewardModel", size: int = SAMPLE) -> list[int]:
-    """Ids of a sample of the vocabulary: of each kind of token as many as its share, evenly over the ids."""
+    """Ids of a sample of the vocabulary, in order: each kind of token by its share, and spread evenly over its ids."""
     words = vocabulary(rm.tokenizer, rm.vocabulary_size)
     by_kind = words.sort_values(["kind", "token_id"])["token_id"].to_numpy()
     places = np.linspace(0, len(by_kind) - 1, min(size, len(by_kind))).round().astype(int)
