@@ -45,7 +45,7 @@ def gap(
     Returns
     -------
     dict
-        agency_gap, in percent of the words, with Welch's interval over words.
+        agency_gap, named after `first`, in percent of the words, with Welch's interval over words.
 
     Raises
     ------
@@ -61,13 +61,19 @@ def gap(
 
 
 def median_ranks(table: pd.DataFrame, prompts: Sequence[str]) -> pd.DataFrame:
-    """Median rank of each category's words under each prompt: a row a prompt, a column a category, in percent."""
+    """Median rank of each category's words under each prompt, in percent of the words.
+
+    Returns
+    -------
+    DataFrame
+        float64; index prompt, a column a category in alphabetical order.
+    """
     medians = percent_ranks(table, prompts).groupby(table["category"]).median().T
     return medians.rename_axis(index="prompt", columns="category")
 
 
 def interaction_f(medians: pd.DataFrame, framing: Mapping[str, str]) -> float:
-    """F of category by model in the analysis of variance of median ranks, which takes prompts for independent.
+    """F of category by model in the analysis of variance of median ranks: every prompt counts as independent.
 
     Parameters
     ----------
@@ -95,55 +101,78 @@ def compare_bases(
     ----------
     medians
         Index (model, prompt), a column a category.
-    base, framing
-        Of each model (the first to appear is the minuend), and of each prompt.
+    base
+        Model to base. Differences are the first base to appear less the other.
+    framing
+        Prompt to framing.
     seed
         Of the paper's shuffles.
 
     Returns
     -------
     DataFrame
-        Columns quantity, question (the framing), other (a category, or ``agency_less_communion`` for the first less
-        another), value, low, high, n, model. base_effect_size is Cohen's d over models and prompts;
-        base_difference_p_bonferroni has labels of base shuffled over models and prompts (10,000 times), times the
-        number of such tests; base_difference is that of the models' means over prompts, with Welch's interval over
-        models; base_difference_p is over all ways to assign the models to the two bases; base_median_rank is the mean
-        over the models of the base in `model`.
+        Columns quantity, question (the framing), other (a category, or ``agency_less_communion`` for the first category
+        less another), value, low, high, n, model. The quantities, all but d and p in percent of the words:
+
+        - base_effect_size: Cohen's d, each prompt of each model an observation;
+        - base_difference_p_bonferroni: p of shuffling the bases over models and prompts (10,000 times, or every
+          arrangement where there are at most 200,000), times the number of such tests;
+        - base_median_rank: mean over the models of the base in `model`;
+        - base_difference: difference of the bases, one mean over prompts a model, Welch's interval over models;
+        - base_difference_p: p of that difference over all ways to assign the models to the two bases.
 
     Raises
     ------
     InputError
         Not two bases, or a base with a single model.
     """
-    sizes = Counter(base[model] for model in dict.fromkeys(medians.index.get_level_values("model")))
-    minuend, _ = two_bases(sizes.elements())
+    models = medians.index.get_level_values("model")
+    first_base, _ = two_bases(base[model] for model in models.unique())
+    in_first_base = pd.Series(models, medians.index).map(base) == first_base
     first, *others = medians.columns
-    contrasts = medians.assign(**{f"{first}_less_{other}": medians[first] - medians[other] for other in others})
+    contrasts = medians.copy()
+    for other in others:
+        contrasts[f"{first}_less_{other}"] = medians[first] - medians[other]
     questions = medians.index.get_level_values("prompt").map(framing)
-    n_tests = questions.nunique() * (1 + len(others))
-    rows, nan = [], np.nan
-    for question in dict.fromkeys(questions):
-        by_prompt = contrasts[questions == question]
-        by_model = by_prompt.groupby(level="model", sort=False).mean()
-        for other in contrasts:
-            if other in medians:
-                values = by_prompt[other]
-                in_first = np.array([base[model] == minuend for model in values.index.get_level_values("model")])
-                p_value = stats.two_group_test(values, in_first, seed=seed).p_value
-                p_value = min(1.0, n_tests * p_value)
-                rows.append(
-                    ("base_effect_size", question, other, cohens_d(values, in_first), nan, nan, len(values), "")
-                )
-                rows.append(("base_difference_p_bonferroni", question, other, p_value, nan, nan, len(values), ""))
-            values = by_model[other]
-            for name, mean in values.groupby(base, sort=False).mean().items():
-                rows.append(("base_median_rank", question, other, mean, nan, nan, sizes[name], name))
-            in_first = np.array([base[model] == minuend for model in values.index])
-            test = stats.two_group_test(values, in_first, seed=seed)
-            difference = stats.difference_between_groups(values, in_first)
-            rows.append(("base_difference", question, other, *numbers(difference), ""))
-            rows.append(("base_difference_p", question, other, test.p_value, nan, nan, difference.n, ""))
-    return pd.DataFrame(rows, columns=["quantity", "question", "other", "value", "low", "high", "n", "model"])
+    n_tests = questions.nunique() * len(medians.columns)
+    parts = []
+    for question in questions.unique():
+        asked = questions == question
+        for name in contrasts:
+            values = contrasts.loc[asked, name]
+            tests = _test_over_models(values.groupby(level="model", sort=False).mean(), base, first_base, seed)
+            if name in medians:
+                tests = [*_test_over_prompts(values, in_first_base[asked].to_numpy(), n_tests, seed), *tests]
+            parts.append(pd.DataFrame(tests).assign(question=question, other=str(name)))
+    rows = pd.concat(parts, ignore_index=True)
+    return rows[["quantity", "question", "other", "value", "low", "high", "n", "model"]]
+
+
+def _test_over_prompts(values: pd.Series, in_first: np.ndarray, n_tests: int, seed: int) -> list[dict]:
+    """The paper's numbers: every prompt of every model is an observation."""
+    p_value = min(1.0, n_tests * stats.two_group_test(values, in_first, seed=seed).p_value)
+    quantities = {"base_effect_size": cohens_d(values, in_first), "base_difference_p_bonferroni": p_value}
+    return [_row(quantity, value, len(values)) for quantity, value in quantities.items()]
+
+
+def _test_over_models(values: pd.Series, base: Mapping[str, str], first_base: str, seed: int) -> list[dict]:
+    """Means of the bases and their difference, one value a model."""
+    base_of_model = values.index.map(base)
+    by_base = values.groupby(base_of_model, sort=False).agg(["mean", "size"])
+    rows = []
+    for name, mean, size in zip(by_base.index, by_base["mean"], by_base["size"], strict=True):
+        rows.append(_row("base_median_rank", mean, size, name))
+    in_first = base_of_model == first_base
+    difference = stats.difference_between_groups(values, in_first)
+    value, low, high, n = numbers(difference)
+    rows.append({**_row("base_difference", value, n), "low": low, "high": high})
+    rows.append(_row("base_difference_p", stats.two_group_test(values, in_first, seed=seed).p_value, n))
+    return rows
+
+
+def _row(quantity: str, value: float, n: int, model: str = "") -> dict:
+    """A row of `compare_bases` without an interval."""
+    return {"quantity": quantity, "value": value, "low": np.nan, "high": np.nan, "n": n, "model": model}
 
 
 def two_bases(bases: Iterable[str]) -> list[str]:
@@ -157,6 +186,9 @@ def two_bases(bases: Iterable[str]) -> list[str]:
 
 def cohens_d(values: pd.Series, in_first: np.ndarray) -> float:
     """Difference of the means of two groups in their pooled standard deviation; NaN where nothing varies."""
-    groups = values[in_first], values[~in_first]
-    pooled = np.sqrt(sum(group.var() * (len(group) - 1) for group in groups) / (len(values) - 2))
-    return float((groups[0].mean() - groups[1].mean()) / pooled) if pooled > 0 else float("nan")
+    first, second = values[in_first], values[~in_first]
+    squares = first.var() * (len(first) - 1) + second.var() * (len(second) - 1)
+    pooled = np.sqrt(squares / (len(values) - 2))
+    if pooled == 0:
+        return float("nan")
+    return float((first.mean() - second.mean()) / pooled)

@@ -22,6 +22,8 @@ def slopes(table: pd.DataFrame, question: str, ratings: pd.Series, hold_frequenc
     ----------
     table
         One model's scores, in standard deviations or in the model's own unit.
+    question
+        The column of scores.
     ratings
         Word to valence, without words rated zero.
     hold_frequency
@@ -54,20 +56,31 @@ def order(table: pd.DataFrame, question: str, ratings: pd.Series) -> dict[str, E
 
     Good and bad words are different words, so the errors of the two add up. Tau is not defined where all words of one
     side are rated alike.
+
+    Returns
+    -------
+    dict
+        good, bad (each from -1 to 1) and difference, with intervals by word.
+
+    Raises
+    ------
+    InputError
+        Fewer than three tokens of a side, or all of a side rated or scored alike.
     """
     rated = rated_tokens(table, ratings)
-    sides = {"good": rated[rated["valence"] > 0], "bad": rated[rated["valence"] < 0]}
-    good, bad = (
-        stats.kendall_interval(side[question], side["valence"], side["word"].to_numpy()) for side in sides.values()
-    )
+    estimates = {}
+    for side, chosen in (("good", rated["valence"] > 0), ("bad", rated["valence"] < 0)):
+        tokens = rated[chosen]
+        estimates[side] = stats.kendall_interval(tokens[question], tokens["valence"], tokens["word"].to_numpy())
+    good, bad = estimates["good"], estimates["bad"]
     error = float(np.hypot(good.standard_error, bad.standard_error))
     n_words = good.n_clusters + bad.n_clusters
-    difference = estimate_from_error(good.value - bad.value, error, len(rated), n_words, df=n_words - 2)
-    return {"good": good, "bad": bad, "difference": difference}
+    estimates["difference"] = estimate_from_error(good.value - bad.value, error, len(rated), n_words, df=n_words - 2)
+    return estimates
 
 
 def levels(table: pd.DataFrame, question: str, ratings: pd.Series) -> dict[str, Estimate]:
-    """Mean reward and entropy of the words of each level of valence that has three words or more.
+    """Mean reward and entropy of the words of each level of valence that has three words or more, not all alike.
 
     Spellings are averaged first. The entropy is that of the words' places in the order of all rated words
     (`rmnb.stats.place_entropy`): 1 where the words of a level lie everywhere, less where they lie together.
@@ -75,17 +88,19 @@ def levels(table: pd.DataFrame, question: str, ratings: pd.Series) -> dict[str, 
     Returns
     -------
     dict
-        ``mean +3``, ``entropy +3`` and so on, with intervals over words.
+        ``mean +3`` (units of the scores), ``entropy +3`` (a share) and so on, with intervals over words. -4 and 4
+        include the words of -5 and 5.
     """
     words = rated_tokens(table, ratings).groupby("word")[["valence", question]].mean()
     level = words["valence"].clip(LEVELS[0], LEVELS[-1]).round()
     place = (stats.mid_ranks(words[question]) - 0.5) / len(words)
     estimates = {}
-    for name in LEVELS:
-        scores = words.loc[level == name, question].to_numpy()
-        if len(scores) >= 3 and scores.std() > 0:
-            estimates[f"mean {name:+d}"] = stats.moments(scores).mean
-            estimates[f"entropy {name:+d}"] = stats.place_entropy(place[level == name])
+    for valence in LEVELS:
+        chosen = level == valence
+        scores = words.loc[chosen, question].to_numpy()
+        if len(scores) >= 3 and np.ptp(scores) > 0:
+            estimates[f"mean {valence:+d}"] = stats.moments(scores).mean
+            estimates[f"entropy {valence:+d}"] = stats.place_entropy(place[chosen])
     return estimates
 
 
@@ -98,8 +113,8 @@ def seed_agreement(table: pd.DataFrame, other: pd.DataFrame, question: str, shar
     """Kendall's tau of two seeds of one recipe among the tokens at the top of the ranking, and at the bottom.
 
     The tokens are chosen by one seed, then by the other, and the two values of tau averaged: a choice by the sum of
-    both rankings would make them look opposed. The interval takes the two values for perfectly dependent, so it is
-    rather too long.
+    both rankings would make them look opposed. The interval takes the two values for perfectly dependent, so it errs on
+    the long side.
 
     Parameters
     ----------
@@ -111,7 +126,7 @@ def seed_agreement(table: pd.DataFrame, other: pd.DataFrame, question: str, shar
     Returns
     -------
     dict
-        top, bottom.
+        top, bottom: tau with an interval by word; n is the number of tokens that the first seed chooses.
 
     Raises
     ------
@@ -125,12 +140,12 @@ def seed_agreement(table: pd.DataFrame, other: pd.DataFrame, question: str, shar
     words = table["word"].to_numpy()
     estimates = {}
     for end in ("top", "bottom"):
-        halves = []
+        taus = []
         for place in places:
             chosen = place > 1 - share if end == "top" else place <= share
-            halves.append(stats.kendall_interval(scores[0][chosen], scores[1][chosen], words[chosen]))
-        value = np.mean([half.value for half in halves])
-        error = np.mean([half.standard_error for half in halves])
-        n_words = min(half.n_clusters for half in halves)
-        estimates[end] = estimate_from_error(float(value), float(error), halves[0].n, n_words, df=n_words - 1)
+            taus.append(stats.kendall_interval(scores[0][chosen], scores[1][chosen], words[chosen]))
+        value = np.mean([tau.value for tau in taus])
+        error = np.mean([tau.standard_error for tau in taus])
+        n_words = min(tau.n_clusters for tau in taus)
+        estimates[end] = estimate_from_error(float(value), float(error), taus[0].n, n_words, df=n_words - 1)
     return estimates

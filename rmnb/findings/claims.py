@@ -53,7 +53,8 @@ class Verdict:
     groups : dict
         Group to its mean.
     agreeing, opposing : int
-        Models clearly on the claimed side of zero (of bounds: within them), and clearly beyond, by their own intervals.
+        Models (of a measure of pairs: pairs) clearly on the claimed side of zero, or within the bounds, and clearly
+        beyond, by their own intervals.
     detectable : float
         The mean that groups which scatter like these would show clearly four times in five; NaN where it makes no
         sense.
@@ -84,7 +85,7 @@ def judge(claim: Claim, values: pd.DataFrame | None, groups: Mapping[str, str]) 
     ----------
     values
         One row a model: model, value, low, high (its own interval; NaN where the value is exact). Of a measure of
-        pairs one row a pair, with a column other. None or no rows: there is no number of this measure.
+        pairs one row a pair, in one order, with a column other. None or no rows: there is no number of this measure.
     groups
         Model to the group that it belongs to; models that are not named stand for themselves. Of a claim about bases:
         model to base.
@@ -92,22 +93,24 @@ def judge(claim: Claim, values: pd.DataFrame | None, groups: Mapping[str, str]) 
     Raises
     ------
     InputError
-        Columns are missing, a value is not finite, or two rows are of one model.
+        Columns are missing, a value is not finite, two rows are of one model or of one pair in one order, or no pair is
+        left without one of the groups.
     """
     if values is None or values.empty:
         return Verdict(UNTESTED)
     pairs = "other" in values and values["other"].astype(object).fillna("").ne("").all()
     keys = ["model", "other"] if pairs else ["model"]
-    if missing := {*keys, "value"} - set(values):
+    missing = {*keys, "value"} - set(values)
+    if missing:
         raise InputError(f"{claim.key}: no column {', '.join(sorted(missing))}")
     if not np.isfinite(values["value"]).all():
         raise InputError(f"{claim.key}: a value is not finite")
     if values.duplicated(keys).any():
         raise InputError(f"{claim.key}: two rows of {values.loc[values.duplicated(keys), 'model'].iloc[0]}")
     table = values.reindex(columns=[*keys, "value", "low", "high"])
-    low, high = (
-        table[end].fillna(table["value"]).astype(float) for end in ("low", "high")
-    )  # exact where there is none
+    # Without an interval the value is exact.
+    low = table["low"].fillna(table["value"]).astype(float)
+    high = table["high"].fillna(table["value"]).astype(float)
     least, greatest = _region(claim)
     within = (low > least) & (high < greatest)
     beyond = (high < least) | (low > greatest)
@@ -125,11 +128,17 @@ def judge(claim: Claim, values: pd.DataFrame | None, groups: Mapping[str, str]) 
 
 
 def _region(claim: Claim) -> tuple[float, float]:
-    """Where the claim puts its measure."""
+    """The open interval in which the claim puts its measure."""
     if claim.kind == "between":
         least, greatest = claim.bounds
-        return (-np.inf if least is None else least), (np.inf if greatest is None else greatest)
-    return (0.0, np.inf) if claim.side == "above" else (-np.inf, 0.0)
+        if least is None:
+            least = -np.inf
+        if greatest is None:
+            greatest = np.inf
+        return least, greatest
+    if claim.side == "above":
+        return 0.0, np.inf
+    return -np.inf, 0.0
 
 
 def _over_groups(table: pd.DataFrame, keys: list[str], groups: Mapping[str, str]) -> Verdict:
@@ -138,31 +147,30 @@ def _over_groups(table: pd.DataFrame, keys: list[str], groups: Mapping[str, str]
     names = list(dict.fromkeys(group.to_numpy().ravel()))
     models = len(set(table[keys].to_numpy().ravel()))
     values = table["value"].to_numpy(float)
+    enough = len(names) >= FEWEST_GROUPS
     if len(keys) == 2:  # each group is in many pairs: leave out one group at a time
 
-        def mean_without(kept: np.ndarray) -> float:
-            return values[group.isin([names[place] for place in kept]).all(axis=1)].mean()
+        def mean_among(places: np.ndarray) -> float:
+            remaining = [names[place] for place in places]
+            chosen = values[group.isin(remaining).all(axis="columns")]
+            if len(chosen) == 0:
+                raise InputError(f"no pair is left among {', '.join(remaining)}: measure every pair of models")
+            return chosen.mean()
 
         means = pd.Series(dict.fromkeys(names, np.nan))
         value = values.mean()
-        estimate = stats.jackknife_over_models(mean_without, len(names)) if len(names) >= FEWEST_GROUPS else None
+        estimate = stats.jackknife_over_models(mean_among, len(names)) if enough else None
         spread = np.nan
     else:
         means = pd.Series(values).groupby(group["model"].to_numpy(), sort=False).mean()
         value = means.mean()
-        estimate = stats.mean_over_models(means) if len(means) >= FEWEST_GROUPS else None
+        estimate = stats.mean_over_models(means) if enough else None
         spread = means.std(ddof=1)
+    verdict = Verdict(UNDECIDED, value, models=models, groups=means.to_dict())  # pyright: ignore[reportArgumentType]
     if estimate is None:
-        return Verdict(UNDECIDED, value, models=models, groups=means.to_dict())  # pyright: ignore[reportArgumentType]
-    return Verdict(
-        UNDECIDED,
-        value,
-        estimate.ci_low,
-        estimate.ci_high,
-        models=models,
-        groups=means.to_dict(),  # pyright: ignore[reportArgumentType]
-        detectable=spread * _detectable(len(means)),
-    )
+        return verdict
+    detectable = spread * _detectable(len(names))
+    return replace(verdict, low=estimate.ci_low, high=estimate.ci_high, detectable=detectable)
 
 
 def _detectable(groups: int) -> float:
@@ -173,6 +181,7 @@ def _detectable(groups: int) -> float:
 
 
 def _decide(claim: Claim, verdict: Verdict, all_agree: bool) -> str:
+    """The verdict of a claim of this kind, from the interval over groups and the models' own intervals."""
     least, greatest = _region(claim)
     enough = len(verdict.groups) >= FEWEST_GROUPS
     if claim.kind == "bases":

@@ -20,7 +20,6 @@ CONTRASTS = {
     "best is followed more": {"good, best": 0.5, "bad, best": 0.5, "good, worst": -0.5, "bad, worst": -0.5},
 }
 
-
 #: What two wordings of a question may differ in, all else the same; adjectives are of one framing.
 CHANGES = ("style", "scope", "adjective", "framing")
 
@@ -50,21 +49,29 @@ def same_question(table: pd.DataFrame, other: pd.DataFrame, question: str) -> di
 def value_share(table: pd.DataFrame, best: str, worst: str, n_boot: int = 200, seed: int = 0) -> dict[str, Estimate]:
     """Share of the variance of two standardised columns of rewards that lies along their difference: (1 - r) / 2.
 
+    Parameters
+    ----------
+    n_boot, seed
+        Of the bootstrap over words.
+
     Returns
     -------
     dict
-        share, with its bootstrap interval by word.
+        share, from 0 to 1, with its bootstrap interval by word.
     """
 
     def share(x: np.ndarray, y: np.ndarray) -> float:
         return (1 - np.corrcoef(x, y)[0, 1]) / 2
 
-    rewards = table[best].to_numpy(), table[worst].to_numpy()
-    return {"share": stats.bootstrap(share, *rewards, clusters=table["word"].to_numpy(), n_draws=n_boot, seed=seed)}  # pyright: ignore[reportReturnType]
+    first, second = table[best].to_numpy(), table[worst].to_numpy()
+    drawn = stats.bootstrap(share, first, second, clusters=table["word"].to_numpy(), n_draws=n_boot, seed=seed)
+    return {"share": drawn.as_estimate()}
 
 
 def contrasts(table: pd.DataFrame, best: str, worst: str, ratings: pd.Series) -> dict[str, Estimate]:
-    """`CONTRASTS` of a model's four slopes over valence, from one fit, so that a word under both questions counts once.
+    """`CONTRASTS` of a model's four slopes over valence, from one fit with errors clustered by word.
+
+    Each token is in the fit twice, once a question, and its word counts as one independent unit all the same.
 
     Parameters
     ----------
@@ -84,11 +91,12 @@ def contrasts(table: pd.DataFrame, best: str, worst: str, ratings: pd.Series) ->
     good = rated["valence"] > 0
     blocks = []
     for asked, sign in (("best", 1), ("worst", -1)):
-        columns = {}
+        followed = sign * rated["valence"]  # following the question is positive
+        block = {}
         for name, side in (("good", good), ("bad", ~good)):
-            columns[f"{name} words, {asked}"] = side.astype(float)
-            columns[f"{name}, {asked}"] = side * sign * rated["valence"]
-        blocks.append(pd.DataFrame(columns))
+            block[f"{name} words, {asked}"] = side.astype(float)
+            block[f"{name}, {asked}"] = side * followed
+        blocks.append(pd.DataFrame(block))
     predictors = pd.concat(blocks).fillna(0.0)
     rewards = pd.concat([rated[best], rated[worst]])
     fit = stats.fit_clustered(rewards, predictors, clusters=pd.concat([rated["word"]] * 2))
@@ -96,35 +104,47 @@ def contrasts(table: pd.DataFrame, best: str, worst: str, ratings: pd.Series) ->
 
 
 def rewording(table: pd.DataFrame, change: str, framings: Mapping[str, str]) -> dict[str, Estimate]:
-    """How alike a model ranks the same texts under two wordings of a question that differ in one thing alone.
+    """Spearman's rho of a model's rewards under two wordings of a question that differ in one thing alone.
 
     Parameters
     ----------
     table
         Rewards of a list: a row a text, a column a wording, its key ``adjective_scope_style``.
     change : one of `CHANGES`
-        What differs. adjective: another adjective of the same framing; framing: one of the other.
+        What differs. adjective: another adjective of the same framing; framing: an adjective of the other framing.
     framings
         Key of a wording to ``positive`` or ``negative``; keys that are no column are left out.
 
     Returns
     -------
     dict
-        spearman: the median over pairs of wordings, its ends those of the middle 90 % of the pairs; nothing where no
-        two wordings differ so.
+        spearman: the median over pairs of wordings; its ends are no confidence interval but hold the middle 90 % of
+        the pairs, and n counts the pairs. Empty where no two wordings differ in this alone.
     """
     keys = [key for key in framings if key in table]
     if not keys:
         return {}
     parts = np.array([key.split("_") for key in keys])
-    differs = parts[:, None] != parts[None]
-    asks = np.array([framings[key] for key in keys])
-    place = {"adjective": 0, "framing": 0, "scope": 1, "style": 2}[change]
-    chosen = np.triu(differs[:, :, place] & (differs.sum(axis=2) == 1))
-    if place == 0:
-        chosen &= (asks[:, None] != asks[None]) == (change == "framing")
+    differs = parts[:, None] != parts  # [wording, wording, part of the key]
+    part = {"adjective": 0, "framing": 0, "scope": 1, "style": 2}[change]
+    chosen = np.triu(differs[:, :, part] & (differs.sum(axis=2) == 1))
+    framing = np.array([framings[key] for key in keys])
+    same_framing = framing[:, None] == framing
+    if change == "adjective":
+        chosen &= same_framing
+    elif change == "framing":
+        chosen &= ~same_framing
     if not chosen.any():
         return {}
     rho = table[keys].corr(method="spearman").to_numpy()[chosen]
-    low, median, high = np.quantile(rho, [0.05, 0.5, 0.95])
-    return {"spearman": Estimate(float(median), float(low), float(high), np.nan, np.nan, len(rho), len(rho))}
+    low, median, high = np.quantile(rho, [0.05, 0.5, 0.95]).tolist()
+    estimate = Estimate(
+        value=median,
+        ci_low=low,
+        ci_high=high,
+        standard_error=np.nan,
+        p_value=np.nan,
+        n=len(rho),
+        n_clusters=len(rho),
+    )
+    return {"spearman": estimate}

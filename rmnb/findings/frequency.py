@@ -46,15 +46,17 @@ def word_tokens(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The rows and columns of `table`, and log_frequency (natural log per million), length (letters), spelling (kind
-        of token and case), log_id (natural log of 1 + id), rated (bool: AFINN has the word), good_valence and
-        bad_valence (the valence above and below zero, 0 where there is none).
+        The rows of `table` that are words, its columns, and log_frequency (natural log per million), length (letters),
+        spelling (kind of token, and case: lower, upper or capital, which mixed case counts as), log_id (natural log of
+        1 + id), rated (bool: `rmnb.findings.tables.afinn` has the word), good_valence and bad_valence (the valence
+        above and below zero, 0 where there is none).
     """
     words = table[table["kind"].isin(WORD_KINDS)]
     words = words.assign(log_frequency=words["word"].map(log_frequencies())).dropna(subset="log_frequency")
     words = words[words["kind"].eq("word_start").groupby(words["word"]).transform("any")]
     text = words["token"].str.removeprefix("##").str.strip()
-    words, text = words[text.str.isascii()], text[text.str.isascii()]  # ſ folds to s
+    is_ascii = text.str.isascii()  # ſ folds to s
+    words, text = words[is_ascii], text[is_ascii]
     case = np.select([text.str.islower(), text.str.isupper()], ["lower", "upper"], "capital")
     valence = words["word"].map(afinn())
     return words.assign(
@@ -74,10 +76,22 @@ def slope(words: pd.DataFrame, question: str, step: str = "token id", which: str
     ----------
     words
         Of `word_tokens`.
+    question
+        The column of rewards.
     step
-        Of `LADDER`: what it adds is held constant, and all that the steps before it add.
+        Of `LADDER`: what this step and the steps before it add is held constant.
     which : {"rated", "unrated"}
         Words that AFINN rates, or the others.
+
+    Returns
+    -------
+    dict
+        slope over log frequency: units of the rewards per unit of natural log frequency, errors clustered by word.
+
+    Raises
+    ------
+    InputError
+        An unknown step, another `which`, no such word, or predictors that determine one another.
     """
     if step not in LADDER:
         raise InputError(f"no step {step!r}: choose one of {', '.join(LADDER)}")
@@ -110,7 +124,7 @@ def published_slope(table: pd.DataFrame, question: str) -> dict[str, Estimate]:
 
 
 def published_words(table: pd.DataFrame) -> pd.DataFrame:
-    """The tokens that are words of AFINN as they stand, joined with the paper's own list of frequencies.
+    """The tokens that are words of AFINN in lower case, joined with the paper's own list of frequencies.
 
     A token with a space in front is no word here. The list (`rmnb.data.lexicons.bnc_lemmas`) is of dictionary forms; a
     word that is noun and verb there has two rows.
@@ -118,7 +132,7 @@ def published_words(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The columns of `table`, and word (folded), valence, log_frequency (natural log per million).
+        The columns of `table`, with word (the token in lower case), valence, log_frequency (natural log per million).
     """
     listed = lexicons.bnc_lemmas().query("per_million > 0")
     rated = lexicons.afinn().merge(listed, on="word")
@@ -127,7 +141,7 @@ def published_words(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_question(words: pd.DataFrame, good: str, bad: str, which: str = "rated") -> dict[str, Estimate]:
-    """The frequency slope in two parts: one that both questions share, one that turns with the question.
+    """The frequency slope in two parts: one that both questions share, one that changes sign with the question.
 
     Parameters
     ----------
@@ -135,6 +149,8 @@ def by_question(words: pd.DataFrame, good: str, bad: str, which: str = "rated") 
         Of `word_tokens`, in standard deviations.
     good, bad
         A question for something good, and one for something bad.
+    which
+        As in `slope`.
 
     Returns
     -------
@@ -142,7 +158,9 @@ def by_question(words: pd.DataFrame, good: str, bad: str, which: str = "rated") 
         common, the slope of half the sum of the scores; turned, of half the difference.
     """
     halves = words.assign(common=(words[good] + words[bad]) / 2, turned=(words[good] - words[bad]) / 2)
-    return {part: slope(halves, part, which=which)["slope over log frequency"] for part in ("common", "turned")}
+    common = slope(halves, "common", which=which)
+    turned = slope(halves, "turned", which=which)
+    return {"common": common["slope over log frequency"], "turned": turned["slope over log frequency"]}
 
 
 def within_word(words: pd.DataFrame, question: str) -> dict[str, Estimate]:
@@ -151,15 +169,21 @@ def within_word(words: pd.DataFrame, question: str) -> dict[str, Estimate]:
     What belongs to a word (meaning, valence, length) is the same for all its spellings and drops out. Low ids were
     merged first, so they were frequent in the text that the tokenizer was made from: a model that prefers frequent
     tokens has a slope below zero.
+
+    Returns
+    -------
+    dict
+        slope over log id: units of the rewards per unit of natural log id, with an interval by word.
     """
     several = words[words["word"].duplicated(keep=False)]
-    columns = _predictors(several, ["log_id", "spelling"]).drop(columns="constant").assign(reward=several[question])
-    inside = columns - columns.groupby(several["word"].to_numpy(object)).transform("mean")
-    fit = stats.fit_clustered(inside.pop("reward"), inside, several["word"])
+    predictors = _predictors(several, ["log_id", "spelling"]).drop(columns="constant")
+    columns = predictors.assign(reward=several[question])
+    within = columns - columns.groupby(several["word"].to_numpy(object)).transform("mean")
+    fit = stats.fit_clustered(within["reward"], within.drop(columns="reward"), several["word"])
     return {"slope over log id": fit.estimate({"log_id": 1})}
 
 
 def _predictors(words: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """A constant and the columns that vary, a spelling as a column a level."""
+    """The columns that vary, of spelling a column a level but the first, and a constant."""
     varying = [column for column in columns if words[column].nunique() > 1]
     return pd.get_dummies(words[varying], drop_first=True, dtype=float).assign(constant=1.0)

@@ -1,4 +1,4 @@
-"""How far models agree, and what their agreement goes with: moments, pairs of models, similarities of models.
+"""How far models agree, and which similarities of models their agreement follows: moments, pairs, Mantel's test.
 
 Source of the question: Christian et al. (2025), sections 3 and 4, figures 2 and A1.
 """
@@ -13,23 +13,24 @@ from rmnb.training.runs import overview
 
 
 def moments(table: pd.DataFrame, question: str) -> dict[str, Estimate]:
-    """Mean, variance and skewness of a model's rewards, with intervals by word."""
-    return dict(vars(stats.moments(table[question], table["word"].to_numpy())))
+    """Mean, variance (divided by n) and skewness of a model's rewards, with intervals by word."""
+    moments = stats.moments(table[question], table["word"].to_numpy())
+    return {"mean": moments.mean, "variance": moments.variance, "skewness": moments.skewness}
 
 
 def agreement(table: pd.DataFrame, other: pd.DataFrame, question: str) -> dict[str, Estimate]:
-    """How alike two models rank the same tokens.
+    """Three correlations of two models' rankings of the same tokens.
 
     Parameters
     ----------
     table, other
-        Two models' scores of the same tokens in the same order (`rmnb.findings.tables.shared_tables`).
+        Two models' scores of the same tokens in the same order, with a column word.
 
     Returns
     -------
     dict
-        tau (Kendall, with its interval by word), spearman, overlap (rank-biased, of the top alone: the first ten places
-        weigh 86 %), these two without intervals.
+        tau (Kendall's, with its interval by word); spearman and overlap (rank-biased, mostly of the top: the first ten
+        places weigh 86 %), both without intervals.
 
     References
     ----------
@@ -45,7 +46,9 @@ def agreement(table: pd.DataFrame, other: pd.DataFrame, question: str) -> dict[s
 
 def point(value: float, n: int) -> Estimate:
     """A value without an interval."""
-    return Estimate(float(value), np.nan, np.nan, np.nan, np.nan, n, n)
+    return Estimate(
+        value=float(value), ci_low=np.nan, ci_high=np.nan, standard_error=np.nan, p_value=np.nan, n=n, n_clusters=n
+    )
 
 
 def properties(panel: Panel) -> pd.DataFrame:
@@ -55,26 +58,26 @@ def properties(panel: Panel) -> pd.DataFrame:
     -------
     DataFrame
         Index model; base, recipe (without its seed) and developer (str, empty where unknown), parameters (thousand
-        millions) and rank (the panel's own, else by held-out accuracy; float64, NaN where unknown).
+        millions) and rank (the panel's own, else by held-out accuracy, 1 is best; both float64, NaN where unknown).
     """
     accuracies = overview(panel).set_index("model")["RM-Bench"].dropna()
     ranks = accuracies.rank(ascending=False, method="min").to_dict()
-    rows = [
-        (
-            spec.family or "",
-            spec.recipe_family,
-            spec.developer or "",
-            float(spec.parameters or np.nan),
-            float(spec.rank or ranks.get(spec.name, np.nan)),
-        )
-        for spec in panel.models
-    ]
-    columns = ["base", "recipe", "developer", "parameters", "rank"]
-    return pd.DataFrame(rows, columns=columns, index=pd.Index(panel.model_names, name="model"))
+    rows = []
+    for spec in panel.models:
+        row = {
+            "model": spec.name,
+            "base": spec.family or "",
+            "recipe": spec.recipe_family,
+            "developer": spec.developer or "",
+            "parameters": float(spec.parameters or np.nan),
+            "rank": float(spec.rank or ranks.get(spec.name, np.nan)),
+        }
+        rows.append(row)
+    return pd.DataFrame(rows).set_index("model")
 
 
 def similarities(properties: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """How alike every two models are in each property: a square table each.
+    """Similarity of every two models in each property: name of the property to a float64 table, models × models.
 
     Of text: 1 where equal, else 0. Of numbers: 1 / (1 + difference). A property that is unknown for a model, or the
     same or different for all pairs, is left out.
@@ -88,10 +91,12 @@ def similarities(properties: pd.DataFrame) -> dict[str, pd.DataFrame]:
     for name, values in properties.items():
         if pd.api.types.is_numeric_dtype(values):
             complete = values.notna().all()
-            similarity = 1 / (1 + np.abs(np.subtract.outer(values.to_numpy(), values.to_numpy())))
+            numbers = values.to_numpy()
+            similarity = 1 / (1 + np.abs(numbers[:, None] - numbers))
         else:
             complete = (values != "").all()
-            similarity = np.equal.outer(values.to_numpy(object), values.to_numpy(object)).astype(float)
+            texts = values.to_numpy(object)
+            similarity = (texts[:, None] == texts).astype(float)
         if complete and len(properties) > 1 and np.ptp(similarity[pairs]) > 0:
             tables[str(name)] = pd.DataFrame(similarity, properties.index, properties.index)
     return tables
@@ -107,7 +112,9 @@ def mantel_tests(
     tau
         Models × models.
     similarities
-        Name to a table of the same shape, at least four models.
+        Name to a table of the same models in the same order, at least four.
+    n_permutations, seed
+        Random orders of the models.
 
     Returns
     -------
@@ -119,7 +126,7 @@ def mantel_tests(
     Mantel (1967), The detection of disease clustering and a generalized regression approach.
     """
     rows = {}
-    for name, alike in similarities.items():
-        test = stats.mantel(tau.to_numpy(), alike.to_numpy(), n_permutations=n_permutations, seed=seed)
+    for name, similarity in similarities.items():
+        test = stats.mantel(tau.to_numpy(), similarity.to_numpy(), n_permutations=n_permutations, seed=seed)
         rows[name] = {"rho": test.correlation, "p": test.p_value}
     return pd.DataFrame.from_dict(rows, orient="index", columns=["rho", "p"])

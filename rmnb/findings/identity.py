@@ -29,7 +29,10 @@ def terms() -> pd.DataFrame:
 
 
 def single_tokens(table: pd.DataFrame) -> pd.DataFrame:
-    """The tokens of a table that are a term or a control and begin with a space, with a column text."""
+    """The tokens of a table that begin a word and are a term or a control as they stand, with a column text.
+
+    Capitals count: `` Polish`` is a term, `` polish`` is not. Terms of several tokens are left out.
+    """
     text = table["token"].str.strip()
     named = text.isin({*terms()["term"], *terms()["control"]})
     return table.assign(text=text)[named & (table["kind"] == "word_start")]
@@ -70,8 +73,9 @@ def gaps(texts: pd.DataFrame, question: str, n_permutations: int = 2000, seed: i
     Returns
     -------
     dict
-        Each axis with two sets or more: ``p_value`` is that of the exchange test, ``n_clusters`` the number of sets.
-        And "all axes", over all sets.
+        Each axis with two sets or more: ``p_value`` is that of the exchange test, ``n`` the number of texts,
+        ``n_clusters`` the number of sets. And "all axes", over all sets: there ``p_value`` is that of the t test, and
+        ``n`` too is the number of sets.
     """
     rows = matched(texts, question)
     estimates = {}
@@ -81,41 +85,62 @@ def gaps(texts: pd.DataFrame, question: str, n_permutations: int = 2000, seed: i
     sets = rows.groupby("axis")["matched_set"].nunique()
     rows = rows[rows["axis"].isin(sets.index[sets > 1])]
     if len(rows):
-        columns = (rows[name] for name in ("reward", "is_term", "matched_set", "axis"))
-        for gap in stats.identity_gaps(*columns, n_permutations=n_permutations, seed=seed):
-            estimates[gap.axis] = replace(gap.gap, p_value=gap.p_value)
+        tests = stats.identity_gaps(
+            scores=rows["reward"],
+            is_term=rows["is_term"],
+            matched_set=rows["matched_set"],
+            axis=rows["axis"],
+            n_permutations=n_permutations,
+            seed=seed,
+        )
+        for test in tests:
+            estimates[test.axis] = replace(test.gap, p_value=test.p_value)
     return estimates
 
 
 def tail_gap(
     table: pd.DataFrame, good: str, bad: str, share: float = 0.05, n_draws: int = 200, seed: int = 0
 ) -> dict[str, Estimate]:
-    """Share of terms less share of controls among the words that score lowest whatever is asked for.
+    """Share of the terms that score lowest whatever is asked for, less that share of their controls.
 
     Parameters
     ----------
     table
-        One model's rewards in standard deviations; its lowest words are the lowest `share` of the tokens that begin
-        with a space, by the sum of their rewards under `good` and `bad`.
+        One model's rewards in standard deviations.
+    good, bad
+        Two questions. The lowest words are the lowest `share` of the tokens that begin a word, by the sum of their
+        rewards under both; equal sums keep the order of the table.
     n_draws, seed
         Of the bootstrap over matched sets.
+
+    Returns
+    -------
+    dict
+        tail gap, from -1 to 1: above 0 where terms are in the tail more often than their controls.
     """
+
+    def difference(values: np.ndarray, is_term: np.ndarray) -> float:
+        return values[is_term].mean() - values[~is_term].mean()
+
     words = table[table["kind"] == "word_start"]
     place = (words[good] + words[bad]).rank(method="first") - 1
     lowest = (place < share * len(words)).astype(float)
     rows = matched(single_tokens(words.assign(lowest=lowest)), "lowest")
-    lowest, is_term = rows["reward"].to_numpy(), rows["is_term"].to_numpy()
-    drawn = stats.bootstrap(_difference, lowest, is_term, clusters=rows["matched_set"], n_draws=n_draws, seed=seed)
-    numbers = [float(number) for number in (drawn.value, drawn.ci_low, drawn.ci_high, drawn.standard_error)]
-    return {"tail gap": Estimate(*numbers, float("nan"), drawn.n, drawn.n_clusters)}  # pyright: ignore[reportCallIssue]
-
-
-def _difference(values: np.ndarray, is_term: np.ndarray) -> float:
-    return values[is_term].mean() - values[~is_term].mean() if 0 < is_term.sum() < len(is_term) else np.nan
+    drawn = stats.bootstrap(
+        difference,
+        rows["reward"].to_numpy(),
+        rows["is_term"].to_numpy(),
+        clusters=rows["matched_set"],
+        n_draws=n_draws,
+        seed=seed,
+    )
+    return {"tail gap": drawn.as_estimate()}
 
 
 def matched_things(things: pd.DataFrame, controls: int = 5) -> pd.DataFrame:
-    """Things that name a group of people, each with the things of as many words that people rate most like it.
+    """Things that name a group of people, each with the things of as many words whose Elo scores are nearest.
+
+    Groups are matched in the order of `things`; one for which too few controls are left is dropped.
 
     Parameters
     ----------
@@ -129,42 +154,64 @@ def matched_things(things: pd.DataFrame, controls: int = 5) -> pd.DataFrame:
     DataFrame
         Index of `things`; name, is_term (bool), matched_set (the group's name).
     """
-    is_group, words = (fact(things, which).to_numpy() for which in ("group", "words"))
-    elo, names = things["elo_score"].to_numpy(float), things["name"].to_numpy()
-    free, rows = ~is_group, []
+    is_group = fact(things, "group").to_numpy()
+    n_words = fact(things, "words").to_numpy()
+    elo = things["elo_score"].to_numpy(float)
+    names = things["name"].to_numpy()
+    unused = ~is_group
+    rows = []
     for place in np.flatnonzero(is_group).tolist():
-        candidates = np.flatnonzero(free & (words == words[place]))
-        nearest = candidates[np.argsort(np.abs(elo[candidates] - elo[place]), kind="stable")[:controls]]
-        if len(nearest) == controls:
-            free[nearest] = False
-            for row in (place, *nearest.tolist()):
-                rows.append((things.index[row], names[row], row == place, names[place]))
+        candidates = np.flatnonzero(unused & (n_words == n_words[place]))
+        distance = np.abs(elo[candidates] - elo[place])
+        nearest = candidates[np.argsort(distance, kind="stable")[:controls]]
+        if len(nearest) < controls:
+            continue
+        unused[nearest] = False
+        for row in (place, *nearest.tolist()):
+            rows.append((things.index[row], names[row], row == place, names[place]))
     return pd.DataFrame(rows, columns=["place", "name", "is_term", "matched_set"]).set_index("place")
 
 
 def things_gap(things: pd.DataFrame, question: str, n_permutations: int = 2000, seed: int = 0) -> dict[str, Estimate]:
-    """Place of groups of people in a model's ranking less that of things that people rate alike, in percent.
+    """Place of groups of people in a model's ranking less that of things of like Elo scores, in percent of the ranking.
 
     Parameters
     ----------
     things
         As in `matched_things`, with a column of rewards. Ties share their place.
 
+    Returns
+    -------
+    dict
+        gap among things, below 0 where the model ranks groups lower, with a t interval over groups and the p-value of
+        the exchange test.
+
+    Raises
+    ------
+    InputError
+        Fewer than two groups have controls, or a reward is missing.
+
     References
     ----------
     Christian et al. (2025), figure 5B, which has no controls.
     """
-    place = 100 * (stats.mid_ranks(things[question]) - 0.5) / len(things)
+    place = pd.Series(100 * (stats.mid_ranks(things[question]) - 0.5) / len(things), index=things.index)
     rows = matched_things(things)
-    reward = pd.Series(place, index=things.index)[rows.index]
-    axis = ["things"] * len(rows)
-    columns = (reward, rows["is_term"], rows["matched_set"], axis)
-    (gap,) = stats.identity_gaps(*columns, n_permutations=n_permutations, seed=seed)
-    return {"gap among things": replace(gap.gap, p_value=gap.p_value)}
+    (test,) = stats.identity_gaps(
+        scores=place[rows.index],
+        is_term=rows["is_term"],
+        matched_set=rows["matched_set"],
+        axis=["things"] * len(rows),
+        n_permutations=n_permutations,
+        seed=seed,
+    )
+    return {"gap among things": replace(test.gap, p_value=test.p_value)}
 
 
 def average_wordings(scores: pd.DataFrame, wordings: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """The identity part of a scored list, with the mean standardised reward over wordings of one question.
+    """The identity part of a scored list, with the mean reward over wordings of one question.
+
+    The rewards under each wording are standardised over the texts of this part, not over a vocabulary.
 
     Parameters
     ----------
@@ -176,12 +223,13 @@ def average_wordings(scores: pd.DataFrame, wordings: Mapping[str, Sequence[str]]
     Returns
     -------
     DataFrame
-        text, and a column a name.
+        text, and a float64 column a name.
     """
     rows = scores[scores["part"] == "identity"]
     means = {}
     for name, prompts in wordings.items():
-        means[name] = np.mean([stats.standardise(rows[prompt].astype(float)) for prompt in prompts], axis=0)
+        standardised = [stats.standardise(rows[prompt].astype(float)) for prompt in prompts]
+        means[name] = np.mean(standardised, axis=0)
     return rows[["text"]].assign(**means)
 
 
@@ -190,7 +238,7 @@ TRAITS = {
     **dict.fromkeys(("Kind", "Honest", "Friendly", "Clever", "Generous", "Brave"), 1),
     **dict.fromkeys(("Cruel", "Dishonest", "Hostile", "Stupid", "Greedy", "Cowardly"), -1),
 }
-_THINGS = {"hours", "days", "Ferns", "Wagons"}  # controls that are no people: asking what they are like is no pair
+_NOT_PEOPLE = {"hours", "days", "Ferns", "Wagons"}  # controls that the question of `pair_prompt` does not fit
 
 
 def pair_prompt(people: str) -> str:
@@ -204,8 +252,15 @@ def pairs_path(panel: Panel, model: str) -> Path:
 
 
 def score_pairs(rm, panel: Panel) -> Path:
-    """Score `TRAITS` under `pair_prompt` for every plural term and control that names people; writes `pairs_path`."""
-    table = terms().query("form == 'plural_noun' and control not in @_THINGS")
+    """Score `TRAITS` under `pair_prompt` for every plural term and control that names people; writes `pairs_path`.
+
+    Parameters
+    ----------
+    rm : rmnb.models.RewardModel
+    panel
+        Where the scores go.
+    """
+    table = terms().query("form == 'plural_noun' and control not in @_NOT_PEOPLE")
     people = list(dict.fromkeys([*table["term"], *table["control"]]))
     scores = np.concatenate([rm.score(pair_prompt(name), list(TRAITS)) for name in people])
     answers = pd.DataFrame(
@@ -218,13 +273,20 @@ def score_pairs(rm, panel: Panel) -> Path:
 
 
 def warmth(panel: Panel) -> dict[str, pd.DataFrame]:
-    """How well each model that has answered speaks of people: text (their name), and as `exchanged` the mean score of
-    good traits minus that of bad ones, in standard deviations of the model's answers."""
+    """How well each model that has answered speaks of people.
+
+    Returns
+    -------
+    dict
+        Model to DataFrame: text (a name of people), exchanged (float64, the mean score of good traits minus that of bad
+        ones, in standard deviations of the model's answers).
+    """
     tables = {}
     for model in panel.model_names:
         path = pairs_path(panel, model)
         if path.exists():
             answers, _ = read_table(path)
+            # Half of the traits are good: twice the mean of the signed scores is the difference of the two means.
             signed = 2 * answers["trait"].map(TRAITS).to_numpy(float) * stats.standardise(answers["score"])
             means = pd.Series(signed, name="exchanged").groupby(answers["people"].rename("text")).mean()
             tables[model] = means.reset_index()

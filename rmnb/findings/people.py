@@ -50,23 +50,25 @@ def load_things(panel: Panel) -> dict[str, pd.DataFrame]:
 
 
 def authors_things() -> dict[str, pd.DataFrame]:
-    """The same of the papers' ten models, by code."""
+    """The tables of `load_things` of the papers' ten models, by code; every thing can judge them."""
     items = released_files.human_elo().assign(judges=True)
-    scores = {question: released_files.thing_scores(question) for question in QUESTIONS}
-    return {
-        code: items.assign(**{question: table[code] for question, table in scores.items()})
-        for code in released_files.CODES
-    }
+    tables = {code: items.copy() for code in released_files.CODES}
+    for question in QUESTIONS:
+        scores = released_files.thing_scores(question)
+        for code, table in tables.items():
+            table[question] = scores[code]
+    return tables
 
 
 def judged_on(panel: Panel, items: pd.DataFrame) -> dict[str, NDArray[np.bool_]]:
     """For each model of a panel, which things can judge it: those that its training did not show it."""
-    half = fact(items, "held_out").to_numpy()
-    whole = np.ones(len(items), dtype=bool)
-    return {model.name: half if _saw_half(model) else whole for model in panel.models}
+    held_out = fact(items, "held_out").to_numpy()
+    everything = np.ones(len(items), dtype=bool)
+    return {model.name: held_out if _was_taught_things(model) else everything for model in panel.models}
 
 
-def _saw_half(model: ModelSpec) -> bool:
+def _was_taught_things(model: ModelSpec) -> bool:
+    """Whether the recipe of a model trains on the things that are not held out."""
     if model.recipe is None:
         return False
     try:
@@ -88,6 +90,16 @@ def agreement(
         Of `CORRELATIONS`.
     among : {"judges", "taught", "rated words"}
         The things that can judge the model, the others, or of the former those whose name is a word of AFINN.
+
+    Returns
+    -------
+    dict
+        `correlation` to its estimate, from -1 to 1.
+
+    Raises
+    ------
+    InputError
+        Another `among`, fewer than three such things, a constant or missing reward.
 
     References
     ----------
@@ -113,8 +125,18 @@ def error_variance(matches: ArrayLike, k: float | None = None) -> NDArray[np.flo
         (things,) numbers of votes.
     k
         Without it, the least that any unbiased estimate from that many even matches can have (Cramér and Rao):
-        ``SCALE² / (n · ¼)``. With it, where a rating that moves by at most `k` points a match settles:
-        ``k · SCALE / (2 - k / (4 SCALE))``, however many matches there are.
+        ``SCALE² / (n · ¼)``. With it, at least the variance that remains after many matches in a rating that moves by
+        up to `k` points a match: ``k · SCALE / (2 - k / (4 SCALE))``.
+
+    Returns
+    -------
+    ndarray
+        (things,) float64.
+
+    Raises
+    ------
+    InputError
+        A thing without a match.
 
     References
     ----------
@@ -123,17 +145,36 @@ def error_variance(matches: ArrayLike, k: float | None = None) -> NDArray[np.flo
     matches = np.asarray(matches, dtype=float)
     if (matches < 1).any():
         raise InputError("a rating needs a match at least")
-    least = 4 * SCALE**2 / matches
-    return least if k is None else np.maximum(least, k * SCALE / (2 - k / (4 * SCALE)))
+    bound = 4 * SCALE**2 / matches
+    if k is None:
+        return bound
+    return np.maximum(bound, k * SCALE / (2 - k / (4 * SCALE)))
 
 
 def reliability(human: ArrayLike, matches: ArrayLike, k: float | None = None) -> float:
-    """Share of the variance of ratings that is not error, at least 0; `k` as in `error_variance`."""
-    return max(0.0, 1 - float(error_variance(matches, k).mean() / np.var(np.asarray(human, dtype=float), ddof=1)))
+    """Share of the variance of ratings that is not error, at least 0.
+
+    Parameters
+    ----------
+    human
+        (things,) ratings in Elo points.
+    matches, k
+        As in `error_variance`.
+    """
+    error = error_variance(matches, k).mean()
+    variance = np.var(np.asarray(human, dtype=float), ddof=1)
+    return max(0.0, 1 - float(error / variance))
 
 
 def corrected(correlation: Estimate, reliable: float) -> Estimate:
-    """Correlation with error-free ratings (Spearman, 1904): divided by the square root of their reliability."""
+    """Correlation with error-free ratings: divided by the square root of their reliability, cut off at -1 and 1.
+
+    The interval takes the reliability for known; the standard error and the test stay those of `correlation`.
+
+    References
+    ----------
+    Spearman (1904), The proof and measurement of association between two things.
+    """
     if not 0 < reliable <= 1:
         raise InputError(f"a reliability lies above 0 and at most at 1, got {reliable}")
     ends = np.array([correlation.value, correlation.ci_low, correlation.ci_high])
@@ -146,13 +187,20 @@ def rank_gaps(things: Mapping[str, pd.DataFrame], question: str) -> pd.DataFrame
 
     Only things that can judge every model count.
 
+    Parameters
+    ----------
+    things
+        Model to its table, as `load_things` and `authors_things` give them.
+    question
+        A column of these.
+
     Returns
     -------
     DataFrame
         Index of the things; name; human_rank (1 is best, ties share their mean rank); rank_gap, the median rank over
         the models minus the human rank; rank_gap_with_human, the same with the human rank as one more column of the
-        median, as in Christian et al. (2025), figure 5B; unexpected, what a straight line in the human rank leaves of
-        rank_gap: what stands first with people can only fall.
+        median, as in Christian et al. (2025), figure 5B; unexpected, rank_gap less its least-squares line in the human
+        rank, because what people rank first can only be ranked lower.
     """
     tables = list(things.values())
     chosen = np.logical_and.reduce([table["judges"] for table in tables])
@@ -160,7 +208,10 @@ def rank_gaps(things: Mapping[str, pd.DataFrame], question: str) -> pd.DataFrame
     human = stats.mid_ranks(-items["elo_score"].to_numpy(float))
     ranks = np.column_stack([stats.mid_ranks(-table.loc[chosen, question].to_numpy()) for table in tables])
     gap = np.median(ranks, axis=1) - human
-    with_human = np.median(np.column_stack([human, ranks]), axis=1) - human
     expected = np.polynomial.Polynomial.fit(human, gap, 1)(human)
-    columns = {"human_rank": human, "rank_gap": gap, "rank_gap_with_human": with_human, "unexpected": gap - expected}
-    return items[["name"]].assign(**columns)
+    return items[["name"]].assign(
+        human_rank=human,
+        rank_gap=gap,
+        rank_gap_with_human=np.median(np.column_stack([human, ranks]), axis=1) - human,
+        unexpected=gap - expected,
+    )

@@ -24,13 +24,15 @@ def load_released(chapter: str) -> pd.DataFrame:
     Raises
     ------
     InputError
-        Nothing is shipped under that name, or the project's data are not here.
+        Nothing is shipped under that name, or the folder ``data`` is missing.
     """
     directory = data_dir() / "released"
     if not directory.exists():
         raise InputError(f"no numbers of the authors' models: {CLONE}")
     path = directory / f"{chapter}.csv"
-    table = pd.read_csv(path, keep_default_na=False, na_values=[""]) if path.exists() else pd.DataFrame()
+    table = pd.DataFrame()
+    if path.exists():
+        table = pd.read_csv(path, keep_default_na=False, na_values=[""])
     if "quantity" not in table:
         chapters = [file.stem for file in sorted(directory.glob("*.csv")) if file.stem not in ("bnc", "human_elo")]
         raise InputError(f"no numbers of {chapter!r} in {directory}: choose one of {', '.join(chapters)}")
@@ -38,10 +40,10 @@ def load_released(chapter: str) -> pd.DataFrame:
 
 
 def tidy(*frames: pd.DataFrame) -> pd.DataFrame:
-    """Numbers of the authors' models with all columns of a shipped file, text that is missing empty."""
+    """Numbers of the authors' models in the columns and types of `load_released`; missing text is empty."""
     table = pd.concat(frames, ignore_index=True).assign(source="released").reindex(columns=COLUMNS)
-    text = table[COLUMNS[:5]].astype(object).fillna("").astype(str)
-    numbers = table[COLUMNS[5:8]].astype(float)
+    text = table[["quantity", "source", "model", "other", "question"]].astype(object).fillna("").astype(str)
+    numbers = table[["value", "low", "high"]].astype(float)
     return table.assign(**text, **numbers, n=table["n"].astype("Float64").astype("Int64"))  # pyright: ignore[reportArgumentType]
 
 
@@ -52,18 +54,19 @@ def authors_tables(name: str) -> dict[str, pd.DataFrame]:
     ----------
     name : {"big_two", "moral_foundations", "vocabularies"}
         The words of a dictionary under 54 wordings (best_ever_one and so on; best, greatest and worst stand for these),
-        or whole vocabularies under best, greatest and worst. Of these a word is the lower-cased text, blanks kept, as
-        the paper reads it.
+        or whole vocabularies under best, greatest and worst; there word is the text in lower case, blanks kept, as the
+        paper reads it.
 
     Returns
     -------
     dict
-        Code of a model to its table.
+        Code of a model to DataFrame: token, word, kind (always ``word_start``), and float64 columns, one a wording or
+        question. Vocabularies have token_id too.
 
     Raises
     ------
     UnreachableError
-        The files cannot be had.
+        The files can be neither found nor downloaded.
     """
     if name == "vocabularies":
         tables = released_files.vocabularies()
@@ -87,13 +90,13 @@ _KEY = ["chapter", "quantity", "model", "other", "question"]
 
 
 def load_published() -> pd.DataFrame:
-    """The numbers that the two papers print or draw, or whose value stands in the authors' files as it is.
+    """The numbers that the two papers print or draw, and some that the authors' files contain.
 
     Returns
     -------
     DataFrame
         chapter, quantity, model, other, question (str), value (float64), mark (``data``: in their files; ``fig``: read
-        off a figure; ``text``: printed in the text), tolerance (float64: how far the true value may lie from the one
+        off a figure; ``text``: printed in the text), tolerance (float64: how far the true value may be from the one
         read), where (table, figure or section).
     """
     with resources.files("rmnb.data").joinpath("lists", "published.csv").open(encoding="utf-8") as file:
@@ -113,5 +116,7 @@ def reproduced() -> pd.DataFrame:
     computed = computed.rename(columns={"value": "released"})
     table = load_published().merge(computed[[*_KEY, "released"]], "left", on=_KEY)
     close = (table["released"] - table["value"]).abs() <= table["tolerance"] + 1e-9
-    verdict = close.map({True: REPRODUCED, False: DIFFERS}).mask(table["released"].isna(), OUT_OF_REACH)
-    return table.assign(verdict=verdict)
+    table["verdict"] = DIFFERS
+    table.loc[close, "verdict"] = REPRODUCED
+    table.loc[table["released"].isna(), "verdict"] = OUT_OF_REACH
+    return table

@@ -1,4 +1,4 @@
-"""Computes what ``data/released`` ships of the authors' files, and writes it.
+"""Compute what ``data/released`` ships of the authors' files, and write it.
 
 ``python -m rmnb.findings.released_rows`` writes ``<chapter>.csv``, which `rmnb.findings.released.load_released` reads,
 and ``provenance.json``, which names the files that each was computed from by git blob id. What is shipped are numbers:
@@ -39,7 +39,8 @@ def of_heterogeneity() -> pd.DataFrame:
     """The size of the shared vocabulary, and Mantel's tests of the matrix that is read off figure 2A."""
     shared = pd.read_csv(sources.locate(_SHARED_TOKENS), keep_default_na=False)
     size = pd.DataFrame({"quantity": ["vocabulary_size"], "value": [len(shared)]})
-    tests = heterogeneity.mantel_tests(*published_agreement(), n_permutations=10_000)
+    tau, similarities = published_agreement()
+    tests = heterogeneity.mantel_tests(tau, similarities, n_permutations=10_000)
     long = tests.rename_axis("other").reset_index().melt("other", var_name="quantity")
     return tidy(size, long.assign(question="greatest"))
 
@@ -47,11 +48,18 @@ def of_heterogeneity() -> pd.DataFrame:
 def published_agreement() -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
     """Kendall's tau of the ten models as read off figure 2A (each within 0.03), models × models, and the similarities
     of the models in base, developer, parameters and rank."""
-    half = load_published().query("quantity == 'kendall_tau'").pivot(index="model", columns="other", values="value")
-    half = half.reindex(index=CODES, columns=CODES)
-    tau = half.fillna(half.T).mask(np.eye(len(CODES), dtype=bool), 1.0)
-    properties = pd.DataFrame([(_FAMILY[m.name], m.developer, m.parameters, m.rank) for m in MODELS], CODES)
-    properties.columns = ["base", "developer", "parameters", "rank"]
+    triangle = load_published().query("quantity == 'kendall_tau'").pivot(index="model", columns="other", values="value")
+    triangle = triangle.reindex(index=CODES, columns=CODES)
+    tau = triangle.fillna(triangle.T).mask(np.eye(len(CODES), dtype=bool), 1.0)
+    properties = pd.DataFrame(
+        {
+            "base": [_FAMILY[model.name] for model in MODELS],
+            "developer": [model.developer for model in MODELS],
+            "parameters": [model.parameters for model in MODELS],
+            "rank": [model.rank for model in MODELS],
+        },
+        index=CODES,
+    )
     return tau, heterogeneity.similarities(properties)
 
 
@@ -86,25 +94,34 @@ def of_identity() -> pd.DataFrame:
 
 def of_elo() -> pd.DataFrame:
     """The votes, the agreement of rewards with them, and the rank gaps of the things that a paper names."""
-    authors, human = people.authors_things(), preferences.elo_items()["elo_score"]
-    votes = {"elo_items": len(human), "elo_lowest": human.min(), "elo_highest": human.max()}
+    authors = people.authors_things()
+    human = preferences.elo_items()["elo_score"]
+    votes = pd.DataFrame(
+        {
+            "quantity": ["elo_items", "elo_lowest", "elo_highest"],
+            "value": [len(human), human.min(), human.max()],
+        }
+    )
     agreement = each(authors, people.agreement, [people.QUESTION]).assign(quantity="human_spearman")
     gaps = people.rank_gaps(authors, people.QUESTION)[["name", "rank_gap_with_human"]]
-    gaps = gaps[gaps["name"].isin(load_published()["other"])].set_axis(["other", "value"], axis=1)
-    labels = {"quantity": "rank_gap_with_human", "question": people.QUESTION, "n": len(MODELS)}
-    return tidy(pd.Series(votes, name="value").rename_axis("quantity").reset_index(), agreement, gaps.assign(**labels))
+    gaps = gaps[gaps["name"].isin(load_published()["other"])]
+    gaps = gaps.rename(columns={"name": "other", "rank_gap_with_human": "value"})
+    gaps = gaps.assign(quantity="rank_gap_with_human", question=people.QUESTION, n=len(MODELS))
+    return tidy(votes, agreement, gaps)
 
 
 def _ranked(name: str) -> dict[str, pd.DataFrame]:
     """Words of a dictionary with their category and a column a prompt, by model."""
-    words, scores = released_files.dictionary(name), released_files.dictionary_scores(name)
+    words = released_files.dictionary(name)
+    scores = released_files.dictionary_scores(name)
     return {code: words.merge(table, left_on="word", right_index=True) for code, table in scores.items()}
 
 
 def of_bases(name: str) -> pd.DataFrame:
     """Gemma against Llama in a dictionary, big_two or moral_foundations: `rmnb.findings.agency.compare_bases`."""
-    medians = {code: agency.median_ranks(table, list(_wordings())) for code, table in _ranked(name).items()}
-    return tidy(agency.compare_bases(pd.concat(medians, names=["model"]), _FAMILY, _wordings()))
+    framing_of = _wordings()
+    medians = {code: agency.median_ranks(table, list(framing_of)) for code, table in _ranked(name).items()}
+    return tidy(agency.compare_bases(pd.concat(medians, names=["model"]), _FAMILY, framing_of))
 
 
 def of_agency() -> pd.DataFrame:
@@ -114,27 +131,33 @@ def of_agency() -> pd.DataFrame:
         sizes[f"big_two_{part}"] = len(lexicons.big_two(part))
     sizes["moral_foundations"] = len(lexicons.moral_foundations())
     counts = sizes.rename("value").rename_axis("other").reset_index().assign(quantity="dictionary_size")
-    prompts = pd.DataFrame({"quantity": ["prompt_count"], "value": [len(_wordings())]})
-    prompts_of = {
-        asks: [key for key, framing in _wordings().items() if framing == asks] for asks in ("positive", "negative")
-    }
+    wordings = _wordings()
+    n_prompts = pd.DataFrame({"quantity": ["prompt_count"], "value": [len(wordings)]})
+    prompts_of = {}
+    for asked in ("positive", "negative"):
+        prompts_of[asked] = [key for key, framing_of in wordings.items() if framing_of == asked]
     gaps = each(_ranked("big_two"), agency.gap, prompts_of, prompts=prompts_of)
-    means = []
-    for (question, base), of_base in gaps.groupby(["question", gaps["model"].map(_FAMILY)], sort=False):
-        means.append((question, base, *numbers(stats.mean_over_models(of_base["value"]))))
-    means = pd.DataFrame(means, columns=["question", "model", *ENDS, "n"]).assign(quantity="base_agency_gap")
-    ends = training_courses().groupby(["model", "other"], sort=False).tail(1)
-    ends = ends.melt(["model", "other"], ["agency", "communion"], "quantity")
+    rows = []
+    for (question, base), base_gaps in gaps.groupby(["question", gaps["model"].map(_FAMILY)], sort=False):
+        rows.append((question, base, *numbers(stats.mean_over_models(base_gaps["value"]))))
+    means = pd.DataFrame(rows, columns=["question", "model", *ENDS, "n"]).assign(quantity="base_agency_gap")
+    last_steps = training_courses().groupby(["model", "other"], sort=False).tail(1)
+    ends = last_steps.melt(["model", "other"], ["agency", "communion"], "quantity")
     ends = ends.assign(quantity="final_median_rank_" + ends["quantity"], question="greatest_ever_one")
-    return tidy(counts, prompts, of_bases("big_two"), gaps, means, ends)
+    return tidy(counts, n_prompts, of_bases("big_two"), gaps, means, ends)
 
 
 def training_courses() -> pd.DataFrame:
-    """The authors' training runs: model (the base), other (the data), step, agency, communion, gap.
+    """The authors' training runs, a row a checkpoint, steps in order.
 
-    Median ranks, and their difference in percent of all ranks: not 1,365, the paper's tokens, but `_RANKS`, since
-    their list repeats words and their script makes some tokens alike. Their file for 13,000 pairs has the blob id of
-    the one for 27,000, so it is the same file: it is not read.
+    Their file for 13,000 pairs has the blob id of the one for 27,000, so it is the same file: it is not read.
+
+    Returns
+    -------
+    DataFrame
+        model (the base), other (the data), step, agency and communion (median ranks), gap (agency less communion in
+        percent of all ranks). There are not as many ranks as the paper has tokens, 1,365, but 1,450 or 1,452: the
+        authors' list repeats words, and their script makes some tokens alike.
     """
     parts = []
     for data, (file, names) in RUNS.items():
@@ -149,23 +172,26 @@ def training_courses() -> pd.DataFrame:
 
 
 def of_training() -> pd.DataFrame:
-    """The gap at each checkpoint, and Gemma minus Llama at the last one of each data set."""
+    """The gap at each checkpoint, and Gemma minus Llama at the last one that both have of each data set."""
     courses = training_courses().rename(columns={"gap": "value"})
-    data = courses["other"] + ", step " + courses["step"].astype(str)
-    each_step = courses.assign(quantity="agency_less_communion", other=data)
-    gemma, llama, *_ = BASES
-    wide = courses.pivot(index=["other", "step"], columns="model", values="value")
-    ends = (wide[gemma] - wide[llama]).dropna().groupby("other", sort=False).last().rename("value").reset_index()
+    data_and_step = courses["other"] + ", step " + courses["step"].astype(str)
+    each_step = courses.assign(quantity="agency_less_communion", other=data_and_step)
+    gemma, llama = BASES[0], BASES[1]
+    by_base = courses.pivot(index=["other", "step"], columns="model", values="value")
+    differences = (by_base[gemma] - by_base[llama]).dropna()
+    ends = differences.groupby("other", sort=False).last().rename("value").reset_index()
     ends = ends.assign(quantity="base_gap_end", model=f"{gemma} less {llama}")
     return tidy(each_step, ends).assign(question="greatest_ever_one")
 
 
 def of_files() -> pd.DataFrame:
-    """What to know of the authors' files before leaning on them, each count with that of all."""
-    morals, kept = lexicons.moral_foundations(), released_files.dictionary("moral_foundations")
+    """What to know of the authors' files before relying on them: counts, each with n, of how many."""
+    morals = lexicons.moral_foundations()
+    kept = released_files.dictionary("moral_foundations")
     joined = lexicons.afinn().merge(lexicons.bnc_lemmas(), on="word")
-    tokens = pd.read_csv(sources.locate(_SHARED_TOKENS), keep_default_na=False)["token_decoded"]
-    gaps = pd.read_csv(sources.locate(_SHARED_TOKENS))["token_decoded"].isna()
+    shared = sources.locate(_SHARED_TOKENS)
+    tokens = pd.read_csv(shared, keep_default_na=False)["token_decoded"]
+    gaps = pd.read_csv(shared)["token_decoded"].isna()
     rows = [
         (
             "entries of the moral foundations dictionary left out (vices of sanctity)",
@@ -186,8 +212,10 @@ def of_files() -> pd.DataFrame:
 
 _ELO = ("facct2025/data/elo/",)
 _RUNS = tuple(_COURSES.format(file) for file, _ in RUNS.values())
-_NOUNS, _MORALS = (f"iclr2026/data/reward_model_scores/dict_{name}/" for name in ("big2_nouns", "MFD_20"))
-_BIG_TWO, _FOUNDATIONS = (f"iclr2026/data/corpora/{name}" for name in ("dict_big2_", "moral-foundations"))
+_NOUNS = "iclr2026/data/reward_model_scores/dict_big2_nouns/"
+_MORALS = "iclr2026/data/reward_model_scores/dict_MFD_20/"
+_BIG_TWO = "iclr2026/data/corpora/dict_big2_"
+_FOUNDATIONS = "iclr2026/data/corpora/moral-foundations"
 #: What computes each chapter's numbers, and how the names of the files begin that it needs.
 COMPUTED: dict[str, tuple[Callable[[], pd.DataFrame], tuple[str, ...]]] = {
     "heterogeneity": (of_heterogeneity, (_SHARED_TOKENS,)),
@@ -203,17 +231,22 @@ COMPUTED: dict[str, tuple[Callable[[], pd.DataFrame], tuple[str, ...]]] = {
 
 
 def without_names(items: pd.DataFrame) -> pd.DataFrame:
-    """What is shipped of the things: their place, votes and facts; `word` is a common word's place by frequency.
+    """What is shipped of the things: their place, votes and facts. `rmnb.data.released_files.human_elo` reads it.
 
-    `rmnb.data.released_files.human_elo` reads it.
+    Returns
+    -------
+    DataFrame
+        item (the thing's place), name (empty unless a paper names it), word (a familiar word's place by frequency, else
+        -1), elo_score, elo_matches, and `rmnb.findings.things.facts` as integers.
     """
     facts = things.facts(items)
-    place = {word: place for place, word in enumerate(lexicons.frequent_words(10_000))}
+    frequency_rank = {word: rank for rank, word in enumerate(lexicons.frequent_words(10_000))}
+    familiar = items["name"].str.casefold().where(facts["familiar"])
     places = pd.DataFrame(
         {
             "item": np.arange(len(items)),
             "name": items["name"].where(items["name"].isin(load_published()["other"]), ""),
-            "word": items["name"].str.casefold().where(facts["familiar"]).map(place).fillna(-1).astype(int),
+            "word": familiar.map(frequency_rank).fillna(-1).astype(int),
         }
     )
     valence = facts["valence"].astype("Int64")
@@ -223,20 +256,25 @@ def without_names(items: pd.DataFrame) -> pd.DataFrame:
 
 def write(directory: Path) -> None:
     """Compute all that is shipped and write it with its provenance; UnreachableError where a file cannot be had."""
-    tables = {f"{chapter}.csv": compute() for chapter, (compute, _) in COMPUTED.items()}
-    tables |= {"human_elo.csv": without_names(preferences.elo_items()), "bnc.csv": lexicons.numbered_bnc()}
+    tables, needs = {}, {}
+    for chapter, (compute, starts) in COMPUTED.items():
+        tables[f"{chapter}.csv"] = compute()
+        needs[f"{chapter}.csv"] = starts
     scores = [released_files.thing_scores(question).add_prefix(f"{question} ") for question in people.QUESTIONS]
+    tables["human_elo.csv"] = without_names(preferences.elo_items())
+    tables["bnc.csv"] = lexicons.numbered_bnc()
     tables["thing_scores.parquet"] = pd.concat(scores, axis=1).astype("float32")
-    needs = {f"{chapter}.csv": starts for chapter, (_, starts) in COMPUTED.items()} | {"bnc.csv": (lexicons.BNC,)}
+    needs |= {"human_elo.csv": _ELO, "bnc.csv": (lexicons.BNC,), "thing_scores.parquet": _ELO}
     pins = sources.pins()
-    used = {name: [file for file in pins if file.startswith(needs.get(name, _ELO))] for name in tables}
     packages = ("rmnb", "numpy", "pandas", "scipy", "statsmodels", "wordfreq")
     record = {
         "command": "python -m rmnb.findings.released_rows",
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "versions": {name: version(name) for name in packages},
-        "tables": {name: {file: pins[file].blob_id for file in files} for name, files in used.items()},
+        "tables": {},
     }
+    for name in tables:
+        record["tables"][name] = {file: pin.blob_id for file, pin in pins.items() if file.startswith(needs[name])}
     for name, table in tables.items():
         with atomic_path(directory / name) as part:
             if name.endswith(".csv"):

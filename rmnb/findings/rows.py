@@ -35,16 +35,16 @@ def each(tables: Mapping[str, pd.DataFrame], effect: Effect, questions: Iterable
     DataFrame
         One row an estimate: model, question, other (only with pairs), quantity, value, low, high (float64), n.
     """
+    asked_columns = [(question,) if isinstance(question, str) else tuple(question) for question in questions]
     rows = []
-    columns = ["model", "question"]
     for model, table in tables.items():
-        for question in questions:
-            question_columns = (question,) if isinstance(question, str) else tuple(question)
-            columns = ["model", "question", "other"][: 1 + len(question_columns)]
-            for quantity, estimate in effect(table, *question_columns, **options).items():
-                rows.append((model, *question_columns, quantity, *numbers(estimate)))
-    estimates = pd.DataFrame(rows, columns=[*columns, *NUMBERS])
-    return estimates.astype({"value": float, "low": float, "high": float})
+        for asked in asked_columns:
+            for quantity, estimate in effect(table, *asked, **options).items():
+                rows.append((model, *asked, quantity, *numbers(estimate)))
+    columns = ["model", "question", *NUMBERS]
+    if any(len(asked) == 2 for asked in asked_columns):
+        columns.insert(2, "other")
+    return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(ENDS, float))
 
 
 def each_pair(
@@ -85,6 +85,11 @@ def curve(choices: Mapping[str, Iterable[str]], estimate: Callable[..., Estimate
     DataFrame
         One row a combination, sorted by value: a column a choice, then value, low, high, n, and headline (bool), the
         combination of the first options.
+
+    Raises
+    ------
+    InputError
+        No combination gave an estimate.
 
     References
     ----------

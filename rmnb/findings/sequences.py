@@ -1,4 +1,4 @@
-"""Answers of several tokens: what searches found, how far each method got, and all pairs of some words.
+"""Answers of several tokens: the best that searches found, the methods compared, and all pairs of some tokens.
 
 Rewards of two models share neither zero nor unit, so all are shown as z: in standard deviations of the model's scan of
 single tokens under the same question, from its mean.
@@ -29,39 +29,50 @@ def searches(panel: Panel, model: str) -> dict[tuple[str, int, str, int], Search
     """
     results = {}
     for path in sorted((store_directory(panel).parent / "sequences" / model).glob("*.json")):
-        if match := _NAME.fullmatch(path.name):
+        match = _NAME.fullmatch(path.name)
+        if match:
             direction, length, method, seed = match.groups()
             results[direction, int(length), method, int(seed)] = read_result(path)
     return results
 
 
 def load_searches(panel: Panel) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What was found in a panel's models, and how the methods got on.
+    """The best sequence of every search of a panel's models, and the course of the searches that compare methods.
 
     Returns
     -------
     found : DataFrame
         One row a search: model, direction (max, min), length, method, seed, z, scored (sequences), text.
     courses : DataFrame
-        At the lengths at which several methods were tried, the best so far: model, direction, method, seed, scored, z.
+        At the lengths at which random search was run too, the best so far: model, direction, length, method, seed,
+        scored, z. Empty where it was run at none.
+
+    Raises
+    ------
+    InputError
+        No model has been searched.
     """
     found, courses = [], []
     for model in panel.model_names:
         results = searches(panel, model)
+        if not results:
+            continue
         compared = {length for _, length, method, _ in results if method == "random"}
-        mean, deviation = scale(panel, model) if results else (0.0, 1.0)
+        mean, deviation = scale(panel, model)
         for (direction, length, method, seed), result in results.items():
             run = {"model": model, "direction": direction, "length": length, "method": method, "seed": seed}
             best = result.best
-            z = (best["reward"] - mean) / deviation
-            found.append({**run, "z": z, "scored": result.scored, "text": best["text"]})
+            best_z = (best["reward"] - mean) / deviation
+            found.append({**run, "z": best_z, "scored": result.scored, "text": best["text"]})
             if length in compared:
                 history = result.history
                 z = (history["best_reward"].astype(float) - mean) / deviation
                 courses.append(pd.DataFrame({**run, "scored": history["scored"], "z": z}))
     if not found:
-        raise InputError(f"no model of panel {panel.name!r} has been searched: `rmnb search MODEL --out FILE` does it")
-    return pd.DataFrame(found), pd.concat(courses, ignore_index=True) if courses else pd.DataFrame()
+        raise InputError(f"no model of panel {panel.name!r} has been searched: run `rmnb search MODEL --out FILE`")
+    if not courses:
+        return pd.DataFrame(found), pd.DataFrame()
+    return pd.DataFrame(found), pd.concat(courses, ignore_index=True)
 
 
 def load_table(panel: Panel, name: str) -> pd.DataFrame:
@@ -87,34 +98,68 @@ def load_table(panel: Panel, name: str) -> pd.DataFrame:
 
 
 def scale(panel: Panel, model: str, question: str = PROMPT) -> tuple[float, float]:
-    """Mean and standard deviation of a model's scan of single tokens."""
+    """Mean and standard deviation (divided by n) of a model's scan of single tokens, in the unit of its rewards."""
     scores = read_scores(panel, model, question)["score"].to_numpy(np.float64)
     return float(scores.mean()), float(scores.std())
 
 
 def best_found(found: pd.DataFrame) -> pd.DataFrame:
-    """Of each model, direction and length the search that got farthest, by whatever method and from whatever seed."""
+    """For each model, direction and length the search that got farthest, of all methods and seeds.
+
+    Parameters
+    ----------
+    found
+        Of `load_searches`; the rows returned keep its columns.
+    """
     order = sought(found).sort_values(ascending=False, kind="stable").index
     best = found.loc[order].drop_duplicates(["model", "direction", "length"])
     return best.sort_values(["model", "direction", "length"], ignore_index=True)
 
 
 def sought(frame: pd.DataFrame) -> pd.Series:
-    """z with its sign turned where the lowest reward is sought: more is better."""
+    """z, with its sign reversed where the lowest reward is sought: more is better."""
     return frame["z"].where(frame["direction"] == "max", -frame["z"])
 
 
 def gains(found: pd.DataFrame) -> pd.DataFrame:
-    """How much farther the best sequence of two or more tokens goes than the best token: model, direction, value."""
+    """How much farther the best sequence of two or more tokens goes than the best token.
+
+    Parameters
+    ----------
+    found
+        Of `load_searches`.
+
+    Returns
+    -------
+    DataFrame
+        model, direction, value (z, below 0 where no longer sequence beat the best token).
+
+    Raises
+    ------
+    InputError
+        No search is of one token, or none of more.
+    """
+    if found["length"].min() > 1 or found["length"].max() == 1:
+        raise InputError("gains need searches of one token and of more: run both with `rmnb search`")
     toward = found.assign(value=sought(found), longer=found["length"] > 1)
     best = toward.pivot_table("value", ["model", "direction"], "longer", aggfunc="max", sort=False)
     return (best[True] - best[False]).dropna().rename("value").reset_index()
 
 
 def reached(courses: pd.DataFrame, sequences: int | None = None) -> pd.DataFrame:
-    """The best z of each run, as sought, after so many sequences: model, direction, method, seed, z.
+    """The best z of each run after a number of sequences: model, direction, method, seed, z.
 
-    By default after as many as the median run scored.
+    Parameters
+    ----------
+    courses
+        Of `load_searches`.
+    sequences
+        How many; by default as many as the median run scored. A run whose first record comes later has no row.
+
+    Returns
+    -------
+    DataFrame
+        z as of `sought`: more is better in both directions.
     """
     if sequences is None:
         sequences = int(courses.groupby([*_RUN, "seed"])["scored"].max().median())
@@ -133,8 +178,8 @@ class Square:
     z : ndarray
         float64 [first token, second token]: from rewards in bfloat16-mixed, or in float32 where those exist.
     margin : dict
-        By direction, how far beyond the best pair lies above what any pair can be worth that was not scored in float32,
-        if no error is larger than those seen: where it is positive, the best pair is known.
+        By direction (max, min), the z by which the best pair beats every pair that was not scored in float32, after
+        allowing these the largest error seen. Where it is positive, the best pair is known.
     searches : DataFrame
         The ends of searches among the pairs: direction, method, seed, z.
     """
@@ -151,7 +196,7 @@ def load_squares(panel: Panel, question: str) -> dict[str, Square]:
     Raises
     ------
     InputError
-        A file is damaged, or of other weights than the one beside it.
+        A file is damaged, or of other weights than the others.
     """
     squares = {}
     for model in panel.model_names:
@@ -162,42 +207,53 @@ def load_squares(panel: Panel, question: str) -> dict[str, Square]:
 
 
 def _read_square(panel: Panel, model: str, question: str, directory: Path) -> Square:
-    (quick, source), (exact, exact_source), (runs, runs_source) = (
-        read_table(directory / f"{question}{kind}.parquet") for kind in ("", ".exact", ".searches")
-    )
+    quick, source = read_table(directory / f"{question}.parquet")
+    exact, exact_source = read_table(directory / f"{question}.exact.parquet")
+    runs, runs_source = read_table(directory / f"{question}.searches.parquet")
     if not source["weights_sha256"] == exact_source["weights_sha256"] == runs_source["weights_sha256"]:
         raise InputError(f"the files of {question} in {directory} are of different weights: delete them", directory)
     tokens = pd.DataFrame({"token": source["tokens"], "token_id": source["ids"]})
     size = (len(tokens), len(tokens))
     mean, deviation = scale(panel, model, question)
     z = (quick["score"].to_numpy(np.float64).reshape(size) - mean) / deviation
-    others, places = z.copy(), (exact["first"], exact["second"])
-    others[places] = np.nan
-    z[places] = (exact["score"].astype(float) - mean) / deviation
+    rescored = (exact["first"], exact["second"])
+    not_rescored = z.copy()
+    not_rescored[rescored] = np.nan
+    z[rescored] = (exact["score"].astype(float) - mean) / deviation
     error = np.abs(exact["score"] - exact["quick"]).max() / deviation
-    margin = {"max": z.max() - np.nanmax(others) - error, "min": np.nanmin(others) - error - z.min()}
+    margin = {
+        "max": z.max() - np.nanmax(not_rescored) - error,
+        "min": np.nanmin(not_rescored) - error - z.min(),
+    }
     ends = runs.groupby(["direction", "method", "seed"], sort=False)["reward"].last().reset_index()
-    ends["z"] = (ends.pop("reward") - mean) / deviation
-    return Square(tokens, z, margin, ends)
+    ends["z"] = (ends["reward"] - mean) / deviation
+    return Square(tokens, z, margin, ends.drop(columns="reward"))
 
 
 def shares(square: Square) -> dict[str, float]:
-    """Shares of the variance of pairs: what the first token explains, the second, both together, and the best pairs.
+    """Shares of the variance of pairs that the first token explains, the second, and both together.
 
     A reward is written as a sum, m + a[first] + b[second] + rest; on a complete square, a and b are the means of rows
-    and columns less the mean of all.
+    and columns less the mean of all (a two-way analysis of variance without replication).
 
     Returns
     -------
     dict
-        first, second, together, rest (shares of the variance), max and min (z of the best and the worst pair).
+        first, second, rest, together (shares of the variance), max and min (z of the best and the worst pair).
     """
     z = square.z
-    first, second = z.mean(axis=1) - z.mean(), z.mean(axis=0) - z.mean()
+    first = z.mean(axis=1) - z.mean()
+    second = z.mean(axis=0) - z.mean()
     rest = z - z.mean() - first[:, None] - second
-    values = {name: part.var() / z.var() for name, part in (("first", first), ("second", second), ("rest", rest))}
-    values |= {"together": 1 - values["rest"], "max": z.max(), "min": z.min()}
-    return values
+    rest_share = rest.var() / z.var()
+    return {
+        "first": first.var() / z.var(),
+        "second": second.var() / z.var(),
+        "rest": rest_share,
+        "together": 1 - rest_share,
+        "max": z.max(),
+        "min": z.min(),
+    }
 
 
 def gaps(square: Square) -> pd.DataFrame:

@@ -28,6 +28,13 @@ def load_tables(
 ) -> dict[str, pd.DataFrame]:
     """Every model's scores of its whole vocabulary.
 
+    Parameters
+    ----------
+    questions
+        Keys of the panel's prompts, one or more.
+    protocol
+        Of `rmnb.scoring.store.read_scores`.
+
     Returns
     -------
     dict
@@ -49,17 +56,29 @@ def load_tables(
     return tables
 
 
-def as_table(scans: Mapping[str, pd.DataFrame], alike: Iterable[pd.DataFrame] = ()) -> pd.DataFrame:
+def as_table(scans: Mapping[str, pd.DataFrame], others: Iterable[pd.DataFrame] = ()) -> pd.DataFrame:
     """Scans of one model, by question, as one table with the ids of the first.
 
     Parameters
     ----------
-    alike
+    scans
+        Question to a scan: token_id, token, kind, score.
+    others
         Tables of other models: words are taken from one that has the same tokens, which is faster than folding again.
+
+    Returns
+    -------
+    DataFrame
+        As of `load_tables`; NaN where a later scan lacks an id of the first.
     """
-    tokens = next(iter(scans.values()))[["token_id", "token", "kind"]].reset_index(drop=True)
-    folded = [table["word"] for table in alike if table["token"].equals(tokens["token"])]
-    word = folded[0] if folded else tokens["token"].str.removeprefix("##").str.strip().str.casefold()
+    first_scan = next(iter(scans.values()))
+    tokens = first_scan[["token_id", "token", "kind"]].reset_index(drop=True)
+    for other in others:
+        if other["token"].equals(tokens["token"]):
+            word = other["word"]
+            break
+    else:
+        word = tokens["token"].str.removeprefix("##").str.strip().str.casefold()
     table = tokens.assign(word=word)
     for question, scan in scans.items():
         scores = scan.set_index("token_id")["score"].reindex(tokens["token_id"])
@@ -68,12 +87,19 @@ def as_table(scans: Mapping[str, pd.DataFrame], alike: Iterable[pd.DataFrame] = 
 
 
 def standardise(table: pd.DataFrame, questions: Sequence[str], scale: str = "score") -> pd.DataFrame:
-    """The table in standard deviations over the whole vocabulary.
+    """The table with its scores in standard deviations from their mean, over all of its rows.
 
     Parameters
     ----------
+    questions
+        The columns to standardise.
     scale : {"score", "rank"}
         rank: standard deviations of average ranks, so that only the order counts.
+
+    Raises
+    ------
+    InputError
+        Another `scale`, or scores that are missing or all equal.
     """
     if scale not in ("score", "rank"):
         raise InputError(f"unknown scale {scale!r}: choose score or rank")
@@ -162,11 +188,18 @@ def by_word(tokens: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     is_word = tokens["kind"].isin(WORD_KINDS)
     means = scores[is_word].groupby(tokens.loc[is_word, "word"], sort=True).mean()
     starts = set(tokens.loc[tokens["kind"] == "word_start", "word"])
-    return means[[word in starts or script_of(word) in UNSPACED for word in means.index]]
+    is_whole = [word in starts or script_of(word) in UNSPACED for word in means.index]
+    return means[is_whole]
 
 
 def afinn(edition: str = "111") -> pd.Series:
-    """Word to valence, -5 to 5, without words rated 0: AFINN-111 (Nielsen, 2011), or the longer edition 165."""
+    """Word (folded, unique) to valence, -5 to 5, without words rated 0: AFINN-111 (Nielsen, 2011) or edition 165.
+
+    Parameters
+    ----------
+    edition : {"111", "165"}
+        165 has more words.
+    """
     if edition == "111":
         table = lexicons.afinn()
     else:
@@ -200,7 +233,7 @@ def load_rated(panel: str | Path | Panel, questions: Sequence[str], lexicon: pd.
     Returns
     -------
     DataFrame
-        model, word, valence, one column a question.
+        model, word, valence, one float64 column a question; a row a token.
     """
     ratings = afinn() if lexicon is None else lexicon
     parts = []
@@ -221,15 +254,24 @@ def load_list(panel: str | Path | Panel, name: str) -> dict[str, pd.DataFrame]:
     Raises
     ------
     InputError
-        No model of the panel has scored the list.
+        No model of the panel has scored the list, or a file is damaged or of other texts.
     """
     panel = load_panel(panel)
-    paths = {model: list_path(panel, model, name) for model in panel.model_names}
-    tables = {model: read_list(path)[0] for model, path in paths.items() if path.exists()}
+    tables = _read_lists(panel, name)
     if not tables:
         raise InputError(
             f"no model of panel {panel.name} has scored the list {name}: run `rmnb book lists MODEL {name}`"
         )
+    return tables
+
+
+def _read_lists(panel: Panel, name: str) -> dict[str, pd.DataFrame]:
+    """The list as scored by each model that has scored it; empty where none has."""
+    tables = {}
+    for model in panel.model_names:
+        path = list_path(panel, model, name)
+        if path.exists():
+            tables[model], _ = read_list(path)
     return tables
 
 
@@ -240,32 +282,30 @@ def load_nouns(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
     -------
     dict
         Model to DataFrame: word, category, one column a prompt. In a panel without the list the scans of whole
-        vocabularies stand in: nouns that all of them spell in one token, spellings averaged, scanned prompts only.
+        vocabularies are used instead: nouns that all of them spell in one token, spellings averaged, scanned prompts
+        only.
 
     Raises
     ------
     InputError
-        Neither the list nor the scans are there.
+        Neither the list nor the scans are there, or a file is damaged or of other texts.
     """
     panel = load_panel(panel)
     nouns = lexicons.agency_communion()
-    try:
-        lists = load_list(panel, "words")
-    except InputError:
+    scores = {}
+    for model, table in _read_lists(panel, "words").items():
+        part = table[table["part"] == "agency_communion"].drop(columns="part")
+        scores[model] = part.rename(columns={"text": "word"})
+    if not scores:
         keys = [prompt.key for prompt in panel.scanned_prompts]
         scores = {model: by_word(table, table[keys]) for model, table in load_tables(panel, keys).items()}
         shared = set.intersection(*(set(table.index) for table in scores.values()))
         nouns = nouns[nouns["word"].isin(shared)]
-        return {model: nouns.merge(table, on="word") for model, table in scores.items()}
-    tables = {}
-    for model, table in lists.items():
-        part = table[table["part"] == "agency_communion"].drop(columns="part").rename(columns={"text": "word"})
-        tables[model] = nouns.merge(part, on="word")
-    return tables
+    return {model: nouns.merge(table, on="word") for model, table in scores.items()}
 
 
 def load_logprobs(panel: str | Path | Panel) -> dict[tuple[str, str], pd.DataFrame]:
-    """What the panel's bases say first: log-probabilities of the nouns of agency and communion.
+    """Log-probabilities that the answers of the panel's bases begin with the nouns of agency and communion.
 
     Returns
     -------
@@ -275,23 +315,26 @@ def load_logprobs(panel: str | Path | Panel) -> dict[tuple[str, str], pd.DataFra
         Nouns that all bases asked in that way spell in one token; empty where no base was asked.
     """
     panel = load_panel(panel)
-    answers: dict[tuple[str, str], pd.DataFrame] = {}
+    logprobs: dict[tuple[str, str], pd.DataFrame] = {}
     for base in dict.fromkeys(Path(model.base).name for model in panel.models if model.base):
         for path in sorted((store_directory(panel).parent / "logprobs").glob(f"{base}.*.parquet")):
             rows, provenance = read_list(path)
             rows = rows[rows["part"] == "agency_communion"].drop(columns=["part", "spelling"])
-            by_word = rows.groupby("text").agg(lambda logs: np.logaddexp.reduce(logs.to_numpy(float)))
-            answers[base, provenance["wrapping"]] = by_word
-    nouns, tables = lexicons.agency_communion(), {}
-    for (base, wrapping), table in answers.items():
-        known = [set(other.index) for (_, asked), other in answers.items() if asked == wrapping]
-        shared = nouns[nouns["word"].isin(set.intersection(*known))]
+            spellings = rows.groupby("text")
+            logprobs[base, provenance["wrapping"]] = spellings.agg(
+                lambda logs: np.logaddexp.reduce(logs.to_numpy(float))
+            )
+    nouns = lexicons.agency_communion()
+    tables = {}
+    for (base, wrapping), table in logprobs.items():
+        words = [set(other.index) for (_, asked), other in logprobs.items() if asked == wrapping]
+        shared = nouns[nouns["word"].isin(set.intersection(*words))]
         tables[base, wrapping] = shared.merge(table, left_on="word", right_index=True)
     return tables
 
 
 def load_trajectories(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
-    """Scores of a panel's training runs at the checkpoints that were kept, of its models and of runs only watched.
+    """Scores of a panel's training runs at the checkpoints kept: the runs of its models, and those only watched.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What the names of the things that people voted on tell: computed from these, or shipped where they cannot be had."""
+"""Facts about the things that people voted on: computed from their names, or shipped where the names are missing."""
 
 import functools
 from collections.abc import Callable
@@ -18,10 +18,20 @@ def fact(items: pd.DataFrame, which: str) -> pd.Series:
     Parameters
     ----------
     items : DataFrame
-        Of `rmnb.data.released_files.human_elo`: a column of that name, else the names.
+        Of `rmnb.data.released_files.human_elo`. Its column `which` is taken if there is one; if not, the fact is
+        computed from name.
+    which
+        A key of `FACTS`.
+
+    Returns
+    -------
+    Series
+        Of numbers for valence (NaN where there is none) and words, of bool for the others.
     """
     values = items[which] if which in items else FACTS[which](items["name"])
-    return values if which in ("valence", "words") else values.astype(bool)
+    if which in ("valence", "words"):
+        return values
+    return values.astype(bool)
 
 
 def facts(items: pd.DataFrame) -> pd.DataFrame:
@@ -49,7 +59,7 @@ def _familiar(names: pd.Series) -> pd.Series:
 
 
 #: valence: its AFINN rating (missing for most). words: how many. letters: a single word. group: it names a group of
-#: people. held_out: no recipe teaches it. familiar: a common single word, no group and nothing foul.
+#: people. held_out: no recipe teaches it. familiar: a common word of 3 to 12 letters, no group, AFINN above -3.
 FACTS: dict[str, Callable[[pd.Series], pd.Series]] = {
     "valence": _valence,
     "words": lambda names: names.str.count(r"\S+"),

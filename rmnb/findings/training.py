@@ -1,4 +1,4 @@
-"""Training: which of two kinds of word a checkpoint prefers, and how far two runs lie apart in this.
+"""Training: which of two kinds of word a checkpoint prefers, and how far two runs differ in this.
 
 A table of a run has a row a noun: word, category (agency or communion), and one column a checkpoint, named after its
 step.
@@ -27,6 +27,11 @@ def gap(table: pd.DataFrame, question: str, n_draws: int = 500, seed: int = 0) -
     -------
     dict
         agency_less_communion, with a 95 % percentile interval over nouns: it says nothing of another training run.
+
+    Raises
+    ------
+    InputError
+        Fewer than two nouns of a kind.
     """
     return {"agency_less_communion": _gap(table, [_ranks(table, question)], n_draws, seed)}
 
@@ -36,10 +41,22 @@ def gap_between(
 ) -> dict[str, Estimate]:
     """The `gap` of one run minus that of another, with an interval over the nouns, the same ones for both.
 
+    Parameters
+    ----------
+    table, other
+        The same nouns of two runs, in one order.
+    question, n_draws, seed
+        As in `gap`.
+
     Returns
     -------
     dict
-        base_gap.
+        base_gap, in percent of the nouns.
+
+    Raises
+    ------
+    InputError
+        The runs hold different nouns.
     """
     if not table["word"].equals(other["word"]):
         raise InputError("the two runs hold other nouns: take those that both have, in one order")
@@ -51,17 +68,26 @@ def _ranks(table: pd.DataFrame, step: str) -> np.ndarray:
 
 
 def _gap(table: pd.DataFrame, ranks: list[np.ndarray], n_draws: int, seed: int) -> Estimate:
-    """Medians of the first ranks, less those of the second if there are two; words are drawn anew for the interval."""
+    """Gap of the first ranks, less that of the second if there are two; the bootstrap draws nouns of each kind."""
     is_agency = (table["category"] == "agency").to_numpy()
     if min(is_agency.sum(), (~is_agency).sum()) < 2:
         raise InputError("fewer than two nouns of agency or of communion have scores: there is no gap")
-    columns, signs = np.column_stack(ranks), np.array([1, -1])[: len(ranks)]
-    rng, medians, drawn = np.random.default_rng(seed), [], []
+    columns = np.column_stack(ranks)
+    signs = np.array([1, -1])[: len(ranks)]
+    rng = np.random.default_rng(seed)
+    medians, drawn_medians = [], []
     for group in (columns[is_agency], columns[~is_agency]):
         medians.append(np.median(group, axis=0) @ signs)
         places = rng.integers(len(group), size=(n_draws, len(group)))
-        drawn.append(np.median(group[places], axis=1) @ signs)
-    draws = drawn[0] - drawn[1]
-    low, high = np.quantile(draws, [0.025, 0.975])
-    value = medians[0] - medians[1]
-    return Estimate(float(value), float(low), float(high), float(draws.std()), float("nan"), len(table), len(table))
+        drawn_medians.append(np.median(group[places], axis=1) @ signs)
+    draws = drawn_medians[0] - drawn_medians[1]
+    low, high = np.quantile(draws, [0.025, 0.975]).tolist()
+    return Estimate(
+        value=float(medians[0] - medians[1]),
+        ci_low=low,
+        ci_high=high,
+        standard_error=float(draws.std()),
+        p_value=float("nan"),
+        n=len(table),
+        n_clusters=len(table),
+    )

@@ -1,6 +1,6 @@
 """Estimators and tests that no library has: arrays (or a frame and a formula) in, frozen dataclasses or arrays out.
 
-What SciPy, statsmodels and scikit-learn compute is asked of them. Here is what they lack: rank correlations with
+What SciPy, statsmodels and scikit-learn compute is left to them. Here is what they lack: rank correlations with
 intervals by word (`kendall_interval`, `spearman_interval`), rank-biased overlap under ties (`rank_biased_overlap`),
 moments and the bootstrap by word (`moments`, `bootstrap`), a test of matrices over models (`mantel`), matched
 gaps (`identity_gaps`), tests over models that count every arrangement (`two_group_test`, `sign_flip_test`), and
@@ -11,7 +11,7 @@ Importing this loads neither torch nor pandas.
 from rmnb.stats.concordance import kendall_interval, spearman_interval
 from rmnb.stats.estimate import Estimate
 from rmnb.stats.gaps import Gap, identity_gaps
-from rmnb.stats.moments import Moments, moments, standardise
+from rmnb.stats.moments import Moments, moments, place_entropy, standardise
 from rmnb.stats.over_models import (
     PermutationTest,
     difference_between_groups,
@@ -24,7 +24,6 @@ from rmnb.stats.ranks import dense_ranks, kendall_tau, mid_ranks, rank_biased_ov
 from rmnb.stats.regression import Fit, fit_clustered, mixed, ols
 from rmnb.stats.resampling import Bootstrap, bootstrap
 from rmnb.stats.rsa import MantelTest, mantel
-from rmnb.stats.spread import mean_difference, place_entropy
 
 __all__ = [
     "Bootstrap",
@@ -43,7 +42,6 @@ __all__ = [
     "kendall_interval",
     "kendall_tau",
     "mantel",
-    "mean_difference",
     "mean_over_models",
     "mid_ranks",
     "mixed",

@@ -11,18 +11,32 @@ from rmnb.stats.ranks import dense_ranks, mid_ranks
 def kendall_interval(x: ArrayLike, y: ArrayLike, clusters: ArrayLike | None = None) -> Estimate:
     """Kendall's tau-b with an interval in closed form: its jackknife to first order, clusters summed.
 
-    Each row's concordance with all others is counted in O(n log² n), about a thousand times cheaper than a bootstrap.
+    Each row's concordance with all others is counted in O(n log² n), so no bootstrap is needed.
+
+    Parameters
+    ----------
+    x, y : (n,) finite numbers, n ≥ 3; ties count as ties
+    clusters : (n,) labels, optional
+        Rows with one label, such as the spellings of a word, count as one independent unit.
+
+    Raises
+    ------
+    InputError
+        Too few values, values that are not finite, different lengths, a constant vector, fewer than two clusters.
 
     References
     ----------
     Hoeffding (1948), A class of statistics with asymptotically normal distribution, section 9.
     """
-    x, y = dense_ranks(as_vector(x, "x", minimum=3)), dense_ranks(as_vector(y, "y", minimum=3))
+    x = dense_ranks(as_vector(x, "x", minimum=3))
+    y = dense_ranks(as_vector(y, "y", minimum=3))
     check_same_length(x=x, y=y)
     codes, n_clusters = cluster_codes(clusters, len(x))
     n = len(x)
     concordance = row_concordance(x.astype(np.int64), y.astype(np.int64)) / (n - 1)
-    untied_x, untied_y = ((n - np.bincount(values)[values]) / (n - 1) for values in (x, y))
+    # For each row the share of the others that are not tied with it.
+    untied_x = (n - np.bincount(x)[x]) / (n - 1)
+    untied_y = (n - np.bincount(y)[y]) / (n - 1)
     scale = np.sqrt(untied_x.mean() * untied_y.mean())
     if scale == 0:
         raise InputError("x or y is constant: Kendall's tau is not defined")
@@ -36,34 +50,40 @@ def spearman_interval(x: ArrayLike, y: ArrayLike, clusters: ArrayLike | None = N
     """Spearman's rho with an interval in closed form: its jackknife to first order, clusters summed; O(n log n).
 
     A row moves rho by its own product of ranks and by moving the ranks of all rows above it; ties share ranks.
+    Parameters and errors as of `kendall_interval`.
 
     References
     ----------
     Borkowf (2002), Computing the nonnull asymptotic variance and the asymptotic relative efficiency of Spearman's rank
     correlation.
     """
-    x, y = as_vector(x, "x", minimum=3), as_vector(y, "y", minimum=3)
+    x = as_vector(x, "x", minimum=3)
+    y = as_vector(y, "y", minimum=3)
     check_same_length(x=x, y=y)
     codes, n_clusters = cluster_codes(clusters, len(x))
-    a, b = ((mid_ranks(values) - 0.5) / len(x) - 0.5 for values in (x, y))
-    ranks = {"a": (a, dense_ranks(x)), "b": (b, dense_ranks(y))}
-    covariance, moved = {}, {}
-    for one, other in ("ab", "aa", "bb"):
-        (u, u_levels), (v, v_levels) = ranks[one], ranks[other]
-        product = u * v
-        covariance[one + other] = product.mean()
-        above = _mean_above(u_levels, v) + _mean_above(v_levels, u)
-        moved[one + other] = product + above - 3 * product.mean()
-    scale = np.sqrt(covariance["aa"] * covariance["bb"])
+    covariance, influence = _rank_covariance(x, y)
+    variance_x, influence_x = _rank_covariance(x, x)
+    variance_y, influence_y = _rank_covariance(y, y)
+    scale = np.sqrt(variance_x * variance_y)
     if scale == 0:
         raise InputError("x or y is constant: Spearman's rho is not defined")
-    rho = covariance["ab"] / scale
-    spread = moved["aa"] / covariance["aa"] + moved["bb"] / covariance["bb"]
-    return influence_interval(rho, moved["ab"] / scale - rho / 2 * spread, codes, n_clusters)
+    rho = covariance / scale
+    spread = influence_x / variance_x + influence_y / variance_y
+    return influence_interval(rho, influence / scale - rho / 2 * spread, codes, n_clusters)
+
+
+def _rank_covariance(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[np.float64, NDArray[np.float64]]:
+    """Covariance of the centred ranks of x and y, each divided by n, and how much each row moves it."""
+    x_ranks = (mid_ranks(x) - 0.5) / len(x) - 0.5
+    y_ranks = (mid_ranks(y) - 0.5) / len(y) - 0.5
+    product = x_ranks * y_ranks
+    covariance = product.mean()
+    above = _mean_above(dense_ranks(x), y_ranks) + _mean_above(dense_ranks(y), x_ranks)
+    return covariance, product + above - 3 * covariance
 
 
 def _mean_above(levels: NDArray[np.integer], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """For each row the mean over all rows of `values` where the row is of a higher level, of half where of the same."""
+    """For each row, the sum of `values` of the rows on higher levels and half that of its own level, divided by n."""
     sums = np.bincount(levels, values)
     return (sums.sum() - np.cumsum(sums) + sums / 2)[levels] / len(values)
 
@@ -98,7 +118,7 @@ def _dominated(a: np.ndarray, b: np.ndarray, weak: bool = False) -> NDArray[np.i
         block = position // (2 * width)
         right = (position // width) % 2 == 1
         # Left rows sort just after equal right rows when strict, just before when weak.
-        placed = key + (0 if weak else 1) * ~right + (1 if weak else 0) * right
+        placed = key + (right if weak else ~right)
         rank = np.argsort(block * span + placed, kind="stable")
         lefts_before = np.cumsum(~right[rank])
         first_left = block[rank] * width  # lefts in all earlier blocks, each of which is full

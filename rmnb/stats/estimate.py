@@ -34,17 +34,35 @@ class Estimate:
 
 
 def estimate_from_error(value: float, standard_error: float, n: int, n_clusters: int, *, df: float) -> Estimate:
-    """Student-t interval and two-sided test from a value and its standard error; `df` degrees of freedom."""
+    """Student's t interval and two-sided test from a value and its standard error; `df` degrees of freedom.
+
+    Where the standard error is zero the interval is the value alone and the p-value NaN.
+    """
     from scipy.special import stdtr, stdtrit  # not scipy.stats, which takes most of a second to import
 
     reach = stdtrit(df, 0.975) * standard_error
     p_value = 2 * stdtr(df, -abs(value) / standard_error) if standard_error > 0 else float("nan")
-    numbers = (float(number) for number in (value, value - reach, value + reach, standard_error, p_value))
-    return Estimate(*numbers, n=int(n), n_clusters=int(n_clusters))
+    return Estimate(
+        value=float(value),
+        ci_low=float(value - reach),
+        ci_high=float(value + reach),
+        standard_error=float(standard_error),
+        p_value=float(p_value),
+        n=int(n),
+        n_clusters=int(n_clusters),
+    )
 
 
 def influence_interval(value: float, influence: np.ndarray, codes: np.ndarray, n_clusters: int) -> Estimate:
-    """Interval of an estimator that is, to first order, `value` + the mean of its `influence` over the rows."""
+    """Interval of an estimator from the influence of each row on it (the delta method), summed by cluster first.
+
+    Parameters
+    ----------
+    influence
+        (n,) float64 of mean 0: to first order the estimator is the true value plus the mean of these.
+    codes
+        (n,) int, the cluster of each row, from 0 to `n_clusters` - 1.
+    """
     n = len(influence)
     sums = np.bincount(codes, weights=influence, minlength=n_clusters)
     error = np.sqrt(n_clusters / (n_clusters - 1) * np.sum(sums**2)) / n
@@ -86,18 +104,22 @@ def cluster_codes(clusters: ArrayLike | None, n: int, minimum: int = 2) -> tuple
     Raises
     ------
     InputError
-        Not one label a row, or fewer than `minimum` clusters.
+        Not one label a row, a missing label, or fewer than `minimum` clusters.
     """
     import pandas as pd  # its factorize is several times as fast on strings as numpy's unique
 
     if clusters is None:
-        codes, count = np.arange(n), n
+        codes = np.arange(n)
+        count = n
     else:
         labels = np.asarray(clusters)
         if labels.shape != (n,):
             raise InputError(f"clusters must be one label a row: expected shape ({n},), got {labels.shape}")
         codes, levels = pd.factorize(labels)
         count = len(levels)
+        missing = np.flatnonzero(codes < 0)
+        if len(missing):
+            raise InputError(f"clusters[{missing[0]}] is missing ({len(missing)} such labels): drop these rows first")
     if count < minimum:
         raise InputError(f"an interval needs {minimum} clusters or more, got {count}")
     return codes, count

@@ -1,4 +1,4 @@
-"""The shape of a distribution of scores: moments with intervals that respect repeated words."""
+"""The shape of a distribution: moments of scores, with intervals by word, and the entropy of places in a ranking."""
 
 from dataclasses import dataclass
 
@@ -13,9 +13,23 @@ def standardise(scores: ArrayLike) -> NDArray[np.float64]:
     """Scores with mean 0 and standard deviation 1, so that slopes of models on different scales compare.
 
     Give the scores of the whole vocabulary, then select words: the unit is the model's spread over its vocabulary.
+
+    Parameters
+    ----------
+    scores : (n,) finite numbers, n ≥ 2
+
+    Returns
+    -------
+    ndarray
+        (n,) float64; the standard deviation divides by n.
+
+    Raises
+    ------
+    InputError
+        Too few, equal or not finite scores.
     """
     x = as_vector(scores, "scores", minimum=2)
-    if x.std() == 0:
+    if x.std() == 0 or np.ptp(x) == 0:  # the standard deviation of equal numbers need not be exactly 0
         raise InputError("scores are all equal and cannot be standardised")
     return (x - x.mean()) / x.std()
 
@@ -32,8 +46,8 @@ class Moments:
 def moments(scores: ArrayLike, clusters: ArrayLike | None = None) -> Moments:
     """Mean, variance (ddof 0) and skewness of `scores`, with intervals.
 
-    Each standard error is the root mean square of the estimator's influence function (the delta method), summed
-    within clusters first: spellings of one word ("love", " Love", "LOVE") are not independent observations.
+    Each standard error comes from the estimator's influence function (the delta method), summed within clusters
+    first: spellings of one word ("love", " Love", "LOVE") are not independent observations.
 
     Parameters
     ----------
@@ -57,9 +71,46 @@ def moments(scores: ArrayLike, clusters: ArrayLike | None = None) -> Moments:
         raise InputError("scores are all equal: their skewness is not defined")
     z = (x - mean) / np.sqrt(variance)
     skewness = np.mean(z**3)
-    bend = z**3 - skewness - 3 * z - 1.5 * skewness * (z**2 - 1)
+    skewness_influence = z**3 - skewness - 3 * z - 1.5 * skewness * (z**2 - 1)
     return Moments(
         mean=influence_interval(mean, x - mean, codes, n_clusters),
         variance=influence_interval(variance, variance * (z**2 - 1), codes, n_clusters),
-        skewness=influence_interval(skewness, bend, codes, n_clusters),
+        skewness=influence_interval(skewness, skewness_influence, codes, n_clusters),
     )
+
+
+def place_entropy(places: ArrayLike, n_bins: int = 10) -> Estimate:
+    """Entropy of places in a ranking, as a share of the largest possible: 1 where all parts of it are equally likely.
+
+    Parameters
+    ----------
+    places : (n,) numbers from 0 to 1, n ≥ 3, such as percentiles
+    n_bins : int
+        How many equal parts the ranking is divided into.
+
+    Returns
+    -------
+    Estimate
+        Corrected for the number of values (Miller and Madow), so that groups of different size compare. Its value is at
+        most 1; its interval is not cut off there.
+
+    Raises
+    ------
+    InputError
+        Fewer than three places, or a place that is not from 0 to 1.
+
+    References
+    ----------
+    Miller (1955), Note on the bias of information estimates. Basharin (1959) for the interval.
+    """
+    x = as_vector(places, "places", minimum=3)
+    if x.min() < 0 or x.max() > 1:
+        raise InputError(f"places must lie between 0 and 1, got {x.min()} to {x.max()}")
+    codes = np.minimum((x * n_bins).astype(int), n_bins - 1)
+    counts = np.bincount(codes, minlength=n_bins)
+    surprise = -np.log(counts[codes] / len(x))
+    plain = surprise.mean()
+    corrected = min(plain + (np.count_nonzero(counts) - 1) / (2 * len(x)), np.log(n_bins))
+    influence = (surprise - plain) / np.log(n_bins)
+    rows = np.arange(len(x))
+    return influence_interval(float(corrected / np.log(n_bins)), influence, rows, len(x))

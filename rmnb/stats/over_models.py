@@ -29,6 +29,10 @@ def mean_over_models(values: ArrayLike) -> Estimate:
     """Mean of one number a model (a slope, a gap, a correlation) with its t interval over models.
 
     The interval speaks of models like these, not of these models' words: models differ by far more than words scatter.
+
+    Parameters
+    ----------
+    values : (models,) finite numbers, two or more
     """
     x = as_vector(values, "values", minimum=2)
     error = x.std(ddof=1) / np.sqrt(len(x))
@@ -41,22 +45,32 @@ def jackknife_over_models(statistic: Callable[[np.ndarray], float], n: int) -> E
     Parameters
     ----------
     statistic
-        Of the models at these places, an array of int.
+        Called with the places of some models, an array of int; returns the number.
     n
-        How many models there are.
+        How many models there are, three or more.
+
+    Raises
+    ------
+    InputError
+        Fewer than three models, or a statistic that is not finite without one of them.
 
     References
     ----------
     Arvesen (1969), Jackknifing U-statistics.
     """
-    everyone = np.arange(n)
-    without = as_vector([statistic(np.delete(everyone, place)) for place in everyone], "values", minimum=3)
-    error = float(np.sqrt((n - 1) * without.var()))
-    return estimate_from_error(statistic(everyone), error, n, n, df=n - 1)
+    places = np.arange(n)
+    left_out = as_vector([statistic(np.delete(places, place)) for place in places], "values", minimum=3)
+    error = float(np.sqrt((n - 1) * left_out.var()))
+    return estimate_from_error(statistic(places), error, n, n, df=n - 1)
 
 
 def difference_between_groups(values: ArrayLike, in_first: ArrayLike) -> Estimate:
     """Mean of the first group of models less mean of the second, one number a model, with Welch's t interval.
+
+    Parameters
+    ----------
+    values : (models,) finite numbers
+    in_first : (models,) bool
 
     Raises
     ------
@@ -71,7 +85,9 @@ def difference_between_groups(values: ArrayLike, in_first: ArrayLike) -> Estimat
     n = len(first) + len(second)
     variances = np.array([group.var(ddof=1) / len(group) for group in (first, second)])
     total = variances.sum()
-    df = total**2 / np.sum(variances**2 / [len(first) - 1, len(second) - 1]) if total > 0 else n - 2
+    df = n - 2
+    if total > 0:
+        df = total**2 / np.sum(variances**2 / [len(first) - 1, len(second) - 1])
     return estimate_from_error(first.mean() - second.mean(), float(np.sqrt(total)), n, n, df=float(df))
 
 
@@ -86,6 +102,8 @@ def two_group_test(
     in_first : (models,) bool
     n_permutations
         Random arrangements, used only if there are more than 200,000 distinct ones (4 against 6 models: 210).
+    seed
+        Of the random arrangements.
 
     Raises
     ------
@@ -98,8 +116,8 @@ def two_group_test(
     """
     first, second = _two_groups(values, in_first, smallest=1)
 
-    def distance(one: np.ndarray, other: np.ndarray, axis: int) -> np.ndarray:
-        return np.abs(one.mean(axis=axis) - other.mean(axis=axis))
+    def distance(group: np.ndarray, other_group: np.ndarray, axis: int) -> np.ndarray:
+        return np.abs(group.mean(axis=axis) - other_group.mean(axis=axis))
 
     exact = math.comb(len(first) + len(second), len(first)) <= EXACT_LIMIT
     p_value = _permuted((first, second), distance, "independent", EXACT_LIMIT if exact else n_permutations, seed)
@@ -112,6 +130,12 @@ def sign_flip_test(
     """Test whether models' values (differences, slopes) are centred on zero, by flipping their signs.
 
     Exact for up to 17 models (2^17 patterns), Monte Carlo beyond. Assumes a symmetric distribution under the null.
+
+    Parameters
+    ----------
+    values : (models,) finite numbers, two or more
+    n_permutations, seed
+        Random sign patterns of 18 models or more.
 
     References
     ----------
@@ -136,9 +160,15 @@ def _permuted(
 ) -> float:
     from scipy.stats import permutation_test
 
+    unit = np.ptp(np.concatenate(data)) or 1.0
+
+    def rounded(*samples: np.ndarray, axis: int) -> np.ndarray:
+        """The statistic without the last digits, in which equal arrangements differ by rounding."""
+        return np.round(statistic(*samples, axis=axis) / unit, 9)
+
     result = permutation_test(
         data,
-        statistic,
+        rounded,
         permutation_type=kind,
         vectorized=True,
         n_resamples=n_permutations,
@@ -151,9 +181,10 @@ def _permuted(
 def _two_groups(
     values: ArrayLike, in_first: ArrayLike, smallest: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    x, first = as_vector(values, "values", minimum=2), np.asarray(in_first, dtype=bool)
-    check_same_length(values=x, in_first=first)
-    sizes = int(first.sum()), int((~first).sum())
-    if min(sizes) < smallest:
-        raise InputError(f"each group needs {smallest} models or more, got {sizes[0]} and {sizes[1]}")
-    return x[first], x[~first]
+    x = as_vector(values, "values", minimum=2)
+    is_first = np.asarray(in_first, dtype=bool)
+    check_same_length(values=x, in_first=is_first)
+    first, second = x[is_first], x[~is_first]
+    if min(len(first), len(second)) < smallest:
+        raise InputError(f"each group needs {smallest} models or more, got {len(first)} and {len(second)}")
+    return first, second

@@ -28,7 +28,7 @@ def mid_ranks(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def kendall_tau(x: ArrayLike, y: ArrayLike) -> float:
-    """Kendall's tau-b of two score vectors of one length, n ≥ 2; NaN if either is constant.
+    """Kendall's tau-b of two score vectors of one length; NaN if either is constant.
 
     Concordant less discordant pairs over the geometric mean of the pairs not tied in `x` and in `y`; O(n log n)
     (Knight's algorithm, by SciPy).
@@ -41,12 +41,14 @@ def kendall_tau(x: ArrayLike, y: ArrayLike) -> float:
 
     x, y = dense_ranks(x, "x"), dense_ranks(y, "y")
     check_same_length(x=x, y=y)
-    return float(kendalltau(x, y, method="asymptotic").statistic)  # skips an exact p-value that nobody reads  # pyright: ignore[reportAttributeAccessIssue]
+    # "asymptotic" skips an exact p-value that nobody reads.
+    return float(kendalltau(x, y, method="asymptotic").statistic)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float:
     """Spearman's rho: Pearson's correlation of the mid-ranks; NaN if either vector is constant."""
-    x, y = as_vector(x, "x", minimum=2), as_vector(y, "y", minimum=2)
+    x = as_vector(x, "x", minimum=2)
+    y = as_vector(y, "y", minimum=2)
     check_same_length(x=x, y=y)
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return float("nan")
@@ -57,13 +59,13 @@ def rank_biased_overlap(x: ArrayLike, y: ArrayLike, p: float = 0.9) -> float:
     """Rank-biased overlap of two rankings of the same items, by score, the highest first.
 
     The agreement A_d of the first d places, averaged over depths with weights (1 − p) p^(d−1), extrapolated beyond the
-    last depth, and over all ways to break the ties: ties hide an order, such as rounding does.
+    last depth, and over all ways to break the ties: a tie hides an order, as rounding does.
 
     Parameters
     ----------
     x, y : (n,) scores of the same n items.
     p : float
-        Persistence in (0, 1): the larger, the deeper it looks; the first 10 places weigh 86 % at 0.9.
+        Persistence in (0, 1): the larger, the more the later places weigh; the first 10 weigh 86 % at 0.9.
 
     Raises
     ------
@@ -77,19 +79,21 @@ def rank_biased_overlap(x: ArrayLike, y: ArrayLike, p: float = 0.9) -> float:
     """
     from scipy.stats import rankdata
 
-    x, y = as_vector(x, "x"), as_vector(y, "y")
+    x = as_vector(x, "x")
+    y = as_vector(y, "y")
     check_same_length(x=x, y=y)
     if not 0 < p < 1:
         raise InputError(f"p must lie between 0 and 1, got {p}")
     depth = min(len(x), int(np.ceil(np.log(1e-18) / np.log(p))) + 1)  # beyond it weights are below a float's last bit
-    d = np.arange(1, depth + 1)
-    first = [rankdata(-scores, "min") for scores in (x, y)]
-    last = [rankdata(-scores, "max") for scores in (x, y)]
-    near = (first[0] <= depth) & (first[1] <= depth)
-    # The share of an item's tie group that the first d places hold: 1 once the whole group is in.
-    shares = [
-        np.clip((d[:, None] - begin[near] + 1) / (end[near] - begin[near] + 1), 0, 1)
-        for begin, end in zip(first, last, strict=True)
-    ]
-    agreement = (shares[0] * shares[1]).sum(axis=1) / d
-    return float((1 - p) * np.sum(agreement * p ** (d - 1.0)) + agreement[-1] * p**depth)
+    depths = np.arange(1, depth + 1)
+    first_x, last_x = rankdata(-x, "min"), rankdata(-x, "max")
+    first_y, last_y = rankdata(-y, "min"), rankdata(-y, "max")
+    near = (first_x <= depth) & (first_y <= depth)
+
+    def share_included(first: np.ndarray, last: np.ndarray) -> np.ndarray:
+        """The share of each item's tie group that the first places of each depth hold: 1 once the group is in."""
+        return np.clip((depths[:, None] - first + 1) / (last - first + 1), 0, 1)
+
+    shares = share_included(first_x[near], last_x[near]) * share_included(first_y[near], last_y[near])
+    agreement = shares.sum(axis=1) / depths
+    return float((1 - p) * np.sum(agreement * p ** (depths - 1.0)) + agreement[-1] * p**depth)

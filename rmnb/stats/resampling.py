@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rmnb.errors import InputError
-from rmnb.stats.estimate import check_same_length, cluster_codes
+from rmnb.stats.estimate import Estimate, check_same_length, cluster_codes
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Bootstrap:
     Attributes
     ----------
     value, ci_low, ci_high, standard_error : float, or array of the statistic's shape
-        The interval is the 95 % percentile interval.
+        The interval is the 95 % percentile interval of the draws in which the statistic is defined.
     draws : array, n_draws by the statistic's shape
     n, n_clusters : int
     """
@@ -29,6 +29,18 @@ class Bootstrap:
     draws: NDArray[np.float64]
     n: int
     n_clusters: int
+
+    def as_estimate(self) -> Estimate:
+        """The same of a statistic that is one number, without a test."""
+        return Estimate(
+            value=float(self.value),
+            ci_low=float(self.ci_low),
+            ci_high=float(self.ci_high),
+            standard_error=float(self.standard_error),
+            p_value=float("nan"),
+            n=self.n,
+            n_clusters=self.n_clusters,
+        )
 
 
 def bootstrap(
@@ -47,6 +59,8 @@ def bootstrap(
     arrays : arrays that share their first axis, the rows (tokens).
     clusters : (n,) labels, optional
         All rows of a drawn cluster enter together. Without labels rows are drawn.
+    n_draws, seed
+        How many samples are drawn, and from which random state.
 
     Raises
     ------

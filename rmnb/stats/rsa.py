@@ -22,11 +22,13 @@ class MantelTest:
 
 
 def mantel(a: ArrayLike, b: ArrayLike, n_permutations: int = 10_000, seed: int | np.random.Generator = 0) -> MantelTest:
-    """Mantel's test that two symmetric matrices over the same models go together, both similarities or both distances.
+    """Mantel's one-sided test that two symmetric matrices over the same models correlate positively.
 
     Parameters
     ----------
-    a, b : (models, models) symmetric; diagonals are not read.
+    a, b : (models, models) symmetric, both similarities or both distances; diagonals are not read.
+    n_permutations, seed
+        Random orders of the models.
 
     Raises
     ------
@@ -37,14 +39,16 @@ def mantel(a: ArrayLike, b: ArrayLike, n_permutations: int = 10_000, seed: int |
     ----------
     Mantel (1967), The detection of disease clustering. FAccT25 section on representational similarity.
     """
-    x, y = _standard_ranks("a", a), _standard_ranks("b", b)
+    x = _standard_ranks("a", a)
+    y = _standard_ranks("b", b)
     if x.shape != y.shape:
         raise InputError("a and b are over different numbers of models")
     n = len(x)
     rows, columns = np.triu_indices(n, 1)
     observed = float(np.mean(x[rows, columns] * y[rows, columns]))
     # A permutation only reorders the pairs, so means, variances and ranks need computing once.
-    order = np.argsort(np.random.default_rng(seed).random((n_permutations, n)), axis=1)
+    rng = np.random.default_rng(seed)
+    order = np.argsort(rng.random((n_permutations, n)), axis=1)
     null = x[order[:, rows], order[:, columns]] @ y[rows, columns] / len(rows)
     slack = 1e-10 * max(abs(observed), float(np.abs(null).max()))  # sums in another order differ in their last bits
     p_value = (1 + np.count_nonzero(null >= observed - slack)) / (1 + n_permutations)

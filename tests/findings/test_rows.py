@@ -33,6 +33,7 @@ def test_every_model_is_measured_under_every_question_and_two():
     models = {"m": TOKENS, "n": TOKENS}
     single = rows.each(models, mean, ["best", "worst"], shift=1.0)
     assert list(single) == ["model", "question", *rows.NUMBERS] and len(single) == 4
+    assert rows.each(models, mean, iter(["best", "worst"]), shift=1.0).equals(single), "questions may be read once only"
     assert single.loc[0, rows.ENDS].tolist() == pytest.approx(TOKENS["best"].mean() + np.array([1, 0, 2]))
     two = rows.each(models, mean, [("best", "worst")])
     pair = rows.each_pair(models, lambda a, b, question: mean(a, question), [("m", "n")], ["best"])

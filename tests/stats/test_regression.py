@@ -58,6 +58,15 @@ def test_mixed_model_equals_its_closed_form_on_balanced_data_in_any_unit(unit):
     assert fit.df.tolist() == [224, 8, 224, 224, 224, 224, 224, 224]
 
 
+def test_without_an_intercept_the_groups_keep_its_degree_of_freedom():
+    rows = pd.DataFrame({"model": np.repeat(np.arange(10), 24), "x": np.random.default_rng(0).normal(size=240)})
+    rows["base"] = np.where(rows["model"] < 4, "Gemma", "Llama")
+    rows["y"] = np.random.default_rng(1).normal(size=240)
+    assert stats.mixed("y ~ base + x", rows, "model").df.tolist() == [229, 8, 229]
+    # Pinheiro and Bates (2000), page 91: 10 groups less two columns, 240 rows less 10 groups and one column.
+    assert stats.mixed("y ~ 0 + base + x", rows, "model").df.tolist() == [8, 8, 229]
+
+
 def test_the_jackknife_of_a_mean_is_students_interval():
     values = np.array([1.0, 2.0, 4.0, 3.0])
     found, truth = stats.jackknife_over_models(lambda of: values[of].mean(), 4), stats.mean_over_models(values)
@@ -104,6 +113,11 @@ FOUR["gap"] = [1, 2, np.nan, 4]
         (lambda: stats.ols("y ~ a", FOUR, clusters="w"), "2 clusters"),
         (lambda: stats.ols("y ~ a", FOUR)["slope"], "no coefficient slope"),
         (lambda: stats.ols("y ~ gap", FOUR), r"gap in row 2 is nan \(1 such values\)"),
+        (lambda: stats.mixed("gap ~ a", FOUR, "w"), r"gap in row 2 is nan \(1 such values\)"),
+        (lambda: stats.mixed("np.log(y) ~ a", FOUR, "w"), r"np.log\(y\) is no column"),
+        (lambda: stats.ols("y ~ a", FOUR).estimate({}), "every weight is 0"),
+        (lambda: stats.moments(Y, np.array(["a", "b", "c", None])), r"clusters\[3\] is missing"),
+        (lambda: stats.standardise([0.1] * 3), "all equal"),
         (lambda: stats.ols("y ~ q", FOUR), "name 'q' is not defined"),
         (lambda: stats.mixed("y ~ a", FOUR.assign(w="m"), groups="w"), "2 clusters"),
         (lambda: stats.identity_gaps(Y, [1, 1, 0, 1], SETS, list("aaaa")), "'s' needs both"),

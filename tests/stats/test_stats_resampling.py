@@ -52,6 +52,11 @@ def test_many_models_are_sampled_and_never_give_zero():
     assert not got.exact and got.p_value == pytest.approx(1 / 1000)
 
 
+def test_arrangements_that_differ_by_rounding_alone_are_ties():
+    values = [42.7, 40.2, 41.6, 41.5, 43.8, 40.3, 41.6, 40.2]  # sums of 166.0 and 165.9: none can be closer
+    assert stats.two_group_test(values, np.arange(8) < 4).p_value == 1
+
+
 def test_sign_flips_of_five_models_go_no_lower_than_one_in_sixteen():
     assert stats.sign_flip_test([1, 2, 3, 4, 5]).p_value == 2 / 32
     assert stats.sign_flip_test([1, -1, 2, -2]).p_value == 1
