@@ -131,15 +131,19 @@ def _shared(sets: list[TokenSet]) -> Iterator[TokenSet]:
 
 
 def write_explorer(panel: str | Path | Panel, directory: Path) -> Path:
-    """Write all files for a panel into `directory`, which is emptied first; returns the manifest's path.
+    """Write all files for a panel into `directory`, in place of an explorer's there; returns the manifest's path.
 
     Raises
     ------
     InputError
-        Nothing of the panel has been scanned, a file is damaged, or the directory cannot be written.
+        Nothing of the panel has been scanned, a file is damaged, or the directory holds something else or cannot be
+        written.
     """
     panel = load_panel(panel)
     sets = token_sets(panel)
+    for path in directory.glob("*"):
+        if path.name != "manifest.json" and not (path / "tokens.bin").exists():
+            raise InputError(f"{path} is no part of an explorer: choose an empty directory", path)
     shutil.rmtree(directory, ignore_errors=True)
     try:
         described = [_write_set(tokens, directory / tokens.key, panel) for tokens in sets]

@@ -62,7 +62,7 @@ def lists(
 
 @app.command()
 def explorer(
-    directory: Annotated[Path, Argument(help="Where to write; what is there is replaced.")],
+    directory: Annotated[Path, Argument(help="Where to write; an explorer that is there is replaced.")],
     panel: PanelName = "demo",
 ) -> None:
     """Write the data of the token explorer: every scan of a panel as small static files."""

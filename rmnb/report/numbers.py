@@ -78,7 +78,8 @@ def stand_out(measured: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     demo = others[others["panel"] == "demo"].groupby(KEY, sort=False)["value"]
     beside = demo.agg(known="size", mean="mean", sd="std", least="min", greatest="max").reset_index()
     rows = measured.merge(beside[beside["known"] >= 3], on=KEY)
-    error = ((rows["high"] - rows["low"]) / 3.92).fillna(0)  # a 95 % interval is that many standard errors long
+    error = (rows["high"] - rows["low"]) / 3.92  # a 95 % interval is that many standard errors long
+    error = error.where(rows["name"] != "wording_spearman").fillna(0)  # the range of these is no error
     rows["distance"] = (rows["value"] - rows.pop("mean")) / np.hypot(rows.pop("sd"), error)
     return rows.sort_values("distance", key=lambda distance: -distance.abs(), kind="stable", ignore_index=True)
 

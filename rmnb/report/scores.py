@@ -104,7 +104,7 @@ def score(
     from rmnb.scoring.scanning import scan_vocabulary  # here and below: what scores loads torch
 
     for other in Path(directory, "scores").glob("*"):
-        if other.name != rm.name:
+        if other.is_dir() and other.name != rm.name:
             raise InputError(f"{directory} is the report of {other.name}: choose another --out", directory)
     panel = _panel_of(rm, directory)
     ids = sample(rm) if quick else None

@@ -75,3 +75,10 @@ def test_a_panel_without_scores_says_what_to_do(tmp_path, written):
     panel = written[0].model_copy(update={"scores": str(tmp_path / "nothing")})
     with pytest.raises(InputError, match="rmnb scan"):
         explorer.write_explorer(panel, tmp_path / "data")
+
+
+def test_other_files_in_its_directory_are_not_deleted(written, tmp_path):
+    (tmp_path / "thesis.tex").write_text("all of it")
+    with pytest.raises(InputError, match=r"thesis\.tex is no part of an explorer"):
+        explorer.write_explorer(written[0], tmp_path)
+    assert explorer.write_explorer(written[0], written[1]).exists()  # its own are replaced
