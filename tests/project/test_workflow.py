@@ -91,6 +91,8 @@ def test_a_build_says_one_line_a_step_and_shows_what_failed(panel, clone):
     workflow = start(clone, panel, "book/_executed/broken.ipynb", *options)
     output, _ = workflow.communicate()
     assert workflow.returncode != 0 and len(output.splitlines()) <= 30 and "ZeroDivisionError: " in output, output
+    # Sphinx writes its pages even where a warning makes it fail.
+    assert subprocess.call([ROOT / "workflow/step", clone / "log", "pages", "false"]) == 1
 
 
 @pytest.mark.slow
