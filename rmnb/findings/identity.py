@@ -256,7 +256,7 @@ def score_pairs(rm, panel: Panel) -> Path:
 
     Parameters
     ----------
-    rm : rmnb.models.reward_model.RewardModel
+    rm : RewardModel
     panel
         Where the scores go.
     """
