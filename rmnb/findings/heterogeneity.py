@@ -47,7 +47,13 @@ def agreement(table: pd.DataFrame, other: pd.DataFrame, question: str) -> dict[s
 def point(value: float, n: int) -> Estimate:
     """A value without an interval."""
     return Estimate(
-        value=float(value), ci_low=np.nan, ci_high=np.nan, standard_error=np.nan, p_value=np.nan, n=n, n_clusters=n
+        value=float(value),
+        ci_low=np.nan,
+        ci_high=np.nan,
+        standard_error=np.nan,
+        p_value=np.nan,
+        n=n,
+        n_clusters=n,
     )
 
 

@@ -274,7 +274,8 @@ def write(directory: Path) -> None:
         "tables": {},
     }
     for name in tables:
-        record["tables"][name] = {file: pin.blob_id for file, pin in pins.items() if file.startswith(needs[name])}
+        files = [file for file in pins if file.startswith(needs[name])]
+        record["tables"][name] = {file: pins[file].blob_id for file in files}
     for name, table in tables.items():
         with atomic_path(directory / name) as part:
             if name.endswith(".csv"):

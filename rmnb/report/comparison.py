@@ -59,7 +59,10 @@ def compare(a: Report, b: Report, seeds: Sequence[Report] = ()) -> pd.DataFrame:
     keys = pd.MultiIndex.from_frame(table[numbers.KEY])
     table["change"] = table["b"] - table["a"]
     left_out = (b.left_out.loc[keys] - a.left_out.loc[keys]).to_numpy()
-    table[["low", "high"]] = [jackknife(change, row) for change, row in zip(table["change"], left_out, strict=True)]
+    intervals = []
+    for change, changes_left_out in zip(table["change"], left_out, strict=True):
+        intervals.append(jackknife(change, changes_left_out))
+    table[["low", "high"]] = intervals
     table["seeds"] = np.nan
     if seeds:
         values = pd.concat([report.numbers.set_index(numbers.KEY)["value"] for report in seeds], axis=1)

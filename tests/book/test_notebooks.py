@@ -108,7 +108,10 @@ def test_notebooks_are_stripped_take_parameters_and_describe_every_figure(path):
     code = [cell for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
     assert not any(cell.outputs or cell.execution_count for cell in code), "run `pre-commit run nbstripout`"
     [parameters] = [cell.source for cell in code if "parameters" in cell.metadata.get("tags", [])]
-    names = {node.id for node in ast.walk(ast.parse(parameters)) if isinstance(getattr(node, "ctx", None), ast.Store)}
+    names = set()
+    for node in ast.walk(ast.parse(parameters)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
     assert names == set(papermill.inspect_notebook(str(path)))  # which does not read `good, bad = ...`
     for cell in code:
         if re.search(r"plt\.(subplots|figure)\(|figures\.dot_chart\(", cell.source):

@@ -59,7 +59,8 @@ def test_mixed_model_equals_its_closed_form_on_balanced_data_in_any_unit(unit):
 
 
 def test_without_an_intercept_the_groups_keep_its_degree_of_freedom():
-    rows = pd.DataFrame({"model": np.repeat(np.arange(10), 24), "x": np.random.default_rng(0).normal(size=240)})
+    rows = pd.DataFrame({"model": np.repeat(np.arange(10), 24)})
+    rows["x"] = np.random.default_rng(0).normal(size=240)
     rows["base"] = np.where(rows["model"] < 4, "Gemma", "Llama")
     rows["y"] = np.random.default_rng(1).normal(size=240)
     assert stats.mixed("y ~ base + x", rows, "model").df.tolist() == [229, 8, 229]
