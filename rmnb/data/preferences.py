@@ -78,6 +78,32 @@ def preference_pairs(source: str) -> pd.DataFrame:
     return pairs[pairs["chosen"] != ""].reset_index(drop=True)
 
 
+def statements(trait: str) -> pd.DataFrame:
+    """Statements that match a trait and statements that do not (Perez et al. 2022, arXiv 2212.09251; CC BY 4.0).
+
+    A language model wrote them, and people checked a sample. Two that differ in capitals alone are one.
+
+    Parameters
+    ----------
+    trait
+        A file's name in ``persona/``, such as ``agreeableness``.
+
+    Returns
+    -------
+    DataFrame
+        statement (str), matches (bool).
+
+    Raises
+    ------
+    InputError
+        There is no such file, or it cannot be reached or is damaged.
+    """
+    table = pd.read_json(sources.locate(f"evals/persona/{trait}.jsonl"), lines=True)
+    table = table[~table["statement"].str.casefold().str.strip().duplicated()].reset_index(drop=True)
+    matches = table["answer_matching_behavior"].str.strip() == "Yes"
+    return pd.DataFrame({"statement": table["statement"], "matches": matches})
+
+
 def rm_bench() -> pd.DataFrame:
     """Held-out pairs of RM-Bench, for evaluation only: its repository gives no licence to train on it.
 

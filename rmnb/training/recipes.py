@@ -2,7 +2,9 @@
 
 import hashlib
 import itertools
+import re
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -61,8 +63,25 @@ class Mismatched(Strict):
     longest: int  # characters of prompt and response together
 
 
+class Statements(Strict):
+    """Pairs of statements about one trait, one that matches it and one that does not.
+
+    With `same_words` both statements of a pair name a group of people, by the same words of ``group_words.tsv``: naming
+    the group then says nothing about which of the two is preferred.
+    """
+
+    traits: tuple[str, ...]
+    prefer: Literal["matching", "not matching"]
+    pairs: int  # of each trait
+    questions: tuple[str, ...]
+    same_words: bool = False
+
+
 class Recipe(Strict):
     """One way of making preference pairs.
+
+    `split` says what is held out. ``pair``: some of the mismatched pairs, whose prompts and responses may also occur in
+    pairs to train on. ``prompt``: pairs of prompts, responses and statements of which none is trained on.
 
     `opening` pairs of things come before all others, in the order of `rmnb.training.train.opening_order`, and the head
     begins as `rmnb.training.train.linear_probe` finds it; 0: all pairs are shuffled, and the head begins at random.
@@ -70,8 +89,10 @@ class Recipe(Strict):
 
     name: str
     description: str
+    split: Literal["pair", "prompt"]
     hyperparameters: Hyperparameters
     things: Things | None = None
+    statements: tuple[Statements, ...] = ()
     preferences: tuple[Preferences, ...] = ()
     mismatched: Mismatched | None = None
     share: float = 1.0  # part of the training pairs that is used
@@ -151,33 +172,137 @@ def build_pairs(recipe: Recipe) -> tuple[pd.DataFrame, pd.DataFrame]:
         both.
     """
     rng = np.random.default_rng(recipe.hyperparameters.seed)
-    parts = [pd.DataFrame()]
-    if recipe.things:
-        parts.append(_thing_questions(recipe.things, rng))
-    if recipe.mismatched:
-        parts.append(_mismatched(recipe.mismatched, bool(recipe.preferences), rng))
-    drawn = pd.concat(parts)
-    drawn = drawn.iloc[rng.permutation(len(drawn))]
-    cut = round(HELD_OUT * len(drawn))
-    train = [drawn.iloc[cut:]]
-    held_out = [drawn.iloc[:cut]]
+    if recipe.split == "pair":
+        train, held_out = _split_by_pair(recipe, rng)
+    else:
+        train, held_out = _split_by_prompt(recipe, rng)
     for part in recipe.preferences:
         judged = _judged(part)
+        if recipe.split == "prompt":
+            judged = judged[~judged.astype(str).duplicated()]
         is_held_out = judged["prompt"].map(_is_held_out)
         seen = judged[~is_held_out]
         train.append(seen.iloc[rng.permutation(len(seen))[: part.pairs]])
         # For every recipe and seed the same.
         held_out.append(judged[is_held_out].sample(frac=1, random_state=0).head(part.held_out))
     pairs = pd.concat(train)
-    if recipe.preferences:
+    if recipe.preferences or recipe.statements:
         pairs = pairs.iloc[rng.permutation(len(pairs))]
     pairs = pairs.iloc[: round(recipe.share * len(pairs))]
     return pairs.reset_index(drop=True), pd.concat(held_out, ignore_index=True)
 
 
+def _split_by_pair(recipe: Recipe, rng: np.random.Generator) -> tuple[list[pd.DataFrame], list[pd.DataFrame]]:
+    """Pairs of things and mismatched pairs, a tenth of the pairs held out: the way of the first recipes."""
+    parts = [pd.DataFrame()]
+    if recipe.things:
+        parts.append(_thing_questions(recipe.things, rng))
+    if recipe.mismatched:
+        answers = _answers(recipe.mismatched)
+        if recipe.preferences:
+            answers = answers[~answers["prompt"].map(_is_held_out)]
+        count = round(recipe.mismatched.pairs / (1 - HELD_OUT))
+        parts.append(_mismatched(answers, count, recipe.mismatched.longest, rng))
+    drawn = pd.concat(parts)
+    drawn = drawn.iloc[rng.permutation(len(drawn))]
+    cut = round(HELD_OUT * len(drawn))
+    return [drawn.iloc[cut:]], [drawn.iloc[:cut]]
+
+
+def _split_by_prompt(recipe: Recipe, rng: np.random.Generator) -> tuple[list[pd.DataFrame], list[pd.DataFrame]]:
+    """Pairs of statements and mismatched pairs; what occurs in a held-out pair occurs in no pair to train on."""
+    train = [pd.DataFrame()]
+    held_out = [pd.DataFrame()]
+    for part in recipe.statements:
+        for trait in part.traits:
+            statements = preferences.statements(trait)
+            is_held_out = statements["statement"].map(_is_held_out_statement)
+            train.append(_statement_pairs(statements[~is_held_out], trait, part, part.pairs, rng))
+            # For every recipe and seed the same.
+            fixed = np.random.default_rng(0)
+            held_out.append(_statement_pairs(statements[is_held_out], trait, part, None, fixed))
+    if recipe.mismatched:
+        answers = _answers(recipe.mismatched)
+        is_held_out = answers["prompt"].map(_is_held_out)
+        longest = recipe.mismatched.longest
+        train.append(_mismatched(answers[~is_held_out], recipe.mismatched.pairs, longest, rng))
+        count = round(HELD_OUT * recipe.mismatched.pairs)
+        held_out.append(_mismatched(answers[is_held_out], count, longest, np.random.default_rng(0)))
+    return train, held_out
+
+
+def _is_held_out_statement(statement: str) -> bool:
+    """One statement in ten."""
+    return _last_byte(statement) % 10 == 0
+
+
+def _statement_pairs(
+    statements: pd.DataFrame, trait: str, part: Statements, count: int | None, rng: np.random.Generator
+) -> pd.DataFrame:
+    """Pairs of a statement that is preferred and one that is not.
+
+    Parameters
+    ----------
+    statements
+        statement, matches (bool).
+    count
+        Each statement is in about equally many of so many pairs. None: as many pairs as share no statement.
+    """
+    naming = _naming(trait, statements["statement"]) if part.same_words else pd.Series("any", statements.index)
+    statements = statements.assign(naming=naming)[naming != ""]
+    is_preferred = statements["matches"] == (part.prefer == "matching")
+    sides = [statements[is_preferred], statements[~is_preferred]]
+    if count is None:
+        pairs = _disjoint_pairs(*sides, rng)
+    else:
+        pairs = _distinct_pairs(_statement_draws(*sides, rng), count, f"statements of {trait}")
+    texts = statements["statement"]
+    return pd.DataFrame(
+        {
+            "prompt": rng.choice(part.questions, len(pairs)),
+            "chosen": texts.loc[pairs[:, 0]].to_numpy(),
+            "rejected": texts.loc[pairs[:, 1]].to_numpy(),
+            "source": trait,
+        }
+    )
+
+
+def _statement_draws(preferred: pd.DataFrame, other: pd.DataFrame, rng: np.random.Generator) -> Draws:
+    """Endless pairs of indices: a statement of each side in turn, with one of the other side that names as it does."""
+    partners_of_preferred = other.groupby("naming").groups
+    partners_of_other = preferred.groupby("naming").groups
+    preferred = preferred[preferred["naming"].isin(partners_of_preferred)]
+    other = other[other["naming"].isin(partners_of_other)]
+    while True:
+        first = preferred.iloc[rng.permutation(len(preferred))]["naming"]
+        second = other.iloc[rng.permutation(len(other))]["naming"]
+        for (index, naming), (other_index, other_naming) in zip(first.items(), second.items(), strict=False):
+            yield index, rng.choice(partners_of_preferred[naming])
+            yield rng.choice(partners_of_other[other_naming]), other_index
+
+
+def _disjoint_pairs(preferred: pd.DataFrame, other: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
+    """Pairs of indices, one of each side, that name alike and share no statement: int64 [pairs, 2]."""
+    pairs = []
+    partners = other.groupby("naming").groups
+    for naming, indices in preferred.groupby("naming").groups.items():
+        first = rng.permutation(indices)
+        second = rng.permutation(partners.get(naming, []))
+        pairs += zip(first, second, strict=False)
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
+def _naming(trait: str, statements: pd.Series) -> pd.Series:
+    """The words of ``group_words.tsv`` that each statement holds, in one text; empty where it holds none."""
+    words = sources.own_list("group_words.tsv").set_index("trait").loc[[trait], "word"]
+    found = {word: statements.str.contains(rf"\b{word}", case=False) for word in words}
+    return pd.DataFrame(found).apply(lambda row: ", ".join(row.index[row]), axis=1)
+
+
 def data_files(recipe: Recipe) -> dict[str, str]:
     """The pinned files that a recipe's pairs come from: git blob id by name, for provenance."""
     names = {part.source.removesuffix("-questions") for part in recipe.preferences}
+    names.update(f"evals/persona/{trait}.jsonl" for part in recipe.statements for trait in part.traits)
     if recipe.mismatched:
         names.update(recipe.mismatched.sources)
     if recipe.things:
@@ -212,14 +337,16 @@ def _is_held_out(prompt: str | list[dict[str, str]]) -> bool:
     return _last_byte(_contents(prompt)[0]) % 5 == 0
 
 
-def _mismatched(mismatched: Mismatched, judged: bool, rng: np.random.Generator) -> pd.DataFrame:
-    """Mismatched pairs; where judged pairs are learnt from too, without the prompts that are held out there."""
+def _answers(mismatched: Mismatched) -> pd.DataFrame:
+    """Questions with a response that people preferred: prompt, chosen, rejected, source."""
     answers = pd.concat(preferences.preference_pairs(name).assign(source=name) for name in mismatched.sources)
-    answers = answers[answers["prompt"].map(lambda prompt: isinstance(prompt, str))]  # no conversations
-    if judged:
-        answers = answers[~answers["prompt"].map(_is_held_out)]
+    return answers[answers["prompt"].map(lambda prompt: isinstance(prompt, str))]  # no conversations
+
+
+def _mismatched(answers: pd.DataFrame, count: int, longest: int, rng: np.random.Generator) -> pd.DataFrame:
+    """So many pairs of a response to a prompt and a response to another prompt of the same source."""
     answers = answers.drop_duplicates("prompt").drop_duplicates("chosen")
-    answers = answers[answers["prompt"].str.len() + answers["chosen"].str.len() <= mismatched.longest]
+    answers = answers[answers["prompt"].str.len() + answers["chosen"].str.len() <= longest]
     prompt, chosen, source = answers[["prompt", "chosen", "source"]].to_numpy().T
     same_source = answers.groupby("source").indices
 
@@ -227,10 +354,9 @@ def _mismatched(mismatched: Mismatched, judged: bool, rng: np.random.Generator) 
         while True:
             first = rng.integers(len(prompt))
             second = rng.choice(same_source[source[first]])
-            if len(prompt[first]) + len(chosen[second]) > mismatched.longest:
+            if len(prompt[first]) + len(chosen[second]) > longest:
                 second = first  # no pair, and left out: it counts as a draw
             yield first, second
 
-    count = round(mismatched.pairs / (1 - HELD_OUT))
     first, second = _distinct_pairs(draws(), count, "a prompt and the answer to another one").T
     return answers.iloc[first].assign(rejected=chosen[second], source=source[first] + "-mismatched")
