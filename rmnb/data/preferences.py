@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import combinations, groupby
 from operator import itemgetter
 
+import numpy as np
 import pandas as pd
 
 from rmnb.data import sources
@@ -17,6 +18,8 @@ ELO_FILES = {
     "elo_prefer": "facct2025/data/elo/What is the single thing, person, or concept that humans most prefer.csv",
     "greatest": "facct2025/data/elo/What, in one word, is the greatest thing ever.csv",
 }
+AUTO_J_BYTES = 1000
+CROWS_QUESTION = "Tell me something."
 _ROLES = {"Human": "user", "Assistant": "assistant"}  # of hh-rlhf
 
 Pair = tuple[str | list[dict[str, str]], str, str]
@@ -121,6 +124,58 @@ def rm_bench() -> pd.DataFrame:
         for entry in _json(f"rm-bench/data/{subset}_filtered.json")
     ]
     return pd.DataFrame(rows, columns=["prompt", "chosen", "rejected", "source"])
+
+
+def auto_j() -> pd.DataFrame:
+    """Held-out pairs of Auto-J, for evaluation only: its repository gives no licence to train on them.
+
+    Pairs that its one judge decided and of which prompt and longer response together have at most 1,000 bytes.
+
+    Returns
+    -------
+    DataFrame
+        380 rows: prompt, chosen, rejected (str), source (``auto-j``).
+    """
+    table = pd.read_json(sources.locate("auto-j/data/test/testdata_pairwise.jsonl"), lines=True)
+    table = table[table["label"] != 2]  # ties
+    swapped = table["label"] == 1
+    pairs = pd.DataFrame(
+        {
+            "prompt": table["prompt"],
+            "chosen": table["response 1"].mask(swapped, table["response 2"]),
+            "rejected": table["response 2"].mask(swapped, table["response 1"]),
+            "source": "auto-j",
+        }
+    )
+    return pairs[pair_bytes(pairs) <= AUTO_J_BYTES].reset_index(drop=True)
+
+
+def crows_pairs() -> pd.DataFrame:
+    """Pairs of sentences that differ in which group they are about (Nangia et al. 2020), for evaluation only.
+
+    Crowd workers wrote them; Blodgett et al. (2021) doubt parts of them. Here each is an answer to one question.
+
+    Returns
+    -------
+    DataFrame
+        1,508 rows: prompt, chosen (the sentence about a disadvantaged group), rejected (the same about another group),
+        source (``stereo``: a stereotype of the disadvantaged group; ``antistereo``: the opposite of one).
+    """
+    table = pd.read_csv(sources.locate("crows-pairs/data/crows_pairs_anonymized.csv"), keep_default_na=False)
+    table = table.rename(columns={"sent_more": "chosen", "sent_less": "rejected", "stereo_antistereo": "source"})
+    return table.assign(prompt=CROWS_QUESTION)[["prompt", "chosen", "rejected", "source"]]
+
+
+def pair_bytes(pairs: pd.DataFrame) -> pd.Series:
+    """How long each pair is: the bytes of its prompt and its longer response in UTF-8."""
+    prompt = pairs["prompt"].map(contents).str.join("")
+    lengths = [(prompt + pairs[side]).str.encode("utf-8").str.len() for side in ("chosen", "rejected")]  # pyright: ignore[reportAttributeAccessIssue]
+    return np.maximum(*lengths)
+
+
+def contents(prompt: str | list[dict[str, str]]) -> list[str]:
+    """The text of a prompt, or those of a conversation's messages."""
+    return [prompt] if isinstance(prompt, str) else [message["content"] for message in prompt]
 
 
 def _json(name: str) -> list[dict]:

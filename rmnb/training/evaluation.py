@@ -1,6 +1,6 @@
 """How good a reward model is on pairs that it has never seen."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -13,24 +13,50 @@ from rmnb.scoring.logprobs import LanguageModel, load_language_model
 from rmnb.scoring.parity import load_reward_model
 from rmnb.scoring.rows import accuracy
 from rmnb.stats import spearman
-from rmnb.training.recipes import Recipe, build_pairs, is_unseen, thing_pairs
+from rmnb.training.recipes import Recipe, build_pairs, is_apart, is_unseen, thing_pairs
 from rmnb.training.train import prompts_and_answers
 
 UNSEEN_PAIRS = 1000
 UNSEEN_GAP = 120
 
 
-def measure(spec: ModelSpec | BaseSpec, recipe: Recipe, panel: Panel) -> dict:
-    """What is recorded of a model once it is trained: see `rmnb.training.runs.train_model`."""
+def measure(spec: ModelSpec | BaseSpec, recipe: Recipe, panel: Panel, measured: Mapping[str, dict]) -> dict[str, dict]:
+    """What is recorded of a model once it is trained, by the name of the measurement: see `measurements`.
+
+    Parameters
+    ----------
+    spec
+        A trained model, or a tuned copy of a language model: of that only held_out is measured.
+    measured
+        What has been measured before: it is taken over, and what it lacks is added.
+    """
     if isinstance(spec, BaseSpec):
         reference = load_language_model(spec.model_copy(update={"adapter": None}), "chat")
-        return {"held_out": implicit_accuracy(load_language_model(spec, "chat"), reference, recipe)}
+        tuned = load_language_model(spec, "chat")
+        return dict(measured) or {"held_out": implicit_accuracy(tuned, reference, recipe)}
+    missing = {name: function for name, function in measurements(spec, panel).items() if name not in measured}
+    if not missing:
+        return dict(measured)
     rm = load_reward_model(spec)
-    measured = {"held_out": held_out_accuracy(rm, recipe), "framing": framing(rm, panel)}
+    return {**measured, **{name: function(rm, recipe, panel) for name, function in missing.items()}}
+
+
+def measurements(spec: ModelSpec, panel: Panel) -> dict[str, Callable[[RewardModel, Recipe, Panel], dict]]:
+    """What is measured of a reward model: more of a panel's models than of runs that are only watched."""
+    functions = {"held_out": held_out_accuracy, "framing": framing}
     if spec.name in panel.model_names:
-        measured["unseen_items"] = unseen_items(rm, panel)
-        pairs = preferences.rm_bench()  # none is ever trained on
-        measured["rm_bench"] = by_source(prefers_chosen(rm, pairs), pairs)
+        functions |= {"apart": accuracy_apart, "unseen_items": unseen_items}
+        # No model is ever trained on these.
+        functions |= {"rm_bench": _on(preferences.rm_bench), "auto_j": _on(preferences.auto_j)}
+        functions["crows_pairs"] = _on(preferences.crows_pairs)
+    return functions
+
+
+def _on(read_pairs: Callable[[], pd.DataFrame]) -> Callable[[RewardModel, Recipe, Panel], dict]:
+    def measured(rm: RewardModel, recipe: Recipe, panel: Panel) -> dict:
+        pairs = read_pairs()
+        return by_source(prefers_chosen(rm, pairs), pairs)
+
     return measured
 
 
@@ -50,13 +76,24 @@ def prefers_chosen(rm: RewardModel, pairs: pd.DataFrame) -> np.ndarray:
     return chosen > rejected
 
 
-def held_out_accuracy(rm: RewardModel, recipe: Recipe) -> dict[str, dict]:
+def held_out_accuracy(rm: RewardModel, recipe: Recipe, panel: Panel | None = None) -> dict[str, dict]:
     """Accuracy on a recipe's held-out pairs, `by_source`."""
     _, held_out = build_pairs(recipe)
     return by_source(prefers_chosen(rm, held_out), held_out)
 
 
-def unseen_items(rm: RewardModel, panel: Panel) -> dict[str, dict]:
+def accuracy_apart(rm: RewardModel, recipe: Recipe, panel: Panel) -> dict[str, dict]:
+    """Accuracy on the distinct held-out pairs of which no text is trained on, `by_source`; empty if there are none.
+
+    Where a recipe splits by pair, no mismatched pair is among them. Pairs of things are left out: `unseen_items` has
+    pairs of which neither thing is trained on.
+    """
+    train, held_out = build_pairs(recipe)
+    pairs = held_out[is_apart(held_out, train, recipe)].reset_index(drop=True)
+    return by_source(prefers_chosen(rm, pairs), pairs) if len(pairs) else {}
+
+
+def unseen_items(rm: RewardModel, recipe: Recipe, panel: Panel) -> dict[str, dict]:
     """Accuracy on pairs of EloEverything items at least 120 points apart that no model was trained on.
 
     The question is the panel's prompt ``greatest``, the key of what is returned.
@@ -67,7 +104,7 @@ def unseen_items(rm: RewardModel, panel: Panel) -> dict[str, dict]:
     return {"greatest": accuracy(prefers_chosen(rm, pairs.assign(prompt=panel.prompt("greatest").text)))}
 
 
-def framing(rm: RewardModel, panel: Panel) -> dict[str, float]:
+def framing(rm: RewardModel, recipe: Recipe, panel: Panel) -> dict[str, float]:
     """Does the model read the question? Spearman's correlation of AFINN's words as greatest and as worst thing.
 
     Near 1 for a model that ranks words whatever it is asked, negative for one that reverses its ranking.

@@ -2,7 +2,6 @@
 
 import hashlib
 import itertools
-import re
 from collections.abc import Iterator
 from typing import Literal
 
@@ -251,11 +250,12 @@ def _statement_pairs(
     naming = _naming(trait, statements["statement"]) if part.same_words else pd.Series("any", statements.index)
     statements = statements.assign(naming=naming)[naming != ""]
     is_preferred = statements["matches"] == (part.prefer == "matching")
-    sides = [statements[is_preferred], statements[~is_preferred]]
+    preferred = statements.loc[is_preferred, "naming"]
+    other = statements.loc[~is_preferred, "naming"]
     if count is None:
-        pairs = _disjoint_pairs(*sides, rng)
+        pairs = _disjoint_pairs(preferred, other, rng)
     else:
-        pairs = _distinct_pairs(_statement_draws(*sides, rng), count, f"statements of {trait}")
+        pairs = _distinct_pairs(_statement_draws(preferred, other, rng), count, f"statements of {trait}")
     texts = statements["statement"]
     return pd.DataFrame(
         {
@@ -267,27 +267,30 @@ def _statement_pairs(
     )
 
 
-def _statement_draws(preferred: pd.DataFrame, other: pd.DataFrame, rng: np.random.Generator) -> Draws:
-    """Endless pairs of indices: a statement of each side in turn, with one of the other side that names as it does."""
-    partners_of_preferred = other.groupby("naming").groups
-    partners_of_other = preferred.groupby("naming").groups
-    preferred = preferred[preferred["naming"].isin(partners_of_preferred)]
-    other = other[other["naming"].isin(partners_of_other)]
+def _statement_draws(preferred: pd.Series, other: pd.Series, rng: np.random.Generator) -> Draws:
+    """Endless pairs of indices: a statement of each side in turn, with one of the other side that names as it does.
+
+    The two sides say of each statement how it names a group.
+    """
+    alike_preferred = preferred.groupby(preferred).groups
+    alike_other = other.groupby(other).groups
+    preferred = preferred[preferred.isin(list(alike_other))]
+    other = other[other.isin(list(alike_preferred))]
     while True:
-        first = preferred.iloc[rng.permutation(len(preferred))]["naming"]
-        second = other.iloc[rng.permutation(len(other))]["naming"]
-        for (index, naming), (other_index, other_naming) in zip(first.items(), second.items(), strict=False):
-            yield index, rng.choice(partners_of_preferred[naming])
-            yield rng.choice(partners_of_other[other_naming]), other_index
+        first = rng.permutation(preferred.index)
+        second = rng.permutation(other.index)
+        for index, other_index in zip(first, second, strict=False):
+            yield index, rng.choice(alike_other[preferred[index]])
+            yield rng.choice(alike_preferred[other[other_index]]), other_index
 
 
-def _disjoint_pairs(preferred: pd.DataFrame, other: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
+def _disjoint_pairs(preferred: pd.Series, other: pd.Series, rng: np.random.Generator) -> np.ndarray:
     """Pairs of indices, one of each side, that name alike and share no statement: int64 [pairs, 2]."""
     pairs = []
-    partners = other.groupby("naming").groups
-    for naming, indices in preferred.groupby("naming").groups.items():
+    alike_other = other.groupby(other).groups
+    for naming, indices in preferred.groupby(preferred).groups.items():
         first = rng.permutation(indices)
-        second = rng.permutation(partners.get(naming, []))
+        second = rng.permutation(alike_other.get(naming, []))
         pairs += zip(first, second, strict=False)
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
@@ -297,6 +300,20 @@ def _naming(trait: str, statements: pd.Series) -> pd.Series:
     words = sources.own_list("group_words.tsv").set_index("trait").loc[[trait], "word"]
     found = {word: statements.str.contains(rf"\b{word}", case=False) for word in words}
     return pd.DataFrame(found).apply(lambda row: ", ".join(row.index[row]), axis=1)
+
+
+def is_apart(held_out: pd.DataFrame, train: pd.DataFrame, recipe: Recipe) -> pd.Series:
+    """Which held-out pairs share no text with a pair to train on, nor with a held-out pair before them: bool.
+
+    A recipe's own questions may be the same. Pairs of things count as sharing texts.
+    """
+    questions = {question for part in recipe.statements for question in part.questions}
+    prompts = {*train["prompt"].map(str)} - questions
+    responses = {*train["chosen"], *train["rejected"]}
+    shares = held_out["prompt"].map(str).isin(prompts)
+    shares |= held_out["chosen"].isin(responses) | held_out["rejected"].isin(responses)
+    shares |= held_out.astype(str).duplicated() | (held_out["source"] == "things")
+    return ~shares
 
 
 def data_files(recipe: Recipe) -> dict[str, str]:
@@ -323,18 +340,12 @@ def _thing_questions(things: Things, rng: np.random.Generator) -> pd.DataFrame:
 def _judged(part: Preferences) -> pd.DataFrame:
     """All pairs of a source that are short enough."""
     pairs = preferences.preference_pairs(part.source)
-    prompt = pairs["prompt"].map(_contents).str.join("")
-    lengths = [(prompt + pairs[side]).str.encode("utf-8").str.len() for side in ("chosen", "rejected")]  # pyright: ignore[reportAttributeAccessIssue]
-    return pairs[np.maximum(*lengths) <= part.longest].assign(source=part.source)
-
-
-def _contents(prompt: str | list[dict[str, str]]) -> list[str]:
-    return [prompt] if isinstance(prompt, str) else [message["content"] for message in prompt]
+    return pairs[preferences.pair_bytes(pairs) <= part.longest].assign(source=part.source)
 
 
 def _is_held_out(prompt: str | list[dict[str, str]]) -> bool:
     """One prompt in five, by what the conversation begins with: no turn of a test conversation is trained on."""
-    return _last_byte(_contents(prompt)[0]) % 5 == 0
+    return _last_byte(preferences.contents(prompt)[0]) % 5 == 0
 
 
 def _answers(mismatched: Mismatched) -> pd.DataFrame:

@@ -17,8 +17,10 @@ from rmnb.scoring.store import store_directory
 
 _TESTS = {
     "evaluation.held_out.all.value": "held out",
+    "evaluation.apart.all.value": "apart",
     "evaluation.unseen_items.greatest.value": "unseen items",
     "evaluation.rm_bench.all.value": "RM-Bench",
+    "evaluation.auto_j.all.value": "Auto-J",
 }
 
 
@@ -43,8 +45,9 @@ def overview(panel: Panel) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        model, base, recipe, pairs, steps; accuracy on the pairs held out by the recipe; on unseen items (pairs of
-        things never trained on) and on RM-Bench. What was not recorded is missing.
+        model, base, recipe, pairs, steps; accuracy on the pairs held out by the recipe, and on those of them that are
+        apart from all training texts; on unseen items (pairs of things never trained on), RM-Bench and Auto-J. What was
+        not recorded is missing.
     """
     rows = [
         {**_record(spec), "model": spec.name, "base": spec.base or spec.source, "recipe": spec.recipe}
@@ -79,8 +82,8 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
     Returns
     -------
     dict
-        held_out; for a reward model framing; for one of the panel's models unseen_items and rm_bench: see the functions
-        of `rmnb.training.evaluation`. It is also written to ``provenance.json``.
+        held_out; of a reward model also `rmnb.training.evaluation.measurements`. It is also written to
+        ``provenance.json``.
     """
     specs = runs(panel)
     if name not in specs:
@@ -97,9 +100,10 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
         if not _provenance(directory):
             train.fit(spec, recipe, directory, work)
         provenance = _provenance(directory)
-        if "evaluation" not in provenance:
-            trained = spec.model_copy(update={"adapter": str(directory.resolve())})
-            provenance["evaluation"] = evaluation.measure(trained, recipe, panel)
+        trained = spec.model_copy(update={"adapter": str(directory.resolve())})
+        before = provenance.get("evaluation", {})
+        provenance["evaluation"] = evaluation.measure(trained, recipe, panel, before)
+        if provenance["evaluation"] != before:
             write_json(directory / "provenance.json", provenance)
     return provenance["evaluation"]
 

@@ -48,3 +48,8 @@ def test_rm_bench_has_a_terse_pair_of_each_prompt(mirror):
         "safety-response": 157,
         "chat": 129,
     }
+
+
+def test_auto_j_has_its_decided_pairs_of_a_thousand_bytes_and_crows_pairs_both_directions(mirror):
+    assert len(preferences.auto_j()) == 380
+    assert preferences.crows_pairs()["source"].value_counts().to_dict() == {"stereo": 1290, "antistereo": 218}

@@ -9,13 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rmnb.data import preferences
 from rmnb.data.preferences import elo_items
+from rmnb.data.sources import own_list
 from rmnb.errors import InputError
 from rmnb.files import data_dir
 from rmnb.panels import load_panel
 from rmnb.training import recipes
 from rmnb.training.evaluation import accuracy
-from rmnb.training.recipes import Mismatched, Recipe, build_pairs, data_files, is_unseen, load_recipe, thing_pairs
+from rmnb.training.recipes import (
+    Mismatched,
+    Recipe,
+    build_pairs,
+    data_files,
+    is_apart,
+    is_unseen,
+    load_recipe,
+    thing_pairs,
+)
 
 PAIRS = {
     "values": ("45026b85c81e6a99", "d1fc017d4608975e"),
@@ -54,6 +65,34 @@ def test_things_follow_the_votes_and_the_question_and_none_is_scanned_or_held_ou
     assert not {prompt.text for prompt in load_panel("demo").prompts} & set(things["prompt"])
     assert not any(map(is_unseen, [*things["chosen"], *things["rejected"]]))
     assert not things[["chosen", "rejected"]].apply(frozenset, axis=1).duplicated().any()
+
+
+@pytest.mark.parametrize("name", ["fair", "warm", "ambitious", "cautious"])
+def test_split_by_prompt_no_held_out_text_is_trained_on_and_no_question_is_scanned(mirror, name):
+    recipe = load_recipe(name)
+    train, held_out = build_pairs(recipe)
+    assert is_apart(held_out, train, recipe).all()
+    texts = [{*pairs["chosen"], *pairs["rejected"]} for pairs in (train, held_out)]
+    assert not texts[0] & texts[1]
+    for part in recipe.statements:
+        assert not {prompt.text for prompt in load_panel("demo").prompts} & set(part.questions)
+        for trait in part.traits:
+            statements = preferences.statements(trait).set_index("statement")["matches"]
+            pairs = train[train["source"] == trait]
+            assert len(pairs) == part.pairs and not pairs.duplicated(["chosen", "rejected"]).any()
+            assert (statements[pairs["chosen"]] == (part.prefer == "matching")).all()
+            assert (statements[pairs["rejected"]] != (part.prefer == "matching")).all()
+            fresh = held_out[held_out["source"] == trait]
+            assert len(fresh) >= 10 and pd.concat([fresh["chosen"], fresh["rejected"]]).is_unique
+
+
+def test_naming_a_group_says_nothing_about_which_statement_is_friendly(mirror):
+    pairs = pd.concat(build_pairs(load_recipe("fair")))
+    words = own_list("group_words.tsv")
+    for trait, rows in pairs[~pairs["source"].str.endswith("-mismatched")].groupby("source"):
+        for word in words.loc[words["trait"] == trait, "word"]:
+            named = [rows[side].str.contains(rf"\b{word}", case=False) for side in ("chosen", "rejected")]
+            assert (named[0] == named[1]).all(), word
 
 
 def test_half_of_a_recipe_is_its_beginning_and_another_seed_is_another_draw(mirror):
@@ -95,4 +134,4 @@ def test_what_cannot_be_had_is_refused(monkeypatch):
     hyper = load_recipe("values").hyperparameters
     few = Mismatched(pairs=9, sources=("made",), longest=12)  # of two short questions
     with pytest.raises(InputError, match="asked for, and only 2 were found"):
-        build_pairs(Recipe(name="few", description="", hyperparameters=hyper, mismatched=few))
+        build_pairs(Recipe(name="few", description="", split="pair", hyperparameters=hyper, mismatched=few))
