@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from rmnb.errors import InputError
+from rmnb.models.origin import hashes_now
 from rmnb.panels import Panel
-from rmnb.scoring.store import read_scores, read_table, store_directory
+from rmnb.scoring.store import panel_directory, read_scores, read_table, refuse_other_weights
 from rmnb.search.run import SearchResult, read_result
 
 PROMPT = "greatest"
@@ -28,11 +29,14 @@ def searches(panel: Panel, model: str) -> dict[tuple[str, int, str, int], Search
     ``rmnb search --out`` writes.
     """
     results = {}
-    for path in sorted((store_directory(panel).parent / "sequences" / model).glob("*.json")):
+    weights = hashes_now(panel.model(model)).get("weights_sha256")
+    for path in sorted((panel_directory(panel, "sequences") / model).glob("*.json")):
         match = _NAME.fullmatch(path.name)
         if match:
             direction, length, method, seed = match.groups()
-            results[direction, int(length), method, int(seed)] = read_result(path)
+            result = read_result(path)
+            refuse_other_weights(path, result.provenance["models"][0].get("weights_sha256"), weights)
+            results[direction, int(length), method, int(seed)] = result
     return results
 
 
@@ -87,9 +91,11 @@ def load_table(panel: Panel, name: str) -> pd.DataFrame:
     """
     tables = []
     for model in panel.model_names:
-        path = store_directory(panel).parent / "sequences" / model / f"{name}.parquet"
+        path = panel_directory(panel, "sequences") / model / f"{name}.parquet"
         if path.exists():
-            table, _ = read_table(path)
+            table, provenance = read_table(path)
+            weights = hashes_now(panel.model(model)).get("weights_sha256")
+            refuse_other_weights(path, provenance["weights_sha256"], weights)
             mean, deviation = scale(panel, model)
             for column in table.columns.intersection(["reward", "own", "scanned"]):
                 table[column] = (table[column] - mean) / deviation
@@ -200,7 +206,7 @@ def load_squares(panel: Panel, question: str) -> dict[str, Square]:
     """
     squares = {}
     for model in panel.model_names:
-        directory = store_directory(panel).parent / "pairs" / model
+        directory = panel_directory(panel, "pairs") / model
         if (directory / f"{question}.parquet").exists():
             squares[model] = _read_square(panel, model, question, directory)
     return squares
@@ -212,6 +218,7 @@ def _read_square(panel: Panel, model: str, question: str, directory: Path) -> Sq
     runs, runs_source = read_table(directory / f"{question}.searches.parquet")
     if not source["weights_sha256"] == exact_source["weights_sha256"] == runs_source["weights_sha256"]:
         raise InputError(f"the files of {question} in {directory} are of different weights: delete them", directory)
+    refuse_other_weights(directory, source["weights_sha256"], hashes_now(panel.model(model)).get("weights_sha256"))
     tokens = pd.DataFrame({"token": source["tokens"], "token_id": source["ids"]})
     size = (len(tokens), len(tokens))
     mean, deviation = scale(panel, model, question)

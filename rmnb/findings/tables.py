@@ -13,10 +13,13 @@ import pandas as pd
 from rmnb import stats
 from rmnb.data import lexicons
 from rmnb.errors import InputError
+from rmnb.files import cached_sha256, data_dir
+from rmnb.models.bases import BASES, base_sha256
+from rmnb.models.checkpoint_files import ADAPTER
 from rmnb.models.vocabulary import script_of
 from rmnb.panels import Panel, load_panel
 from rmnb.scoring.list_scores import list_path, read_list
-from rmnb.scoring.store import read_scores, store_directory
+from rmnb.scoring.store import panel_directory, read_scores, refuse_other_weights
 from rmnb.training.runs import trajectory_path
 
 WORD_KINDS = ["word_start", "word_continuation"]
@@ -316,9 +319,12 @@ def load_logprobs(panel: str | Path | Panel) -> dict[tuple[str, str], pd.DataFra
     """
     panel = load_panel(panel)
     logprobs: dict[tuple[str, str], pd.DataFrame] = {}
-    for base in dict.fromkeys(Path(model.base).name for model in panel.models if model.base):
-        for path in sorted((store_directory(panel).parent / "logprobs").glob(f"{base}.*.parquet")):
+    for source in dict.fromkeys(model.base for model in panel.models if model.base):
+        base = Path(source).name
+        weights = base_sha256(source) if source in BASES or Path(source).is_dir() else None
+        for path in sorted(panel_directory(panel, "logprobs").glob(f"{base}.*.parquet")):
             rows, provenance = read_list(path)
+            refuse_other_weights(path, provenance.get("weights_sha256"), weights)
             rows = rows[rows["part"] == "agency_communion"].drop(columns=["part", "spelling"])
             spellings = rows.groupby("text")
             logprobs[base, provenance["wrapping"]] = spellings.agg(
@@ -352,7 +358,12 @@ def load_trajectories(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
     for spec in (*panel.models, *panel.watched):
         path = trajectory_path(panel, spec.name)
         if path.exists():
-            runs[spec.name] = read_list(path)[0].rename(columns={"text": "word"})
+            rows, provenance = read_list(path)
+            adapter = data_dir() / (spec.adapter or "-") / ADAPTER
+            if adapter.exists():
+                last = [None, *provenance.get("weights_sha256", {}).values()][-1]
+                refuse_other_weights(path, last, cached_sha256(adapter))
+            runs[spec.name] = rows.rename(columns={"text": "word"})
     if not runs:
         raise InputError(f"no training run of panel {panel.name} has been followed: run `rmnb book train`")
     return runs

@@ -178,6 +178,21 @@ def store_directory(panel: Panel) -> Path:
     return data_dir() / Path(panel.scores).expanduser() if panel.scores else cache_dir() / "scores" / panel.name
 
 
+def panel_directory(panel: Panel, kind: str) -> Path:
+    """Where a panel keeps what is computed beside its scores: ``sequences``, ``pairs``, ``logprobs``, ``trajectories``.
+
+    Beside the directory that the panel gives its scores; of a panel that gives none, in the directory of its name.
+    """
+    scores = store_directory(panel)
+    return (scores.parent if panel.scores else scores) / kind
+
+
+def refuse_other_weights(path: Path, recorded: str | None, now: str | None) -> None:
+    """Raise InputError where both hashes are known and differ: what lies at a path was computed with other weights."""
+    if recorded and now and recorded != now:
+        raise InputError(f"{path} was computed with other weights than the panel's model has: delete it", path)
+
+
 def scores_path(panel: Panel, model: str, prompt: str, protocol: str = "exact") -> Path:
     """The file of one model's scan with one prompt in the panel's store."""
     return store_directory(panel) / model / f"{prompt}.{protocol}.parquet"

@@ -13,7 +13,7 @@ from rmnb.files import cache_dir, data_dir, sha256, write_json
 from rmnb.panels import BaseSpec, ModelSpec, Panel
 from rmnb.plans import exclusive
 from rmnb.scoring.list_scores import score_columns
-from rmnb.scoring.store import store_directory
+from rmnb.scoring.store import panel_directory
 
 _TESTS = {
     "evaluation.held_out.all.value": "held out",
@@ -149,7 +149,7 @@ def follow(panel: Panel, name: str) -> Path | None:
 
 def trajectory_path(panel: Panel, name: str) -> Path:
     """The file of a run's trajectory, beside the panel's scores."""
-    return store_directory(panel).parent / "trajectories" / f"{name}.parquet"
+    return panel_directory(panel, "trajectories") / f"{name}.parquet"
 
 
 def _record(spec: ModelSpec | BaseSpec) -> dict:

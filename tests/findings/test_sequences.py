@@ -10,7 +10,7 @@ import pytest
 from rmnb.errors import InputError
 from rmnb.findings import sequences
 from rmnb.panels import load_panel
-from rmnb.scoring.store import read_table, write_table
+from rmnb.scoring.store import read_table, store_directory, write_table
 
 DEMO = load_panel("demo")
 
@@ -61,10 +61,15 @@ def test_searched_models_are_read_with_every_method_and_others_refused_in_one_li
 def test_pairs_of_other_weights_are_refused(panel, tmp_path):
     shipped = sequences.load_squares(DEMO, "greatest")
     assert len(shipped) == 4 and all(min(one.margin.values()) > 0 for one in shipped.values())
-    scores, copied = sequences.store_directory(DEMO), tmp_path / "pairs" / "smollm2-values"
+    scores, copied = store_directory(DEMO), tmp_path / "pairs" / "smollm2-values"
     (tmp_path / "scores").symlink_to(scores.resolve())
     shutil.copytree(scores.parent / "pairs" / "smollm2-values", copied)
     assert list(sequences.load_squares(panel, "greatest")) == ["smollm2-values"]
+    for name in ("greatest", "greatest.exact", "greatest.searches"):
+        table, provenance = read_table(copied / f"{name}.parquet")
+        write_table(copied / f"{name}.parquet", table, provenance | {"weights_sha256": "1"})
+    with pytest.raises(InputError, match="with other weights than the panel's model"):
+        sequences.load_squares(panel, "greatest")
     file = copied / "greatest.exact.parquet"
     table, provenance = read_table(file)
     write_table(file, table, provenance | {"weights_sha256": "0"})

@@ -1,5 +1,7 @@
 """The store of scores: what is stale is said, and each panel's scores lie where its file says."""
 
+import shutil
+
 import numpy as np
 import pytest
 from checkpoints import TEMPLATE, write_decoder, write_panel
@@ -8,6 +10,8 @@ from safetensors.torch import load_file, save_file
 
 import rmnb
 from rmnb.errors import InputError
+from rmnb.files import write_json
+from rmnb.findings.sequences import searches
 from rmnb.findings.tables import load_scores
 from rmnb.scoring import store
 
@@ -81,3 +85,21 @@ def test_scores_lie_beside_the_panels_file_or_at_home(tmp_path, directory, monke
     panel.write_text(panel.read_text().replace("scores: scores", "scores: ~/x"))
     assert store.store_directory(rmnb.load_panel(panel)) == tmp_path / "home" / "x"
     assert store.store_directory(rmnb.load_panel("demo")).parts[-2:] == ("demo", "scores")
+
+
+def test_panels_without_a_place_for_scores_share_no_searches():
+    demo = rmnb.load_panel("demo")
+    one, two = (demo.model_copy(update={"name": name, "scores": None}) for name in ("one", "two"))
+    file = store.panel_directory(one, "sequences") / "smollm2-values" / "max-02-gcg-0.json"
+    file.parent.mkdir(parents=True)
+    shutil.copy(store.panel_directory(demo, "sequences") / "smollm2-values" / file.name, file)
+    assert list(searches(one, "smollm2-values")) == [("max", 2, "gcg", 0)] and not searches(two, "smollm2-values")
+
+
+def test_searches_of_other_weights_are_refused_by_whoever_reads_them(tmp_path, directory):
+    panel = rmnb.load_panel(write_panel(tmp_path, {"tiny": directory}))
+    content = {"provenance": {"models": [{"weights_sha256": "0"}]}, "config": {}}
+    content |= {"sequences": [{"ids": [1]}], "history": []}
+    write_json(store.panel_directory(panel, "sequences") / "tiny" / "max-08-gcg-0.json", content)
+    with pytest.raises(InputError, match="with other weights"):
+        searches(panel, "tiny")
