@@ -19,7 +19,8 @@ from rmnb.stats.estimate import Estimate
 KEY = ["quantity", "source", "model", "other", "question"]
 COLUMNS = [*KEY, "value", "low", "high", "n"]
 SOURCES = {"panel": "this panel", "released": "the authors' models"}
-_STORED = ["source", "model", "other", "value", "low", "high", "model group", "other group"]
+_NAMES = ["source", "model", "other", "model group", "other group"]
+_STORED = [*_NAMES, *ENDS]
 AUTHORS = "facct2025"  # the panel that says which of the authors' models belong together
 
 
@@ -112,7 +113,8 @@ def verdict(
     key: str,
     panel: pd.DataFrame | None = None,
     authors: pd.DataFrame | None = None,
-    models: str | Path | Panel = "demo",
+    *,
+    models: str | Path | Panel,
 ):
     """Show the verdict on a claim, and keep its values for the page of all verdicts.
 
@@ -164,7 +166,10 @@ def read_verdicts(directory: Path | None = None) -> dict[str, dict[str, Verdict]
     verdicts = {}
     for key, claim in load_claims().items():
         path = directory / f"{key}.csv"
-        verdicts[key] = judged(claim, pd.read_csv(path) if path.exists() else pd.DataFrame(columns=_STORED))
+        stored = pd.DataFrame(columns=_STORED)
+        if path.exists():  # models may be called NA or 01
+            stored = pd.read_csv(path, dtype=dict.fromkeys(_NAMES, str), keep_default_na=False, na_values=[""])
+        verdicts[key] = judged(claim, stored)
     return verdicts
 
 

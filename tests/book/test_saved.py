@@ -6,7 +6,7 @@ import pytest
 
 from rmnb import book
 from rmnb.errors import InputError
-from rmnb.panels import load_panel
+from rmnb.panels import ModelSpec, load_panel
 from rmnb.stats.estimate import Estimate
 
 
@@ -39,10 +39,21 @@ def test_frames_of_every_shape_become_rows(results):
 def test_a_verdict_is_shown_and_kept_with_its_groups(results):
     values = pd.DataFrame({"model": load_panel("demo").model_names, "low": 0.1, "high": 0.9})
     values["value"] = np.linspace(0.4, 0.6, len(values))
-    shown = book.verdict("finer", panel=values).data
+    shown = book.verdict("finer", panel=values, models="demo").data
     assert "supported" in shown and "cannot be tested here" in shown
     found = book.read_verdicts()["finer"]
     assert found["panel"].verdict == "supported" and len(found["panel"].groups) == 4 and found["panel"].models == 10
     assert found["released"].verdict == "cannot be tested here"
-    bases = book.verdict("communion", panel=values).data
+    bases = book.verdict("communion", panel=values, models="demo").data
     assert "described" in bases and book.read_verdicts()["communion"]["panel"].groups.keys() == {"SmolLM2", "Gemma 3"}
+
+
+def test_models_called_like_numbers_or_gaps_keep_their_names_and_their_groups(results):
+    names = ["NA", "01", "1e3"]
+    specs = tuple(ModelSpec(name=name, source=f"o/{name}", group=f"0{name}") for name in names)
+    panel = load_panel("demo").model_copy(update={"models": specs})
+    values = pd.DataFrame({"model": names, "value": [0.4, 0.5, 0.6], "low": 0.1, "high": 0.9})
+    with pytest.raises(TypeError, match="models"):
+        book.verdict("finer", panel=values)
+    book.verdict("finer", panel=values, models=panel)
+    assert list(book.read_verdicts()["finer"]["panel"].groups) == ["0NA", "001", "01e3"]
