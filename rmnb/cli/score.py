@@ -371,16 +371,15 @@ def search(
     for name in names:
         find_spec(name, members)  # what is unknown is said before minutes are spent on loading the others
     check_writable(out)
-    from rmnb.scoring.store import read_scores, scores_path
+    from rmnb.scoring.scanning import find_scan
     from rmnb.search.rewards import RewardObjective
     from rmnb.search.run import search as run
     from rmnb.visible import visible
 
     loaded = [loading.model(name, members) for name in names]
-    path = scores_path(members, models[0], questions[0].key)
     scan = None
-    if len(loaded) == len(questions) == 1 and models[0] in members.model_names and path.exists():
-        scan = read_scores(members, models[0], questions[0].key)  # its best single tokens need not be found again
+    if len(loaded) == len(questions) == 1:
+        scan = find_scan(members, loaded[0], questions[0])  # its best single tokens need not be found again
     result = run(RewardObjective(loaded, questions, weights), config, scan=scan, output=out, progress=True)
     echo(f"{result.scored:,} sequences scored, the best {len(result.sequences)} in {out}")
     for row in result.sequences.itertuples():

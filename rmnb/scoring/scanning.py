@@ -14,8 +14,8 @@ from rmnb.errors import InputError
 from rmnb.models.dialogue import check_protocol, common_prefix, with_response
 from rmnb.models.reward_model import RewardModel
 from rmnb.models.vocabulary import vocabulary
-from rmnb.panels import PromptSpec
-from rmnb.plans import ResumableStore
+from rmnb.panels import Panel, PromptSpec
+from rmnb.plans import ResumableStore, differences
 from rmnb.scoring import store
 from rmnb.scoring.engine import PrefixScorer, score_continuations
 from rmnb.scoring.store import Provenance, describe_model
@@ -108,6 +108,22 @@ def scan_vocabulary(
     table = words[["token_id", "token", "kind"]].assign(score=np.concatenate(rewards)[places])
     table.attrs["provenance"] = {**pieces.begun, "sequences": len(distinct)}
     return table
+
+
+def find_scan(panel: Panel, rm: RewardModel, prompt: PromptSpec) -> pd.DataFrame | None:
+    """The panel's scan of a question, if it is of this very model as it was loaded; else None.
+
+    Raises
+    ------
+    InputError
+        The file is damaged.
+    """
+    path = store.scores_path(panel, rm.name, prompt.key)
+    if not path.exists():
+        return None
+    scan, provenance = store.read_scan(path)
+    plan = describe_scan(rm, prompt, "exact", None)
+    return None if differences({key: provenance.get(key) for key in plan}, plan) else scan
 
 
 def scan_pairs(rm: RewardModel, prompt: PromptSpec, ids: Sequence[int], output: Path) -> tuple[np.ndarray, Provenance]:

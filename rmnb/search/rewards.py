@@ -166,20 +166,22 @@ class RewardObjective:
         return np.sum([term.weight * term.gradient(ids)[:, : len(self.words)] for term in self.terms], axis=0)
 
     def retokenises(self, sequences: Sequence[Ids]) -> np.ndarray:
-        """Whether the text of each sequence is tokenised into the same ids, in every conversation: bool [sequences].
+        """Whether the text of each sequence has the same ids as an answer, in every conversation: bool [sequences].
 
-        A reward that only exists for ids that no text gives is an artefact. So a sequence must be what the tokenizer
-        makes of its own text as the answer, between the words of its conversation, where a token could merge with its
-        neighbours; and it holds no control token, which as a text would be spelled out.
+        A reward that only exists for ids that no text gives is an artefact. So the text, which a template may trim and
+        whose tokens may merge with the words around it, must be what `Dialogue.conversations` reads as these very ids;
+        and it neither is nor spells a control token.
         """
-        texts = self.texts(sequences)
         verdicts = np.ones(len(sequences), dtype=bool)
+        texts = self.texts(sequences)
         for term in self.terms:
             dialogue = term.rm.dialogue
-            for index, conversation in enumerate(dialogue.ids_in_context(term.prompt, texts)):
-                ids = sequences[index]
-                same = [*term.prefix, *ids, *term.closing] == conversation
-                verdicts[index] &= same and dialogue.control_ids.isdisjoint(ids)
+            alone = term.rm.tokenizer(texts, add_special_tokens=False)["input_ids"]
+            verdicts &= [dialogue.control_ids.isdisjoint(ids) for ids in alone]
+            remaining = np.flatnonzero(verdicts)
+            conversations = dialogue.conversations(term.prompt, [texts[i] for i in remaining])
+            for i, conversation in zip(remaining, conversations, strict=True):
+                verdicts[i] = conversation == [*term.prefix, *sequences[i], *term.closing]
         return verdicts
 
     def texts(self, sequences: Sequence[Ids]) -> list[str]:

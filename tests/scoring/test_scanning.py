@@ -82,6 +82,18 @@ def test_the_store_gives_back_what_was_scanned_and_the_audit_tells_a_wrong_score
         store.read_scores(panel, "tiny", "greatest")
 
 
+def test_a_search_takes_a_panels_scan_only_of_the_model_as_it_was_loaded(panel, rm, directory):
+    question = panel.prompt("greatest")
+    scan = rmnb.scan_vocabulary(rm, question)
+    store.write_scores(panel, scan, scan.attrs["provenance"] | {"model": "tiny"})
+    tiny = rmnb.load_reward_model("tiny", panel=panel)
+    pd.testing.assert_frame_equal(scanning.find_scan(panel, tiny, question), scan, check_categorical=False)
+    template = rm.dialogue.template.replace("<user>", "<user>User: ")
+    for changed in ({"template": template}, {"dtype": "bfloat16"}):
+        other = rmnb.load_reward_model("tiny", panel=panel, **changed)
+        assert scanning.find_scan(panel, other, question) is None
+
+
 def test_the_shipped_scores_are_whole_and_are_what_the_weights_give():
     panel = load_panel("demo")
     for name, rows in {"smollm2-values": 49_152, "gemma3-values": 262_144}.items():
