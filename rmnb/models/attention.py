@@ -2,19 +2,23 @@
 
 The prefix is run once, as a continuation of the empty prefix; each layer's keys and values are kept as they are, one
 copy whatever the batch. Registered with transformers' AttentionInterface, so that the model's own code calls it after
-its own rotary embedding, norms and projections.
+its own rotary embedding, norms and projections; and with its AttentionMaskInterface, so that the model's own code says
+which keys each of its layers sees: windows and chunks included, whether or not its layers know of them.
 """
 
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from transformers import AttentionInterface
+from transformers import AttentionInterface, AttentionMaskInterface
 
 NAME = "rmnb_shared_prefix"
-CHUNK = 512  # ids of a prefix that are run at once: scores of a long one grow with its length, not with its square
-_KINDS = {"full_attention", "sliding_attention"}
+CHUNK = 512  # ids whose scores are computed at once: memory grows with a conversation's length, not with its square
+_KINDS = {"full_attention", "sliding_attention", "chunked_attention"}
 
 
 class UnsupportedAttention(Exception):
@@ -25,12 +29,54 @@ class UnsupportedAttention(Exception):
 class Prefix:
     """Keys and values of one prefix by layer, each Float[Tensor, "kv_heads length head"].
 
-    They grow while the prefix itself is run; afterwards the first `end` of them are read. This is no dict, because
-    accelerate copies every mapping that it passes to a layer.
+    They grow while the prefix itself is run; afterwards the first `end` of them are read. Scores are computed for `chunk`
+    ids at once. This is no dict, because accelerate copies every mapping that it passes to a layer.
     """
 
     layers: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
     end: int | None = None
+    chunk: int = CHUNK
+
+
+@dataclass(frozen=True)
+class Visible:
+    """What stands in a mask's place: transformers' rule by which a query sees a key, both by their positions."""
+
+    rule: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+    masks: dict[tuple[int, int, torch.device], Bool[Tensor, "length seen"]] = field(default_factory=dict)
+
+    def hidden(self, first: int, end: int, device: torch.device) -> Bool[Tensor, "length seen"]:
+        """True where a position from `first` to `end` does not see one before `end`; the same for all layers."""
+        key = first, end, device
+        if key not in self.masks:
+            place = torch.arange(end, device=device)
+            zero = torch.zeros((), dtype=torch.long, device=device)
+            self.masks[key] = ~self.rule(zero, zero, place[first:, None], place[None])
+        return self.masks[key]
+
+
+def keep_rule(*, mask_function: Callable, **_) -> Any:
+    """Called by transformers in place of what makes a mask; rows are padded on the right, where no query looks."""
+    return Visible(mask_function)
+
+
+def constant_up_to(config) -> int:
+    """How long a conversation may be for rotary frequencies that do not depend on its length."""
+    config = config.get_text_config()
+    parameters = getattr(config, "rope_parameters", None) or {}
+    by_layer = [value for value in parameters.values() if isinstance(value, dict)] or [parameters]
+    kinds = {str(each.get("rope_type")) for each in by_layer}
+    if "longrope" not in kinds and not any("dynamic" in kind for kind in kinds):
+        return sys.maxsize
+    original = [each.get("original_max_position_embeddings") for each in by_layer]
+    return min([*filter(None, original), config.max_position_embeddings]) - 1
+
+
+def forget_lengths(network) -> None:
+    """Let dynamic rotary embeddings read the next conversation as their first: they remember the longest one."""
+    for module in network.modules():
+        for name in [name for name in vars(module) if name.endswith("max_seq_len_cached")]:
+            setattr(module, name, 0)
 
 
 def why_unsupported(trunk) -> str | None:
@@ -47,7 +93,9 @@ def why_unsupported(trunk) -> str | None:
 
 
 @torch.inference_mode()
-def run_prefix(network, ids: Int[Tensor, "1 length"]) -> tuple[Prefix, Float[Tensor, "length hidden"]]:
+def run_prefix(
+    network, ids: Int[Tensor, "1 length"], chunk: int = CHUNK
+) -> tuple[Prefix, Float[Tensor, "length hidden"]]:
     """The keys and values of a prefix, and its last hidden states.
 
     Raises
@@ -56,12 +104,12 @@ def run_prefix(network, ids: Int[Tensor, "1 length"]) -> tuple[Prefix, Float[Ten
         A layer does not attend through `attend`, or attends more than once.
     """
     length = ids.shape[1]
-    prefix = Prefix()
+    prefix = Prefix(chunk=chunk)
     states = []
     positions = torch.arange(length, device=ids.device)[None]
-    for chunk, position in zip(ids.split(CHUNK, 1), positions.split(CHUNK, 1), strict=True):
+    for part, position in zip(ids.split(chunk, 1), positions.split(chunk, 1), strict=True):
         # Never compiled code: it runs once, and CUDA graphs would overwrite the keys and values that are kept.
-        output = network.forward(input_ids=chunk, position_ids=position, use_cache=False, shared_prefix=prefix)
+        output = network.forward(input_ids=part, position_ids=position, use_cache=False, shared_prefix=prefix)
         states.append(output.last_hidden_state[0])
     prefix.end = length
     lengths = [keys.shape[1] for keys, _ in prefix.layers.values()]
@@ -75,24 +123,22 @@ def attend(
     query: Float[Tensor, "batch heads length head"],
     key: Float[Tensor, "batch kv_heads length head"],
     value: Float[Tensor, "batch kv_heads length head"],
-    attention_mask: Tensor | None,
+    attention_mask: Visible,
     scaling: float,
-    sliding_window: int | None = None,
     softcap: float | None = None,
     shared_prefix: Prefix | None = None,
     **kwargs,
 ) -> tuple[Float[Tensor, "batch length heads head"], None]:
     """Causal attention of each row over the shared prefix and itself; rows may be padded on the right.
 
-    Called by the model's layers, with `shared_prefix` passed through from the call of the model. No mask is needed:
-    what follows a position is never visible to it, so padding changes nothing at the positions that are read.
+    Called by the model's layers, with `shared_prefix` passed through from the call of the model.
 
     Raises
     ------
     UnsupportedAttention
         The model did not pass `shared_prefix` on, masks by itself, or uses attention sinks.
     """
-    if shared_prefix is None or attention_mask is not None or kwargs.get("s_aux") is not None:
+    if shared_prefix is None or not isinstance(attention_mask, Visible) or kwargs.get("s_aux") is not None:
         raise UnsupportedAttention("the model's layers do not pass on what shared-prefix attention needs")
     keys, values = shared_prefix.layers.get(module.layer_idx) or (key[0, :, :0], value[0, :, :0])
     if shared_prefix.end is None:
@@ -102,22 +148,26 @@ def attend(
     if torch.is_grad_enabled():  # autograd keeps nothing that inference mode has computed
         keys = keys.clone()
         values = values.clone()
-    length = query.shape[-2]
+    before = keys.shape[1]
     query = query.unflatten(1, (key.shape[1], -1))
-    # One large product a key-value head over the prefix, of all rows with its one copy; a small one within each row.
-    over_prefix = torch.einsum("bkgid,kjd->bkgij", query, keys)
-    within = torch.einsum("bkgid,bkjd->bkgij", query, key)
-    scores = torch.cat([over_prefix, within], -1) * scaling
-    if softcap is not None:
-        scores = torch.tanh(scores / softcap) * softcap
-    place = torch.arange(keys.shape[1] + length, device=query.device)
-    distance = place[-length:, None] - place
-    hidden = (distance < 0) | (distance >= (sliding_window or len(place)))
-    scores.masked_fill_(hidden, -torch.inf)
-    weights = scores.softmax(-1, dtype=torch.float32).to(query.dtype)
-    old, new = weights.split([keys.shape[1], length], -1)
-    result = torch.einsum("bkgij,kjd->bkgid", old, values) + torch.einsum("bkgij,bkjd->bkgid", new, value)
-    return result.flatten(1, 2).transpose(1, 2).contiguous(), None
+    results = []
+    chunk = shared_prefix.chunk
+    for first in range(0, query.shape[-2], chunk):
+        queries = query[..., first : first + chunk, :]
+        end = first + queries.shape[-2]
+        # One large product a key-value head over the prefix, of all rows with its one copy; a small one within a row.
+        over_prefix = torch.einsum("bkgid,kjd->bkgij", queries, keys)
+        within = torch.einsum("bkgid,bkjd->bkgij", queries, key[:, :, :end])
+        scores = torch.cat([over_prefix, within], -1) * scaling
+        if softcap is not None:
+            scores = torch.tanh(scores / softcap) * softcap
+        scores.masked_fill_(attention_mask.hidden(before + first, before + end, scores.device), -torch.inf)
+        weights = scores.softmax(-1, dtype=torch.float32).to(query.dtype)
+        old, new = weights.split([before, end], -1)
+        result = torch.einsum("bkgij,kjd->bkgid", old, values)
+        results.append(result + torch.einsum("bkgij,bkjd->bkgid", new, value[:, :, :end]))
+    return torch.cat(results, -2).flatten(1, 2).transpose(1, 2).contiguous(), None
 
 
+AttentionMaskInterface.register(NAME, keep_rule)
 AttentionInterface.register(NAME, attend)

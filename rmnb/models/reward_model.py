@@ -25,12 +25,15 @@ class Parity:
         The name of a transformers class, ``attention in full``, or why nothing was compared.
     difference : float or None
         The largest of three conversations, in units of reward; None if nothing was compared.
+    tolerance : float or None
+        How far they may differ, see `rmnb.scoring.parity`.
     exact : bool
-        False if they differ by more than rounding.
+        Whether they differ by no more than that.
     """
 
     against: str
     difference: float | None = None
+    tolerance: float | None = None
     exact: bool = True
 
 

@@ -21,7 +21,7 @@ import torch
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 
 from rmnb.errors import InputError
-from rmnb.models.attention import Prefix, run_prefix
+from rmnb.models.attention import CHUNK, Prefix, constant_up_to, forget_lengths, run_prefix
 from rmnb.models.devices import free_memory, own_attention, upload
 from rmnb.models.heads import GatedHead, PromptHead
 from rmnb.models.reward_model import RewardModel
@@ -62,7 +62,8 @@ class PrefixScorer:
         self._last_mlp = [] if "compile" in rm.options else mlps
         check_readable(rm, [self.prefix_ids])
         keep_freed_memory()
-        if rm.shares_prefix and self.prefix_ids:
+        self._shareable = constant_up_to(rm.network.config)
+        if rm.shares_prefix and 0 < len(self.prefix_ids) <= self._shareable:
             self.prefix, states = run_prefix(rm.network, torch.tensor([self.prefix_ids], device=rm.device))
             if isinstance(rm.head, GatedHead):
                 self.gated = PromptHead(rm.head, self.prefix_ids, states.to(rm.device))
@@ -99,6 +100,9 @@ class PrefixScorer:
         if 0 in lengths:
             raise InputError(f"continuation {lengths.index(0)} is empty: there is no id to read the reward at")
         check_readable(self.rm, continuations, len(self.prefix_ids))
+        if self.prefix is not None and len(self.prefix_ids) + max(lengths, default=0) > self._shareable:
+            whole = replace(self.rm, plain_because="rotary frequencies depend on the length")
+            return PrefixScorer(whole, self.prefix_ids)(continuations, batch_size)
         ends = np.array([self.rm.reading.end(self.prefix_ids, ids) for ids in continuations]) - len(self.prefix_ids)
         rewards = np.empty(len(continuations), dtype=np.float32)
         for end in np.unique(ends[ends <= 0]):  # the id that is read lies in the prefix
@@ -160,6 +164,7 @@ class PrefixScorer:
         """Whole sequences of one length, without padding; read at an index."""
         rm = self.rm
         ids = upload([[*self.prefix_ids, *ids] for ids in batch], rm.device)
+        forget_lengths(rm.network)
         if rm.head is None:
             return rm.network(input_ids=ids, **self.segments(ids)).logits[:, rm.spec.label or 0].float()
         with own_attention(rm.network):
@@ -243,7 +248,7 @@ def values_a_sequence(config: Any, width: int, length: int) -> int:
     Residual stream, projections and the MLP's inner states; scores and weights of attention.
     """
     inner = 12 * config.hidden_size + 4 * getattr(config, "intermediate_size", 4 * config.hidden_size)
-    return length * (inner + 4 * config.num_attention_heads * width)
+    return length * inner + 4 * config.num_attention_heads * width * min(length, CHUNK)
 
 
 @functools.cache

@@ -1,41 +1,54 @@
-"""Each checkpoint is compared once, when it is loaded: three short conversations by its own classifier and by ours.
+"""Each checkpoint is compared when it is loaded, whatever the options: is a shared prefix exact for it?
 
 The engine shares a prefix among continuations by an attention of its own, and feeds ids that it has put together. An
-architecture that attends in a way nobody foresaw would give other rewards without a word. So the checkpoint's own
-classifier (transformers' class for it, over the same weights in memory; for a head that transformers does not know,
-the whole conversation with the model's own attention) says what is right. Where sharing differs, whole sequences are
-scored instead, and one line says so. It takes one core about a second for a small model, less than 1 % of a scan.
+architecture that attends in a way nobody foresaw would give other rewards without a word. So two things are measured.
+
+On the network as it is loaded, three short conversations by the engine and by the checkpoint's own classifier
+(transformers' class for it, over the same weights in memory; for a head that transformers does not know, the whole
+conversation with the model's own attention). They may differ by 1e-4 of the standard deviation of 32 fixed one-token
+answers, or by three times what rounding does. Rounding is measured, too: the embeddings of a whole pass are moved by
+one unit in their last place. (Batches of another size are no measure of it: on a processor they round alike.)
+
+On a cut of it in fp32, with one layer of each kind and short windows, conversations that are longer than a window and
+than the parts in which a prefix is run.
+
+Where sharing differs, whole sequences are scored instead, and one line says so. It takes one core about a second for a
+small model, less than 1 % of a scan.
 """
 
 import contextlib
 import copy
 import functools
+import json
 import logging
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoModelForSequenceClassification
+from transformers import AutoModel, AutoModelForSequenceClassification
 
 import rmnb
 from rmnb.errors import InputError, first_line
-from rmnb.models import loading
+from rmnb.models import attention, loading
 from rmnb.models.attention import UnsupportedAttention
-from rmnb.models.devices import own_attention
+from rmnb.models.devices import MIXED, own_attention
 from rmnb.models.heads import LinearHead
 from rmnb.models.reward_model import Parity, RewardModel
 from rmnb.scoring import rows  # noqa: F401  (gives `RewardModel` its `score`)
-from rmnb.scoring.engine import PrefixScorer, check_finite, check_readable
+from rmnb.scoring.engine import check_finite, check_readable, score_continuations
 
 logger = logging.getLogger(__name__)
 QUESTION = "What, in one word, is the greatest thing ever?"
 RESPONSES = ("love", "war", "peace and quiet for everybody, everywhere and always")
-# Largest difference between the engine and a plain pass that is rounding, in units of reward (or relative, above 1).
-ROUNDING = {"float32": 1e-3, "bfloat16": 0.5, "bfloat16-mixed": 0.5, "float16": 0.1}
+ANSWERS = 32  # single tokens, evenly spaced over the vocabulary
+TOLERANCE = 1e-4  # of the spread of rewards
+_ROUNDINGS = 3
+# A cut: ids of its vocabulary, its widest window, how much of a prefix is run at once, and the longest inner layer.
+_IDS, _WINDOW, _CHUNK, _INNER = 128, 24, 32, 64
 
 
 @functools.wraps(loading.load_reward_model)
@@ -44,7 +57,7 @@ def load_reward_model(*args: Any, **options: Any) -> RewardModel:
 
 
 def check_parity(rm: RewardModel) -> RewardModel:
-    """The model, with what three conversations have shown: whether it shares prefixes, and how close its rewards are.
+    """The model, with what was measured: whether it shares prefixes, and how close its rewards are.
 
     Raises
     ------
@@ -52,20 +65,20 @@ def check_parity(rm: RewardModel) -> RewardModel:
         The model cannot be run at all.
     """
     with _in_one_line(f"{rm.name}: the model fails on a short conversation"):
-        try:
-            against, own = _own_rewards(rm)
-        except InputError as error:  # scoring raises it again, if it concerns scoring
-            against = f"nothing: {error}"
-            own = None
+        against, own, rounding = _own_rewards(rm)
         if not rm.shares_prefix:
-            parity = _compare(rm, against, own)
+            parity = _compare(rm, against, own, rounding, 0.0)
             if not parity.exact:
                 warning = "%s: its rewards differ from its own %s by %.2g: see `rmnb check`"
                 logger.warning(warning, rm.name, against, parity.difference)
             return replace(rm, parity=parity)
     try:
         with _in_one_line("sharing the prefix fails"):
-            parity = _compare(rm, against, own)
+            config = rm.network.config.get_text_config()
+            difference = _difference_of_cut(type(config), json.dumps(config.to_dict(), default=str))
+            if difference > TOLERANCE:
+                raise InputError(f"sharing the prefix would change its hidden states by {difference:.2g} of their spread")
+            parity = _compare(rm, against, own, rounding, _spread(rm))
         if not parity.exact:
             raise InputError(f"sharing the prefix would change its rewards by {parity.difference:.2g}")
     except (InputError, UnsupportedAttention) as error:
@@ -74,20 +87,53 @@ def check_parity(rm: RewardModel) -> RewardModel:
     return replace(rm, parity=parity)
 
 
-def tolerance(dtype: str, rewards: np.ndarray) -> float:
-    """The largest difference from these rewards that is rounding."""
-    return ROUNDING[dtype] * max(1.0, float(np.abs(rewards).max()))
-
-
-def _compare(rm: RewardModel, against: str, own: np.ndarray | None) -> Parity:
-    """Without rewards to compare with, only whether the prefix can be shared."""
+def _compare(rm: RewardModel, against: str, own: np.ndarray | None, rounding: float, spread: float) -> Parity:
     if own is None:
-        PrefixScorer(rm, [0, 0])
         return Parity(against)
+    tolerance = max(TOLERANCE * spread, _ROUNDINGS * rounding)
     difference = float(np.abs(rm.score(QUESTION, RESPONSES) - own).max())
-    return Parity(against, difference, difference <= tolerance(rm.spec.dtype, own))
+    return Parity(against, difference, tolerance, difference <= tolerance)
 
 
+def _spread(rm: RewardModel) -> float:
+    """The standard deviation of the rewards of fixed one-token answers."""
+    prefix, closing = rm.dialogue.frame(QUESTION)
+    highest = min(rm.vocabulary_size, len(rm.tokenizer)) - 1
+    ids = np.linspace(0, highest, ANSWERS).astype(int).tolist()
+    return float(score_continuations(rm, prefix, [[i, *closing] for i in ids]).std())
+
+
+@functools.lru_cache(maxsize=64)
+def _difference_of_cut(kind: type, settings: str) -> float:
+    """How far a shared prefix moves the last hidden states of a cut of a configuration, in their standard deviations.
+
+    Its weights are random, so that it is as cheap for a model of any size. Models of one shape share it.
+    """
+    config = json.loads(settings)
+    by_layer = {name: values for name, values in config.items() if name.endswith(("layer_types", "no_rope_layers"))}
+    by_layer = {name: values for name, values in by_layer.items() if values}
+    layers = range(config["num_hidden_layers"])
+    first = {repr([values[layer] for values in by_layer.values()]): layer for layer in reversed(layers)}
+    chosen = sorted(first.values())
+    config |= {name: [values[layer] for layer in chosen] for name, values in by_layer.items()}
+    config |= {"num_hidden_layers": len(chosen), "vocab_size": _IDS, "pad_token_id": None}
+    for name, value in config.items():
+        if isinstance(value, int) and name.endswith("intermediate_size"):
+            config[name] = min(value, _INNER)
+        elif isinstance(value, int) and name in ("sliding_window", "attention_chunk_size"):
+            config[name] = min(value, _WINDOW)
+    with torch.random.fork_rng(devices=[]), torch.inference_mode():
+        torch.manual_seed(0)
+        network = AutoModel.from_config(kind.from_dict(config), dtype=torch.float32, attn_implementation="eager").eval()
+        ids = torch.randint(_IDS, (3, 4 * _CHUNK))
+        before = 2 * _CHUNK + 1  # so that a part of the prefix is longer than another
+        ids[:, :before] = ids[0, :before]
+        whole = network(input_ids=ids, use_cache=False).last_hidden_state[:, before:]
+        network.set_attn_implementation(attention.NAME)
+        prefix, _ = attention.run_prefix(network, ids[:1, :before], chunk=_CHUNK)
+        place = torch.arange(before, ids.shape[1])[None]
+        output = network(input_ids=ids[:, before:], position_ids=place, use_cache=False, shared_prefix=prefix)
+        return ((output.last_hidden_state - whole).abs().max() / whole.std()).item()
 @contextlib.contextmanager
 def _in_one_line(what: str) -> Iterator[None]:
     """An InputError for whatever a network's own code raises; a mistake in this package's code stays what it is."""
@@ -104,42 +150,64 @@ def _in_one_line(what: str) -> Iterator[None]:
 
 
 @torch.inference_mode()
-def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray]:
-    """What the rewards are compared with, and those: of the model's own classifier, if transformers has one.
+def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray | None, float]:
+    """What the rewards are compared with; those, of the model's own classifier if transformers has one; their rounding.
 
-    One conversation after the other, as the tokenizer reads it; nothing is padded.
-
-    Raises
-    ------
-    InputError
-        There is nothing to compare with.
+    One conversation after the other, as the tokenizer reads it; nothing is padded. None where these conversations cannot
+    be scored, which scoring says again.
     """
-    if rm.options:
-        raise InputError("quantised, spread over devices, compiled or loaded with options of another kind")
-    conversations = rm.dialogue.ids_in_context(QUESTION, RESPONSES)
-    check_readable(rm, conversations)
-    if rm.head is not None and not isinstance(rm.head, LinearHead):
-        return "attention in full", replace(rm, plain_because="to compare with").score(QUESTION, RESPONSES)
-    if rm.dialogue.template is None:
-        inputs = [dict(rm.tokenizer(QUESTION, text)) for text in RESPONSES]
-    else:
-        inputs = [{"input_ids": ids} for ids in conversations]
+    try:
+        conversations = rm.dialogue.ids_in_context(QUESTION, RESPONSES)
+        check_readable(rm, conversations)
+        if rm.dialogue.template is None:
+            inputs = [dict(rm.tokenizer(QUESTION, text)) for text in RESPONSES]
+        else:
+            inputs = [{"input_ids": ids} for ids in conversations]
+        against = "attention in full"
+        classifier: Any = None
+        if rm.head is None:
+            classifier = rm.network
+        elif isinstance(rm.head, LinearHead):
+            classifier = _classifier(rm)
+        if classifier is not None:
+            against = type(classifier).__name__
+
+        def rewards() -> np.ndarray:
+            if classifier is None:
+                return replace(rm, plain_because="to compare with").score(QUESTION, RESPONSES)
+            return np.array([_logit(rm, classifier, conversation) for conversation in inputs])
+
+        own = check_finite(rm, (), conversations, rewards())
+    except InputError as error:
+        return f"nothing: {error}", None, 0.0
+    with _moved_embeddings(rm):
+        return against, own, float(np.abs(rewards() - own).max())
+
+
+def _logit(rm: RewardModel, classifier: Any, conversation: Mapping[str, list[int]]) -> float:
+    tensors = {name: torch.tensor([ids], device=rm.device) for name, ids in conversation.items()}
     if rm.head is None:  # a whole classifier, perhaps an encoder, which has no cache to switch off
-        classifier = rm.network
-        label = rm.spec.label or 0
-        options = {}
-        attention = contextlib.nullcontext()
-    else:
-        classifier = _classifier(rm)
-        label = 0
-        options = {"use_cache": False}
-        attention = own_attention(rm.network)
-    rewards = []
-    with attention:
-        for conversation in inputs:
-            tensors = {name: torch.tensor([ids], device=rm.device) for name, ids in conversation.items()}
-            rewards.append(classifier(**tensors, **options).logits[0, label].item())
-    return type(classifier).__name__, check_finite(rm, (), conversations, np.array(rewards))
+        return classifier(**tensors).logits[0, rm.spec.label or 0].item()
+    with own_attention(rm.network):
+        return classifier(**tensors, use_cache=False).logits[0, 0].item()
+
+
+@contextlib.contextmanager
+def _moved_embeddings(rm: RewardModel) -> Iterator[None]:
+    """For a while, every number of an embedding is moved by one unit in its last place, up or down."""
+    eps = torch.finfo(torch.bfloat16 if rm.spec.dtype == MIXED else rm.network.dtype).eps
+    generator = torch.Generator().manual_seed(0)
+
+    def move(_, __, vectors: torch.Tensor) -> torch.Tensor:
+        signs = 2 * torch.randint(2, vectors.shape, generator=generator) - 1
+        return vectors * (1 + eps * signs).to(vectors)
+
+    embedding: Any = rm.network.get_input_embeddings()
+    hook = embedding.register_forward_hook(move)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _classifier(rm: RewardModel) -> Any:
