@@ -18,6 +18,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from rmnb.data.text_lists import described_parts, part_texts
 from rmnb.errors import InputError, few
+from rmnb.models import attention
 from rmnb.models.bases import base_directory
 from rmnb.models.checkpoint_files import read_tokenizer, readable
 from rmnb.models.devices import input_device
@@ -30,6 +31,7 @@ from rmnb.panels.specs import validate
 from rmnb.scoring.store import Provenance, read_finished, versions, write_table
 
 NOUNS = ("agency_communion", "big_two")  # lists of texts
+ANSWERS_AT_ONCE = 128  # whose logits over the vocabulary are held in double
 SPELLINGS = ("{}", " {}", "{C}", " {C}")  # of "love": love, ␣love, Love, ␣Love
 
 
@@ -182,6 +184,46 @@ def scan_logprobs(lm: LanguageModel, prompt: PromptSpec, output: Path | None = N
     words = vocabulary(lm.dialogue.tokenizer, output_layer.weight.shape[0])
     scan = words[["token_id", "token", "kind"]].assign(score=next_token_logprobs(lm, prompt.conversation))
     scan.attrs["provenance"] = plan
+    return scan
+
+
+@torch.inference_mode()
+def scan_answers(lm: LanguageModel, prompt: PromptSpec) -> pd.DataFrame:
+    """How probable each token is as the first of the answer, and the end of the turn after it.
+
+    Their sum is the log-probability of the token as a whole answer. The prefix runs once, each token over its keys and
+    values (`rmnb.models.attention`).
+
+    Returns
+    -------
+    DataFrame
+        token_id (int32), token, kind, and first and end (float32, natural log, computed in double), one row an id.
+        ``attrs["provenance"]`` says of what model and question.
+
+    Raises
+    ------
+    InputError
+        The model's attention cannot share a prefix.
+    """
+    if reason := attention.why_unsupported(lm.network.base_model):
+        raise InputError(f"{lm.spec.name}: whole answers cannot be scanned: {reason}")
+    scan = scan_logprobs(lm, prompt).drop(columns="score")
+    provenance = scan.attrs["provenance"]
+    network: Any = lm.network
+    device = input_device(network)
+    ids = prompt_ids(lm, prompt.conversation)
+    end_id = lm.dialogue.frame(prompt.conversation)[1][0]
+    network.set_attn_implementation(attention.NAME)
+    prefix, states = attention.run_prefix(network.base_model, torch.tensor([ids], device=device))
+    first = network.lm_head(states[-1]).double().log_softmax(-1)
+    position = torch.tensor([[len(ids)]], device=device)
+    ends = []
+    for batch in torch.arange(len(scan), device=device)[:, None].split(ANSWERS_AT_ONCE):
+        output = network.base_model(input_ids=batch, position_ids=position, use_cache=False, shared_prefix=prefix)
+        logits = network.lm_head(output.last_hidden_state[:, 0]).double()
+        ends.append(logits[:, end_id] - logits.logsumexp(-1))
+    scan = scan.assign(first=first.float().cpu().numpy(), end=torch.cat(ends).float().cpu().numpy())
+    scan.attrs["provenance"] = {**provenance, "end_id": end_id}
     return scan
 
 

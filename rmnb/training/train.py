@@ -118,7 +118,7 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
         ),
         callbacks=None if is_copy else [_KeepSnapshots(base, work)],
     )
-    trainer.train(resume_from_checkpoint=_last_whole_checkpoint(work))
+    trainer.train(resume_from_checkpoint=last_whole_checkpoint(work))
     _write_adapter(trainer.model, base, output)
     provenance = {
         "model": spec.name,
@@ -307,7 +307,7 @@ def _padded_dialogue(base: str, template: str | None) -> Dialogue:
     return dialogue
 
 
-def _last_whole_checkpoint(work: Path) -> str | None:
+def last_whole_checkpoint(work: Path) -> str | None:
     """The checkpoint to go on from, or None. What a killed run left half-written or half-deleted is removed.
 
     TRL's trainer writes ``trainer_state.json`` last, and deletes the checkpoint before only then.

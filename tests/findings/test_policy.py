@@ -1,0 +1,115 @@
+"""What a language model would say: exact against an optimiser, against brute force, and where answers tie or run out."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_softmax, logsumexp
+
+from rmnb.errors import InputError
+from rmnb.findings import policy
+
+
+def answers(seed: int, count: int = 7, ties: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Log-probabilities and rewards of some answers; with ties, several of them have one reward."""
+    rng = np.random.default_rng(seed)
+    rewards = rng.normal(size=count) * 3
+    return log_softmax(rng.normal(size=count) * 2), rewards.round() if ties else rewards
+
+
+@pytest.mark.parametrize("beta", [0.3, 1, 4])
+def test_no_policy_has_a_higher_objective_than_the_optimal_one(beta):
+    reference, rewards = answers(0)
+
+    def loss(logits):
+        log_policy = log_softmax(logits)
+        return -(np.exp(log_policy) @ rewards - beta * policy.kl_divergence(log_policy, reference))
+
+    found = minimize(loss, np.zeros(len(rewards)), method="BFGS", options={"gtol": 1e-9})
+    optimum = policy.optimal_policy(reference, rewards, beta)
+    assert np.abs(np.exp(log_softmax(found.x)) - np.exp(optimum)).max() < 1e-6
+    # What any policy lacks to the optimum is β times its KL divergence from it.
+    other = log_softmax(np.arange(len(rewards)) / 3)
+    assert loss(other) - loss(optimum) == pytest.approx(beta * policy.kl_divergence(other, optimum), abs=1e-12)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1, 1e4])
+def test_the_policy_at_a_kl_divergence_has_it_whatever_the_unit_of_the_rewards(unit):
+    reference, rewards = answers(1, 500)
+    log_policy, beta = policy.policy_at_kl(reference, unit * rewards, 2.5)
+    assert policy.kl_divergence(log_policy, reference) == pytest.approx(2.5, abs=1e-9)
+    assert np.allclose(log_policy, policy.optimal_policy(reference, unit * rewards, beta))
+
+
+def test_a_divergence_beyond_the_last_is_refused_in_one_line():
+    reference = np.log([0.5, 0.25, 0.25])
+    rewards = np.array([0.0, 1, 1])
+    with pytest.raises(InputError, match=r"0\.693$"):  # the two best answers hold half of the probability
+        policy.policy_at_kl(reference, rewards, 0.7)
+    with pytest.raises(InputError, match="between 0 and 0"):
+        policy.policy_at_kl(reference, np.zeros(3), 0.1)
+    assert policy.frontier(reference, rewards, [0.5, 0.7])["kl"].tolist() == [0.5]
+    assert np.allclose(np.exp(policy.optimal_policy(reference, rewards, 0)), [0, 0.5, 0.5])
+
+
+def test_the_frontier_lies_above_every_policy_of_the_same_divergence():
+    reference, rewards = answers(2, 50)
+    for seed in range(20):
+        other = log_softmax(np.random.default_rng(seed).normal(size=50) * 2)
+        kl = policy.kl_divergence(other, reference)
+        if not (highest := policy.frontier(reference, rewards, [kl])).empty:
+            assert np.exp(other) @ rewards < highest["reward"].item()
+
+
+def test_best_of_n_is_what_a_million_draws_give_where_rewards_tie():
+    reference, rewards = answers(3, 9, ties=True)
+    assert len(np.unique(rewards)) < 9
+    rng = np.random.default_rng(0)
+    for n in (2, 5):
+        drawn = rng.choice(9, size=(1_000_000, n), p=np.exp(reference))
+        winner = drawn[np.arange(len(drawn)), rewards[drawn].argmax(axis=1)]
+        shares = np.bincount(winner, minlength=9) / len(drawn)
+        assert np.abs(np.exp(policy.best_of(reference, rewards, n)) - shares).max() < 0.002
+    assert np.allclose(policy.best_of(reference, rewards, 1), reference)
+
+
+def test_best_of_many_keeps_its_digits_and_loses_to_the_frontier():
+    reference, rewards = answers(4, 2000)
+    for n in (4, 256, 10**9):
+        best = policy.best_of(reference, rewards, n)
+        assert logsumexp(best) == pytest.approx(0, abs=1e-9)
+        kl = policy.kl_divergence(best, reference)
+        assert kl < np.log(n) - (n - 1) / n + 1e-12  # the usual formula is an upper bound
+        highest = policy.frontier(reference, rewards, [kl])
+        assert highest.empty or np.exp(best) @ rewards < highest["reward"].item()
+
+
+def test_answers_that_the_language_model_never_gives_stay_impossible():
+    reference = np.append(answers(5)[0], -np.inf)
+    rewards = np.append(answers(5)[1], 100)
+    for log_policy in (
+        policy.optimal_policy(reference, rewards, 0.5),
+        policy.optimal_policy(reference, rewards, 0),
+        policy.policy_at_kl(reference, rewards, 0.1)[0],
+        policy.best_of(reference, rewards, 3),
+    ):
+        assert log_policy[-1] == -np.inf
+        assert np.isfinite(policy.kl_divergence(log_policy, reference))
+    assert policy.kl_divergence(np.log(np.full(8, 1 / 8)), reference) == np.inf
+
+
+def test_weights_of_sampled_answers_find_the_optimum_and_say_how_many_they_are_worth():
+    reference, rewards = answers(6, 20)
+    drawn = np.random.default_rng(0).choice(20, size=200_000, p=np.exp(reference))
+    weights, worth = policy.importance_weights(rewards[drawn], 3)
+    shares = np.bincount(drawn, weights, minlength=20)
+    assert np.abs(shares - np.exp(policy.optimal_policy(reference, rewards, 3))).max() < 0.01
+    assert 1 < worth < 200_000
+    assert policy.importance_weights(np.zeros(256), 1)[1] == pytest.approx(256)
+
+
+def test_variety_and_distance_of_policies():
+    even = np.log(np.full(4, 0.25))
+    one = np.log(np.array([1, 1e-300, 1e-300, 1e-300]))
+    assert policy.effective_answers(even) == pytest.approx(4)
+    assert policy.effective_answers(one) == pytest.approx(1)
+    assert policy.total_variation(even, one) == pytest.approx(0.75)
