@@ -55,7 +55,8 @@ def policy_at_kl(log_reference: np.ndarray, rewards: np.ndarray, nats: float) ->
     spread = np.ptp(rewards[np.isfinite(log_reference)])
 
     def excess(log_inverse: float) -> float:
-        return kl_divergence(optimal_policy(log_reference, rewards, spread * np.exp(-log_inverse)), log_reference) - nats
+        log_policy = optimal_policy(log_reference, rewards, spread * np.exp(-log_inverse))
+        return kl_divergence(log_policy, log_reference) - nats
 
     beta = float(spread * np.exp(-brentq(excess, -30, 30, xtol=1e-13)))
     return optimal_policy(log_reference, rewards, beta), beta

@@ -15,9 +15,8 @@ from rmnb.models.bases import base_directory
 from rmnb.models.checkpoint_files import read_tokenizer
 from rmnb.panels import BaseSpec, Panel, find_base, load_panel
 from rmnb.plans import exclusive
-from rmnb.scoring.logprobs import LanguageModel, load_language_model, prompt_ids, scan_answers, scan_logprobs
-from rmnb.scoring.store import read_scores, read_table, store_directory, write_table
-
+from rmnb.scoring.logprobs import LanguageModel, load_language_model, scan_answers
+from rmnb.scoring.store import read_scores, read_table, store_directory, versions, write_table
 
 TRAINED_ON = "greatest"  # the question of all training runs
 
@@ -37,13 +36,8 @@ def reference_path(panel: Panel, base: str, prompt: str) -> Path:
 
 
 def write_reference(panel: Panel, base: str, prompt: str) -> None:
-    """Write a base's distribution over the first token and, if it was taught to end a turn, over whole answers."""
-    lm = language_model(panel, base)
-    question = panel.prompt(prompt)
-    if lm.spec.kind == "instruct":
-        scan = scan_answers(lm, question)
-    else:
-        scan = scan_logprobs(lm, question).rename(columns={"score": "first"})
+    """Write what a base says before training: `rmnb.scoring.logprobs.scan_answers`."""
+    scan = scan_answers(language_model(panel, base), panel.prompt(prompt))
     frame = scan.drop(columns=["token", "kind"])
     write_table(reference_path(panel, base, prompt), frame, scan.attrs["provenance"])
 
@@ -81,27 +75,25 @@ def write_run(panel: Panel, model: str, nats: float, method: str, seed: int) -> 
     """
     from rmnb.training.policy import PolicyOptions, train_policy  # here, because TRL takes long to import
 
-    base = str(panel.model(model).base)
+    lm = language_model(panel, str(panel.model(model).base))
     question = panel.prompt(TRAINED_ON)
     scan = read_scores(panel, model, question.key)
-    lm = language_model(panel, base)
-    first = load_reference(panel, base, question.key)["first"].to_numpy()
-    rewards = scan.set_index("token_id")["score"].reindex(range(len(first))).to_numpy(np.float64)
+    first = load_reference(panel, lm.spec.name, question.key)["first"].to_numpy()
+    rewards = scan["score"].to_numpy(np.float64)
     _, beta = policy_at_kl(first, rewards, nats)
     options = PolicyOptions(method, beta, seed)  # pyright: ignore[reportArgumentType]
     path = run_path(panel, model, nats, method, seed)
     work = cache_dir() / "policies" / panel.name / path.stem
     with exclusive(work):
-        ids = prompt_ids(lm, question.conversation)
-        policy, trajectory = train_policy(base, lm.dialogue.tokenizer, ids, rewards, options, work)
+        policy, trajectory = train_policy(lm, question.conversation, rewards, options, work)
     provenance = {
         "model": model,
-        "base": base,
+        **lm.hashes,
         "prompt": question.text,
         "nats": nats,
         **asdict(options),
-        "trajectory": trajectory.to_dict("records"),
-        "versions": {name: version(name) for name in ("rmnb", "torch", "transformers", "trl", "peft")},
+        "trajectory": trajectory,
+        "versions": {**versions(), "trl": version("trl"), "peft": version("peft")},
     }
     write_table(path, pd.DataFrame({"logprob": policy.astype(np.float32)}), provenance)
 

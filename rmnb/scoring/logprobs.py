@@ -191,39 +191,42 @@ def scan_logprobs(lm: LanguageModel, prompt: PromptSpec, output: Path | None = N
 def scan_answers(lm: LanguageModel, prompt: PromptSpec) -> pd.DataFrame:
     """How probable each token is as the first of the answer, and the end of the turn after it.
 
-    Their sum is the log-probability of the token as a whole answer. The prefix runs once, each token over its keys and
-    values (`rmnb.models.attention`).
+    Their sum is the log-probability of the token as a whole answer. A model without a chat template of its own was
+    never taught to end a turn: of it there is only the first. The prompt runs once, each token over its keys and values
+    (`rmnb.models.attention`).
 
     Returns
     -------
     DataFrame
-        token_id (int32), token, kind, and first and end (float32, natural log, computed in double), one row an id.
-        ``attrs["provenance"]`` says of what model and question.
+        token_id (int32), token, kind, and first and end (float32, natural log), one row an id. ``attrs["provenance"]``
+        says of what model and question.
 
     Raises
     ------
     InputError
         The model's attention cannot share a prefix.
     """
-    if reason := attention.why_unsupported(lm.network.base_model):
-        raise InputError(f"{lm.spec.name}: whole answers cannot be scanned: {reason}")
-    scan = scan_logprobs(lm, prompt).drop(columns="score")
-    provenance = scan.attrs["provenance"]
+    scan = scan_logprobs(lm, prompt).rename(columns={"score": "first"})
+    if lm.dialogue.tokenizer.chat_template is None:
+        return scan
     network: Any = lm.network
+    if reason := attention.why_unsupported(network.base_model):
+        raise InputError(f"{lm.spec.name}: whole answers cannot be scanned: {reason}")
     device = input_device(network)
     ids = prompt_ids(lm, prompt.conversation)
-    end_id = lm.dialogue.frame(prompt.conversation)[1][0]
+    closing = lm.dialogue.frame(prompt.conversation)[1]
+    eager = network.config._attn_implementation
     network.set_attn_implementation(attention.NAME)
-    prefix, states = attention.run_prefix(network.base_model, torch.tensor([ids], device=device))
-    first = network.lm_head(states[-1]).double().log_softmax(-1)
+    prefix, _ = attention.run_prefix(network.base_model, torch.tensor([ids], device=device))
     position = torch.tensor([[len(ids)]], device=device)
     ends = []
     for batch in torch.arange(len(scan), device=device)[:, None].split(ANSWERS_AT_ONCE):
-        output = network.base_model(input_ids=batch, position_ids=position, use_cache=False, shared_prefix=prefix)
-        logits = network.lm_head(output.last_hidden_state[:, 0]).double()
-        ends.append(logits[:, end_id] - logits.logsumexp(-1))
-    scan = scan.assign(first=first.float().cpu().numpy(), end=torch.cat(ends).float().cpu().numpy())
-    scan.attrs["provenance"] = {**provenance, "end_id": end_id}
+        states = network.base_model(input_ids=batch, position_ids=position, use_cache=False, shared_prefix=prefix)
+        logits = network.lm_head(states.last_hidden_state[:, 0]).double()  # an fp32 normaliser is off by 1e-5
+        ends.append(logits[:, closing[0]] - logits.logsumexp(-1))
+    network.set_attn_implementation(eager)
+    scan["end"] = torch.cat(ends).float().cpu().numpy()
+    scan.attrs["provenance"]["end_id"] = closing[0]
     return scan
 
 
