@@ -91,7 +91,13 @@ class Loading:
         Option(help="auto (as stored), float32, bfloat16, float16, bfloat16-mixed. Default: float32, or a panel's."),
     ] = None
     device: Annotated[str | None, Option(help="cpu, cuda, cuda:1 … Default: a GPU if there is one.")] = None
-    template: Annotated[Path | None, Option(help="File with the chat template (Jinja).")] = None
+    template: Annotated[
+        Path | None, Option(help="File with the chat template (Jinja); plain: prompt, answer, EOS, without one.")
+    ] = None
+    read: Annotated[
+        str | None,
+        Option(help="As a trainer feeds and reads: trl, openrlhf, llama-factory; last: at the last id. Default: model."),
+    ] = None
     tokenizer: Annotated[
         str | None, Option(metavar="<path>", help="Directory of the tokenizer, if it is not in the model's own.")
     ] = None
@@ -101,7 +107,7 @@ class Loading:
         list[str] | None,
         Option(
             metavar="KEY=VALUE",
-            help="Any other option of rmnb.load_reward_model, or of from_pretrained of transformers: read=last, "
+            help="Any other option of rmnb.load_reward_model, or of from_pretrained of transformers: "
             "softcap=off, compile=default, device_map=auto; repeatable.",
         ),
     ] = None
@@ -112,7 +118,9 @@ class Loading:
 
         options = vars(self) | {"load": None}
         try:
-            if self.template is not None:
+            if self.template == Path("plain"):
+                options["template"] = "plain"
+            elif self.template is not None:
                 options["template"] = self.template.read_text(encoding="utf-8")
         except (OSError, UnicodeError) as error:
             raise InputError(f"--template {self.template} cannot be read", self.template) from error

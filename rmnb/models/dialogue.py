@@ -4,15 +4,21 @@ Under protocol `exact` a text has the ids that transformers' `apply_chat_templat
 scan puts each id of the vocabulary, as itself, between what such conversations have in common: prefix | id | closing
 ids. `published` does what the papers' code did: decode, fill the template, tokenise the whole string again, special
 tokens added a second time.
+
+Trainers differ in what they make of a filled template (`TRAINERS`). Sources, read for what they do: TRL's
+``RewardTrainer`` (1.16) tokenises what `apply_chat_template` gives. OpenRLHF's ``RewardDataset`` (``__getitem__``, the
+same from 2024 to 2026) takes the line breaks off its end and ends every conversation with EOS. LLaMA-Factory's
+``Template.encode_oneturn`` tokenises what comes before an answer, and the answer with what closes it, apart.
 """
 
+import copy
 import datetime
 import functools
 import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from transformers import PreTrainedTokenizerBase
 
@@ -20,6 +26,14 @@ from rmnb.errors import InputError, first_line
 
 PROTOCOLS = ("exact", "published")
 Prompt = str | Sequence[dict[str, str]]
+Trainer = Literal["trl", "openrlhf", "llama-factory"]
+TRAINERS: dict[Trainer, str] = {"trl": "TRL", "openrlhf": "OpenRLHF", "llama-factory": "LLaMA-Factory"}
+#: A template whose text ends as OpenRLHF ends it. The first line break is Jinja's to drop.
+_BY_OPENRLHF = (
+    "{% set rmnb_text %}\nTEMPLATE{%+ endset %}{% if not add_generation_prompt %}{% set rmnb_text = rmnb_text.rstrip('\n') %}"
+    "{% if not rmnb_text.endswith(eos_token) %}{% set rmnb_text = rmnb_text + ' ' + eos_token %}{% endif %}{% endif %}"
+    "{{ rmnb_text }}"
+)
 
 # Llama 3 templates write today's date; a reward must not depend on the day.
 FROZEN_DATE = "26 Jul 2024"
@@ -63,19 +77,23 @@ class Dialogue:
         A Hugging Face tokenizer.
     template
         Jinja chat template, or None for an encoder that reads the pair (prompt, response) between its own separators.
+    trainer
+        Whose data step makes ids of a filled template (`TRAINERS`).
     """
 
     tokenizer: PreTrainedTokenizerBase
     template: str | None
+    trainer: Trainer = "trl"
 
     def render(self, messages: list[dict[str, str]], generation: bool = False) -> str:
         """The conversation as text, dates frozen."""
-        return self._apply(messages, tokenize=False, add_generation_prompt=generation)
+        return self._apply(self.tokenizer, messages, tokenize=False, add_generation_prompt=generation)
 
-    def _apply(self, messages: list, **options) -> Any:
+    def _apply(self, tokenizer: PreTrainedTokenizerBase, messages: list, **options) -> Any:
+        template = _as_fed(self.template, self.trainer)
         try:
-            return self.tokenizer.apply_chat_template(
-                messages, chat_template=_freeze_date(self.template), date_string=FROZEN_DATE, **options
+            return tokenizer.apply_chat_template(
+                messages, chat_template=template, date_string=FROZEN_DATE, **options
             )
         except Exception as error:  # a template is a program, and whatever it raises is its own
             raise InputError(f"the chat template fails: {first_line(error)}") from error
@@ -101,7 +119,8 @@ class Dialogue:
         """Ids of whole conversations, one list a text: those that `apply_chat_template` gives.
 
         So a template that trims takes blanks off a text. Control tokens such as ``<|im_end|>`` spelled out in the
-        prompt or a text are plain text (`sanitize_control_tokens`).
+        prompt or a text are plain text (`sanitize_control_tokens`); tags that mark up an answer, such as ``<think>``, are
+        the ids that they have.
 
         Raises
         ------
@@ -118,12 +137,32 @@ class Dialogue:
         if not texts:
             return []
         text = "\0".join(contents)
-        added = map(str, self.tokenizer.added_tokens_decoder.values())
-        spelled = any(token in text for token in added if not token.isspace())
+        spelled = any(token in text for token in self.control_tokens)
         if spelled and _PRIVATE.search(text):  # transformers marks control tokens with such characters
             raise InputError("a text with private-use characters spells control tokens: leave either out")
+        if self.trainer == "llama-factory" and not spelled:
+            return self.ids_in_context(prompt, texts)
+        tokenizer = self.tokenizer
+        if spelled:
+            tokenizer = copy.copy(tokenizer)
+            tokenizer.chat_control_tokens = self.control_tokens
         conversations = [with_response(messages, text) for text in texts]
-        return self._apply(conversations, tokenize=True, sanitize_control_tokens=spelled)["input_ids"]
+        return self._apply(tokenizer, conversations, tokenize=True, sanitize_control_tokens=spelled)["input_ids"]
+
+    @functools.cached_property
+    def control_tokens(self) -> list[str]:
+        """What structures conversations and is plain text inside a message: by the tokenizer's configuration, or else
+
+        the special tokens, and the added ones that the template writes; not tags in pairs, such as ``<tool_call>`` and
+        ``</tool_call>``, unless they are special: these belong to messages.
+        """
+        added = self.tokenizer.added_tokens_decoder.values()
+        names = {token.content for token in added}
+        written = self.tokenizer.chat_control_tokens
+        if written is None:
+            is_tag = {name for name in names if {name.replace("</", "<"), name.replace("<", "</", 1)} & names - {name}}
+            written = [name for name in names - is_tag if name in (self.template or "") and not name.isspace()]
+        return sorted({*written, *(token.content for token in added if token.special)})
 
     def ids_in_context(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
         """Whole conversations as the tokenizer reads them in one piece, one id list a text.
@@ -135,7 +174,12 @@ class Dialogue:
             assert isinstance(prompt, str)
             return [self.tokenizer(prompt, text)["input_ids"] for text in texts]
         before, after = self.surroundings(prompt)
-        return self.tokenizer([before + text + after for text in texts], add_special_tokens=False)["input_ids"]
+        start: list[int] = []
+        if self.trainer == "llama-factory":
+            start = self.tokenizer(before, add_special_tokens=False)["input_ids"]
+            before = ""
+        rest = self.tokenizer([before + text + after for text in texts], add_special_tokens=False)["input_ids"]
+        return [[*start, *ids] for ids in rest]
 
     @functools.cached_property
     def control_ids(self) -> frozenset[int]:
@@ -212,9 +256,19 @@ def _check_texts(texts: Sequence[str]) -> None:
 
 
 @functools.lru_cache
-def _freeze_date(template: str | None) -> str | None:
-    """The template with each call of ``strftime_now`` replaced by the frozen date in the form it asks for."""
+def _as_fed(template: str | None, trainer: Trainer) -> str | None:
+    """The template as a trainer fills it, each call of ``strftime_now`` replaced by the frozen date as it asks for it."""
     if template is None:
         return None
     day = datetime.datetime.strptime(FROZEN_DATE, "%d %b %Y")
-    return re.sub(r"strftime_now\((['\"])(.*?)\1\)", lambda call: repr(day.strftime(call[2])), template)
+    template = re.sub(r"strftime_now\((['\"])(.*?)\1\)", lambda call: repr(day.strftime(call[2])), template)
+    if trainer == "openrlhf":
+        return _BY_OPENRLHF.replace("TEMPLATE", template.removesuffix("\n"))
+    return template
+
+
+def plain_template(tokenizer: PreTrainedTokenizerBase) -> str:
+    """Prompt, answer and EOS, as TRL feeds texts: behind BOS where the tokenizer adds one."""
+    bos = "{{ bos_token }}" if tokenizer("")["input_ids"][:1] == [tokenizer.bos_token_id] else ""
+    messages = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+    return bos + messages + "{% if not add_generation_prompt %}{{ eos_token }}{% endif %}"

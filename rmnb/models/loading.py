@@ -18,12 +18,12 @@ from rmnb.files import shipped
 from rmnb.models import attention
 from rmnb.models.checkpoint_files import ADAPTER, check_files, fetch, is_adapter, read_tokenizer, readable
 from rmnb.models.devices import DTYPES, MIXED, find_device
-from rmnb.models.dialogue import Dialogue
+from rmnb.models.dialogue import Dialogue, plain_template
 from rmnb.models.heads import GatedHead, choose_label, find_head, gate_pattern, read_tensors, value_head
 from rmnb.models.origin import hashes_of
 from rmnb.models.peft_adapters import LOADING, Checkpoint, is_decoder, read_adapter, read_config
 from rmnb.models.precision import use_mixed_precision
-from rmnb.models.reading import Reading, own_reading
+from rmnb.models.reading import Reading, is_language_model, own_reading, trainer_of
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import ModelSpec, Panel, find_spec
 from rmnb.panels.specs import validate
@@ -63,8 +63,9 @@ def load_reward_model(
 
         - ``dtype``: ``float32``, ``bfloat16`` or ``float16`` for the trunk, ``auto`` (as stored), or
           ``bfloat16-mixed``: only its matrix products in bfloat16 (`rmnb.models.precision`). The head is always fp32.
-        - ``read``: ``model``, where the checkpoint's own code reads one conversation (`rmnb.models.reading`), or
-          ``last``, at the last id, whatever that code does.
+        - ``read``: ``model``, as the checkpoint says that it was trained (`rmnb.models.reading`); ``trl``,
+          ``openrlhf`` or ``llama-factory``, as that trainer feeds and reads a conversation; or ``last``, at the last id
+          of the filled template, whatever that code does.
         - ``label``: which output of a classifier with several is the reward: its number, from 0, or its name.
         - ``softcap``: False leaves out the soft-capping of attention scores that Gemma 2 was trained with. The
           papers' Gemma scores were probably made so, since the attention kernel that their version of transformers
@@ -166,7 +167,14 @@ def _assemble(spec: ModelSpec, directory: Path, checkpoint: Checkpoint) -> Rewar
     network = checkpoint.network
     config = checkpoint.network.config
     padding = config.get_text_config().pad_token_id  # of the trainer's classifier
-    dialogue = Dialogue(checkpoint.tokenizer, chosen_template(checkpoint.tokenizer, spec, directory))
+    template = chosen_template(checkpoint.tokenizer, spec, directory)
+    trainer = trainer_of(spec.read, config.to_dict(), directory)
+    dialogue = Dialogue(checkpoint.tokenizer, template, trainer)
+    if template is None and (checkpoint.head is not None or is_language_model(config)):
+        raise InputError(
+            f"{directory}: a language model's classifier, and its tokenizer has no chat template: give one with "
+            "--template (`template` in a panel), or --template plain for prompt, answer and EOS as TRL feeds them"
+        )
     if checkpoint.head is None:
         choose_label(int(config.num_labels or 1), spec.label, config.to_dict(), directory)
         head = None
@@ -175,15 +183,11 @@ def _assemble(spec: ModelSpec, directory: Path, checkpoint: Checkpoint) -> Rewar
         # -1: no id is padding; without any, some refuse several conversations at once.
         config.pad_token_id = -1 if spec.read == "last" or padding is None else padding
     else:
-        if dialogue.template is None:
-            raise InputError(
-                f"{directory}: the tokenizer has no chat template: give one with --template (`template` in a panel)"
-            )
         settings = {**config.to_dict(), "hidden_size": config.get_text_config().hidden_size}
         head = find_head(checkpoint.head, settings, directory, spec.head, spec.label)
         if isinstance(head, GatedHead):
             head.pattern = gate_pattern(dialogue)
-        reading = own_reading(head.name, padding, settings)
+        reading = own_reading(head.name, padding, trainer)
         if spec.base or spec.read == "last":  # our own were trained with a padding id that no conversation holds
             reading = Reading("last", None if spec.base else padding)
         reason = attention.why_unsupported(network)
@@ -195,10 +199,12 @@ def _assemble(spec: ModelSpec, directory: Path, checkpoint: Checkpoint) -> Rewar
 
 
 def chosen_template(tokenizer: PreTrainedTokenizerBase, spec: ModelSpec, directory: Path) -> str | None:
-    """The panel's template; else the one an adapter of ours was trained with; else the tokenizer's own.
+    """The panel's template, ``plain`` being `plain_template`; else the one an adapter of ours was trained with; else the tokenizer's own.
 
     Of several, a panel may name one (``template: rag``); transformers takes the one called ``default``.
     """
+    if spec.template == "plain":
+        return plain_template(tokenizer)
     if spec.base and not spec.template:  # any other would give other rewards without a word
         return json.loads((directory / "provenance.json").read_text(encoding="utf-8"))["template"]
     if tokenizer.chat_template is None:

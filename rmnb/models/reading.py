@@ -10,7 +10,13 @@ could not be read: it is of that year, and is taken to do the same.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
+
+from transformers import PreTrainedConfig
+
+from rmnb.models.checkpoint_files import VALUE_HEAD
+from rmnb.models.dialogue import TRAINERS, Trainer
 
 Rule = Literal["last", "last but padding", "before padding", "own"]
 # All others look for the first padding id, as transformers did in 2024.
@@ -55,8 +61,27 @@ class Reading:
         return tuple(ids[: max(1, self.end(prefix, ids) - len(prefix))])
 
 
-def own_reading(head: str, padding: int | None, settings: Mapping[str, Any]) -> Reading:
-    """How the code that a checkpoint comes from reads it.
+def trainer_of(read: str, settings: Mapping[str, Any], directory: Path) -> Trainer:
+    """Whose data step made the ids that a checkpoint was trained on.
+
+    Parameters
+    ----------
+    read
+        As in a panel; a trainer's name decides, and ``last`` leaves the template as it is.
+    settings
+        ``config.json``: OpenRLHF leaves its mark there, ``value_head_prefix``.
+    directory
+        The checkpoint: LLaMA-Factory leaves a head in a file of its own. TRL, the default, leaves no mark.
+    """
+    if read != "model":
+        return read if read in TRAINERS else "trl"  # type: ignore[return-value]
+    if "value_head_prefix" in settings:
+        return "openrlhf"
+    return "llama-factory" if (directory / VALUE_HEAD).exists() else "trl"
+
+
+def own_reading(head: str, padding: int | None, trainer: Trainer) -> Reading:
+    """Where the code that a checkpoint comes from reads it.
 
     Parameters
     ----------
@@ -64,8 +89,16 @@ def own_reading(head: str, padding: int | None, settings: Mapping[str, Any]) -> 
         Name of the head, see `rmnb.models.heads.find_head`.
     padding
         ``pad_token_id`` of the configuration.
-    settings
-        ``config.json``: OpenRLHF leaves its mark there.
+    trainer
+        See `trainer_of`. OpenRLHF and LLaMA-Factory go by the attention mask.
     """
-    by_openrlhf = head == "linear" and "value_head_prefix" in settings
-    return Reading("last" if by_openrlhf else _BY_HEAD.get(head, "before padding"), padding)
+    return Reading(_BY_HEAD.get(head, "before padding") if trainer == "trl" else "last", padding)
+
+
+def is_language_model(config: PreTrainedConfig) -> bool:
+    """Whether a family's classifier reads one text from its beginning to its end, as language models do, and no pair."""
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
+
+    kind = type(config)
+    reads_both_ways = config.is_encoder_decoder or config.model_type == "xlnet" or kind in MODEL_FOR_MASKED_LM_MAPPING
+    return kind in MODEL_FOR_CAUSAL_LM_MAPPING and not reads_both_ways

@@ -121,7 +121,8 @@ class ModelSpec(Weights):
     head
         How the reward is read, where the tensors leave a choice.
     read
-        ``model``: where the checkpoint's own code reads; ``last``: at the last id.
+        ``model``: as the checkpoint says that it was trained; ``trl``, ``openrlhf``, ``llama-factory``: as that trainer
+        feeds and reads a conversation; ``last``: at the last id.
     group
         What counts as one independent model, such as a recipe.
     rank
@@ -138,7 +139,7 @@ class ModelSpec(Weights):
     tokenizer: str | None = None
     dtype: Literal["float32", "bfloat16", "float16", "bfloat16-mixed"] = "float32"
     head: HeadName | None = None
-    read: Literal["model", "last"] = "model"
+    read: Literal["model", "last", "trl", "openrlhf", "llama-factory"] = "model"
     developer: str | None = None
     group: str | None = None
     rank: int | None = None

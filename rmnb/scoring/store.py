@@ -52,6 +52,7 @@ def describe_model(rm) -> Provenance:
         "head": "classifier" if rm.head is None else rm.head.name,
         "label": rm.spec.label,
         "read": rm.spec.read,
+        **({} if rm.dialogue.trainer == "trl" else {"trainer": rm.dialogue.trainer}),
         "softcap": rm.spec.softcap,
         "dtype": rm.spec.dtype,
         "quantise": rm.options.get("quantization_config"),
