@@ -12,16 +12,21 @@ _PUBLIC = {
     "load_tables": "rmnb.findings.tables",
     "load_scores": "rmnb.findings.tables",
     "load_rated": "rmnb.findings.tables",
+    "InputError": "rmnb.errors",
+    "SearchConfig": "rmnb.search.config",
+    "RewardObjective": "rmnb.search.rewards",
 }
-__all__ = list(_PUBLIC)  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = [*_PUBLIC, "search"]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str):
     # Lazy, so that `import rmnb.stats` and `import rmnb.scoring.store` never load torch.
     if name in _PUBLIC:
         return getattr(importlib.import_module(_PUBLIC[name]), name)
+    if name == "search":  # the room, which can be called
+        return importlib.import_module("rmnb.search")
     raise AttributeError(f"module 'rmnb' has no attribute {name!r}")

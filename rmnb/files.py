@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import fcntl
 import functools
 import hashlib
 import json
@@ -11,6 +10,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock
 
 from rmnb.errors import InputError
 
@@ -47,24 +48,26 @@ def atomic_path(path: Path, overwrite: bool = True) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = _open_locked(temporary)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
-    try:
-        yield temporary
-        sync(temporary)
-        if overwrite or not path.exists():
-            temporary.replace(path)
-            sync(path.parent)
-        else:
-            temporary.unlink()
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno in _FULL:
-            raise InputError(f"cannot write {path}: {error.strerror or error}; make room, then try again") from error
-        raise
-    finally:
-        os.close(handle)
+    with _alone(path):
+        try:
+            temporary.write_bytes(b"")
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+        try:
+            yield temporary
+            sync(temporary)
+            if overwrite or not path.exists():
+                temporary.replace(path)
+                sync(path.parent)
+        except OSError as error:
+            if error.errno in _FULL:
+                reason = error.strerror or error
+                raise InputError(f"cannot write {path}: {reason}; make room, then try again") from error
+            raise
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def write_json(path: Path, content: Any, **options: Any) -> None:
@@ -73,17 +76,18 @@ def write_json(path: Path, content: Any, **options: Any) -> None:
         temporary.write_text(json.dumps(content, indent=1, **options) + "\n", encoding="utf-8")
 
 
-def _open_locked(path: Path) -> int:
-    """Open an empty file and lock it as long as this process lives: its next writer has to wait."""
-    while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(handle), path.stat()):
-                os.truncate(handle, 0)
-                return handle
-        os.close(handle)  # the writer before has renamed it
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Let the next writer of a file wait, by a lock file beside it that is gone in the end."""
+    lock = FileLock(path.with_name(f".{path.name}.lock"))
+    with contextlib.suppress(OSError, NotImplementedError):  # nothing can be written or locked there
+        lock.acquire()
+    try:
+        yield
+    finally:
+        if lock.is_locked:
+            Path(lock.lock_file).unlink(missing_ok=True)  # while it is held: who waits for it makes another
+            lock.release()
 
 
 def sync(path: Path) -> None:

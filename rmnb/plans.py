@@ -1,4 +1,9 @@
-"""Work in progress: a directory beside its output, and in it the plan that says what the work is."""
+"""Work in progress: a directory beside its output, and in it the plan that says what the work is.
+
+What is known of some work is two dicts of JSON values. Its *plan* must be the same for work to go on; of one kind of
+work all plans have the same keys. Its *notes* say who, how, when and on which machine: what changes no more than
+rounding, or is told by a hash in the plan.
+"""
 
 import contextlib
 import hashlib
@@ -16,12 +21,8 @@ from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir
 
 logger = logging.getLogger(__name__)
-#: What is written down of some work and is no part of its plan: who, how, when and on which machine. It changes no more
-#: than rounding, or is told by a hash that is compared.
-NOT_COMPARED = {
-    "model", "name", "source", "revision", "prompt_key", "batch_size", "attention", "compile", "device", "device_map",
-    "versions", "time", "schema", "columns", "rows", "sequences", "content_sha256", "vocabulary", "vocabulary_sha256",
-}  # fmt: skip
+#: Directories of work that this process has begun and not ended: interrupted, it goes on there.
+in_progress: set[Path] = set()
 
 
 def partial_directory(output: Path) -> Path:
@@ -30,55 +31,58 @@ def partial_directory(output: Path) -> Path:
 
 
 @contextlib.contextmanager
-def exclusive(output: Path) -> Iterator[None]:
+def exclusive(output: Path | None) -> Iterator[None]:
     """Work on an output while no other process does: the second waits, says so, and finds what the first has written.
 
-    The lock lies in the cache. Where that cannot be written, a warning says that nothing keeps others away.
+    The lock lies in the cache. Where that cannot be written or locked, a warning says that nothing keeps others away.
+    Whoever holds it may take it once more. None: there is nothing to lock.
     """
+    if output is None:
+        yield
+        return
     name = _short_sha256(str(Path(output).resolve()).encode("utf-8", "surrogateescape"))
     directory = cache_dir() / "locks"
-    lock = FileLock(directory / name)
+    lock = FileLock(directory / name, is_singleton=True)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout:
         logger.warning("another process is at work on %s: waiting for it", output)
         lock.acquire()
-    except OSError as error:
-        logger.warning("no lock for %s, since the cache cannot be written (%s): set RMNB_CACHE", output, error)
+    except (OSError, NotImplementedError) as error:
+        logger.warning(
+            "no lock for %s, since the cache cannot be written or locked (%s): set RMNB_CACHE", output, error
+        )
     try:
         yield
     finally:
         lock.release()
 
 
-def differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The keys in which two plans differ, whichever of them has the key; absent and None are the same."""
-    earlier, now = (json.loads(json.dumps(plan)) for plan in (earlier, now))
+def differences(earlier: Mapping[str, Any], plan: Mapping[str, Any]) -> list[str]:
+    """The keys of a plan in which what is known of earlier work differs; absent and None are the same."""
+    earlier, plan = (json.loads(json.dumps(values)) for values in (earlier, plan))
     changed = []
-    for key in {**earlier, **now}:
+    for key, now in plan.items():
         before = earlier.get(key)
-        after = now.get(key)
-        if key in NOT_COMPARED or before == after:
-            continue
-        if key == "models" and before and after and len(before) == len(after):  # of a search: what of which differs
-            changed += [name for models in zip(before, after, strict=True) for name in differences(*models)]
-        else:
+        if key == "models" and before and len(before) == len(now):  # of a search: what of which differs
+            changed += [name for models in zip(before, now, strict=True) for name in differences(*models)]
+        elif before != now:
             changed.append(key)
     return changed
 
 
-def refuse_other(place: Path, earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def refuse_other(place: Path, earlier: Mapping[str, Any], plan: Mapping[str, Any]) -> None:
     """Raise InputError where what is kept at a place was made by another plan; `about` is the first difference."""
-    if changed := differences(earlier, now):
+    if changed := differences(earlier, plan):
         names = ", ".join(key.removesuffix("_sha256") for key in changed)
         raise InputError(
-            f"{place} holds other work: it differs in {names}: choose another --out, or delete it (--restart does)",
+            f"{place} holds other work: it differs in {names}: choose another --out, or delete it (or --restart)",
             changed[0],
         )
 
 
-def open_or_refuse(directory: Path, plan: Mapping[str, Any]) -> dict[str, Any]:
+def open_or_refuse(directory: Path, plan: Mapping[str, Any], notes: Mapping[str, Any] = {}) -> dict[str, Any]:
     """Write the plan of some work into its directory, or find there that the same was begun before.
 
     Of several processes that begin the same work at once, one writes the plan and the others find it there.
@@ -87,13 +91,13 @@ def open_or_refuse(directory: Path, plan: Mapping[str, Any]) -> dict[str, Any]:
     ----------
     directory
         Of the work.
-    plan
-        What the work is, as JSON values. Keys of `NOT_COMPARED` are kept and not compared.
+    plan, notes
+        What the work is, and what else is worth knowing of it, as JSON values.
 
     Returns
     -------
     dict
-        The plan as the work was begun.
+        Plan and notes as the work was begun.
 
     Raises
     ------
@@ -102,12 +106,13 @@ def open_or_refuse(directory: Path, plan: Mapping[str, Any]) -> dict[str, Any]:
     """
     file = directory / "plan.json"
     with atomic_path(file, overwrite=False) as temporary:
-        temporary.write_text(json.dumps(plan, indent=1), encoding="utf-8")
+        temporary.write_text(json.dumps({**plan, **notes}, indent=1), encoding="utf-8")
     try:
         begun = {**json.loads(file.read_bytes())}
     except (OSError, ValueError, TypeError):
         raise InputError(f"{file} is damaged: delete {directory} and start again", file) from None
     refuse_other(directory, begun, plan)
+    in_progress.add(directory)
     return begun
 
 
@@ -120,13 +125,15 @@ class ResumableStore:
     ----------
     output
         The file that the work will be. None: nothing is kept.
-    plan
-        As `open_or_refuse` takes it.
+    plan, notes
+        As `open_or_refuse` takes them.
+    restart
+        Delete the pieces that are there.
 
     Attributes
     ----------
     begun : dict
-        The plan as the work was begun, with what is not compared: the batch size, say.
+        Plan and notes as the work was begun: with its batch size, say.
 
     Raises
     ------
@@ -134,10 +141,20 @@ class ResumableStore:
         As `open_or_refuse`; when read, a piece that is damaged.
     """
 
-    def __init__(self, output: Path | None, plan: Mapping[str, Any]):
+    def __init__(
+        self,
+        output: Path | None,
+        plan: Mapping[str, Any],
+        notes: Mapping[str, Any] = {},
+        restart: bool = False,
+    ):
         self.is_kept = output is not None
-        self.directory = Path() if output is None else partial_directory(output)
-        self.begun = open_or_refuse(self.directory, plan) if self.is_kept else dict(plan)
+        self.begun = {**plan, **notes}
+        if output is not None:
+            if restart:
+                self.discard(output)
+            self.directory = partial_directory(output)
+            self.begun = open_or_refuse(self.directory, plan, notes)
 
     def __iter__(self) -> Iterator[bytes]:
         """All pieces, in order."""
@@ -175,6 +192,7 @@ class ResumableStore:
     def discard(output: Path) -> None:
         """Delete the pieces of an output, once it is written whole."""
         shutil.rmtree(partial_directory(output), ignore_errors=True)
+        in_progress.discard(partial_directory(output))
 
 
 def _short_sha256(content: bytes) -> str:

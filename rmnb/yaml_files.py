@@ -11,7 +11,17 @@ _MOST = 10_000  # keys of one mapping, merged ones counted
 
 
 class _Loader(yaml.SafeLoader):
-    """Merges of merges multiply a mapping with every line: a file of a few lines would fill the memory."""
+    """Refuses a key that is there twice, of which YAML would take the last, and mappings made to fill the memory.
+
+    Merges of merges multiply a mapping with every line.
+    """
+
+    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if repeated := [key for key in dict.fromkeys(keys) if keys.count(key) > 1]:
+            raise yaml.YAMLError(f"the key {repeated[0]} is there twice")
+        return node
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         super().flatten_mapping(node)
@@ -28,6 +38,6 @@ def read_yaml(path: Path) -> Any:
         The file cannot be read, is not YAML, or is made to fill the memory or the stack.
     """
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        return yaml.load(path.read_text(encoding="utf-8-sig"), _Loader)
     except (OSError, yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:  # dates that are none, too
         raise InputError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())[:300]}") from error

@@ -30,7 +30,8 @@ class PlantedPairs:
         rng = np.random.default_rng(seed)
         self.single = rng.normal(size=(length, tokens))
         self.pair = rng.normal(0, pair_sd, (tokens, tokens))
-        self.provenance: dict[str, Any] = {}
+        self.plan: dict[str, Any] = {}
+        self.notes: dict[str, Any] = {}
         self.words = pd.DataFrame({"token_id": range(tokens), "token": "t", "kind": "word_start", "script": "none"})
 
     def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:

@@ -22,14 +22,6 @@ for command in (
     app.command()(flat(command))
 app.add_typer(book.app, name="book")
 
-#: What commands that are gone are now.
-GONE = {
-    **{name: f"`rmnb book {name}`" for name in ("models", "audit", "explorer", "data", "train", "run")},
-    "score-list": "`rmnb score MODEL FILE` for rows of your own, `rmnb book lists` for a panel's lists",
-    "logprobs": "`rmnb scan MODEL --logprobs`",
-    "noise": "the script benchmarks/noise.py of the repository",
-}
-
 
 @app.callback(invoke_without_command=True)
 def version(show: Annotated[bool, Option("--version", help="Show the version.")] = False) -> None:
@@ -44,13 +36,14 @@ def main() -> None:
     # What cannot be fetched in the end is said by whoever needs it.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     try:
-        if len(sys.argv) > 1 and (command := sys.argv[1]) in GONE:
-            raise InputError(f"{command} is gone: it is now {GONE[command]}", command)
         app()
     except InputError as error:
         print(f"rmnb: {error}", file=sys.stderr)
         sys.exit(2)
     except SystemExit as end:
         if end.code == 130:  # what Typer makes of Ctrl-C: the exception itself does not come through
-            print("rmnb: interrupted; the same command goes on where it stopped", file=sys.stderr)
+            from rmnb.plans import in_progress
+
+            promise = "; the same command goes on where it stopped" if in_progress else ""
+            print(f"rmnb: interrupted{promise}", file=sys.stderr)
         raise

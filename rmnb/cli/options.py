@@ -58,7 +58,7 @@ class Asking:
             raise InputError("give either --prompt or --messages, not both")
         else:
             questions = [_read_messages(self.messages)]
-        if self.system:
+        if self.system is not None:
             system = Turn(role="system", content=self.system)
             for place, question in enumerate(questions):
                 history = (system, *question.history)
@@ -72,7 +72,7 @@ def _read_messages(file: Path) -> "PromptSpec":
     from rmnb.panels import PromptSpec, Turn
 
     try:
-        *before, last = TypeAdapter(tuple[Turn, ...]).validate_json(file.read_bytes())
+        *before, last = TypeAdapter(tuple[Turn, ...]).validate_json(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise InputError(
             f"--messages {file}: no such file, or not a JSON list of messages with role and content", file
@@ -96,7 +96,9 @@ class Loading:
     ] = None
     read: Annotated[
         str | None,
-        Option(help="As a trainer feeds and reads: trl, openrlhf, llama-factory; last: at the last id. Default: model."),
+        Option(
+            help="As a trainer feeds and reads: trl, openrlhf, llama-factory; last: at the last id. Default: model."
+        ),
     ] = None
     tokenizer: Annotated[
         str | None, Option(metavar="<path>", help="Directory of the tokenizer, if it is not in the model's own.")
@@ -121,7 +123,7 @@ class Loading:
             if self.template == Path("plain"):
                 options["template"] = "plain"
             elif self.template is not None:
-                options["template"] = self.template.read_text(encoding="utf-8")
+                options["template"] = self.template.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeError) as error:
             raise InputError(f"--template {self.template} cannot be read", self.template) from error
         for text in self.load or []:
@@ -178,6 +180,6 @@ def json_rows(table: "pd.DataFrame | None") -> Any:
     return None if table is None else json.loads(table.to_json(orient="records", double_precision=15))
 
 
-def echo_json(table: "pd.DataFrame") -> None:
-    """Write a table as a JSON list of its rows on stdout."""
-    echo(json.dumps(json_rows(table), ensure_ascii=False, indent=1))
+def echo_json(*tables: "pd.DataFrame") -> None:
+    """Write tables as a JSON list of all their rows on stdout."""
+    echo(json.dumps([row for table in tables for row in json_rows(table)], ensure_ascii=False, indent=1))

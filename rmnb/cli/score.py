@@ -1,16 +1,16 @@
 """The commands that look at one model: check, plan, score, scan, trace, search."""
 
-import contextlib
 import functools
 import itertools
 import os
 from dataclasses import dataclass
+from json import dumps
 from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option, echo
 
-from rmnb.cli.options import Asking, Json, Loading, Model, PanelName, echo_json, fail
+from rmnb.cli.options import Asking, Json, Loading, Model, PanelName, echo_json, fail, json_rows
 from rmnb.errors import InputError
 from rmnb.files import check_writable
 
@@ -18,7 +18,7 @@ Protocol = Annotated[
     str,
     Option(help="exact: as the model's own template gives the ids. published: tokenised again, as in the papers."),
 ]
-Restart = Annotated[bool, Option("--restart", help="Delete what is at --out, finished or not.")]
+Restart = Annotated[bool, Option("--restart", help="Compute again what is at --out, finished or not.")]
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,16 @@ def check(
         else:
             conversations, rewards = read_rewards(Path(against))
         results.append(compare_rewards(rm, conversations, rewards))
+    failing = {"failed", "warning"} if strict else {"failed"}
+    bad = sum(result.verdict in failing for result in results)
     if json:
-        echo_json(pd.DataFrame(results))
+        status = "failed" if bad else "ok"
+        checks = json_rows(pd.DataFrame(results))
+        echo(dumps({"model": rm.name, "status": status, "checks": checks}, ensure_ascii=False, indent=1))
     else:
         for result in results:
             echo(f"{result.verdict:8} {result.aspect:13} {result.text}")
-    failing = {"failed", "warning"} if strict else {"failed"}
-    if bad := sum(result.verdict in failing for result in results):
+    if bad:
         fail(f"{rm.name}: {bad} of {len(results)} checks failed")
 
 
@@ -131,7 +134,10 @@ class Rows:
 
 def score(
     model: Model,
-    responses: Annotated[list[str], Argument(help="Texts; or one file of rows: .jsonl, .csv, .parquet.")],
+    responses: Annotated[
+        list[str],
+        Argument(help="Texts; or one file of rows: .jsonl, .json, .csv, .tsv (also with .gz), .parquet; - for stdin."),
+    ],
     asking: Asking,
     loading: Loading,
     rows: Rows,
@@ -140,19 +146,19 @@ def score(
 ) -> None:
     """Print the reward of each response; or score the rows of a file, in their order.
 
-    A row has prompt (or messages) and response; or chosen and rejected, which gives the accuracy. Interrupted, the same
-    command with --out goes on where it stopped.
+    A row has prompt (or messages) and response; or chosen and rejected, which gives the accuracy; the book shows the
+    other forms that are read. Interrupted, the same command with --out goes on where it stopped.
     """
-    if len(responses) == 1 and responses[0].endswith((".jsonl", ".csv", ".parquet")):
+    if len(responses) == 1 and _is_row_file(responses[0]):
         if asking != Asking() or protocol != "exact":
             raise InputError(
                 "a file of rows has prompts of its own: leave out --prompt, --system, --messages, --protocol"
             )
         return _score_rows(loading, model, Path(responses[0]), rows, json)
     if rows != Rows():
-        raise InputError("--out, --by, --truncate and --restart are for one .jsonl, .csv or .parquet file of rows")
+        raise InputError("--out, --by, --truncate and --restart are for one file of rows")
     for text in filter(os.path.isfile, responses):
-        echo(f"rmnb: {text!r} is scored as a text; rows are read from one .jsonl, .csv or .parquet file", err=True)
+        echo(f"rmnb: {text!r} is scored as a text; a file of rows ends with .jsonl, .json, .csv or .parquet", err=True)
     questions = asking.questions()
     rm = loading.model(model, asking.members())
     import pandas as pd
@@ -171,37 +177,45 @@ def score(
         echo_json(pd.concat(tables))
 
 
-def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: bool) -> None:
-    from rmnb.scoring import rows
+def _is_row_file(text: str) -> bool:
+    """Whether rows are read from there: a file by its name, standard input, or a stream that the shell opened."""
+    from rmnb.scoring.forms import SUFFIXES
 
-    content = rows.read_rows(file)
-    is_pairs = "chosen" in rows.conversations_of(content)  # what is wrong is said before a model is loaded
-    if options.by and not (is_pairs and options.by in content[0]):
+    is_stream = os.path.exists(text) and not os.path.isfile(text) and not os.path.isdir(text)
+    named = text.lower().removesuffix(".gz").endswith(SUFFIXES)
+    return named or is_stream or text == "-" or text.startswith(("/dev/fd/", "/dev/stdin"))
+
+
+def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: bool) -> None:
+    from rmnb.scoring.forms import conversations_of, read_rows
+
+    content = read_rows(file)
+    is_pairs = conversations_of(content)[0].side == "chosen"  # what is wrong is said before a model is loaded
+    if options.by and not (is_pairs and any(options.by in row for row in content)):
         raise InputError(f"--by: {file} has no pairs with a column {options.by!r}", "--by")
     if options.out is not None:
-        _check_parquet(options.out, options.restart)
-    table = rows.score_file(loading.model(model), file, options.out, options.truncate, progress=True)
+        _check_parquet(options.out)
+    rm = loading.model(model)
+    from rmnb.scoring import rows
+
+    table = rows.score_file(rm, content, options.out, options.truncate, progress=True, restart=options.restart)
     if options.out is not None:
         echo(f"{len(table):,} rows in {options.out}", err=json)
-    shares = rows.pair_accuracies(table, options.by) if is_pairs else table
+    tables = [rows.pair_accuracies(table, options.by), rows.pair_numbers(table)] if is_pairs else [table]
     if json:
-        echo_json(shares)
+        echo_json(*tables)
     elif is_pairs:
-        echo(shares.to_string(index=False, float_format="{:.3f}".format))
+        for part in tables:
+            echo(part.to_string(index=False, na_rep="none", float_format="{:.3f}".format) + "\n")
     elif options.out is None:
-        for row, reward in enumerate(table["reward"], start=1):
+        for row, reward in zip(table.get("row", table.index + 1), table["reward"], strict=True):
             echo(f"{row:6}  {reward:12.6f}")
 
 
-def _check_parquet(out: Path, restart: bool) -> None:
+def _check_parquet(out: Path) -> None:
     if out.suffix != ".parquet":
         raise InputError(f"--out {out}: choose a name that ends with .parquet", out)
     check_writable(out)
-    if restart:
-        from rmnb.plans import ResumableStore
-
-        ResumableStore.discard(out)
-        out.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -251,7 +265,7 @@ def scan(
             )
         paths = [store.scores_path(members, spec.name, key, options.protocol) for key in keys]
     for path in paths:
-        _check_parquet(path, restart)
+        _check_parquet(path)
     if options.logprobs:  # only now is a model loaded: what is wrong so far is said without torch
         from rmnb.scoring.logprobs import load_language_model, scan_logprobs
 
@@ -270,9 +284,9 @@ def scan(
             progress=True,
         )
     for question, path in itertools.zip_longest(questions, paths):
-        with exclusive(path) if path else contextlib.nullcontext():
-            is_done = path is not None and path.exists()
-            frame = scan_one(question, path)  # which refuses what was made by another plan
+        with exclusive(path):
+            is_done = path is not None and path.exists() and not restart
+            frame = scan_one(question, path, restart=restart)  # which refuses what was made by another plan
             if path and not is_done:
                 provenance = frame.attrs["provenance"]
                 if out:

@@ -184,7 +184,7 @@ def _json(name: str) -> list[dict]:
 
 def _hh_rlhf() -> Iterator[Pair]:
     pairs = pd.read_json(sources.locate("hh-rlhf/harmless-base/test.jsonl.gz"), lines=True)
-    for better, worse in zip(pairs["chosen"].map(_turns), pairs["rejected"].map(_turns), strict=True):
+    for better, worse in zip(pairs["chosen"].map(dialogue_turns), pairs["rejected"].map(dialogue_turns), strict=True):
         chosen = better.pop()
         rejected = worse.pop()
         is_answer = better == worse and chosen["role"] == rejected["role"] == "assistant"
@@ -193,7 +193,7 @@ def _hh_rlhf() -> Iterator[Pair]:
             yield prompt, chosen["content"], rejected["content"]
 
 
-def _turns(dialogue: str) -> list[dict[str, str]]:
+def dialogue_turns(dialogue: str) -> list[dict[str, str]]:
     """``\\n\\nHuman: …\\n\\nAssistant: …`` as messages; two turns of one speaker in a row are joined."""
     parts = re.split("\n\n(Human|Assistant):", dialogue)
     spoken = zip(parts[1::2], parts[2::2], strict=True)

@@ -16,16 +16,19 @@ import datetime
 import functools
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from transformers import PreTrainedTokenizerBase
+from typing import TYPE_CHECKING, Any, Literal
 
 from rmnb.errors import InputError, first_line
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 PROTOCOLS = ("exact", "published")
-Prompt = str | Sequence[dict[str, str]]
+Message = dict[str, Any]
+Prompt = str | Sequence[Message]
+Response = str | Message  # a text, or the assistant's message where it calls tools
 Trainer = Literal["trl", "openrlhf", "llama-factory"]
 TRAINERS: dict[Trainer, str] = {"trl": "TRL", "openrlhf": "OpenRLHF", "llama-factory": "LLaMA-Factory"}
 #: A template whose text ends as OpenRLHF ends it. The first line break is Jinja's to drop.
@@ -49,22 +52,56 @@ def check_protocol(protocol: str) -> None:
         raise InputError(f"unknown protocol {protocol!r}: choose one of {', '.join(PROTOCOLS)}")
 
 
-def as_messages(prompt: Prompt) -> list[dict[str, str]]:
-    """A prompt as chat messages: a string is one user turn, a list of messages stays; InputError if it is neither."""
+class ToolMessages(list[Message]):
+    """The messages of a prompt, and the tools that the template writes before them."""
+
+    def __init__(self, messages: Sequence[Message], tools: list[dict[str, Any]]):
+        super().__init__(messages)
+        self.tools = tools
+
+
+def tools_of(prompt: Prompt) -> list[dict[str, Any]] | None:
+    """The tools of a prompt, if it has any."""
+    return getattr(prompt, "tools", None)
+
+
+def as_messages(prompt: Prompt) -> list[Message]:
+    """A prompt as chat messages: a string is one user turn, messages stay; InputError if it is neither.
+
+    Content in parts that are texts becomes one text. A message that calls tools may have no content.
+    """
     if isinstance(prompt, str):
         return [{"role": "user", "content": prompt}]
-    messages = list(prompt) if isinstance(prompt, Sequence) else []
+    messages = list(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, dict) else []
     if not messages or not all(isinstance(turn, dict) and {"role", "content"} <= turn.keys() for turn in messages):
         raise InputError(f"a prompt is a text or a list of messages with role and content, not {str(prompt)[:60]!r}")
-    for turn in messages:
-        if not isinstance(turn["content"], str):
-            raise InputError(f"the content of a message is a text, not {str(turn['content'])[:60]!r}: join its parts")
-    return messages
+    return [_with_one_text(turn) for turn in messages]
 
 
-def with_response(prompt: Prompt, response: str) -> list[dict[str, str]]:
+def _with_one_text(message: Message) -> Message:
+    kept = without_gaps(message)
+    content = kept.get("content")
+    if content is None and kept.get("tool_calls"):
+        return {**kept, "content": None}
+    if isinstance(content, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in content):
+        content = "".join(part["text"] for part in content)
+    if not isinstance(content, str):
+        raise InputError(f"the content of a message is a text, or parts that are texts, not {str(content)[:60]!r}")
+    return {**kept, "content": content}
+
+
+def without_gaps(value: Any) -> Any:
+    """The value without keys that hold None, with which tables pad their records."""
+    if isinstance(value, dict):
+        return {key: without_gaps(part) for key, part in value.items() if part is not None}
+    return [without_gaps(part) for part in value] if isinstance(value, list) else value
+
+
+def with_response(prompt: Prompt, response: Response) -> list[Message]:
     """A prompt's messages, followed by the response as the assistant's."""
-    return [*as_messages(prompt), {"role": "assistant", "content": response}]
+    if isinstance(response, str):
+        response = {"role": "assistant", "content": response}
+    return [*as_messages(prompt), response]
 
 
 @dataclass(frozen=True)
@@ -81,7 +118,7 @@ class Dialogue:
         Whose data step makes ids of a filled template (`TRAINERS`).
     """
 
-    tokenizer: PreTrainedTokenizerBase
+    tokenizer: "PreTrainedTokenizerBase"
     template: str | None
     trainer: Trainer = "trl"
 
@@ -89,12 +126,10 @@ class Dialogue:
         """The conversation as text, dates frozen."""
         return self._apply(self.tokenizer, messages, tokenize=False, add_generation_prompt=generation)
 
-    def _apply(self, tokenizer: PreTrainedTokenizerBase, messages: list, **options) -> Any:
+    def _apply(self, tokenizer: "PreTrainedTokenizerBase", messages: list, **options) -> Any:
         template = _as_fed(self.template, self.trainer)
         try:
-            return tokenizer.apply_chat_template(
-                messages, chat_template=template, date_string=FROZEN_DATE, **options
-            )
+            return tokenizer.apply_chat_template(messages, chat_template=template, date_string=FROZEN_DATE, **options)
         except Exception as error:  # a template is a program, and whatever it raises is its own
             raise InputError(f"the chat template fails: {first_line(error)}") from error
 
@@ -115,8 +150,8 @@ class Dialogue:
         prefix = common_prefix(conversations)
         return prefix, common_prefix([ids[len(prefix) :][::-1] for ids in conversations])[::-1]
 
-    def conversations(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of whole conversations, one list a text: those that `apply_chat_template` gives.
+    def conversations(self, prompt: Prompt, texts: Sequence[Response]) -> list[list[int]]:
+        """Ids of whole conversations, one list a response: those that `apply_chat_template` gives.
 
         So a template that trims takes blanks off a text. Control tokens such as ``<|im_end|>`` spelled out in the
         prompt or a text are plain text (`sanitize_control_tokens`); tags that mark up an answer, such as ``<think>``, are
@@ -129,13 +164,15 @@ class Dialogue:
         """
         if self.template is None and not isinstance(prompt, str):
             raise InputError("a model without chat template takes one question as a string, not a list of messages")
-        messages = as_messages(prompt)
-        contents = [*(message["content"] for message in messages), *texts]
-        _check_texts(contents)
         if self.template is None:
-            return [self.tokenizer(contents[0], text, split_special_tokens=True)["input_ids"] for text in texts]
+            _check_texts([prompt, *texts])  # type: ignore[list-item]
+            return [self.tokenizer(prompt, text, split_special_tokens=True)["input_ids"] for text in texts]  # type: ignore[arg-type]
         if not texts:
             return []
+        conversations = [with_response(prompt, text) for text in texts]
+        contents = [conversation[-1]["content"] or "" for conversation in conversations]
+        contents += [message["content"] or "" for message in conversations[0][:-1]]
+        _check_texts(contents)
         text = "\0".join(contents)
         spelled = any(token in text for token in self.control_tokens)
         if spelled and _PRIVATE.search(text):  # transformers marks control tokens with such characters
@@ -146,8 +183,8 @@ class Dialogue:
         if spelled:
             tokenizer = copy.copy(tokenizer)
             tokenizer.chat_control_tokens = self.control_tokens
-        conversations = [with_response(messages, text) for text in texts]
-        return self._apply(tokenizer, conversations, tokenize=True, sanitize_control_tokens=spelled)["input_ids"]
+        options = {"tokenize": True, "sanitize_control_tokens": spelled, "tools": tools_of(prompt)}
+        return self._apply(tokenizer, conversations, **options)["input_ids"]
 
     @functools.cached_property
     def control_tokens(self) -> list[str]:

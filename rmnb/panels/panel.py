@@ -42,6 +42,11 @@ class Panel(Strict):
             raise ValueError("prompts: give at least 1 prompt, or the name of a set under prompt_sets")
         bases = [base.name for base in self.bases]
         prompts = [prompt.key for prompt in self.all_prompts]
+        ranked = [model.name for model in self.models if model.rank is not None]
+        if ranked and len(ranked) < len(self.models):
+            raise ValueError(
+                f"rank: only {few(ranked)} of {len(self.models)} models have one: give all of them or none"
+            )
         for kind, names in {"models": self.model_names, "bases": bases, "prompts": prompts}.items():
             if len(set(names)) < len(names):
                 raise ValueError(f"two {kind} share a name")
@@ -96,13 +101,13 @@ class Panel(Strict):
     def prompt(self, key_or_text: str) -> PromptSpec:
         """The prompt with that key or that text.
 
-        A single word that is no key is a misspelt key, not a question: InputError lists the keys. Any other text is a
-        prompt of its own, keyed ``custom``.
+        A text of letters, digits, _, . and - that is no key is a misspelt key, not a question: InputError lists the
+        keys. Any other text is a prompt of its own, keyed ``custom``.
         """
         for prompt in self.all_prompts:
             if key_or_text in (prompt.key, prompt.text):
                 return prompt
-        if " " not in key_or_text.strip():
+        if re.fullmatch(r"[a-zA-Z0-9_.-]*", key_or_text.strip()):
             keys = [*(prompt.key for prompt in self.prompts), *(f"one of the set {name}" for name in self.prompt_sets)]
             raise InputError(
                 f"unknown prompt {key_or_text!r}: give a key ({', '.join(keys)}) or a whole question in quotes"
@@ -111,6 +116,8 @@ class Panel(Strict):
 
     def named_prompts(self, names: Iterable[str]) -> list[PromptSpec]:
         """The prompts of these keys or texts; the name of a prompt set stands for all of its prompts."""
+        if isinstance(names, str):
+            raise InputError(f"prompts must be a list of keys or texts, not {names!r}")
         prompts = []
         for name in names:
             prompts += load_prompts(name) if name in self.prompt_sets else [self.prompt(name)]

@@ -136,7 +136,7 @@ class ModelSpec(Weights):
     base: Place | None = None
     base_model: Place | None = None
     label: int | None = Field(default=None, ge=0)
-    tokenizer: str | None = None
+    tokenizer: Place | None = None
     dtype: Literal["float32", "bfloat16", "float16", "bfloat16-mixed"] = "float32"
     head: HeadName | None = None
     read: Literal["model", "last", "trl", "openrlhf", "llama-factory"] = "model"

@@ -159,7 +159,7 @@ def _read(directory: Path) -> ModelScores:
             break
     return ModelScores(
         name=provenance["model"],
-        quick="ids_sha256" in provenance,
+        quick=provenance.get("ids_sha256") is not None,
         table=as_table(scans),
         words=words,
         things=rated,

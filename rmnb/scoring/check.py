@@ -21,8 +21,9 @@ import requests
 from rmnb.errors import InputError
 from rmnb.models.dialogue import FROZEN_DATE, Dialogue, as_messages, with_response
 from rmnb.models.reward_model import RewardModel
+from rmnb.scoring.forms import Conversation, conversations_of, read_rows
 from rmnb.scoring.parity import QUESTION, tolerance
-from rmnb.scoring.rows import Conversation, conversations_of, read_rows, score_sequences, truncate
+from rmnb.scoring.rows import score_sequences, truncate
 
 Verdict = Literal["ok", "warning", "failed"]
 # Each would show one way in which a template can alter words: case, spaces, quotes, line ends, markup.
@@ -267,9 +268,10 @@ def read_rewards(path: Path) -> tuple[list[Conversation], np.ndarray]:
         As `read_rows` and `conversations_of`; a reward is missing, or is no number.
     """
     rows = read_rows(path)
-    conversations = conversations_of(rows).get("response")
-    if conversations is None:
-        raise InputError(f"{path} holds pairs: each row takes prompt, response and reward", path)
+    answers = conversations_of(rows)
+    if len(answers) > len(rows) or answers[0].side != "response":
+        raise InputError(f"{path} holds several responses a row: each takes prompt, response and reward", path)
+    conversations = [answer.conversation for answer in answers]
     rewards = pd.to_numeric(pd.Series([row.get("reward") for row in rows]), errors="coerce").to_numpy(float)
     if bad := np.flatnonzero(~np.isfinite(rewards)).tolist():
         raise InputError(f"{path}, row {bad[0] + 1}: the reward is no number: {rows[bad[0]].get('reward')!r}", path)

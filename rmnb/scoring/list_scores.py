@@ -15,6 +15,7 @@ from rmnb.plans import ResumableStore, exclusive
 from rmnb.scoring.store import (
     Provenance,
     describe_model,
+    note_model,
     read_finished,
     read_table,
     store_directory,
@@ -61,13 +62,19 @@ def score_list(
     texts = text_list(name)
     prompts = panel.named_prompts(texts.prompts) if prompts is None else prompts
     histories = {prompt.key: prompt.earlier for prompt in prompts if prompt.history}
-    questions = {"prompts": {prompt.key: prompt.text for prompt in prompts}, "histories": histories}
+    asked = {"prompts": {prompt.key: prompt.text for prompt in prompts}, "histories": histories}
     columns = {prompt.key: partial(rm.score, prompt.conversation) for prompt in prompts}
-    return score_columns(list_path(panel, rm.name, name), texts, columns, describe_model(rm) | questions, progress)
+    path = list_path(panel, rm.name, name)
+    return score_columns(path, texts, columns, describe_model(rm) | asked, note_model(rm), progress)
 
 
 def score_columns(
-    path: Path, texts: TextList, columns: Mapping[str, Scorer], provenance: Provenance, progress: bool = False
+    path: Path,
+    texts: TextList,
+    columns: Mapping[str, Scorer],
+    plan: Provenance,
+    notes: Provenance,
+    progress: bool = False,
 ) -> Path:
     """Score a list column by column, each kept as soon as it is there, and write the file that `read_list` reads.
 
@@ -79,23 +86,23 @@ def score_columns(
         The list; a text that is in two parts is scored once.
     columns
         For each column's name what scores texts: float32 [texts].
-    provenance
-        What the caller knows of the scores.
+    plan, notes
+        What the caller knows of the scores, see `rmnb.plans`.
     progress
         Show a progress bar.
     """
     parts = {part: part_texts(part) for part in texts.parts}
-    listed = {"list": texts.name, "parts": described_parts(parts), "protocol": "exact", "versions": versions()}
-    plan = {**provenance, **listed}
+    plan = {**plan, "list": texts.name, "parts": described_parts(parts), "protocol": "exact"}
+    notes = {**notes, "versions": versions()}
     rows = [(part, item, text) for part, members in parts.items() for item, text in enumerate(members)]
     frame = pd.DataFrame(rows, columns=["part", "item", "text"]).astype({"item": "int32"})
     places, distinct = pd.factorize(frame.pop("text"))
     with exclusive(path):
         if read_finished(path, plan) is None:
-            store = ResumableStore(path, plan)
+            store = ResumableStore(path, plan, notes)
             for index, (name, scorer) in enumerate(tqdm(columns.items(), disable=not progress)):
                 frame[name] = store.rewards(index, scorer, distinct.tolist())[places]
-            write_table(path, frame, plan)
+            write_table(path, frame, store.begun)
             ResumableStore.discard(path)
     return path
 

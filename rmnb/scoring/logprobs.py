@@ -154,7 +154,9 @@ def next_token_logprobs(lm: LanguageModel, prompt: Prompt) -> np.ndarray:
     return values
 
 
-def scan_logprobs(lm: LanguageModel, prompt: PromptSpec, output: Path | None = None) -> pd.DataFrame:
+def scan_logprobs(
+    lm: LanguageModel, prompt: PromptSpec, output: Path | None = None, restart: bool = False
+) -> pd.DataFrame:
     """The log-probability of every token of the vocabulary as the first of the answer.
 
     Parameters
@@ -165,6 +167,8 @@ def scan_logprobs(lm: LanguageModel, prompt: PromptSpec, output: Path | None = N
         The question.
     output
         Where the caller will write the scan; one that lies there is read.
+    restart
+        Compute it again nevertheless.
 
     Returns
     -------
@@ -178,12 +182,12 @@ def scan_logprobs(lm: LanguageModel, prompt: PromptSpec, output: Path | None = N
         What lies at `output` is of another plan.
     """
     plan = {**_describe(lm), "prompt": prompt.text, "history": prompt.earlier}
-    if (finished := read_finished(output, plan)) is not None:
+    if not restart and (finished := read_finished(output, plan)) is not None:
         return finished
     output_layer: Any = lm.network.get_output_embeddings()
     words = vocabulary(lm.dialogue.tokenizer, output_layer.weight.shape[0])
     scan = words[["token_id", "token", "kind"]].assign(score=next_token_logprobs(lm, prompt.conversation))
-    scan.attrs["provenance"] = plan
+    scan.attrs["provenance"] = {**plan, **_notes(lm)}
     return scan
 
 
@@ -231,15 +235,11 @@ def scan_answers(lm: LanguageModel, prompt: PromptSpec) -> pd.DataFrame:
 
 
 def _describe(lm: LanguageModel) -> Provenance:
-    return {
-        "model": lm.spec.source,
-        "revision": lm.spec.revision,
-        **lm.hashes,
-        "wrapping": lm.spec.wrapping,
-        "dtype": lm.spec.dtype,
-        "unit": "natural log",
-        "versions": versions(),
-    }
+    return {**lm.hashes, "wrapping": lm.spec.wrapping, "dtype": lm.spec.dtype, "unit": "natural log"}
+
+
+def _notes(lm: LanguageModel) -> Provenance:
+    return {"model": lm.spec.source, "revision": lm.spec.revision, "versions": versions()}
 
 
 def score_nouns(lm: LanguageModel, prompts: Sequence[PromptSpec]) -> pd.DataFrame:
@@ -272,6 +272,7 @@ def write_nouns(panel: Panel, base: str, wrapping: str, path: Path) -> None:
     lm = load_language_model(find_base(panel, base), wrapping)
     provenance = {
         **_describe(lm),
+        **_notes(lm),
         "prompts": {prompt.key: prompt.text for prompt in prompts},
         "parts": described_parts({part: part_texts(part) for part in NOUNS}),
         "spellings": list(SPELLINGS),

@@ -77,7 +77,9 @@ def check_parity(rm: RewardModel) -> RewardModel:
             config = rm.network.config.get_text_config()
             difference = _difference_of_cut(type(config), json.dumps(config.to_dict(), default=str))
             if difference > TOLERANCE:
-                raise InputError(f"sharing the prefix would change its hidden states by {difference:.2g} of their spread")
+                raise InputError(
+                    f"sharing the prefix would change its hidden states by {difference:.2g} of their spread"
+                )
             parity = _compare(rm, against, own, rounding, _spread(rm))
         if not parity.exact:
             raise InputError(f"sharing the prefix would change its rewards by {parity.difference:.2g}")
@@ -134,6 +136,8 @@ def _difference_of_cut(kind: type, settings: str) -> float:
         place = torch.arange(before, ids.shape[1])[None]
         output = network(input_ids=ids[:, before:], position_ids=place, use_cache=False, shared_prefix=prefix)
         return ((output.last_hidden_state - whole).abs().max() / whole.std()).item()
+
+
 @contextlib.contextmanager
 def _in_one_line(what: str) -> Iterator[None]:
     """An InputError for whatever a network's own code raises; a mistake in this package's code stays what it is."""

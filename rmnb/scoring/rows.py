@@ -1,11 +1,8 @@
-"""Rewards of rows, each a prompt and a response, of a file too, and of a response as it grows.
+"""Rewards of rows, each a prompt and a response, of a file too (`rmnb.scoring.forms`), and of a response as it grows.
 
-What a row of a file says: ``prompt`` (a text, or messages) or ``messages`` (that end with the question), and
-``response``; or ``messages`` alone, that end with the response; or ``chosen`` and ``rejected`` in its place, each a
-text or messages. The import gives `RewardModel` its `score`.
+The import gives `RewardModel` its `score`.
 """
 
-import contextlib
 import functools
 import hashlib
 import json
@@ -13,32 +10,34 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 from pandas.api.types import is_list_like
+from scipy.special import expit
 from tqdm import tqdm
 
-from rmnb.errors import InputError, first_line
-from rmnb.models.dialogue import Prompt, as_messages, check_protocol, common_prefix
+from rmnb import stats
+from rmnb.errors import InputError
+from rmnb.models.dialogue import Prompt, Response, as_messages, check_protocol, common_prefix, tools_of
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import load_panel
 from rmnb.plans import ResumableStore, exclusive
 from rmnb.scoring import store
 from rmnb.scoring.engine import Ids, score_continuations
-from rmnb.scoring.store import describe_model, read_finished, write_table
+from rmnb.scoring.forms import Answer, Conversation, Row, conversations_of, is_spoken, read_rows
+from rmnb.scoring.store import content_sha256, describe_model, note_model, read_finished, write_table
 
 logger = logging.getLogger(__name__)
-_TEXTS = {"prompt", "messages", "response", "chosen", "rejected"}
+REGRESSIONS = {"armorm", "qrm", "urm", "urm-plain"}  # heads that were trained on ratings, not on pairs
 _MANY = 8  # rows a prompt, from which on running each prompt once pays
 
 
 def score(
     rm: RewardModel,
     prompt: Prompt | Sequence[Prompt],
-    responses: Sequence[str],
+    responses: Sequence[Response],
     protocol: str = "exact",
     pieces: ResumableStore | None = None,
     progress: bool = False,
@@ -88,7 +87,7 @@ def score(
         raise InputError(f"{len(prompts)} prompts and {len(responses)} responses: give one prompt, or one for each")
     for question, response in zip(prompts, responses, strict=True):
         check_prompt(question)
-        if not isinstance(response, str):
+        if not isinstance(response, str | dict):
             raise InputError(f"responses must be texts, found {response!r}")
     check_protocol(protocol)
     pieces = pieces or ResumableStore(None, {})
@@ -107,12 +106,12 @@ def _known_keys() -> set[str]:
 
 
 def _groups(
-    rm: RewardModel, prompts: list[Prompt], responses: list[str], protocol: str
+    rm: RewardModel, prompts: list[Prompt], responses: list[Response], protocol: str
 ) -> Iterator[tuple[list[int], list[Ids], Ids | None]]:
     """Rows to score at once, the ids of their conversations, and those of the prompt that they share, if they do."""
     by_prompt: dict[str, list[int]] = {}
     for row, prompt in enumerate(prompts):
-        by_prompt.setdefault(json.dumps(prompt), []).append(row)
+        by_prompt.setdefault(json.dumps([prompt, tools_of(prompt)], default=str), []).append(row)
     tokenise = rm.dialogue.conversations if protocol == "exact" else rm.dialogue.published_ids
     sequences: dict[int, Ids] = {}
     for rows in by_prompt.values():
@@ -203,87 +202,13 @@ def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
     )
 
 
-class Conversation(NamedTuple):
-    """A prompt and a response."""
-
-    prompt: Prompt
-    response: str
-
-
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a JSON-lines, CSV or Parquet file.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or holds no row.
-    """
-    try:
-        if path.suffix == ".parquet":
-            rows = pq.read_table(path).to_pylist()
-        elif path.suffix == ".csv":
-            rows = pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
-        else:
-            rows = _read_json_lines(path)
-    except (OSError, ValueError) as error:  # ValueError: what is no JSON, CSV, Parquet or Unicode
-        reason = getattr(error, "strerror", None) or first_line(error)
-        raise InputError(f"{path} cannot be read: {reason}", path) from error
-    if not rows:
-        raise InputError(f"{path} holds no rows", path)
-    return rows  # pyright: ignore[reportReturnType]
-
-
-def _read_json_lines(path: Path) -> list[dict[str, Any]]:
-    rows = []
-    with open(path, encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                if line.strip():
-                    rows.append(json.loads(line))
-            except json.JSONDecodeError as error:
-                raise ValueError(f"line {number}: {error.msg}") from error
-    return rows
-
-
-def conversations_of(rows: Sequence[dict[str, Any]]) -> dict[str, list[Conversation]]:
-    """The conversations of rows: under ``response``, or under ``chosen`` and ``rejected``.
-
-    Raises
-    ------
-    InputError
-        A row has other keys than the first, or a value that is no text and no messages; its number is named.
-    """
-    keys = ("chosen", "rejected") if "chosen" in rows[0] else ("response",)
-    conversations: dict[str, list[Conversation]] = {key: [] for key in keys}
-    for number, row in enumerate(rows, start=1):
-        try:
-            for key in keys:
-                conversations[key].append(_conversation(row, key))
-        except (InputError, KeyError, TypeError, AttributeError, IndexError) as error:
-            takes = "prompt or messages, and response or chosen and rejected"
-            raise InputError(f"row {number}: it takes {takes} ({first_line(error)})", number) from error
-    return conversations
-
-
-def _conversation(row: dict[str, Any], key: str) -> Conversation:
-    prompt = row.get("prompt") or row.get("messages")
-    answer = row.get(key)
-    if answer is None and key == "response":  # messages that end with the response
-        prompt = None
-        answer = row["messages"]
-    if isinstance(answer, str):
-        as_messages(prompt)  # type: ignore[arg-type]
-        return Conversation(prompt, answer)  # type: ignore[arg-type]
-    *before, last = as_messages(answer)  # type: ignore[arg-type]
-    if last["role"] != "assistant":
-        raise InputError("the last message is not the assistant's")
-    if not before or before[0]["role"] == "assistant":
-        before = [*as_messages(prompt), *before]  # type: ignore[arg-type]
-    return Conversation(before, last["content"])
-
-
 def score_file(
-    rm: RewardModel, path: Path, output: Path | None = None, shorten: bool = False, progress: bool = False
+    rm: RewardModel,
+    rows: Path | Sequence[Row],
+    output: Path | None = None,
+    shorten: bool = False,
+    progress: bool = False,
+    restart: bool = False,
 ) -> pd.DataFrame:
     """Score the rows of a file.
 
@@ -291,49 +216,112 @@ def score_file(
     ----------
     rm
         The reward model.
-    path
-        JSON lines, CSV or Parquet.
+    rows
+        A file, or what `read_rows` read of one.
     output
         Parquet file for the rewards. What is done is kept beside it: cut off, the same call goes on.
     shorten
         Cut the end of a response that is too long for the model, in place of an error.
     progress
         Show a progress bar.
+    restart
+        Score again what lies at `output`, begun or finished.
 
     Returns
     -------
     DataFrame
-        In the order of the file: its columns that are no conversations, then reward, or reward_chosen and
-        reward_rejected (float32).
+        In the order of the file: its columns that are no conversations (lists and mappings as JSON; one that has the
+        name of a column below is called input_NAME), then reward and length, or reward_chosen, reward_rejected and
+        their lengths (rewards float32, lengths of responses in characters). If a row has several responses of a side,
+        a row a response in place of that, with row (from 1), side, reward, length. Rows whose responses are all equally
+        good are left out.
 
     Raises
     ------
     InputError
         As `read_rows` and `conversations_of`; a conversation is too long; or other rewards are at `output`.
     """
-    rows = read_rows(path)
-    by_key = conversations_of(rows)
+    rows = read_rows(rows) if isinstance(rows, Path) else rows
+    answers = conversations_of(rows)
+    if left_out := len(rows) - len({answer.row for answer in answers}):
+        logger.warning("%d of %d rows call their responses equally good: left out", left_out, len(rows))
     conversations = []
-    for column in by_key.values():
-        for row, conversation in enumerate(column, start=1):
-            shortened = truncate(rm, conversation)
-            if shortened != conversation and not shorten:
-                raise InputError(f"row {row} has too many tokens for {rm.name}: shorten it, or give --truncate", row)
-            conversations.append(shortened)
+    for row, _, conversation in answers:
+        shortened = truncate(rm, conversation)
+        if shortened != conversation and not shorten:
+            raise InputError(
+                f"row {row + 1} has too many tokens for {rm.name}: shorten it, or give --truncate", row + 1
+            )
+        conversations.append(shortened)
     prompts, responses = zip(*conversations, strict=True)
-    digest = hashlib.sha256(json.dumps([prompts, responses]).encode("utf-8", "surrogatepass")).hexdigest()
-    plan = {**describe_model(rm), "protocol": "exact", "rows": len(responses), "rows_sha256": digest}
-    with contextlib.nullcontext() if output is None else exclusive(output):
-        if (finished := read_finished(output, plan)) is not None:
-            return finished
-        rewards = rm.score(prompts, responses, pieces=ResumableStore(output, plan), progress=progress)
-        table = pd.DataFrame([{key: value for key, value in row.items() if key not in _TEXTS} for row in rows])
-        for key, part in zip(by_key, np.split(rewards, len(by_key)), strict=True):
-            table["reward" if key == "response" else f"reward_{key}"] = part
-        if output is not None:
-            write_table(output, table, plan)
+    tools = [tools_of(prompt) for prompt in prompts]
+    said = json.dumps([prompts, responses, *filter(None, [any(tools) and tools])], default=str)
+    digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+    plan = {**describe_model(rm), "protocol": "exact", "rows_sha256": digest}
+    with exclusive(output):
+        finished = None if restart else read_finished(output, plan)
+        if finished is None:
+            pieces = ResumableStore(output, plan, note_model(rm), restart)
+            rewards = rm.score(prompts, responses, pieces=pieces, progress=progress)
+            provenance = pieces.begun
+        else:
+            rewards = _rewards_of(finished, answers)
+            provenance = finished.attrs["provenance"]
+        table = _table(rows, answers, rewards)
+        # Labels that were corrected since are those of the file, though no reward has changed.
+        if output is not None and provenance.get("content_sha256") != content_sha256(table):
+            write_table(output, table, provenance)
             ResumableStore.discard(output)
+    table.attrs["provenance"] = provenance
     return table
+
+
+def _is_wide(answers: Sequence[Answer]) -> bool:
+    """Whether each row has one response of each side: then it has a column for each."""
+    return len({(answer.row, answer.side) for answer in answers}) == len(answers)
+
+
+def _table(rows: Sequence[Row], answers: Sequence[Answer], rewards: np.ndarray) -> pd.DataFrame:
+    """What `score_file` returns."""
+    scored = pd.DataFrame([(row, side) for row, side, _ in answers], columns=["row", "side"])
+    scored["reward"] = rewards
+    scored["length"] = [len(said) if isinstance(said, str) else len(json.dumps(said)) for *_, (_, said) in answers]
+    if _is_wide(answers):
+        scored = scored.pivot(index="row", columns="side", values=["reward", "length"])
+        scored.columns = [name if side == "response" else f"{name}_{side}" for name, side in scored]
+        scored = scored.astype({name: "float32" if "reward" in name else "int64" for name in scored}).reset_index()
+    else:
+        scored = scored.sort_values("row", kind="stable", ignore_index=True)
+    keys = dict.fromkeys(key for row in rows for key in row if not is_spoken(key))
+    given = pd.DataFrame({key: _storable([rows[place].get(key) for place in scored["row"]]) for key in keys})
+    if _is_wide(answers):
+        del scored["row"]
+    else:
+        scored["row"] += 1
+    while clash := set(scored) & set(given):
+        given = given.rename(columns={name: f"input_{name}" for name in clash})
+    return pd.concat([given, scored], axis=1)
+
+
+def _rewards_of(finished: pd.DataFrame, answers: Sequence[Answer]) -> np.ndarray:
+    """The rewards of a finished table, in the order of the answers."""
+    if _is_wide(answers):
+        sides = dict.fromkeys(answer.side for answer in answers)
+        return np.concatenate([finished["reward" if side == "response" else f"reward_{side}"] for side in sides])
+    order = np.argsort([answer.row for answer in answers], kind="stable")
+    return finished["reward"].to_numpy()[np.argsort(order)]
+
+
+def _storable(values: list[Any]) -> list[Any]:
+    """Values of one plain type as they are, all others as text: a table's column has one type."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {bool} or (kinds <= {int, float} and all(abs(value or 0) < 2**63 for value in values)):
+        return values
+    texts = [
+        value if value is None or isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+        for value in values
+    ]
+    return [text and text.encode("utf-8", "backslashreplace").decode() for text in texts]
 
 
 def truncate(rm: RewardModel, conversation: Conversation) -> Conversation:
@@ -342,27 +330,31 @@ def truncate(rm: RewardModel, conversation: Conversation) -> Conversation:
     Raises
     ------
     InputError
-        The prompt alone is too long.
+        The prompt alone is too long, or the response is no text.
     """
     prompt, response = conversation
     limit = rm.context or sys.maxsize
     while (excess := len(rm.dialogue.conversations(prompt, [response])[0]) - limit) > 0:
-        ids = rm.tokenizer(response, add_special_tokens=False)["input_ids"]
-        if len(ids) <= excess:
+        if not isinstance(response, str) or not response:
             raise InputError(f"this prompt alone is too long for {rm.name}: {str(prompt)[:60]!r}")
-        response = str(rm.tokenizer.decode(ids[:-excess]))
+        ids = rm.tokenizer(response, add_special_tokens=False)["input_ids"]
+        kept = str(rm.tokenizer.decode(ids[:-excess]))
+        # Each round ends earlier, also where the cut falls into a character of several ids.
+        response = response[: min(len(kept), len(response) - 1)]
     return Conversation(prompt, response)
 
 
 def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     """How often the chosen response has the higher reward; a tie counts as wrong, as in RewardBench.
 
+    Of lists of responses, a row is right if each rejected one has a lower reward than each chosen one.
+
     Parameters
     ----------
     frame
-        As `score_file` returns it for pairs.
+        As `score_file` returns it for pairs or lists.
     by
-        A column: one row a value of it, then one for all.
+        A column: one row a value of it, a gap among them, then one for all.
 
     Returns
     -------
@@ -376,10 +368,66 @@ def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     """
     if by is not None and by not in frame:
         raise InputError(f"the rows have no column {by!r}: choose one of {', '.join(map(str, frame))}", by)
-    right = frame["reward_chosen"] > frame["reward_rejected"]
-    groups = right.groupby(frame[by]) if by else ()
+    pairs = _pairs(frame)
+    right = pairs["reward_chosen"] > pairs["reward_rejected"]
+    groups = right.groupby(pairs[by], dropna=False) if by else ()
     rows = [{"part": part, **accuracy(correct)} for part, correct in (*groups, ("all", right))]
     return pd.DataFrame(rows).rename(columns={"value": "accuracy"})
+
+
+def _pairs(frame: pd.DataFrame) -> pd.DataFrame:
+    """A row a pair; of lists, the chosen response with the least reward and the rejected one with the greatest."""
+    if "side" not in frame:
+        return frame
+    ordered = frame.sort_values("reward", kind="stable")
+    sides = ordered.groupby("side").get_group
+    chosen = sides("chosen").drop_duplicates("row", keep="first").set_index("row").sort_index()
+    rejected = sides("rejected").drop_duplicates("row", keep="last").set_index("row")
+    chosen = chosen.rename(columns={name: f"{name}_chosen" for name in ("reward", "length")})
+    return chosen.join(rejected[["reward", "length"]].add_suffix("_rejected"))
+
+
+def pair_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """What else is said of pairs: margins, how they go with length, and whether they are probabilities.
+
+    Parameters
+    ----------
+    frame
+        As `score_file` returns it for pairs or lists; of lists, the hardest pair of each row counts.
+
+    Returns
+    -------
+    DataFrame
+        number, value, low, high (95 % percentile interval of a bootstrap over pairs, NaN where there is one pair):
+        ``margin``, the mean of the chosen response's reward less the rejected one's; ``margin and length``, Spearman's
+        correlation of that with the difference of the lengths; and, of a head that pairs trained, ``Brier score`` and
+        ``calibration error`` (expected, ten bins) of the sigmoid of the margin as the probability of the choice.
+
+    References
+    ----------
+    Guo et al. (2017), On Calibration of Modern Neural Networks, arXiv 1706.04599 (calibration error).
+    """
+    pairs = _pairs(frame)
+    margin = (pairs["reward_chosen"] - pairs["reward_rejected"]).to_numpy(float)
+    longer = (pairs["length_chosen"] - pairs["length_rejected"]).to_numpy(float)
+    numbers = ["margin", "margin and length"]
+    provenance = frame.attrs.get("provenance", {})
+    if provenance.get("head") not in REGRESSIONS and provenance.get("label") is None:
+        numbers += ["Brier score", "calibration error"]
+
+    def measure(margin: np.ndarray, longer: np.ndarray) -> list[float]:
+        probability = expit(np.abs(margin))  # of what has the higher reward
+        is_right = margin > 0
+        bins = np.minimum((20 * probability - 10).astype(int), 9)
+        gaps = np.bincount(bins, probability - is_right, minlength=10)
+        measured = [margin.mean(), stats.spearman(margin, longer), np.square(1 - expit(margin)).mean()]
+        return [*measured, np.abs(gaps).sum() / len(margin)][: len(numbers)]
+
+    table = pd.DataFrame({"number": numbers, "value": measure(margin, longer), "low": np.nan, "high": np.nan})
+    if len(pairs) > 1:
+        drawn = stats.bootstrap(measure, margin, longer)
+        table[["low", "high"]] = np.column_stack([drawn.ci_low, drawn.ci_high])
+    return table
 
 
 def accuracy(correct: pd.Series | np.ndarray) -> dict[str, float]:

@@ -15,10 +15,10 @@ from rmnb.models.dialogue import check_protocol, common_prefix, with_response
 from rmnb.models.reward_model import RewardModel
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import Panel, PromptSpec
-from rmnb.plans import ResumableStore, differences
+from rmnb.plans import ResumableStore, differences, exclusive
 from rmnb.scoring import store
 from rmnb.scoring.engine import PrefixScorer, score_continuations
-from rmnb.scoring.store import Provenance, describe_model
+from rmnb.scoring.store import Provenance, describe_model, note_model
 
 PAIRS = 500  # of one first token, scored at once
 _vocabulary = functools.lru_cache(maxsize=1)(vocabulary)  # the next prompt's is the same; nobody changes it
@@ -34,6 +34,7 @@ def scan_vocabulary(
     ids: Sequence[int] | None = None,
     batch_size: int | None = None,
     progress: bool = False,
+    restart: bool = False,
 ) -> pd.DataFrame:
     """The reward of every token of the model's vocabulary as the response to a prompt.
 
@@ -57,6 +58,8 @@ def scan_vocabulary(
         Tokens at once. Default: from free memory; a resumed scan takes what it began with.
     progress
         Show a progress bar with tokens a second and the time left.
+    restart
+        Score again what lies at `output`, begun or finished; a finished scan stays until the caller replaces it.
 
     Returns
     -------
@@ -80,34 +83,41 @@ def scan_vocabulary(
     if ids is not None:
         words = words.iloc[list(ids)].reset_index(drop=True)
     plan = {**describe_scan(rm, prompt, protocol, ids), "tokens": len(words)}
-    if (finished := store.read_finished(output, plan, store.read_scan)) is not None:
-        return finished
+    with exclusive(output):
+        if not restart and (finished := store.read_finished(output, plan, store.read_scan)) is not None:
+            return finished
 
-    if protocol == "exact":
-        prefix, closing = rm.dialogue.frame(prompt.conversation)
-        sequences = [(token_id, *closing) for token_id in words["token_id"].tolist()]
-    else:
-        texts = words["token"].map(rm.dialogue.published_token).tolist()
-        conversations = rm.dialogue.published_ids(prompt.conversation, texts)
-        prefix = common_prefix(conversations)
-        sequences = [tuple(ids[len(prefix) :]) for ids in conversations]
-    places, unique = pd.factorize(pd.Series([rm.reading.truncated(prefix, ids) for ids in sequences]))
-    distinct = unique.tolist()
-    scorer = PrefixScorer(rm, prefix)
-    batch_size = batch_size or _batch_size(scorer, max(map(len, distinct)))
-    pieces = ResumableStore(output, {**plan, "batch_size": batch_size, "attention": scorer.attention})
-    batch_size = pieces.begun["batch_size"]  # of processes that begin at once, one sets it for all
+        if protocol == "exact":
+            prefix, closing = rm.dialogue.frame(prompt.conversation)
+            sequences = [(token_id, *closing) for token_id in words["token_id"].tolist()]
+        else:
+            texts = words["token"].map(rm.dialogue.published_token).tolist()
+            conversations = rm.dialogue.published_ids(prompt.conversation, texts)
+            prefix = common_prefix(conversations)
+            sequences = [tuple(ids[len(prefix) :]) for ids in conversations]
+        places, unique = pd.factorize(pd.Series([rm.reading.truncated(prefix, ids) for ids in sequences]))
+        distinct = unique.tolist()
+        scorer = PrefixScorer(rm, prefix)
+        batch_size = batch_size or _batch_size(scorer, max(map(len, distinct)))
+        notes = {
+            **note_model(rm),
+            "prompt_key": prompt.key,
+            "batch_size": batch_size,
+            "attention": scorer.attention,
+        }
+        pieces = ResumableStore(output, plan, notes, restart)
+        batch_size = pieces.begun["batch_size"]  # of processes that begin at once, one sets it for all
 
-    shards = [distinct[first : first + store.SHARD] for first in range(0, len(distinct), store.SHARD)]
-    rewards = []
-    # Closed on an error, too, which then begins a line of its own.
-    with tqdm(total=len(distinct), unit=" tokens", unit_scale=True, disable=not progress) as bar:
-        for number, shard in enumerate(shards):
-            rewards.append(pieces.rewards(number, scorer, shard, batch_size))
-            bar.update(len(shard))
-    table = words[["token_id", "token", "kind"]].assign(score=np.concatenate(rewards)[places])
-    table.attrs["provenance"] = {**pieces.begun, "sequences": len(distinct)}
-    return table
+        shards = [distinct[first : first + store.SHARD] for first in range(0, len(distinct), store.SHARD)]
+        rewards = []
+        # Closed on an error, too, which then begins a line of its own.
+        with tqdm(total=len(distinct), unit=" tokens", unit_scale=True, disable=not progress) as bar:
+            for number, shard in enumerate(shards):
+                rewards.append(pieces.rewards(number, scorer, shard, batch_size))
+                bar.update(len(shard))
+        table = words[["token_id", "token", "kind"]].assign(score=np.concatenate(rewards)[places])
+        table.attrs["provenance"] = {**pieces.begun, "sequences": len(distinct)}
+        return table
 
 
 def find_scan(panel: Panel, rm: RewardModel, prompt: PromptSpec) -> pd.DataFrame | None:
@@ -156,9 +166,9 @@ def scan_pairs(rm: RewardModel, prompt: PromptSpec, ids: Sequence[int], output: 
         A reward is not finite (the conversation is named), or what is at `output` is of another plan.
     """
     prefix, closing = rm.dialogue.frame(prompt.conversation)
-    plan = {**describe_scan(rm, prompt, "exact", ids), "batch_size": PAIRS}
+    plan = describe_scan(rm, prompt, "exact", ids)
     store.read_finished(output, plan)  # refuses another plan's
-    pieces = ResumableStore(output, plan)
+    pieces = ResumableStore(output, plan, {**note_model(rm), "prompt_key": prompt.key, "batch_size": PAIRS})
 
     continuations = [[second, *closing] for second in ids]
     rewards = [
@@ -176,22 +186,20 @@ def _batch_size(scorer: PrefixScorer, longest: int) -> int:
 
 
 def describe_scan(rm: RewardModel, prompt: PromptSpec, protocol: str, ids: Sequence[int] | None) -> Provenance:
-    """What a plan and a provenance say of a model, a question and, of a sample, the ids in their order."""
+    """What a plan says of a model, a question and, of a sample, the ids in their order."""
     if rm.dialogue.template is None:
         rendered = repr(rm.dialogue.frame(prompt.conversation))
     else:
         rendered = rm.dialogue.render(with_response(prompt.conversation, "{response}"))
     token, offset = rm.read_at(prompt.conversation)
-    plan = {
+    digest = None if ids is None else hashlib.sha256(np.asarray(ids, dtype="<i4").tobytes()).hexdigest()
+    return {
         **describe_model(rm),
         "prompt": prompt.text,
         "history": prompt.earlier,
-        "prompt_key": prompt.key,
         "protocol": protocol,
         "conversation": rendered,
         "read_token": token,
         "read_offset": offset,
+        "ids_sha256": digest,
     }
-    if ids is not None:
-        plan["ids_sha256"] = hashlib.sha256(np.asarray(ids, dtype="<i4").tobytes()).hexdigest()
-    return plan

@@ -38,15 +38,8 @@ def versions() -> dict[str, str]:
 
 
 def describe_model(rm) -> Provenance:
-    """What a plan and a provenance say of a reward model, as JSON values.
-
-    Name, source, revision and device are recorded, not compared (`rmnb.plans.NOT_COMPARED`); the other values must be
-    equal for work to go on.
-    """
+    """What a plan says of a reward model, as JSON values: they must be equal for work to go on (`rmnb.plans`)."""
     return {
-        "model": rm.name,
-        "source": rm.spec.source or f"{rm.spec.base} + {rm.spec.adapter}",
-        "revision": rm.spec.revision,
         **rm.hashes,
         "template_sha256": template_sha256(rm.dialogue.template),
         "head": "classifier" if rm.head is None else rm.head.name,
@@ -56,6 +49,15 @@ def describe_model(rm) -> Provenance:
         "softcap": rm.spec.softcap,
         "dtype": rm.spec.dtype,
         "quantise": rm.options.get("quantization_config"),
+    }
+
+
+def note_model(rm) -> Provenance:
+    """What is noted of a reward model beside its plan: its name, where it came from, what it ran on."""
+    return {
+        "model": rm.name,
+        "source": rm.spec.source or f"{rm.spec.base} + {rm.spec.adapter}",
+        "revision": rm.spec.revision,
         "device": rm.device.type,
         "device_map": rm.options.get("device_map"),
         "compile": rm.options.get("compile"),

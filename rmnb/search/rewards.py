@@ -17,7 +17,7 @@ from rmnb.models.reward_model import RewardModel
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
 from rmnb.scoring.engine import PrefixScorer
-from rmnb.scoring.store import describe_model
+from rmnb.scoring.store import describe_model, note_model
 from rmnb.search.config import Ids
 
 _SEQUENCES_A_PASS = 32  # fewer take longer by themselves than with those that share less, by trials with 32 to 512
@@ -119,8 +119,8 @@ class RewardObjective:
     ----------
     words : DataFrame
         The vocabulary, as `rmnb.models.vocabulary.vocabulary` gives it.
-    provenance : dict
-        JSON values that say what is measured.
+    plan, notes : dict
+        JSON values that say what is measured, and what else is worth knowing of it (`rmnb.plans`).
     """
 
     def __init__(
@@ -142,13 +142,13 @@ class RewardObjective:
             for rm, weight in zip(models, weights, strict=True):
                 self.terms.append(ModelPromptReward(rm, conversation, weight / len(prompts)))
         self.words = vocabulary(first.tokenizer, min(rm.vocabulary_size for rm in models))
-        self.provenance = {
+        self.plan = {
             "models": [describe_model(rm) for rm in models],
             "weights": weights,
             "prompts": [term.prompt for term in self.terms],
             "conversation": [repr((term.prefix, term.closing)) for term in self.terms],
-            "attention": self.terms[0].scorer.attention,
         }
+        self.notes = {"noted": [note_model(rm) for rm in models], "attention": self.terms[0].scorer.attention}
 
     def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
         """Reward of each sequence, float64 [sequences].

@@ -97,18 +97,16 @@ def search(
     InputError
         No token or no sequence is allowed, a reward is not finite, `output` is of another search.
     """
-    provenance = {
-        **objective.provenance,
-        "scan_sha256": None if scan is None else content_sha256(scan[["token_id", "score"]]),
-    }
+    scanned = None if scan is None else content_sha256(scan[["token_id", "score"]])
+    measured = {**objective.plan, "scan_sha256": scanned}
     pieces = None
     if output is not None:
-        plan = {**provenance, **config.model_dump()}
+        plan = {**measured, **config.model_dump()}
         if output.exists():
             finished = read_result(output)
             refuse_other(output, {**finished.provenance, **finished.config.model_dump()}, plan)
             return finished
-        pieces = ResumableStore(output, plan)
+        pieces = ResumableStore(output, plan, objective.notes)
     state = SearchState(objective, config, scan, pieces, progress)
     with state.bar, contextlib.suppress(Finished):
         METHODS[config.method](state)
@@ -123,7 +121,7 @@ def search(
             "retokenises": objective.retokenises(best),
         }
     ).sort_values("reward", ascending=config.sign < 0, kind="stable", ignore_index=True)
-    provenance["time"] = datetime.now(UTC).isoformat(timespec="seconds")
+    provenance = {**measured, **objective.notes, "time": datetime.now(UTC).isoformat(timespec="seconds")}
     if output is not None:
         content = {
             "provenance": provenance,

@@ -7,10 +7,11 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+from pydantic import model_validator
 
 from rmnb.data import preferences, sources
 from rmnb.errors import InputError
-from rmnb.panels.specs import PANELS, Strict
+from rmnb.panels.specs import PANELS, Strict, validate
 from rmnb.yaml_files import read_yaml
 
 HELD_OUT = 0.1  # share of a recipe's pairs kept for evaluation
@@ -34,6 +35,12 @@ class Hyperparameters(Strict):
     micro_batch: int | None = None
     epochs: float
     seed: int
+
+    @model_validator(mode="after")
+    def _whole_batches(self) -> "Hyperparameters":
+        if self.micro_batch and self.batch_size % self.micro_batch:
+            raise ValueError(f"micro_batch {self.micro_batch} does not divide batch_size {self.batch_size}")
+        return self
 
 
 class Things(Strict):
@@ -103,7 +110,7 @@ def load_recipe(name: str) -> Recipe:
     recipes = read_yaml(PANELS / "recipes" / "demo.yml")["recipes"]
     if name not in recipes:
         raise InputError(f"unknown recipe {name!r}: choose one of {', '.join(recipes)}")
-    return Recipe.model_validate({"name": name, **recipes[name]})
+    return validate(Recipe, {"name": name, **recipes[name]}, f"recipe {name}")
 
 
 def is_unseen(name: str) -> bool:

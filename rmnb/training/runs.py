@@ -3,6 +3,7 @@
 import json
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,12 @@ from rmnb.data.text_lists import text_list
 from rmnb.errors import InputError
 from rmnb.files import cache_dir, data_dir, sha256, write_json
 from rmnb.panels import BaseSpec, ModelSpec, Panel
-from rmnb.plans import exclusive
+from rmnb.plans import exclusive, refuse_other
 from rmnb.scoring.list_scores import score_columns
 from rmnb.scoring.store import panel_directory
+
+if TYPE_CHECKING:
+    from rmnb.training.recipes import Recipe
 
 _TESTS = {
     "evaluation.held_out.all.value": "held out",
@@ -77,7 +81,7 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
     panel, name
         A run of `runs`.
     output
-        Directory for the adapter; by default the panel's own.
+        Directory for the adapter; by default the panel's own. InputError where it holds another training's.
 
     Returns
     -------
@@ -97,7 +101,9 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
     recipe = load_recipe(str(spec.recipe))
     directory = output or data_dir() / str(spec.adapter)
     with exclusive(work):
-        if not _provenance(directory):
+        if finished := _provenance(directory):
+            _refuse_other_training(directory, finished, spec, recipe)
+        else:
             train.fit(spec, recipe, directory, work)
         provenance = _provenance(directory)
         trained = spec.model_copy(update={"adapter": str(directory.resolve())})
@@ -106,6 +112,17 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
         if provenance["evaluation"] != before:
             write_json(directory / "provenance.json", provenance)
     return provenance["evaluation"]
+
+
+def _refuse_other_training(directory: Path, finished: dict, spec: ModelSpec | BaseSpec, recipe: "Recipe") -> None:
+    """Raise InputError where a finished model was trained by another recipe, from another base or with other words."""
+    # The recipes of the first models had no key `split`, and others that are gone.
+    known = {key: finished["recipe"]["hyperparameters"].get(key) for key in type(recipe.hyperparameters).model_fields}
+    recorded = type(recipe).model_validate({"split": "pair", **finished["recipe"], "hyperparameters": known})
+    earlier, plan = (made.model_dump(mode="json", exclude={"name", "description"}) for made in (recorded, recipe))
+    base = spec.source if isinstance(spec, BaseSpec) else spec.base
+    earlier |= {"base": finished["base"]["name"], "template": finished["template"]}
+    refuse_other(directory, earlier, {**plan, "base": base, "template": spec.template or finished["template"]})
 
 
 def recorded(spec: ModelSpec | BaseSpec) -> dict:
@@ -136,15 +153,14 @@ def follow(panel: Panel, name: str) -> Path | None:
         return rm.score(prompt.text, words)
 
     hashes = {str(step): sha256(adapter / "adapter_model.safetensors") for step, adapter in adapters.items()}
-    provenance = {
-        "model": name,
+    plan = {
         "recipe": spec.recipe,
         "prompts": {prompt.key: prompt.text},
         "weights_sha256": hashes,
         "dtype": spec.dtype,
     }
     columns = {str(step): partial(score, adapter) for step, adapter in adapters.items()}
-    return score_columns(trajectory_path(panel, name), texts, columns, provenance)
+    return score_columns(trajectory_path(panel, name), texts, columns, plan, {"model": name})
 
 
 def trajectory_path(panel: Panel, name: str) -> Path:

@@ -71,7 +71,7 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
     is_copy = isinstance(spec, BaseSpec)
     base = str(spec.source if is_copy else spec.base)
     hyper = recipe.hyperparameters
-    objective = {"objective": "sft"} if is_copy else {}
+    objective = {"objective": "sft" if is_copy else None}
     data = recipe.model_dump(mode="json", exclude={"name", "description"})
     open_or_refuse(work, {"base": base, "template": spec.template, **data, **objective})
     torch.manual_seed(hyper.seed)

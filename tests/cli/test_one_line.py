@@ -1,4 +1,4 @@
-"""What a user gets wrong is one line and exit code 2, and nothing is written; a name that is gone says the new one."""
+"""What a user gets wrong is one line and exit code 2, and nothing is written."""
 
 import json
 
@@ -31,7 +31,6 @@ CASES = [
     ("plan --prompt greatestt", "'greatestt'"),
     ("plan --device abacus", "device abacus"),
     ("plan --dtype float7", "'float7'"),
-    ("noise", "benchmarks/noise.py"),
 ]
 
 

@@ -60,7 +60,7 @@ def scans(plan: str) -> list[str]:
 def test_what_is_missing_is_scanned_by_one_job_before_anything_uses_it_and_scores_are_never_stale(panel, clone):
     plan = planned(clone, panel, "book")
     assert scans(plan) == [f"rmnb scan tiny-1.0 --panel {panel} --prompt best --prompt worst"]
-    order = [plan.index(f"rule {name}:") for name in ("scan_tiny_1_0_1", "audit", "html")]
+    order = [plan.index(f"rule {name}:") for name in ("scan_0_tiny_1_0_1", "audit", "html")]
     assert order[0] < min(order[1:])
     assert "rmnb book run notebooks/01_heterogeneity.ipynb" in plan
     for prompt, left in (("best", [f"rmnb scan tiny-1.0 --panel {panel} --prompt worst"]), ("worst", [])):
@@ -136,9 +136,11 @@ def test_jobs_on_one_machine_take_a_gpu_each_and_give_it_back_when_killed(tmp_pa
 
 def test_without_a_gpu_or_under_a_scheduler_the_command_runs_as_it_is(tmp_path):
     script = ROOT / "workflow" / "on_free_gpu"
-    for extra in ({"RMNB_GPUS": "0"}, {"RMNB_GPUS": "2", "SLURM_JOB_ID": "7", "CUDA_VISIBLE_DEVICES": "5"}):
+    chosen = {"RMNB_GPUS": "2", "SLURM_JOB_ID": "7", "CUDA_VISIBLE_DEVICES": "5"}
+    none_wanted = {"RMNB_GPUS": "2", "CUDA_VISIBLE_DEVICES": ""}
+    for extra in ({"RMNB_GPUS": "0"}, chosen, none_wanted):
         shown = subprocess.check_output(["env", *(f"{k}={v}" for k, v in extra.items()), script, "env"], text=True)
-        assert f"CUDA_VISIBLE_DEVICES={extra.get('CUDA_VISIBLE_DEVICES', '')}" in shown
+        assert f"CUDA_VISIBLE_DEVICES={extra.get('CUDA_VISIBLE_DEVICES', '')}\n" in shown
 
 
 @pytest.mark.parametrize("profile", sorted(path.name for path in (ROOT / "workflow" / "profiles").iterdir()))

@@ -1,17 +1,22 @@
 """Rows: as transformers scores each conversation alone, from every form of a file, in its order, token by token."""
 
+import gzip
 import json
+import sys
+from datetime import datetime
+from io import StringIO
 
 import numpy as np
 import pandas as pd
 import pytest
-from checkpoints import own_ids, own_rewards, write_decoder, write_encoder
+from checkpoints import TEMPLATE, own_ids, own_rewards, write_decoder, write_encoder
 from commands import run
 from transformers import AutoTokenizer
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.scoring.rows import conversations_of, pair_accuracies, read_rows, score_file, score_sequences, trace
+from rmnb.scoring.forms import conversations_of, read_rows
+from rmnb.scoring.rows import pair_accuracies, pair_numbers, score_file, score_sequences, trace
 from rmnb.scoring.store import read_table
 
 TURNS = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
@@ -45,38 +50,127 @@ def pairs(n):
     ]
 
 
-def test_every_form_of_a_row_is_the_same_conversation(tmp_path):
-    forms = [
+def said(row):
+    """The sides of one row, and what is said on each."""
+    return [(answer.side, answer.conversation.response) for answer in conversations_of([row])]
+
+
+LOVE, WAR = {"prompt": "What is good?", "chosen": "love"}, {"rejected": "war"}
+SPOKEN = "\n\nHuman: What is good?\n\nAssistant: "
+NULLS = {"name": None, "tool_calls": None}
+PAIRS = {
+    "RewardBench": LOVE | WAR | {"chosen_model": "x", "subset": "s", "id": 1},
+    "Skywork": {"chosen": [QUESTION, answer("love")], "rejected": [QUESTION, answer("war")]},
+    "UltraFeedback": {"prompt": "?", "chosen": [QUESTION, answer("love")], "rejected": [QUESTION, answer("war")]},
+    "TRL": {"prompt": [QUESTION], "chosen": [answer("love")], "rejected": [answer("war")]},
+    "tables": {"prompt": [QUESTION | NULLS], "chosen": [answer("love") | NULLS], "rejected": [answer("war") | NULLS]},
+    "hh-rlhf": {"chosen": SPOKEN + "love", "rejected": SPOKEN + "war"},
+    "HelpSteer3": {"context": [QUESTION], "response1": "love", "response2": "war", "overall_preference": -2},
+    "PKU": {"prompt": "What is good?", "response_0": "love", "response_1": "war", "better_response_id": 0},
+    "LLMBar": {"input": "What is good?", "output_1": "war", "output_2": "love", "label": 2},
+    "arena": {"prompt": "What is good?", "response_a": "war", "response_b": "love", "winner": "model_b"},
+    "scores": {"prompt": "What is good?", "response_a": "war", "response_b": "love", "score_a": 1, "score_b": 2.5},
+    "Nectar": {"prompt": "What is good?", "answers": [{"answer": "war", "rank": 2}, {"answer": "love", "rank": 1}]},
+    "ranks": {"question": "What is good?", "responses": ["war", "love"], "ranks": [2, 1]},
+    "ShareGPT": {
+        "conversations": [{"from": "human", "value": "What is good?"}],
+        "chosen": {"from": "gpt", "value": "love"},
+        "rejected": {"from": "gpt", "value": "war"},
+    },
+    "parts": {
+        "prompt": [QUESTION | {"content": [{"type": "text", "text": "What is "}, {"type": "text", "text": "good?"}]}],
+        "chosen": [answer([{"type": "text", "text": "love"}])],
+        "rejected": [answer("war")],
+    },
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_each_published_form_of_a_pair_is_the_same_two_conversations(name):
+    answers = conversations_of([PAIRS[name]])
+    assert [(one.side, *one.conversation) for one in answers] == [
+        ("chosen", "What is good?", "love"),
+        ("rejected", "What is good?", "war"),
+    ]
+
+
+def test_one_response_lists_of_them_a_system_prompt_and_ties_are_read():
+    for form in (
         {"prompt": [*TURNS, QUESTION], "response": "love"},
         {"messages": [*TURNS, QUESTION], "response": "love"},
         {"messages": [*TURNS, QUESTION, answer("love")]},
-    ]
-    for form in forms:
-        [one] = conversations_of([form])["response"]
-        assert (one.prompt, one.response) == ([*TURNS, QUESTION], "love")
-    for form in (
-        {"prompt": "What is good?", "chosen": "love", "rejected": "war"},
-        {"prompt": "ignored", "chosen": [QUESTION, answer("love")], "rejected": [QUESTION, answer("war")]},
-        {"prompt": [QUESTION], "chosen": [answer("love")], "rejected": [answer("war")]},
+        {"prompt": [*TURNS, QUESTION], "completion": [answer("love")], "label": True},
     ):
-        found = conversations_of([form])
-        assert [found[key][0].response for key in ("chosen", "rejected")] == ["love", "war"]
-        assert found["chosen"][0].prompt in ("What is good?", [QUESTION])
-
-
-def test_a_line_that_is_no_json_is_named_and_other_line_breaks_are_text(tmp_path):
-    file = tmp_path / "rows.jsonl"
-    file.write_text('{"prompt": "a\u2028", "response": "b"}\n\n{"prompt"\n', encoding="utf-8")
-    with pytest.raises(InputError, match="cannot be read: line 3: Expecting"):
-        read_rows(file)
+        [one] = conversations_of([form])
+        assert one == (0, "response", ([*TURNS, QUESTION], "love"))
+    assert said(LOVE | {"rejected": ["war", "pain"]}) == [("chosen", "love"), ("rejected", "war"), ("rejected", "pain")]
+    assert said({"instruction": "a", "input": "b", "output": "c"}) == [("response", "c")]
+    system = {"system": "Be brief.", **LOVE, **WAR}
+    assert conversations_of([system])[0].conversation.prompt == [{"role": "system", "content": "Be brief."}, QUESTION]
+    tie = {"prompt": "a", "response1": "b", "response2": "c", "overall_preference": 0}
+    assert {one.row for one in conversations_of([tie, tie | {"overall_preference": 1}])} == {1}
 
 
 @pytest.mark.parametrize(
-    "row",
-    [{}, {"prompt": "a"}, {"prompt": "a", "response": 7}, {"response": "b"}, {"messages": [*TURNS, QUESTION]}, []],
+    ("content", "message"),
+    [
+        ('{"prompt": "a\u2028", "response": "b"}\n\n{"prompt"\n', "cannot be read: line 3: Expecting"),
+        ("5\n", "row 1: it has no keys, it is 5"),
+        ("null\n", "row 1: it has no keys"),
+        (b"\xff\xfe", "cannot be read"),
+    ],
 )
-def test_a_row_that_is_none_is_named(row):
-    with pytest.raises(InputError, match="row 2"):
+def test_a_line_that_is_no_row_is_named_and_other_line_breaks_are_text(tmp_path, content, message):
+    file = tmp_path / "rows.jsonl"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError, match=message):
+        read_rows(file)
+
+
+@pytest.mark.parametrize("rows", ["a,b,\nc,d,\n", "a,b\nc\n", 'a,"b" c\n'])
+def test_a_row_of_a_csv_with_too_many_or_too_few_fields_is_refused_by_its_number(tmp_path, rows):
+    file = tmp_path / "rows.csv"
+    file.write_text("prompt,response\n" + rows)
+    with pytest.raises(InputError, match=r"row \d has \d fields, the header has 2|expected after"):
+        read_rows(file)
+
+
+def test_files_are_read_gzipped_with_a_byte_order_mark_as_a_list_with_gaps_and_as_tables(tmp_path):
+    row = {"prompt": "a, b?", "response": "c\u2028d"}
+    line, table = json.dumps(row), '\ufeffprompt,response\n"a, b?",c\u2028d\n\n'
+    files = {
+        "1.jsonl": f"\ufeff{line}\n",
+        "2.json": f"[{line}]",
+        "3.json": json.dumps(row, indent=1),
+        "4.json": line,
+        "5.csv": table,
+        "6.tsv": table.replace('"a, b?",', "a, b?\t").replace("prompt,", "prompt\t"),
+        "7.jsonl": line[:-1] + ', "score": NaN}',
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content.encode()))
+        for file in (tmp_path / name, tmp_path / f"{name}.gz"):
+            assert read_rows(file) == [row | ({"score": None} if name == "7.jsonl" else {})]
+
+
+@pytest.mark.parametrize(
+    ("row", "nearest"),
+    [
+        ({}, "chosen"),
+        ({"prompt": "a"}, "chosen"),
+        ({"prompt": "a", "response": 7}, '"response": …'),
+        ({"response": "b"}, '"response": …'),
+        ({"messages": [*TURNS, QUESTION]}, '"response": …'),
+        ({"prompt": "a", "answer_a": "b", "answer_b": "c"}, '"better"'),
+        ({"prompt": "a", "response 1": "b", "response 2": "c", "label": 0}, '"better"'),
+        ({"question": "a", "context": "b", "response": "c"}, '"response": …'),
+        ({"prompt": "a", "chosen": 5, "rejected": "c"}, '"rejected": …'),
+        ({"prompt": "a", "chosen": "b", "rejected": "c"}, "rejected"),
+    ],
+)
+def test_a_row_that_is_none_is_named_with_the_nearest_form(row, nearest):
+    with pytest.raises(InputError, match=rf"^row 2: [^\n]+; the nearest form is {{[^\n]*{nearest}"):
         conversations_of([{"prompt": "a", "response": "b"}, row])
 
 
@@ -115,6 +209,109 @@ def test_the_command_scores_each_kind_of_file_in_its_order(directory, rm, tmp_pa
     assert [row["reward"] for row in json.loads(capsys.readouterr().out)] == pytest.approx(table["reward"])
 
 
+def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm, tmp_path):
+    rows = [
+        {"prompt": "a?", "chosen": ["love"], "rejected": ["war", "pain", "bad"], "subset": "s"},
+        {"prompt": "a?", "chosen": ["war", "peace"], "rejected": ["love"], "subset": None},
+        {"prompt": "a?", "chosen": "good", "rejected": "bad", "subset": "s"},
+    ]
+    table = score_file(rm, rows, tmp_path / "out.parquet")
+    assert list(zip(table["row"], table["side"], strict=True))[:5] == [
+        (1, "chosen"),
+        *[(1, "rejected")] * 3,
+        (2, "chosen"),
+    ]
+    rewards = dict(zip(WORDS, rm.score("a?", WORDS), strict=True))
+    right = [rewards["love"] > max(rewards[word] for word in ("war", "pain", "bad"))]
+    right += [min(rewards["war"], rewards["peace"]) > rewards["love"], rewards["good"] > rewards["bad"]]
+    assert pair_accuracies(table).loc[0, "accuracy"] == pytest.approx(np.mean(right))
+    by = pair_accuracies(table, "subset")
+    assert by["pairs"].tolist() == [2, 1, 3]  # the row without a subset is not dropped
+    again = score_file(rm, rows, tmp_path / "out.parquet")
+    pd.testing.assert_frame_equal(again, table)
+
+
+def test_margins_go_with_length_and_calibration_are_those_that_were_planted():
+    rng = np.random.default_rng(0)
+    margin = rng.normal(1, 1, 4000)
+    chosen = rng.random(4000) < 1 / (1 + np.exp(-margin))  # what people chose, with just these probabilities
+    lengths = np.where(chosen, margin.argsort().argsort(), -margin.argsort().argsort())
+    signed = np.where(chosen, margin, -margin)
+    frame = pd.DataFrame(
+        {"reward_chosen": signed, "reward_rejected": 0.0, "length_chosen": lengths, "length_rejected": 0}
+    )
+    numbers = pair_numbers(frame).set_index("number")
+    assert numbers.loc["margin", "value"] == pytest.approx(signed.mean())
+    assert numbers.loc["margin and length", "value"] > 0.9
+    assert numbers.loc["calibration error", "value"] < 0.03
+    assert numbers.loc["Brier score", "value"] == pytest.approx(np.mean((1 / (1 + np.exp(signed))) ** 2))
+    assert (numbers["low"] < numbers["high"]).all()
+    frame[["reward_chosen", "reward_rejected"]] *= 5
+    assert pair_numbers(frame).set_index("number").loc["calibration error", "value"] > 0.1
+    frame.attrs["provenance"] = {"head": "armorm"}
+    assert "Brier score" not in set(pair_numbers(frame)["number"])
+
+
+def test_columns_of_any_kind_are_kept_and_a_column_called_reward_is_not_overwritten(rm, tmp_path):
+    kinds = [[1, {"a": 2}], {}, 2**70, datetime(2026, 1, 1), "text", None, 1.5, True]
+    rows = [
+        {"prompt": "a?", "response": "love", "reward": 3, "x": x, "y": {}, "z": 2**64, "s": "\ud800"} for x in kinds
+    ]
+    out = tmp_path / "out.parquet"
+    table = score_file(rm, rows, out)
+    assert table["input_reward"].eq(3).all() and table["reward"].nunique() == 1 and not table["reward"].eq(3).any()
+    assert table["x"].tolist()[:2] == ['[1, {"a": 2}]', "{}"] and pd.isna(table["x"][5])
+    pd.testing.assert_frame_equal(read_table(out)[0], table, check_dtype=False)
+    pd.testing.assert_frame_equal(score_file(rm, rows, out), table)
+
+
+def test_corrected_labels_are_read_though_no_reward_is_computed_again(rm, tmp_path, monkeypatch):
+    rows = pairs(6)
+    out = tmp_path / "out.parquet"
+    first = score_file(rm, rows, out)
+    monkeypatch.setattr(type(rm), "score", None)
+    corrected = score_file(rm, [row | {"subset": "other"} for row in rows], out)
+    assert set(corrected["subset"]) == {"other"} == set(read_table(out)[0]["subset"])
+    pd.testing.assert_series_equal(corrected["reward_chosen"], first["reward_chosen"])
+
+
+def test_tools_and_a_response_that_calls_one_have_the_ids_of_the_template(tmp_path):
+    template = TEMPLATE.replace("{{ bos_token }}", "{{ bos_token }}{% if tools %}{{ tools | tojson }}{% endif %}")
+    template = template.replace("m['content'] | trim", "m['content'] or m['tool_calls'][0]['function']['name']")
+    directory = write_decoder(tmp_path)
+    words = AutoTokenizer.from_pretrained(directory)
+    words.chat_template = template
+    words.save_pretrained(directory)
+    tools = [{"type": "function", "function": {"name": "water", "description": None, "parameters": {}}}]
+    called = {"role": "assistant", "content": None, "tool_calls": [{"type": "function", "function": {"name": "water"}}]}
+    turns = [QUESTION, called, {"role": "tool", "name": "water", "content": "good"}]
+    rows = [
+        {"prompt": turns, "chosen": [answer("love")], "rejected": [answer("war")], "tools": tools},
+        {"prompt": [QUESTION], "chosen": [called], "rejected": "war", "tools": json.dumps(tools)},
+        {"prompt": [QUESTION], "chosen": [called], "rejected": "war"},
+    ]
+    table = score_file(rmnb.load_reward_model(directory, device="cpu"), rows)
+    del tools[0]["function"]["description"]
+    expected = []
+    for row, given in zip(rows, (tools, tools, None), strict=True):
+        whole = [*row["prompt"], row["chosen"][0]]
+        expected.append(words.apply_chat_template(whole, tools=given, tokenize=True)["input_ids"])
+    np.testing.assert_allclose(table["reward_chosen"], own_rewards(directory, expected), atol=1e-4)
+
+
+def test_rows_come_from_standard_input(directory, rm, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", StringIO('{"prompt": "a?", "response": "love"}\n'))
+    assert run(monkeypatch, "score", directory, "-", "--device", "cpu", "--json") == 0
+    [row] = json.loads(capsys.readouterr().out)
+    assert row["reward"] == pytest.approx(rm.score("a?", ["love"])[0], abs=1e-4)
+
+
+def test_a_response_that_is_cut_inside_a_character_of_several_ids_ends(rm):
+    long = "\U0001f600" * 600
+    row = {"prompt": "a?", "response": long}
+    assert np.isfinite(score_file(rm, [row], shorten=True)["reward"]).all()
+
+
 def test_a_row_that_is_too_long_is_named_or_cut(rm, tmp_path):
     file = write(tmp_path / "long.jsonl", [{"prompt": "a?", "response": text} for text in ("love", "peace " * 600)])
     with pytest.raises(InputError, match=r"row 2 has too many"):
@@ -143,7 +340,7 @@ def test_rows_are_scored_as_by_transformers_in_their_order(rm, directory, repeat
         (None, ["love"]),
         ([{"role": "user"}], ["love"]),
         ([{"role": "user", "content": None}], ["love"]),
-        ([{"role": "user", "content": [{"type": "text", "text": "What?"}]}], ["love"]),
+        ([{"role": "user", "content": [{"type": "image", "url": "a"}]}], ["love"]),
         ("a", ["love", 7]),
         (["a", "b", "c"], ["love", "war"]),
         (TURNS, ["c"]),

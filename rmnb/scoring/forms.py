@@ -1,0 +1,309 @@
+"""Rows of files: the forms in which preferences are published, and the conversations that each becomes.
+
+A row says a question, and one response, or several of which some are better. `FORMS` are read in their order; the page
+*Files of rows* of the book shows an example of each.
+"""
+
+import csv
+import gzip
+import io
+import itertools
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+
+from rmnb.data.preferences import dialogue_turns
+from rmnb.errors import InputError, few, first_line
+from rmnb.models.dialogue import Prompt, Response, ToolMessages, as_messages, without_gaps
+
+Row = dict[str, Any]
+Sides = dict[str, list[Any]]  # response, or chosen and rejected: texts, messages, or lists of messages
+SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
+_WHOLE = (("messages",), ("conversations",))  # the question, or the whole conversation
+#: Keys that say the question; those of one entry are joined by a line break.
+_QUESTIONS = (("prompt",), *_WHOLE, ("context",), ("question",), ("instruction", "input"), ("input",))
+_RESPONSES = ("response", "completion", "answer", "output")
+_GROUPS = ("responses", "completions", "answers")
+_MESSAGE = {"from": "role", "value": "content"}
+_ROLES = {"human": "user", "gpt": "assistant"}
+_STEM = "(?:response|completion|answer|output)[_ ]?"
+_TWO = re.compile(f"{_STEM}[0-2ab]")
+_BETTER = (
+    "better_response_id",
+    "better",
+    "preferred",
+    "winner",
+    "preference",
+    "label",
+)  # the end of the better one's key
+_SIGNED = {"overall_preference", "preference_strength"}  # below 0: the first one is better
+_SCALES = {"rank": -1, "score": 1, "overall_score": 1, "rating": 1}  # 1: more is better
+
+
+class Conversation(NamedTuple):
+    """A prompt and a response."""
+
+    prompt: Prompt
+    response: Response
+
+
+class Answer(NamedTuple):
+    """A response: the place of its row, its side (``response``, ``chosen`` or ``rejected``), and its conversation."""
+
+    row: int
+    side: str
+    conversation: Conversation
+
+
+class Form(NamedTuple):
+    """A form of a row: an example of it, patterns that each match one of its keys, and what reads its responses."""
+
+    example: str
+    keys: tuple[str, ...]
+    read: Callable[[Row], Sides]
+
+    def likeness(self, row: Row) -> float:
+        """The share of the patterns that match a key of a row."""
+        return sum(any(re.fullmatch(pattern, key) for key in row) for pattern in self.keys) / len(self.keys)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a file: JSON lines, a JSON list, CSV, TSV (all of them gzipped, too) or Parquet; ``-``: JSON lines.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, holds no row, or has a row that is none; its number is named.
+    """
+    name = path.name.lower()
+    try:
+        if name.endswith(".parquet"):
+            rows = pq.read_table(path).to_pylist()
+        elif name == "-":
+            rows = _json_lines(sys.stdin.read())
+        else:
+            content = gzip.decompress(path.read_bytes()) if name.endswith(".gz") else path.read_bytes()
+            text = content.decode("utf-8-sig")
+            name = name.removesuffix(".gz")
+            if name.endswith((".csv", ".tsv")):
+                rows = _table(text, "," if name.endswith(".csv") else "\t")
+            else:
+                rows = _json_rows(text) if name.endswith(".json") else _json_lines(text)
+    except (OSError, EOFError, ValueError, csv.Error) as error:  # ValueError: what is no JSON, Parquet or Unicode
+        reason = getattr(error, "strerror", None) or first_line(error)
+        raise InputError(f"{path} cannot be read: {reason}", path) from error
+    if not rows:
+        raise InputError(f"{path} holds no rows", path)
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, dict):
+            raise InputError(f"{path}, row {number}: it has no keys, it is {json.dumps(row)[:60]}", path)
+    return rows
+
+
+def _json_rows(text: str) -> list[Row]:
+    """The rows of a file that is one JSON value, or JSON lines under that name."""
+    try:
+        rows = _json(text)
+    except json.JSONDecodeError:
+        return _json_lines(text)
+    return rows if isinstance(rows, list) else [rows]
+
+
+def _json_lines(text: str) -> list[Row]:
+    rows = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        try:
+            if line.strip():
+                rows.append(_json(line))
+        except json.JSONDecodeError as error:
+            raise ValueError(f"line {number}: {error.msg}") from error
+    return rows
+
+
+def _json(text: str) -> Any:
+    """A JSON value; NaN, which is no JSON and which pandas and Python write for a gap, is None."""
+    return json.loads(text, parse_constant=lambda name: None if name == "NaN" else float(name))
+
+
+def _table(text: str, delimiter: str) -> list[Row]:
+    csv.field_size_limit(sys.maxsize)
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    header = next(lines, [])
+    if len(set(header)) < len(header):
+        raise ValueError("two columns have the same name")
+    rows = []
+    for fields in filter(None, lines):
+        if len(fields) != len(header):
+            raise ValueError(f"row {len(rows) + 1} has {len(fields)} fields, the header has {len(header)}")
+        rows.append(dict(zip(header, fields, strict=True)))
+    return rows
+
+
+def conversations_of(rows: Sequence[Row]) -> list[Answer]:
+    """The responses of rows, each in its conversation: all chosen ones first, then all rejected ones.
+
+    Rows that say that their responses are equally good are left out.
+
+    Raises
+    ------
+    InputError
+        A row has no known form (the nearest one is shown), or other sides than the rows before; its number is named.
+    """
+    by_side: dict[str, list[Answer]] = {}
+    for number, row in enumerate(rows, start=1):
+        row = {key: value for key, value in row.items() if value is not None}
+        form = max(FORMS, key=lambda form: form.likeness(row))
+        try:
+            if form.likeness(row) < 1:
+                raise InputError(f"no known form has the keys {few(row)}")
+            sides = form.read(row)
+            if by_side and sides and sides.keys() != by_side.keys():
+                raise InputError(f"it has {' and '.join(sides)}, the rows before have {' and '.join(by_side)}")
+            for side, responses in sides.items():
+                answers = [Answer(number - 1, side, _conversation(row, response)) for response in responses]
+                by_side.setdefault(side, []).extend(answers)
+        except (InputError, KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+            reason = first_line(error)
+            raise InputError(f"row {number}: {reason}; the nearest form is {form.example}", number) from error
+    if not by_side:
+        raise InputError("no row says which of its responses is better")
+    return [answer for answers in by_side.values() for answer in answers]
+
+
+def is_spoken(key: str) -> bool:
+    """Whether a key of a row says a part of its conversations."""
+    keys = {"tools", "system", "chosen", "rejected", *_RESPONSES, *_GROUPS, *itertools.chain(*_QUESTIONS)}
+    return key in keys or _TWO.fullmatch(key) is not None
+
+
+def _conversation(row: Row, response: Any) -> Conversation:
+    """A row's question and one of its responses: a text, a message, messages to follow, or a whole conversation."""
+    question = _question(row)
+    if isinstance(response, str) and question:
+        turns = [*question, {"role": "assistant", "content": response}]
+    elif isinstance(response, str):
+        turns = dialogue_turns("\n\n" + response.lstrip())
+        if not turns:
+            raise InputError("it has a response and no prompt")
+    else:
+        turns = _messages([response] if isinstance(response, Mapping) else response)
+        if turns[0]["role"] == "assistant":
+            turns = [*question, *turns]
+    if (system := row.get("system")) and turns[0]["role"] != "system":
+        turns.insert(0, {"role": "system", "content": system})
+    *before, last = turns
+    if last["role"] != "assistant":
+        raise InputError("the last message is not the assistant's")
+    before = as_messages(before)
+    said = last["content"] if last.keys() == {"role", "content"} else last
+    if tools := row.get("tools"):
+        return Conversation(ToolMessages(before, without_gaps(_json(tools) if isinstance(tools, str) else tools)), said)
+    is_text = len(before) == 1 and before[0] == {"role": "user", "content": before[0]["content"]}
+    return Conversation(before[0]["content"] if is_text else before, said)
+
+
+def _question(row: Row) -> list[dict[str, Any]]:
+    """The messages of a row's question; none where its responses are whole conversations."""
+    given = [keys for keys in _QUESTIONS if keys[0] in row]
+    if not given:
+        return []
+    first, *others = given
+    if first != ("prompt",) and (other := [keys[0] for keys in others if keys[0] not in first]):
+        raise InputError(f"both {first[0]} and {other[0]} may be the question: call one of them prompt")
+    if not isinstance(row[first[0]], str):
+        return _messages(row[first[0]])
+    return as_messages("\n".join(filter(None, (row.get(key) for key in first))))
+
+
+def _messages(turns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Messages, also those that say from and value in place of role and content."""
+    messages = []
+    for turn in turns:
+        message = {_MESSAGE.get(key, key): value for key, value in turn.items()}
+        if message.get("role") in _ROLES:
+            message["role"] = _ROLES[message["role"]]
+        messages.append(message)
+    return as_messages(messages)
+
+
+def _many(value: Any) -> list[Any]:
+    """A side of a row as a list of responses: it may be one text, one message, one conversation, or a list of them."""
+    if isinstance(value, str | Mapping):
+        return [value]
+    if not isinstance(value, list) or not value:
+        raise InputError(f"it has {str(value)[:60]!r} in place of a response")
+    return [value] if isinstance(value[0], Mapping) else value
+
+
+def _chosen_and_rejected(row: Row) -> Sides:
+    return {side: _many(row[side]) for side in ("chosen", "rejected")}
+
+
+def _better_of_two(row: Row) -> Sides:
+    """Two responses, and what says how good each is: a score of each, a signed strength, or the end of a key."""
+    first, second = sorted(key for key in row if _TWO.fullmatch(key))
+    return _best_and_others([row[first], row[second]], _goodness(row, [first[-1], second[-1]]))
+
+
+def _goodness(row: Row, ends: list[str]) -> list[float]:
+    """How good each of two responses is said to be, whose keys end so; more is better."""
+    for stem in ("score_", "score", "rating_"):
+        if all(stem + end in row for end in ends):
+            return [float(row[stem + end]) for end in ends]
+    for key in _SIGNED & row.keys():
+        return [-float(row[key]), float(row[key])]
+    for key in [key for key in _BETTER if key in row]:
+        word = str(row[key]).lower()
+        named = re.search(r"[0-9]+$|(?<![a-z])[ab]$", word)
+        if word.startswith("tie"):
+            return [0, 0]
+        if named is None or named[0] not in ends:
+            raise InputError(f"{key} is {row[key]!r}: it names none of the responses, whose keys end with {ends}")
+        return [float(named[0] == end) for end in ends]
+    raise InputError("nothing says which of its two responses is better")
+
+
+def _best_and_others(responses: Sequence[Any], goodness: Sequence[float]) -> Sides:
+    sides: Sides = {"chosen": [], "rejected": []}
+    for response, value in zip(responses, goodness, strict=True):
+        sides["chosen" if value == max(goodness) else "rejected"].append(response)
+    return sides if sides["rejected"] else {}
+
+
+def _ranked(row: Row) -> Sides:
+    """A list of responses: the best ones are chosen, all others rejected; without ranks or scores each is scored."""
+    (group,) = [row[key] for key in _GROUPS if key in row]
+    items = [item if isinstance(item, Mapping) else {"text": item} for item in group]
+    texts = [next(item[name] for name in (*_RESPONSES, "text", "content") if name in item) for item in items]
+    for scale, sign in _SCALES.items():
+        values = row.get(f"{scale}s") or [item[scale] for item in items if scale in item]
+        if values:
+            return _best_and_others(texts, [sign * float(value) for value in values])
+    return {"response": texts}
+
+
+def _one_response(row: Row) -> Sides:
+    for key in _RESPONSES:
+        if key in row:
+            return {"response": _many(row[key])}
+    for (key,) in _WHOLE:
+        if key in row and "prompt" not in row:
+            return {"response": [row.pop(key)]}
+    raise InputError("it has no response")
+
+
+FORMS = (
+    Form('{"prompt": …, "chosen": …, "rejected": …}', ("chosen", "rejected"), _chosen_and_rejected),
+    Form(
+        '{"prompt": …, "response_0": …, "response_1": …, "better": 0}',
+        (f"{_STEM}[01a]", f"{_STEM}[12b]"),
+        _better_of_two,
+    ),
+    Form('{"prompt": …, "responses": […], "ranks": […]}', ("|".join(_GROUPS),), _ranked),
+    Form('{"prompt": …, "response": …}', ("|".join([*_RESPONSES, "messages", "conversations"]),), _one_response),
+)
