@@ -35,7 +35,7 @@ COMMANDS = {
     "broken": ['rmnb compare smollm2-mixed gemma3-mixed --fail-if "identity_gap > 0.3" | tail -n 6'],
     "refused": [
         'rmnb compare smollm2-mixed gemma3-mixed --fail-if "niceness > 0.3"',
-        "rmnb score-list smollm2-values words",
+        "rmnb score smollm2-values pairs.jsonl --by topic",
     ],
     "against": [
         "python examples/elsewhere.py right.jsonl",

@@ -1,7 +1,7 @@
 """Rows of files: the forms in which preferences are published, and the conversations that each becomes.
 
-A row says a question, and one response, or several of which some are better. `FORMS` are read in their order; the page
-*Files of rows* of the book shows an example of each.
+A row says a question, and one response, or several of which some are better. Forms are tried in their order; the book
+shows an example of each (*Your own model*, *Files of rows*).
 """
 
 import csv

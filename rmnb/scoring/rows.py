@@ -217,7 +217,7 @@ def score_file(
     rm
         The reward model.
     rows
-        A file, or what `read_rows` read of one.
+        A file, or what `rmnb.scoring.forms.read_rows` read of one.
     output
         Parquet file for the rewards. What is done is kept beside it: cut off, the same call goes on.
     shorten
@@ -239,7 +239,7 @@ def score_file(
     Raises
     ------
     InputError
-        As `read_rows` and `conversations_of`; a conversation is too long; or other rewards are at `output`.
+        As `rmnb.scoring.forms.conversations_of`; the file cannot be read; a conversation is too long; or other rewards are at `output`.
     """
     rows = read_rows(rows) if isinstance(rows, Path) else rows
     answers = conversations_of(rows)
