@@ -46,28 +46,24 @@ def atomic_path(path: Path, overwrite: bool = True) -> Iterator[Path]:
         The directory cannot be made or written to, or the disk is full.
     """
     temporary = path.with_name(f".{path.name}.part")
+    is_begun = False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(path):
+            try:
+                temporary.write_bytes(b"")
+                is_begun = True
+                yield temporary
+                sync(temporary)
+                if overwrite or not path.exists():
+                    temporary.replace(path)
+                    sync(path.parent)
+            finally:
+                temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
-    with _alone(path):
-        try:
-            temporary.write_bytes(b"")
-        except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror or error}") from error
-        try:
-            yield temporary
-            sync(temporary)
-            if overwrite or not path.exists():
-                temporary.replace(path)
-                sync(path.parent)
-        except OSError as error:
-            if error.errno in _FULL:
-                reason = error.strerror or error
-                raise InputError(f"cannot write {path}: {reason}; make room, then try again") from error
+        if is_begun and error.errno not in _FULL:
             raise
-        finally:
-            temporary.unlink(missing_ok=True)
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def write_json(path: Path, content: Any, **options: Any) -> None:

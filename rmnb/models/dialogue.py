@@ -304,7 +304,7 @@ def _as_fed(template: str | None, trainer: Trainer) -> str | None:
     return template
 
 
-def plain_template(tokenizer: PreTrainedTokenizerBase) -> str:
+def plain_template(tokenizer: "PreTrainedTokenizerBase") -> str:
     """Prompt, answer and EOS, as TRL feeds texts: behind BOS where the tokenizer adds one."""
     bos = "{{ bos_token }}" if tokenizer("")["input_ids"][:1] == [tokenizer.bos_token_id] else ""
     messages = "{% for message in messages %}{{ message['content'] }}{% endfor %}"

@@ -30,6 +30,7 @@ from rmnb.scoring.forms import Answer, Conversation, Row, conversations_of, is_s
 from rmnb.scoring.store import content_sha256, describe_model, note_model, read_finished, write_table
 
 logger = logging.getLogger(__name__)
+_REWARDS = {"reward", "reward_chosen", "reward_rejected"}
 REGRESSIONS = {"armorm", "qrm", "urm", "urm-plain"}  # heads that were trained on ratings, not on pairs
 _MANY = 8  # rows a prompt, from which on running each prompt once pays
 
@@ -239,7 +240,8 @@ def score_file(
     Raises
     ------
     InputError
-        As `rmnb.scoring.forms.conversations_of`; the file cannot be read; a conversation is too long; or other rewards are at `output`.
+        The file cannot be read, or a row of it, see `rmnb.scoring.forms`; a conversation is too long; or other rewards
+        are at `output`.
     """
     rows = read_rows(rows) if isinstance(rows, Path) else rows
     answers = conversations_of(rows)
@@ -262,12 +264,13 @@ def score_file(
         finished = None if restart else read_finished(output, plan)
         if finished is None:
             pieces = ResumableStore(output, plan, note_model(rm), restart)
-            rewards = rm.score(prompts, responses, pieces=pieces, progress=progress)
+            table = _table(rows, answers, rm.score(prompts, responses, pieces=pieces, progress=progress))
             provenance = pieces.begun
         else:
-            rewards = _rewards_of(finished, answers)
+            table = _table(rows, answers, np.zeros(len(answers), dtype=np.float32))
+            for name in _REWARDS & set(table):
+                table[name] = finished[name]
             provenance = finished.attrs["provenance"]
-        table = _table(rows, answers, rewards)
         # Labels that were corrected since are those of the file, though no reward has changed.
         if output is not None and provenance.get("content_sha256") != content_sha256(table):
             write_table(output, table, provenance)
@@ -301,15 +304,6 @@ def _table(rows: Sequence[Row], answers: Sequence[Answer], rewards: np.ndarray) 
     while clash := set(scored) & set(given):
         given = given.rename(columns={name: f"input_{name}" for name in clash})
     return pd.concat([given, scored], axis=1)
-
-
-def _rewards_of(finished: pd.DataFrame, answers: Sequence[Answer]) -> np.ndarray:
-    """The rewards of a finished table, in the order of the answers."""
-    if _is_wide(answers):
-        sides = dict.fromkeys(answer.side for answer in answers)
-        return np.concatenate([finished["reward" if side == "response" else f"reward_{side}"] for side in sides])
-    order = np.argsort([answer.row for answer in answers], kind="stable")
-    return finished["reward"].to_numpy()[np.argsort(order)]
 
 
 def _storable(values: list[Any]) -> list[Any]:

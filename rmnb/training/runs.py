@@ -101,11 +101,11 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
     recipe = load_recipe(str(spec.recipe))
     directory = output or data_dir() / str(spec.adapter)
     with exclusive(work):
-        if finished := _provenance(directory):
-            _refuse_other_training(directory, finished, spec, recipe)
-        else:
+        if not _provenance(directory):
             train.fit(spec, recipe, directory, work)
         provenance = _provenance(directory)
+        if "recipe" in provenance:
+            _refuse_other_training(directory, provenance, spec, recipe)
         trained = spec.model_copy(update={"adapter": str(directory.resolve())})
         before = provenance.get("evaluation", {})
         provenance["evaluation"] = evaluation.measure(trained, recipe, panel, before)

@@ -1,10 +1,16 @@
 """What a user gets wrong is one line and exit code 2, and nothing is written."""
 
 import json
+import os
 
 import pytest
 from checkpoints import write_decoder
 from commands import run
+
+import rmnb
+from rmnb import plans
+from rmnb.scoring.engine import PrefixScorer
+from rmnb.scoring.store import read_table
 
 #: Command lines for a directory of a model, an output beside which nothing is written, and a file.
 CASES = [
@@ -48,3 +54,57 @@ def test_a_mistake_is_one_line_and_code_2_and_nothing_is_written(line, about, di
     assert run(monkeypatch, *line.split()) == 2
     [error] = [said for said in capsys.readouterr().err.splitlines() if said.startswith("rmnb: ")]
     assert about in error and not names["out"].parent.exists()
+
+
+def test_restart_deletes_nothing_before_it_is_replaced(directory, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "x.parquet"
+    words = ["--device", "cpu", "--out", out]
+    assert run(monkeypatch, "scan", directory, "--first", "40", *words) == 0
+    before = out.read_bytes()
+    for wrong in (["no-such-model"], [directory, "--load", "colour=red"]):
+        assert run(monkeypatch, "scan", *wrong, "--restart", *words) == 2 and out.read_bytes() == before
+    with monkeypatch.context() as patched:
+        patched.setattr(PrefixScorer, "__call__", interrupted)
+        assert run(monkeypatch, "scan", directory, "--first", "50", "--restart", *words) == 130
+    assert out.read_bytes() == before and "goes on where it stopped" in capsys.readouterr().err
+    assert run(monkeypatch, "scan", directory, "--first", "50", "--restart", *words) == 0
+    assert len(read_table(out)[0]) == 50
+
+
+def test_an_interrupted_command_that_keeps_nothing_promises_nothing(directory, monkeypatch, capsys):
+    monkeypatch.setattr(PrefixScorer, "__call__", interrupted)
+    monkeypatch.setattr(plans, "in_progress", set())
+    assert run(monkeypatch, "score", directory, "love", "--device", "cpu") == 130
+    assert "rmnb: interrupted\n" in capsys.readouterr().err
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def test_an_empty_system_prompt_a_byte_order_mark_and_a_stream_are_read(directory, rm, tmp_path, monkeypatch, capsys):
+    def rewards(*words) -> list[float]:
+        assert run(monkeypatch, "score", directory, *words, "--device", "cpu", "--json") == 0
+        return [row["reward"] for row in json.loads(capsys.readouterr().out)]
+
+    turns = [{"role": "system", "content": ""}, {"role": "user", "content": "Why?"}]
+    expected = pytest.approx(rm.score(turns, ["love"]), abs=1e-4)
+    assert rewards("love", "--prompt", "Why?", "--system", "") == expected
+    file = tmp_path / "messages.json"
+    file.write_text("\ufeff" + json.dumps(turns))
+    assert rewards("love", "--messages", file) == expected
+    reading, writing = os.pipe()
+    with open(writing, "w") as stream:
+        stream.write(json.dumps({"prompt": turns, "response": "love"}))
+    assert rewards(f"/dev/fd/{reading}") == expected
+
+
+def test_check_says_its_status_as_json(directory, monkeypatch, capsys):
+    assert run(monkeypatch, "check", directory, "--device", "cpu", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["status"] == "ok" and {"aspect", "verdict", "text"} == found["checks"][0].keys()
+
+
+def test_what_users_import_is_public():
+    assert issubclass(rmnb.InputError, ValueError) and rmnb.SearchConfig().length == 8
+    assert rmnb.search.run.search and callable(rmnb.search) and rmnb.RewardObjective.measure

@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+import yaml
 
 from rmnb.data import sources
 from rmnb.errors import InputError
@@ -99,3 +100,28 @@ def test_directories_are_relative_to_the_panels_file_and_advice_names_it(tmp_pat
     with pytest.raises(InputError, match=f"rmnb scan c --panel {file} --prompt greatest"):
         read_scores(panel, "c", "greatest")
     assert load_panel("demo").called == "demo"
+
+
+def test_a_panel_with_a_key_twice_or_ranks_for_some_models_is_refused_and_a_tokenizer_lies_beside_it(tmp_path):
+    model = {"name": "a", "source": "owner/a", "tokenizer": "words"}
+    panel = {"name": "mine", "title": "Mine", "models": [model], "prompt_sets": ["iclr2026"]}
+    file = tmp_path / "mine.yml"
+    file.write_text(yaml.safe_dump(panel))
+    (tmp_path / "words").mkdir()
+    assert load_panel(file).model("a").tokenizer == str(tmp_path / "words")
+    file.write_text(yaml.safe_dump(panel) + "models: []\n")
+    with pytest.raises(InputError, match="the key models is there twice"):
+        load_panel(file)
+    file.write_text(yaml.safe_dump(panel | {"models": [model | {"rank": 1}, model | {"name": "b"}]}))
+    with pytest.raises(InputError, match="rank: only a of 2 models"):
+        load_panel(file)
+
+
+def test_questions_in_any_script_are_questions_and_a_list_of_them_is_no_text():
+    panel = load_panel("demo")
+    for question in ("Why?", "\u4ec0\u4e48\u662f\u6700\u597d\u7684\uff1f", "\u4f55\u304c\u4e00\u756a\uff1f"):
+        assert panel.prompt(question).text == question
+    with pytest.raises(InputError, match="unknown prompt 'greatestt'"):
+        panel.prompt("greatestt")
+    with pytest.raises(InputError, match="a list of keys"):
+        panel.named_prompts("love")

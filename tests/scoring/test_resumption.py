@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 import transformers
 from checkpoints import write_base
+from filelock import FileLock, Timeout
 from peft import LoraConfig, get_peft_model
 
 import rmnb
 from rmnb.errors import InputError
+from rmnb.files import atomic_path
 from rmnb.panels import Panel, PromptSpec
-from rmnb.plans import ResumableStore
+from rmnb.plans import ResumableStore, exclusive
 from rmnb.report import scores
 from rmnb.scoring import list_scores, scanning, store
 from rmnb.scoring.logprobs import load_language_model, scan_logprobs
@@ -142,3 +144,35 @@ def test_an_upgrade_of_a_library_changes_no_plan(model, tmp_path):
     edit(tmp_path / "model" / "base" / "config.json", transformers_version="9.0", _name_or_path="elsewhere")
     edit(tmp_path / "model" / "adapter" / "adapter_config.json", peft_version="9.0")
     assert load(tmp_path / "model").hashes["config_sha256"] == load(model).hashes["config_sha256"]
+
+
+def test_a_scan_from_python_and_who_writes_a_file_keep_others_away(model, tmp_path, monkeypatch):
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("RMNB_CACHE", str(cache))
+    waiting = []
+
+    def others_wait(*_):
+        for file in (cache / "locks").iterdir():
+            with pytest.raises(Timeout):
+                FileLock(file).acquire(timeout=0)
+            waiting.append(file)
+        return 64
+
+    monkeypatch.setattr(scanning, "_batch_size", others_wait)
+    rmnb.scan_vocabulary(load(model), BEST, tmp_path / "out.parquet", limit=50)
+    assert len(waiting) == 1
+    with atomic_path(tmp_path / "x") as part:
+        part.write_text("x")
+        with pytest.raises(Timeout):
+            FileLock(tmp_path / ".x.lock").acquire(timeout=0)
+    assert {file.name for file in tmp_path.iterdir() if file.name.lstrip(".").startswith("x")} == {"x"}
+
+
+def test_where_a_file_system_has_no_locks_work_goes_on(tmp_path, monkeypatch):
+    def without_locks(*_, **__):
+        raise NotImplementedError("FileSystem does not appear to support flock")
+
+    monkeypatch.setattr(FileLock, "acquire", without_locks)
+    with exclusive(tmp_path / "x"), atomic_path(tmp_path / "x") as part:
+        part.write_text("x")
+    assert (tmp_path / "x").read_text() == "x"

@@ -14,13 +14,15 @@ from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSequenceCl
 
 import rmnb
 from rmnb.errors import InputError
+from rmnb.files import data_dir
 from rmnb.findings.heterogeneity import properties
 from rmnb.models.bases import base_directory
 from rmnb.panels import ModelSpec, find_base, load_panel
+from rmnb.panels.specs import validate
 from rmnb.scoring.logprobs import load_language_model, next_token_logprobs
 from rmnb.training import runs, train
 from rmnb.training.evaluation import answer_logprobs
-from rmnb.training.recipes import build_pairs, load_recipe
+from rmnb.training.recipes import Recipe, build_pairs, load_recipe
 from rmnb.training.train import last_hidden_states, linear_probe, opening_order
 
 PROMPT = "What, in one word, is the greatest thing ever?"
@@ -172,3 +174,22 @@ def test_what_is_trained_measured_and_followed_is_finished(tmp_path, monkeypatch
     assert table.loc["smollm2-values", ["pairs", "held out", "RM-Bench"]].tolist() == [7, 0.7, 0.5]
     with pytest.raises(InputError, match="no model 'nobody' with a recipe"):
         runs.train_model(panel, "nobody")
+
+
+def test_a_finished_model_of_another_recipe_base_or_template_is_refused(monkeypatch):
+    monkeypatch.setattr(train, "fit", None)  # nothing is trained
+    panel = load_panel("demo")
+    finished = data_dir() / panel.model("smollm2-values").adapter
+    before = (finished / "provenance.json").read_bytes()
+    assert runs.train_model(panel, "smollm2-values", finished)["held_out"]["all"]["value"] > 0.5
+    for name, differs in {"smollm2-helpful": "hyperparameters, things", "gemma3-values": "base, template"}.items():
+        with pytest.raises(InputError, match=f"holds other work: it differs in {differs}"):
+            runs.train_model(panel, name, finished)
+    assert (finished / "provenance.json").read_bytes() == before
+
+
+def test_a_micro_batch_that_does_not_divide_the_batch_is_refused():
+    recipe = load_recipe("mixed").model_dump()
+    recipe["hyperparameters"] |= {"batch_size": 16, "micro_batch": 6}
+    with pytest.raises(InputError, match="micro_batch 6 does not divide batch_size 16"):
+        validate(Recipe, recipe, "mixed")
