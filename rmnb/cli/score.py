@@ -27,7 +27,9 @@ class OtherRewards:
 
     against: Annotated[
         str | None,
-        Option(help="A server's classify or pooling endpoint; or a file of rows with prompt, response, reward."),
+        Option(
+            help="A server's classify or pooling endpoint; or a file of rows: reward, and prompt and response or ids."
+        ),
     ] = None
     timeout: Annotated[float, Option(help="Seconds to wait for the server's answer.")] = 60
     header: Annotated[list[str] | None, Option(help='To the server: "Authorization: Bearer KEY".')] = None
@@ -47,7 +49,9 @@ def check(
     rm = loading.model(model, load_panel(panel))
     import pandas as pd
 
-    from rmnb.scoring.check import check_model, compare_rewards, probes, read_rewards, rendered, request_rewards
+    from rmnb.scoring.against import Elsewhere, compare_rewards, probes, read_elsewhere, rendered
+    from rmnb.scoring.check import check_model
+    from rmnb.scoring.servers import request_rewards
 
     results = check_model(rm)
     if against := other.against:
@@ -59,9 +63,10 @@ def check(
             conversations = probes(rm)
             echo(f"rmnb: asking {against}, which may take {other.timeout:g} seconds", err=True)
             rewards = request_rewards(against, rendered(rm, conversations), other.timeout, headers)
+            elsewhere = Elsewhere(rewards, conversations)
         else:
-            conversations, rewards = read_rewards(Path(against))
-        results.append(compare_rewards(rm, conversations, rewards))
+            elsewhere = read_elsewhere(Path(against))
+        results.append(compare_rewards(rm, elsewhere))
     failing = {"failed", "warning"} if strict else {"failed"}
     bad = sum(result.verdict in failing for result in results)
     if json:

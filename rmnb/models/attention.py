@@ -29,8 +29,8 @@ class UnsupportedAttention(Exception):
 class Prefix:
     """Keys and values of one prefix by layer, each Float[Tensor, "kv_heads length head"].
 
-    They grow while the prefix itself is run; afterwards the first `end` of them are read. Scores are computed for `chunk`
-    ids at once. This is no dict, because accelerate copies every mapping that it passes to a layer.
+    They grow while the prefix itself is run; afterwards the first `end` of them are read. Scores are computed for
+    `chunk` ids at once. This is no dict, because accelerate copies every mapping that it passes to a layer.
     """
 
     layers: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)

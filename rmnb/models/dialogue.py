@@ -17,7 +17,7 @@ import functools
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from rmnb.errors import InputError, first_line
@@ -33,7 +33,8 @@ Trainer = Literal["trl", "openrlhf", "llama-factory"]
 TRAINERS: dict[Trainer, str] = {"trl": "TRL", "openrlhf": "OpenRLHF", "llama-factory": "LLaMA-Factory"}
 #: A template whose text ends as OpenRLHF ends it. The first line break is Jinja's to drop.
 _BY_OPENRLHF = (
-    "{% set rmnb_text %}\nTEMPLATE{%+ endset %}{% if not add_generation_prompt %}{% set rmnb_text = rmnb_text.rstrip('\n') %}"
+    "{% set rmnb_text %}\nTEMPLATE{%+ endset %}"
+    "{% if not add_generation_prompt %}{% set rmnb_text = rmnb_text.rstrip('\n') %}"
     "{% if not rmnb_text.endswith(eos_token) %}{% set rmnb_text = rmnb_text + ' ' + eos_token %}{% endif %}{% endif %}"
     "{{ rmnb_text }}"
 )
@@ -154,8 +155,8 @@ class Dialogue:
         """Ids of whole conversations, one list a response: those that `apply_chat_template` gives.
 
         So a template that trims takes blanks off a text. Control tokens such as ``<|im_end|>`` spelled out in the
-        prompt or a text are plain text (`sanitize_control_tokens`); tags that mark up an answer, such as ``<think>``, are
-        the ids that they have.
+        prompt or a text are plain text (`sanitize_control_tokens`); tags that mark up an answer, such as ``<think>``,
+        are the ids that they have.
 
         Raises
         ------
@@ -177,7 +178,7 @@ class Dialogue:
         spelled = any(token in text for token in self.control_tokens)
         if spelled and _PRIVATE.search(text):  # transformers marks control tokens with such characters
             raise InputError("a text with private-use characters spells control tokens: leave either out")
-        if self.trainer == "llama-factory" and not spelled:
+        if self.trainer == "llama-factory" and not spelled and all(isinstance(text, str) for text in texts):
             return self.ids_in_context(prompt, texts)
         tokenizer = self.tokenizer
         if spelled:
@@ -186,12 +187,20 @@ class Dialogue:
         options = {"tokenize": True, "sanitize_control_tokens": spelled, "tools": tools_of(prompt)}
         return self._apply(tokenizer, conversations, **options)["input_ids"]
 
+    def fed_by(self, trainer: Trainer, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of conversations as a trainer feeds them, one list a text: control tokens in a text count as such."""
+        dialogue = replace(self, trainer=trainer)
+        if trainer == "llama-factory":
+            return dialogue.ids_in_context(prompt, texts)
+        conversations = [with_response(prompt, text) for text in texts]
+        return dialogue._apply(self.tokenizer, conversations, tokenize=True, tools=tools_of(prompt))["input_ids"]
+
     @functools.cached_property
     def control_tokens(self) -> list[str]:
-        """What structures conversations and is plain text inside a message: by the tokenizer's configuration, or else
+        """What structures conversations, and is plain text inside a message.
 
-        the special tokens, and the added ones that the template writes; not tags in pairs, such as ``<tool_call>`` and
-        ``</tool_call>``, unless they are special: these belong to messages.
+        The special tokens, and those that the tokenizer's configuration names, or else the added ones that the template
+        writes, but for tags in pairs, such as ``<think>`` and ``</think>``: they belong to messages.
         """
         added = self.tokenizer.added_tokens_decoder.values()
         names = {token.content for token in added}
@@ -294,7 +303,7 @@ def _check_texts(texts: Sequence[str]) -> None:
 
 @functools.lru_cache
 def _as_fed(template: str | None, trainer: Trainer) -> str | None:
-    """The template as a trainer fills it, each call of ``strftime_now`` replaced by the frozen date as it asks for it."""
+    """The template as a trainer fills it, each call of ``strftime_now`` replaced by the frozen date in its form."""
     if template is None:
         return None
     day = datetime.datetime.strptime(FROZEN_DATE, "%d %b %Y")

@@ -199,7 +199,7 @@ def _assemble(spec: ModelSpec, directory: Path, checkpoint: Checkpoint) -> Rewar
 
 
 def chosen_template(tokenizer: PreTrainedTokenizerBase, spec: ModelSpec, directory: Path) -> str | None:
-    """The panel's template, ``plain`` being `plain_template`; else the one an adapter of ours was trained with; else the tokenizer's own.
+    """The panel's template, or one called ``plain``; else the one an adapter of ours was trained with; else its own.
 
     Of several, a panel may name one (``template: rag``); transformers takes the one called ``default``.
     """

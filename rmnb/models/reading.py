@@ -96,7 +96,7 @@ def own_reading(head: str, padding: int | None, trainer: Trainer) -> Reading:
 
 
 def is_language_model(config: PreTrainedConfig) -> bool:
-    """Whether a family's classifier reads one text from its beginning to its end, as language models do, and no pair."""
+    """Whether a family's classifier reads one text from beginning to end, as language models do, and no pair."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 
     kind = type(config)

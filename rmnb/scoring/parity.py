@@ -80,7 +80,7 @@ def check_parity(rm: RewardModel) -> RewardModel:
                 raise InputError(
                     f"sharing the prefix would change its hidden states by {difference:.2g} of their spread"
                 )
-            parity = _compare(rm, against, own, rounding, _spread(rm))
+            parity = _compare(rm, against, own, rounding, spread(rm))
         if not parity.exact:
             raise InputError(f"sharing the prefix would change its rewards by {parity.difference:.2g}")
     except (InputError, UnsupportedAttention) as error:
@@ -89,15 +89,15 @@ def check_parity(rm: RewardModel) -> RewardModel:
     return replace(rm, parity=parity)
 
 
-def _compare(rm: RewardModel, against: str, own: np.ndarray | None, rounding: float, spread: float) -> Parity:
+def _compare(rm: RewardModel, against: str, own: np.ndarray | None, rounding: float, unit: float) -> Parity:
     if own is None:
         return Parity(against)
-    tolerance = max(TOLERANCE * spread, _ROUNDINGS * rounding)
+    tolerance = max(TOLERANCE * unit, _ROUNDINGS * rounding)
     difference = float(np.abs(rm.score(QUESTION, RESPONSES) - own).max())
     return Parity(against, difference, tolerance, difference <= tolerance)
 
 
-def _spread(rm: RewardModel) -> float:
+def spread(rm: RewardModel) -> float:
     """The standard deviation of the rewards of fixed one-token answers."""
     prefix, closing = rm.dialogue.frame(QUESTION)
     highest = min(rm.vocabulary_size, len(rm.tokenizer)) - 1
@@ -157,8 +157,8 @@ def _in_one_line(what: str) -> Iterator[None]:
 def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray | None, float]:
     """What the rewards are compared with; those, of the model's own classifier if transformers has one; their rounding.
 
-    One conversation after the other, as the tokenizer reads it; nothing is padded. None where these conversations cannot
-    be scored, which scoring says again.
+    One conversation after the other, as the tokenizer reads it; nothing is padded. None where these conversations
+    cannot be scored, which scoring says again.
     """
     try:
         conversations = rm.dialogue.ids_in_context(QUESTION, RESPONSES)

@@ -12,8 +12,10 @@ from commands import run
 from transformers import AutoTokenizer
 
 from rmnb.errors import InputError
-from rmnb.scoring.check import Conversation, compare_rewards, probes, rendered, request_rewards
+from rmnb.scoring.against import Elsewhere, compare_rewards, probes, rendered
+from rmnb.scoring.forms import Conversation
 from rmnb.scoring.rows import score_sequences
+from rmnb.scoring.servers import request_rewards
 
 # How a server goes wrong: with the ids, or with the rewards; and what is said of it.
 OF_IDS = {
@@ -91,7 +93,7 @@ def test_a_server_that_is_right_is_said_to_be(shape, rm, theirs, serve):
     conversations = probes(rm)
     address, headers = serve(answer, key="Bearer 7"), {"Authorization": "Bearer 7"}
     rewards = request_rewards(address, rendered(rm, conversations), headers=headers)
-    found = compare_rewards(rm, conversations, rewards)
+    found = compare_rewards(rm, Elsewhere(rewards, conversations))
     assert found.verdict == "ok" and "likely cause" not in found.text
 
 
@@ -99,7 +101,7 @@ def test_a_server_that_is_right_is_said_to_be(shape, rm, theirs, serve):
 def test_what_is_wrong_elsewhere_is_named(cause, rm, theirs):
     conversations = probes(rm)
     rewards = theirs(rendered(rm, conversations), OF_IDS.get(cause, list))
-    found = compare_rewards(rm, conversations, OF_REWARDS.get(cause, np.array)(rewards))
+    found = compare_rewards(rm, Elsewhere(OF_REWARDS.get(cause, np.array)(rewards), conversations))
     assert found.verdict == "failed"
     assert f"likely cause: {cause}" in found.text
 
@@ -108,7 +110,7 @@ def test_special_tokens_that_a_response_spells_out_are_a_cause(rm):
     answers = ["love", "war and peace", "it is <end> here", "7"]
     conversations = [Conversation("What is good?", answer) for answer in answers]
     ids = rm.dialogue.ids_in_context("What is good?", answers)
-    assert "special tokens" in compare_rewards(rm, conversations, score_sequences(rm, ids)).text
+    assert "special tokens" in compare_rewards(rm, Elsewhere(score_sequences(rm, ids), conversations)).text
 
 
 def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, monkeypatch, capsys):

@@ -9,7 +9,8 @@ from commands import run
 import rmnb
 from rmnb.errors import InputError
 from rmnb.panels import ModelSpec
-from rmnb.scoring.check import check_model, rendered
+from rmnb.scoring.against import rendered
+from rmnb.scoring.check import check_model
 
 QUESTION = "What is good?"
 

@@ -1,0 +1,176 @@
+"""Hold rewards from elsewhere, a server's or a file's, against those of the model.
+
+Where they differ, known mistakes are made on purpose, each in turn, and the one that gives the rewards of the other
+side is named.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from rmnb.errors import InputError
+from rmnb.models.dialogue import as_messages, with_response
+from rmnb.models.heads import Head, LayersHead
+from rmnb.models.reward_model import RewardModel
+from rmnb.scoring.check import CheckResult
+from rmnb.scoring.forms import Conversation, conversations_of, read_rows
+from rmnb.scoring.parity import QUESTION, spread
+from rmnb.scoring.rows import score_sequences, truncate
+
+QUESTIONS = (QUESTION, "What, in one word, is the worst thing ever?")
+#: Of other lengths and kinds, so that each mistake shows.
+RESPONSES = ("love", "peace and quiet for everybody, everywhere and always", "7", "It depends on whom you ask.")
+_LONG = 250 * f"{RESPONSES[1]}. "  # more ids than servers and tokenizers are set to cut at by habit (512, 1024, 2048)
+_SHORT = 200  # ids: a difference in shorter conversations is not blamed on truncation
+# Of the rewards' standard deviation: what other code in fp32 may move them by, and what half precision may.
+_FULL, _HALF = 1e-3, 0.1
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Rewards from elsewhere, float [rows], of conversations, or of ids as they were fed there, or both."""
+
+    rewards: np.ndarray
+    conversations: Sequence[Conversation] = ()
+    ids: Sequence[list[int]] = ()
+
+
+def read_elsewhere(path: Path) -> Elsewhere:
+    """Rewards of a file of rows: each has a reward, and a conversation (`rmnb.scoring.rows`) or ids (a list), or both.
+
+    Raises
+    ------
+    InputError
+        As `read_rows` and `conversations_of`; ids are no list of numbers; a reward is missing, or is no number.
+    """
+    rows = read_rows(path)
+    values = [row.get("reward") for row in rows]
+    rewards = pd.to_numeric(pd.Series(values, dtype=object), errors="coerce").to_numpy(float)
+    if (bad := np.flatnonzero(~np.isfinite(rewards))).size:
+        raise InputError(f"{path}, row {bad[0] + 1}: the reward is no number: {values[bad[0]]!r}", path)
+    all_ids = []
+    if "ids" in rows[0]:
+        for number, row in enumerate(rows, start=1):
+            ids = row.get("ids")
+            if not (isinstance(ids, list) and ids and all(type(i) is int and i >= 0 for i in ids)):
+                raise InputError(f"{path}, row {number}: ids is a list of token ids, not {str(ids)[:60]!r}", path)
+            all_ids.append(ids)
+        if not rows[0].keys() & {"response", "messages"}:
+            return Elsewhere(rewards, ids=all_ids)
+    answers = conversations_of(rows)
+    if len(answers) > len(rows) or answers[0].side != "response":
+        raise InputError(f"{path} holds several responses a row: each takes prompt, response and reward", path)
+    return Elsewhere(rewards, [answer.conversation for answer in answers], all_ids)
+
+
+def probes(rm: RewardModel) -> list[Conversation]:
+    """What a server is asked: two questions and four responses, a long response, and one after a system prompt."""
+    conversations = [Conversation(question, response) for question in QUESTIONS for response in RESPONSES]
+    conversations.append(truncate(rm, Conversation(QUESTIONS[0], _LONG)))
+    system = [{"role": "system", "content": "Be brief."}, *as_messages(QUESTIONS[0])]
+    try:
+        rm.dialogue.conversations(system, ["love"])
+    except InputError:  # a template that takes no system prompt
+        return conversations
+    return [*conversations, Conversation(system, "love")]
+
+
+def rendered(rm: RewardModel, conversations: Sequence[Conversation]) -> list[str]:
+    """Conversations as text in the model's own template, which a server tokenises itself."""
+    if rm.dialogue.template is None:
+        raise InputError(f"{rm.name} has no chat template to send to a server: hold a file of rewards against it")
+    return [rm.dialogue.render(with_response(prompt, response)) for prompt, response in conversations]
+
+
+def compare_rewards(rm: RewardModel, elsewhere: Elsewhere) -> CheckResult:
+    """Hold rewards from elsewhere against those of the model, and find out what went wrong."""
+    rewards = elsewhere.rewards
+    is_pair = rm.dialogue.template is None
+    fed = [rm.dialogue.conversations(prompt, [response])[0] for prompt, response in elsewhere.conversations]
+    ids = list(elsewhere.ids or fed)
+    if is_pair and elsewhere.ids:
+        raise InputError(f"{rm.name} reads pairs, and ids do not say where the answer begins: give prompt and response")
+    if is_pair:
+        prompts, responses = zip(*elsewhere.conversations, strict=True)
+        own = rm.score(prompts, responses).astype(float)
+    else:
+        own = score_sequences(rm, ids).astype(float)
+    differences = np.abs(own - rewards)
+    worst = int(differences.argmax())
+    unit = max(spread(rm), float(own.std()))
+    text = f"{len(own)} conversations: largest difference {differences[worst]:.2g}, median {np.median(differences):.2g}"
+    if differences[worst] <= unit * (_FULL if rm.spec.dtype == "float32" else _HALF):
+        if other := [row for row, (theirs, ours) in enumerate(zip(ids, fed, strict=False), 1) if theirs != ours]:
+            return CheckResult("against", "warning", f"{text}; but {len(other)} have other ids, first row {other[0]}")
+        return CheckResult("against", "ok", text)
+    if is_pair:
+        cause = "none is looked for in a model that reads pairs"
+    else:
+        cause = _cause(rm, elsewhere, ids, own, unit)
+    text += f", at number {worst + 1} ({own[worst]:.4g} here, {rewards[worst]:.4g} there)"
+    return CheckResult("against", "failed", f"{text}; likely cause: {cause}")
+
+
+def _cause(rm: RewardModel, elsewhere: Elsewhere, ids: list[list[int]], own: np.ndarray, unit: float) -> str:
+    """The first of the known mistakes that explains the rewards of the other side."""
+    rewards = elsewhere.rewards
+    conversations = elsewhere.conversations
+    lengths = np.array(list(map(len, ids)))
+    differs = np.abs(own - rewards) > _FULL * unit
+    if conversations and not differs.all():  # what those that differ have in common, where the others agree
+        special = rm.tokenizer.all_special_tokens
+        in_common = {
+            "long conversations are truncated": lengths >= max(_SHORT, lengths[differs].min()),
+            "the system prompt is left out": [
+                as_messages(prompt)[0]["role"] == "system" for prompt, _ in conversations
+            ],
+            "special tokens that a response spells out are control tokens there, plain text here": [
+                any(token in str(response) for token in special) for _, response in conversations
+            ],
+        }
+        for cause, is_so in in_common.items():
+            if np.array_equal(differs, is_so):
+                return cause
+    has_room = lengths < (rm.context or np.inf)
+    ids = [ids[place] for place in np.flatnonzero(has_room)]
+    own = own[has_room]
+    rewards = rewards[has_room]
+    bos = [] if rm.tokenizer.bos_token_id is None else [rm.tokenizer.bos_token_id]
+    explanations = {
+        "differences as small as half precision makes": own,
+        "a sigmoid over the reward: ask for the raw score": 1 / (1 + np.exp(-own.clip(-500))),
+    }
+    changed = {
+        "the closing id is missing": [whole[:-1] or whole for whole in ids],
+        "BOS is doubled: the template writes one and the tokenizer another": [bos + whole for whole in ids],
+        "BOS is missing": [whole[len(bos) :] or whole for whole in ids],
+    }
+    explanations |= {cause: score_sequences(rm, sequences) for cause, sequences in changed.items()}
+    if isinstance(rm.head, LayersHead):
+        normalised = replace(rm, head=_Normalised(rm.head))
+        explanations["the hidden state is normalised before the head"] = score_sequences(normalised, ids)
+    for cause, explained in explanations.items():
+        if len(own) and np.abs(explained - rewards).max() <= _HALF * unit:
+            return cause
+    if len(own) > 2:
+        slope, shift = np.polyfit(own, rewards, 1)
+        if np.abs(slope * own + shift - rewards).max() < _HALF * unit * abs(slope):
+            return f"another scale: its reward is {slope:.4g} times this one {shift:+.4g}"
+    return "none of the known ones (is the template the same?)"
+
+
+class _Normalised(Head):
+    """A head over hidden states of length one, as a server makes them that takes its model for an embedding model."""
+
+    def __init__(self, head: Any):
+        super().__init__()
+        self.name = "normalised"
+        self.head = head
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.nn.functional.normalize(hidden.float(), dim=-1))

@@ -1,0 +1,114 @@
+"""Conversations have the ids that trainers have fed: TRL's RewardTrainer and OpenRLHF's RewardDataset, run once."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+import transformers
+from checkpoints import SHAPE, own_rewards, randomise, tokenizer, write_model
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerFast
+
+import rmnb
+from rmnb.errors import InputError
+from rmnb.models.dialogue import Dialogue, plain_template
+
+QUESTION = "What is good?"
+TEXTS = [
+    "love", " love", "love\n", "\n\nlove", " love and\n\npeace ", "", "<think>\nwar\n</think>\n\nlove",
+    "<think>\n\n</think>\n\nlove", "love <think>", "été 🙂",
+]  # fmt: skip
+_TURN = "'<|im_start|>' + m['role'] + '\n' + {} + '<|im_end|>'"
+_OPENING = "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+_CHAT = "{% for m in messages %}{{ TURN }}{% endfor %}" + _OPENING
+_THINKING = (
+    "{% for m in messages %}{% set c = m['content'] %}{% if m['role'] == 'assistant' %}{% set r = '' %}"
+    "{% if '</think>' in c %}{% set r = c.split('</think>')[0].split('<think>')[-1].strip('\n') %}"
+    "{% set c = c.split('</think>')[-1].lstrip('\n') %}{% endif %}{% set c = '<think>\n' + r + '\n</think>\n\n' + c %}"
+    "{% endif %}{{ TURN }}{% endfor %}" + _OPENING
+)
+TEMPLATES = {
+    "trailing line break": _CHAT.replace("TURN", _TURN.format("m['content']") + " + '\n'"),
+    "trimming": _CHAT.replace("TURN", _TURN.format("m['content'] | trim")),
+    "thinking tags": _THINKING.replace("TURN", _TURN.format("c") + " + '\n'"),
+}
+# By TRL 1.16.0 (its trainer's data set, tokenizers 0.23.3, transformers 5.23.0) and OpenRLHF 0.11.0 (3c3be62).
+FED = json.loads(Path(__file__).with_name("fed_ids.json").read_text(encoding="utf-8"))
+
+
+def fixed_tokenizer(template: str | None) -> PreTrainedTokenizerFast:
+    """A byte-level tokenizer whose merges are written down, so that its ids never change; Qwen's special tokens."""
+    names = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    merges = [("l", "o"), ("v", "e"), ("lo", "ve"), ("Ġ", "love"), ("Ċ", "Ċ"), ("Ġ", "Ċ")]
+    names += ["".join(pair) for pair in merges]
+    core = Tokenizer(models.BPE({name: i for i, name in enumerate(names)}, merges))
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    core.decoder = decoders.ByteLevel()
+    core.add_tokens([AddedToken(tag, normalized=False) for tag in ("<think>", "</think>")])
+    words = PreTrainedTokenizerFast(tokenizer_object=core, pad_token="<|endoftext|>", eos_token="<|im_end|>")
+    words.add_special_tokens({"additional_special_tokens": ["<|im_start|>"]})
+    words.chat_template = template
+    return words
+
+
+@pytest.mark.parametrize("trainer", ["trl", "openrlhf"])
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_conversation_has_the_ids_that_the_trainer_fed(template, trainer):
+    dialogue = Dialogue(fixed_tokenizer(TEMPLATES[template]), TEMPLATES[template])
+    fed = FED[template][trainer]
+    assert dialogue.fed_by(trainer, QUESTION, TEXTS) == fed
+    assert dataclasses.replace(dialogue, trainer=trainer).conversations(QUESTION, TEXTS) == fed
+
+
+def test_llama_factory_tokenises_an_answer_apart_from_what_comes_before():
+    template = TEMPLATES["trailing line break"]
+    words = fixed_tokenizer(template)
+    dialogue = Dialogue(words, template, "llama-factory")
+    before, after = "<|im_start|>user\nWhat is good?<|im_end|>\n<|im_start|>assistant\n", "<|im_end|>\n"
+    for text, fed in zip(TEXTS, FED["trailing line break"]["trl"], strict=True):
+        (ids,) = dialogue.conversations(QUESTION, [text])
+        assert ids == [*words(before)["input_ids"], *words(text + after)["input_ids"]]
+        assert (ids == fed) == (not text.startswith("\n"))  # TRL joins line breaks on both sides of the boundary
+
+
+def write(directory, **config):
+    template = TEMPLATES["trailing line break"]
+    words = fixed_tokenizer(template)
+    shape = SHAPE | {"vocab_size": len(words), "pad_token_id": 0, "eos_token_id": 2} | config
+    return write_model(directory, transformers.Qwen2Config(**shape), words)
+
+
+def test_the_mark_of_openrlhf_decides_and_else_check_names_the_option(tmp_path):
+    fed = FED["trailing line break"]
+    from rmnb.scoring.check import check_model
+
+    marked = rmnb.load_reward_model(write(tmp_path / "marked", value_head_prefix="score"), device="cpu")
+    right = {trainer: own_rewards(tmp_path / "marked", fed[trainer]) for trainer in fed}
+    assert abs(right["trl"] - right["openrlhf"]).min() > 1e-3
+    assert marked.score(QUESTION, TEXTS) == pytest.approx(right["openrlhf"], abs=1e-4)
+    assert marked.read_at(QUESTION) == ("'<|im_end|>'", -1)
+    assert {result.verdict for result in check_model(marked)} == {"ok"}
+    unmarked = write(tmp_path / "unmarked")
+    for read, trainer in (("model", "trl"), ("trl", "trl"), ("openrlhf", "openrlhf")):
+        rm = rmnb.load_reward_model(unmarked, device="cpu", read=read)
+        assert rm.score(QUESTION, TEXTS) == pytest.approx(right[trainer], abs=1e-4)
+        warnings = [result.text for result in check_model(rm) if result.verdict == "warning"]
+        assert len(warnings) == (read == "model") and all("--read openrlhf" in text for text in warnings)
+
+
+def test_a_language_model_without_a_template_is_refused_and_plain_is_prompt_answer_and_eos(tmp_path):
+    words = tokenizer(None)
+    config = transformers.GPT2Config(
+        n_embd=32, n_layer=2, n_head=4, vocab_size=len(words), num_labels=1, pad_token_id=0
+    )
+    classifier = AutoModelForSequenceClassification.from_config(config)
+    randomise(classifier)
+    classifier.save_pretrained(tmp_path)
+    words.save_pretrained(tmp_path)
+    with pytest.raises(InputError, match="--template plain"):
+        rmnb.load_reward_model(tmp_path, device="cpu")
+    rm = rmnb.load_reward_model(tmp_path, device="cpu", template="plain")
+    fed = words([f"What is good? {text}<eos>" for text in TEXTS])["input_ids"]  # as TRL appends EOS
+    assert fed[0][0] == words.bos_token_id and rm.dialogue.template == plain_template(words)
+    assert rm.score("What is good? ", TEXTS) == pytest.approx(own_rewards(tmp_path, fed), abs=1e-4)
