@@ -92,6 +92,19 @@ def why_unsupported(trunk) -> str | None:
     return None
 
 
+def inputs_after(prefix: Prefix, start: int, rows: int, length: int, device: torch.device) -> dict[str, Any]:
+    """How a network is called for so many ids in each row that follow `start` ids of a prefix.
+
+    The mask hides nothing. Without one, transformers looks for packed conversations: a GPU's host would wait for it.
+    """
+    return {
+        "position_ids": start + torch.arange(length, device=device)[None],
+        "attention_mask": torch.ones(rows, length, dtype=torch.long, device=device),
+        "use_cache": False,
+        "shared_prefix": prefix,
+    }
+
+
 @torch.inference_mode()
 def run_prefix(
     network, ids: Int[Tensor, "1 length"], chunk: int = CHUNK
@@ -106,10 +119,9 @@ def run_prefix(
     length = ids.shape[1]
     prefix = Prefix(chunk=chunk)
     states = []
-    positions = torch.arange(length, device=ids.device)[None]
-    for part, position in zip(ids.split(chunk, 1), positions.split(chunk, 1), strict=True):
+    for start, part in zip(range(0, length, chunk), ids.split(chunk, 1), strict=True):
         # Never compiled code: it runs once, and CUDA graphs would overwrite the keys and values that are kept.
-        output = network.forward(input_ids=part, position_ids=position, use_cache=False, shared_prefix=prefix)
+        output = network.forward(input_ids=part, **inputs_after(prefix, start, *part.shape, ids.device))
         states.append(output.last_hidden_state[0])
     prefix.end = length
     lengths = [keys.shape[1] for keys, _ in prefix.layers.values()]

@@ -21,7 +21,7 @@ import torch
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 
 from rmnb.errors import InputError
-from rmnb.models.attention import CHUNK, Prefix, constant_up_to, forget_lengths, run_prefix
+from rmnb.models.attention import CHUNK, Prefix, constant_up_to, forget_lengths, inputs_after, run_prefix
 from rmnb.models.devices import free_memory, own_attention, upload
 from rmnb.models.heads import GatedHead, PromptHead
 from rmnb.models.reward_model import RewardModel
@@ -146,7 +146,7 @@ class PrefixScorer:
         # Padding follows what is read and is therefore never attended to: any id will do.
         ids = upload([[*ids, *[0] * (longest - len(ids))] for ids in batch], rm.device)
         last = upload([len(ids) - 1 for ids in batch], rm.device)
-        position = len(self.prefix_ids) + torch.arange(longest, device=rm.device)[None]
+        inputs = inputs_after(self.prefix, len(self.prefix_ids), *ids.shape, rm.device)
 
         def at_last(states):
             return states[torch.arange(len(batch), device=states.device), last.to(states.device), None]
@@ -156,7 +156,7 @@ class PrefixScorer:
             for mlp in self._last_mlp:
                 hook = mlp.register_forward_pre_hook(lambda _, given: (at_last(given[0]), *given[1:]))
                 hooks.enter_context(hook)
-            output = rm.network(input_ids=ids, position_ids=position, use_cache=False, shared_prefix=self.prefix)
+            output = rm.network(input_ids=ids, **inputs)
         head: Any = rm.head if self.gated is None else self.gated.linear
         return head(at_last(output.last_hidden_state)[:, 0].to(rm.device))
 

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoModel, AutoModelForSequenceClassification
+from transformers import AutoModel, AutoModelForSequenceClassification, PreTrainedConfig
 
 import rmnb
 from rmnb.errors import InputError, first_line
@@ -74,8 +74,7 @@ def check_parity(rm: RewardModel) -> RewardModel:
             return replace(rm, parity=parity)
     try:
         with _in_one_line("sharing the prefix fails"):
-            config = rm.network.config.get_text_config()
-            difference = _difference_of_cut(type(config), json.dumps(config.to_dict(), default=str))
+            difference = difference_of_cut(rm.network.config.get_text_config())
             if difference > TOLERANCE:
                 raise InputError(
                     f"sharing the prefix would change its hidden states by {difference:.2g} of their spread"
@@ -105,12 +104,16 @@ def spread(rm: RewardModel) -> float:
     return float(score_continuations(rm, prefix, [[i, *closing] for i in ids]).std())
 
 
-@functools.lru_cache(maxsize=64)
-def _difference_of_cut(kind: type, settings: str) -> float:
+def difference_of_cut(config: PreTrainedConfig) -> float:
     """How far a shared prefix moves the last hidden states of a cut of a configuration, in their standard deviations.
 
     Its weights are random, so that it is as cheap for a model of any size. Models of one shape share it.
     """
+    return _difference_of_cut(type(config), json.dumps(config.to_dict(), default=str))
+
+
+@functools.lru_cache(maxsize=64)
+def _difference_of_cut(kind: type, settings: str) -> float:
     config = json.loads(settings)
     by_layer = {name: values for name, values in config.items() if name.endswith(("layer_types", "no_rope_layers"))}
     by_layer = {name: values for name, values in by_layer.items() if values}
@@ -133,8 +136,8 @@ def _difference_of_cut(kind: type, settings: str) -> float:
         whole = network(input_ids=ids, use_cache=False).last_hidden_state[:, before:]
         network.set_attn_implementation(attention.NAME)
         prefix, _ = attention.run_prefix(network, ids[:1, :before], chunk=_CHUNK)
-        place = torch.arange(before, ids.shape[1])[None]
-        output = network(input_ids=ids[:, before:], position_ids=place, use_cache=False, shared_prefix=prefix)
+        rest = ids[:, before:]
+        output = network(input_ids=rest, **attention.inputs_after(prefix, before, *rest.shape, ids.device))
         return ((output.last_hidden_state - whole).abs().max() / whole.std()).item()
 
 

@@ -81,6 +81,10 @@ def scan_vocabulary(
         prompt = PromptSpec(key="custom", text=prompt, framing="positive")
     words = _vocabulary(rm.tokenizer, min(limit or rm.vocabulary_size, rm.vocabulary_size))
     if ids is not None:
+        if outside := [i for i in ids if not 0 <= i < len(words)]:
+            raise InputError(f"ids: {outside[0]} is no id of {rm.name}, which has {len(words):,}", "ids")
+        if not len(ids):
+            raise InputError("ids is empty: name at least one, or leave it out to scan them all", "ids")
         words = words.iloc[list(ids)].reset_index(drop=True)
     plan = {**describe_scan(rm, prompt, protocol, ids), "tokens": len(words)}
     with exclusive(output):

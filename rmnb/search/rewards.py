@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from rmnb.errors import InputError
+from rmnb.models.attention import inputs_after
 from rmnb.models.devices import own_attention
 from rmnb.models.dialogue import Prompt, common_prefix
 from rmnb.models.heads import GatedHead
@@ -92,8 +93,7 @@ class ModelPromptReward:
             with own_attention(rm.network):
                 output = rm.network(**inputs)
         else:
-            inputs["position_ids"] = len(self.prefix) + torch.arange(vectors.shape[1], device=rm.device)[None]
-            inputs["shared_prefix"] = scorer.prefix
+            inputs |= inputs_after(scorer.prefix, len(self.prefix), *vectors.shape[:2], rm.device)
             output = rm.network(**inputs)
         return head(output.last_hidden_state[:, -1].to(rm.device))[0]
 

@@ -1,7 +1,5 @@
 """Whatever a checkpoint's attention is, its rewards are those of its own classifier, or one line says why not."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
@@ -63,8 +61,9 @@ def test_an_architecture_of_another_kind_gets_the_rewards_of_its_own_classifier(
     assert len(said) == (0 if shares else 1)  # a slow path is announced, once
 
 
-def without_window(*inputs, sliding_window=None, **options):
-    return attention.attend(*inputs, **options)  # as if the architecture had a window that ours does not know of
+def without_window(module, query, key, value, attention_mask, **options):
+    causal = attention.Visible(lambda batch, head, query, key: key <= query)  # a window that ours does not know of
+    return attention.attend(module, query, key, value, causal, **options)
 
 
 def failing(*_, **__):
@@ -73,7 +72,7 @@ def failing(*_, **__):
 
 @pytest.mark.parametrize(
     ("attend", "reason"),
-    [(without_window, "would change its rewards by"), (failing, "shape '[1]' is invalid")],
+    [(without_window, "would change its hidden states by"), (failing, "shape '[1]' is invalid")],
 )
 def test_what_differs_or_fails_goes_by_whole_sequences(attend, reason, tmp_path, monkeypatch, caplog):
     directory = write_decoder(tmp_path / "gemma2", "gemma2")
@@ -109,13 +108,90 @@ def test_what_a_model_is_compared_with(rm, tmp_path):
     encoder = rmnb.load_reward_model(write_encoder(tmp_path / "encoder"), device="cpu")
     assert not encoder.shares_prefix and encoder.parity.against == "BertForSequenceClassification"
     assert encoder.parity.difference < 1e-4
-    spread = parity.check_parity(dataclasses.replace(rm, options={"device_map": "auto"}))
-    assert spread.shares_prefix and spread.parity.difference is None
     rm.network.norm.weight.data[:] = torch.nan
     assert parity.check_parity(rm).parity.difference is None
     with pytest.raises(InputError, match="is nan") as error:
         rm.score(PROMPT, TEXTS)
     assert "try --dtype" not in str(error.value)  # it is float32 already
+
+
+def rope(kind):
+    parameters = {"rope_type": kind, "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 256}
+    if kind == "longrope":
+        parameters |= {"short_factor": [1.0] * 4, "long_factor": [4.0] * 4, "attention_factor": 1.0}
+    return parameters
+
+
+LONG = {
+    "window in the mask alone": (
+        transformers.PhimoeConfig, dict(sliding_window=100, num_local_experts=2, max_position_embeddings=1024),
+    ),
+    "window of some layers": (
+        transformers.Qwen2MoeConfig,
+        dict(use_sliding_window=True, sliding_window=100, max_window_layers=1, num_experts=4, num_experts_per_tok=2,
+             moe_intermediate_size=16, shared_expert_intermediate_size=16, max_position_embeddings=1024),
+    ),
+    "dynamic": (transformers.LlamaConfig, dict(max_position_embeddings=256, rope_parameters=rope("dynamic"))),
+    "longrope": (transformers.Phi3Config, dict(max_position_embeddings=1024, rope_parameters=rope("longrope"))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_long_conversations_get_the_rewards_that_each_has_alone(kind, tmp_path):
+    """Longer than a window, than what is run at once, and than the length that rotary frequencies are made for."""
+    config, shape = LONG[kind]
+    directory = write(tmp_path / "long", config, **shape)
+    rm = rmnb.load_reward_model(directory, device="cpu")
+    ids = np.random.default_rng(0).integers(6, 300, 640).tolist()
+    rows = [[*ids[:end], *ids[:8]] for end in (640, 20, 320)]
+    expected = [own_rewards(directory, [row])[0] for row in rows]  # each by a classifier that has read nothing before
+    assert np.std(expected) > 0.02 and rm.shares_prefix
+    for row, reward in zip(rows, expected, strict=True):
+        assert engine.score_continuations(rm, row[:-8], [row[-8:]])[0] == pytest.approx(reward, abs=1e-4)
+        assert engine.score_continuations(rm, row[:2], [row[2:]])[0] == pytest.approx(reward, abs=1e-4)
+
+
+@pytest.mark.parametrize("options", [{}, {"device_map": "cpu"}, {"dtype": "bfloat16"}, {"compile": "default"}])
+def test_parity_is_measured_with_every_loading_option(options, tmp_path, monkeypatch):
+    directory = write_decoder(tmp_path / "gemma2", "gemma2")
+    if "compile" in options:
+        monkeypatch.setattr(torch.nn.Module, "compile", lambda self, mode: None)
+    rm = rmnb.load_reward_model(directory, **options)
+    assert rm.shares_prefix and rm.parity.difference <= rm.parity.tolerance
+    assert rm.parity.tolerance < (0.3 if "dtype" in options else 1e-3)
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, attention.NAME, without_window)
+    parity._difference_of_cut.cache_clear()
+    assert not rmnb.load_reward_model(directory, **options).shares_prefix
+    monkeypatch.setattr(parity, "_difference_of_cut", lambda *_: 0)  # the loaded network alone shows it, too
+    assert not rmnb.load_reward_model(directory, **options).shares_prefix
+
+
+def test_a_cut_is_small_and_has_a_layer_of_each_kind(monkeypatch):
+    made = []
+    build = transformers.AutoModel.from_config
+    monkeypatch.setattr(
+        parity.AutoModel, "from_config", lambda config, **options: made.append(config) or build(config, **options)
+    )
+    config = transformers.Gemma3TextConfig(sliding_window=4096, vocab_size=262144, intermediate_size=21504)
+    parity._difference_of_cut.cache_clear()
+    assert parity.difference_of_cut(config) < 1e-5
+    (cut,) = made
+    assert cut.layer_types == ["sliding_attention", "full_attention"]
+    assert cut.vocab_size < 1000 and cut.intermediate_size < 1000 and cut.sliding_window < 100
+
+
+def test_long_continuations_take_memory_in_proportion_to_their_length(directory):
+    """Scores of attention of 2,048 by 2,048 ids would be 64 MB a head and layer."""
+    rm = rmnb.load_reward_model(directory, device="cpu")
+    config = rm.network.config
+    assert engine.values_a_sequence(config, 4096, 4096) < 2.2 * engine.values_a_sequence(config, 2048, 2048)
+    seen = []
+    softmax = torch.Tensor.softmax
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.Tensor, "softmax", lambda self, *a, **k: seen.append(self.shape) or softmax(self, *a, **k))
+        patch.setattr(rm.network.config, "max_position_embeddings", 4096)
+        engine.score_continuations(rm, [1, 3], [[7] * 1500])
+    assert max(shape[-2] for shape in seen) == attention.CHUNK
 
 
 CONTEXTS = {
