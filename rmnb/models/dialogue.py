@@ -178,13 +178,15 @@ class Dialogue:
         spelled = any(token in text for token in self.control_tokens)
         if spelled and _PRIVATE.search(text):  # transformers marks control tokens with such characters
             raise InputError("a text with private-use characters spells control tokens: leave either out")
-        if self.trainer == "llama-factory" and not spelled and all(isinstance(text, str) for text in texts):
-            return self.ids_in_context(prompt, texts)
+        tools = tools_of(prompt)
+        is_text = tools is None and all(isinstance(text, str) for text in texts)
+        if self.trainer == "llama-factory" and is_text and not spelled:
+            return self.ids_in_context(prompt, texts)  # type: ignore[arg-type]
         tokenizer = self.tokenizer
         if spelled:
             tokenizer = copy.copy(tokenizer)
             tokenizer.chat_control_tokens = self.control_tokens
-        options = {"tokenize": True, "sanitize_control_tokens": spelled, "tools": tools_of(prompt)}
+        options = {"tokenize": True, "sanitize_control_tokens": spelled, "tools": tools}
         return self._apply(tokenizer, conversations, **options)["input_ids"]
 
     def fed_by(self, trainer: Trainer, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:

@@ -137,7 +137,7 @@ def find_scan(panel: Panel, rm: RewardModel, prompt: PromptSpec) -> pd.DataFrame
         return None
     scan, provenance = store.read_scan(path)
     plan = describe_scan(rm, prompt, "exact", None)
-    return None if differences({key: provenance.get(key) for key in plan}, plan) else scan
+    return None if differences(provenance, plan) else scan
 
 
 def scan_pairs(rm: RewardModel, prompt: PromptSpec, ids: Sequence[int], output: Path) -> tuple[np.ndarray, Provenance]:
