@@ -85,7 +85,7 @@ def read_rows(path: Path) -> list[Row]:
         if name.endswith(".parquet"):
             rows = pq.read_table(path).to_pylist()
         elif name == "-":
-            rows = _json_lines(sys.stdin.read())
+            rows = _json_rows(sys.stdin.read())
         else:
             content = gzip.decompress(path.read_bytes()) if name.endswith(".gz") else path.read_bytes()
             text = content.decode("utf-8-sig")
@@ -93,7 +93,7 @@ def read_rows(path: Path) -> list[Row]:
             if name.endswith((".csv", ".tsv")):
                 rows = _table(text, "," if name.endswith(".csv") else "\t")
             else:
-                rows = _json_rows(text) if name.endswith(".json") else _json_lines(text)
+                rows = _json_rows(text)
     except (OSError, EOFError, ValueError, csv.Error) as error:  # ValueError: what is no JSON, Parquet or Unicode
         reason = getattr(error, "strerror", None) or first_line(error)
         raise InputError(f"{path} cannot be read: {reason}", path) from error
@@ -106,16 +106,12 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def _json_rows(text: str) -> list[Row]:
-    """The rows of a file that is one JSON value, or JSON lines under that name."""
+    """The rows of a file that is one JSON value, or one value a line."""
     try:
         rows = _json(text)
+        return rows if isinstance(rows, list) else [rows]
     except json.JSONDecodeError:
-        return _json_lines(text)
-    return rows if isinstance(rows, list) else [rows]
-
-
-def _json_lines(text: str) -> list[Row]:
-    rows = []
+        rows = []
     for number, line in enumerate(text.split("\n"), start=1):
         try:
             if line.strip():
