@@ -3,6 +3,7 @@
 The import gives `RewardModel` its `score`.
 """
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -392,36 +393,43 @@ def pair_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        number, value, low, high (95 % percentile interval of a bootstrap over pairs, NaN where there is one pair):
-        ``margin``, the mean of the chosen response's reward less the rejected one's; ``margin and length``, Spearman's
-        correlation of that with the difference of the lengths; and, of a head that pairs trained, ``Brier score`` and
-        ``calibration error`` (expected, ten bins) of the sigmoid of the margin as the probability of the choice.
+        number, value, low, high (95 % interval), as far as defined: ``margin``, the mean of the chosen response's
+        reward less the rejected one's; ``margin and length``, Spearman's correlation of that with the difference of the
+        lengths; and, of a head that pairs trained, ``Brier score`` and ``calibration error`` (expected, ten bins) of
+        the sigmoid of the margin as the probability of the choice.
 
     References
     ----------
     Guo et al. (2017), On Calibration of Modern Neural Networks, arXiv 1706.04599 (calibration error).
     """
     pairs = _pairs(frame)
-    margin = (pairs["reward_chosen"] - pairs["reward_rejected"]).to_numpy(float)
-    longer = (pairs["length_chosen"] - pairs["length_rejected"]).to_numpy(float)
-    numbers = ["margin", "margin and length"]
+    margin = (pairs["reward_chosen"] - pairs["reward_rejected"]).astype(float)
+    longer = pairs["length_chosen"] - pairs["length_rejected"]
+    numbers = {"margin": _mean(margin)}
+    with contextlib.suppress(InputError):  # too few pairs, or all of one length
+        rho = stats.spearman_interval(margin, longer)
+        numbers["margin and length"] = (rho.value, rho.ci_low, rho.ci_high)
     provenance = frame.attrs.get("provenance", {})
     if provenance.get("head") not in REGRESSIONS and provenance.get("label") is None:
-        numbers += ["Brier score", "calibration error"]
+        numbers["Brier score"] = _mean(np.square(1 - expit(margin)))
+        with contextlib.suppress(InputError):  # one pair
+            drawn = stats.bootstrap(calibration_error, margin, n_draws=200)
+            numbers["calibration error"] = (float(drawn.value), float(drawn.ci_low), float(drawn.ci_high))
+    table = pd.DataFrame.from_dict(numbers, orient="index", columns=["value", "low", "high"])
+    return table.rename_axis("number").reset_index()
 
-    def measure(margin: np.ndarray, longer: np.ndarray) -> list[float]:
-        probability = expit(np.abs(margin))  # of what has the higher reward
-        is_right = margin > 0
-        bins = np.minimum((20 * probability - 10).astype(int), 9)
-        gaps = np.bincount(bins, probability - is_right, minlength=10)
-        measured = [margin.mean(), stats.spearman(margin, longer), np.square(1 - expit(margin)).mean()]
-        return [*measured, np.abs(gaps).sum() / len(margin)][: len(numbers)]
 
-    table = pd.DataFrame({"number": numbers, "value": measure(margin, longer), "low": np.nan, "high": np.nan})
-    if len(pairs) > 1:
-        drawn = stats.bootstrap(measure, margin, longer)
-        table[["low", "high"]] = np.column_stack([drawn.ci_low, drawn.ci_high])
-    return table
+def _mean(values: pd.Series) -> tuple[float, float, float]:
+    """The mean with its 95 % interval."""
+    half = 1.96 * values.sem()
+    return values.mean(), values.mean() - half, values.mean() + half
+
+
+def calibration_error(margin: np.ndarray) -> float:
+    """How far the sigmoid of a margin is from the share of right choices, on average over ten bins of it."""
+    probability = expit(np.abs(margin))  # of what has the higher reward
+    bins = np.minimum((20 * probability - 10).astype(int), 9)
+    return np.abs(np.bincount(bins, probability - (margin > 0))).sum() / len(margin)
 
 
 def accuracy(correct: pd.Series | np.ndarray) -> dict[str, float]:
