@@ -19,6 +19,10 @@ class InputError(ValueError):
         self.about = str(about)
 
 
+class TooFewError(InputError):
+    """There are too few words, models or other units for what was to be estimated."""
+
+
 def few(names: Iterable[object]) -> str:
     """Some names in one line: the first five in order, and how many more there are."""
     listed = sorted(map(str, names))

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import yaml
+from planted_panels import planted_panel
 
 from rmnb.panels import Panel, load_panel
-from rmnb.planted.rewards import PlantedEffects, planted_panel, spell, word_features
+from rmnb.planted.rewards import PlantedEffects, spell, word_features
 from rmnb.scoring import store
 
 HOSTILE = [

@@ -12,7 +12,7 @@ from rmnb.book.notebook import results_directory
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
 from rmnb.findings.claims import Claim, Verdict, judge, load_claims
-from rmnb.findings.rows import ENDS, numbers
+from rmnb.findings.rows import ENDS, interval_text, numbers
 from rmnb.panels import Panel, load_panel
 from rmnb.stats.estimate import Estimate
 
@@ -160,8 +160,17 @@ def _with_groups(values: pd.DataFrame, groups: Mapping[str, str], source: str) -
     return stored
 
 
-def read_verdicts(directory: Path | None = None) -> dict[str, dict[str, Verdict]]:
-    """What the chapters kept with `verdict`: claim to source (panel, released) to verdict, of all claims."""
+def read_verdicts(
+    directory: Path | None = None, merged: Mapping[str, str] | None = None
+) -> dict[str, dict[str, Verdict]]:
+    """What the chapters kept with `verdict`: claim to source (panel, released) to verdict, of all claims.
+
+    Parameters
+    ----------
+    merged
+        Groups that count as one: the name of each to the name that they share, such as ``{"fair": "statements", "warm":
+        "statements"}``.
+    """
     directory = (directory or results_directory()) / "verdicts"
     verdicts = {}
     for key, claim in load_claims().items():
@@ -169,17 +178,20 @@ def read_verdicts(directory: Path | None = None) -> dict[str, dict[str, Verdict]
         stored = pd.DataFrame(columns=_STORED)
         if path.exists():  # models may be called NA or 01
             stored = pd.read_csv(path, dtype=dict.fromkeys(_NAMES, str), keep_default_na=False, na_values=[""])
-        verdicts[key] = judged(claim, stored)
+        verdicts[key] = judged(claim, stored, merged)
     return verdicts
 
 
-def judged(claim: Claim, stored: pd.DataFrame) -> dict[str, Verdict]:
-    """A claim judged for each source by the values that a chapter kept."""
+def judged(claim: Claim, stored: pd.DataFrame, merged: Mapping[str, str] | None = None) -> dict[str, Verdict]:
+    """A claim judged for each source by the values that a chapter kept; `merged` as of `read_verdicts`."""
+    merged = merged or {}
     verdicts = {}
     for source in ("panel", "released"):
         values = stored[stored["source"] == source]
-        groups = dict(zip(values["model"], values["model group"], strict=True))
-        groups |= dict(zip(values["other"], values["other group"], strict=True))
+        groups = {}
+        for side in ("model", "other"):
+            for model, group in zip(values[side], values[f"{side} group"], strict=True):
+                groups[model] = merged.get(group, group)
         verdicts[source] = judge(claim, values, groups)
     return verdicts
 
@@ -189,8 +201,8 @@ def verdict_html(claim: Claim, verdicts: Mapping[str, Verdict]) -> str:
     rows, group_means = [], []
     for source, judgement in verdicts.items():
         row = {"": SOURCES[source], "verdict": judgement.verdict}
-        if judgement.models and claim.kind != "bases":  # of two bases no mean is taken
-            interval = f"{judgement.low:z.2f} to {judgement.high:z.2f}" if np.isfinite(judgement.low) else ""
+        if np.isfinite(judgement.value):
+            interval = interval_text(judgement.low, judgement.high)
             row |= {"mean": judgement.value, "95 % interval": interval, "groups": len(judgement.groups)}
             row |= {"models": judgement.models, "clearly so": judgement.agreeing, "clearly not": judgement.opposing}
         rows.append(row)

@@ -17,6 +17,7 @@ from wordfreq import top_n_list, zipf_frequency
 from rmnb.data import sources
 
 _CORPORA = "iclr2026/data/corpora/"
+RAREST = 1.0  # the lowest Zipf frequency that wordfreq distinguishes from zero
 BNC = "facct2025/data/corpora/1_1_all_alpha.txt"
 _SHIPPED_BNC = 300_000  # frequent words among which it is looked for
 

@@ -2,11 +2,7 @@
 
 They are pinned and come through `rmnb.data.sources`, which raises `rmnb.data.sources.UnreachableError` where one cannot
 be had. Votes on the things of EloEverything and their scores are shipped too, as numbers: `human_elo`, `thing_scores`.
-The ten tables of rewards over full vocabularies (columns ``token_id, token_name, token_decoded, greatest, best,
-worst``) are large: `vocabularies` gives None where they have not been pulled.
 """
-
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -27,36 +23,6 @@ RUNS = {  # training data -> (file, {base: the authors' name for the run}); thei
 }
 _FOLDERS = {"big_two": "dict_big2_nouns", "moral_foundations": "dict_MFD_20"}
 BASES = ("gemma-2-2b-it", "Llama-3.2-3B-Instruct", "Qwen2.5-3B-Instruct")
-
-
-def vocabularies() -> dict[str, pd.DataFrame] | None:
-    """The ten models' tables (`read_table`) by code, in RewardBench order, or None if not all are on this machine.
-
-    They are large, so nothing downloads them by the way, but
-    ``rmnb book data pull facct2025/data/reward_model_scores`` does.
-    """
-    names = [f"facct2025/data/reward_model_scores/{hub_id.replace('/', '--')}.csv" for hub_id in _HUB_IDS]
-    paths = list(filter(None, map(sources.on_this_machine, names)))
-    if len(paths) < len(CODES):
-        return None
-    return dict(zip(CODES, map(read_table, paths), strict=True))
-
-
-def read_table(path: Path | str) -> pd.DataFrame:
-    """One model's scores, in the layout of `rmnb.findings.tables`.
-
-    Columns token_id (int64), token, kind (empty: the file does not say it), word (folded; str), and greatest, best and
-    worst (float64).
-
-    A token that reads "NA" or "null" is that token, not a gap: the authors' own reading drops these. Tokens without a
-    score, which some of their files have, are left out.
-    """
-    types = {"token_id": "int64", "token_decoded": "str"} | dict.fromkeys(PROMPTS, "float64")
-    gaps = {prompt: ["", "NA", "nan"] for prompt in PROMPTS}
-    # A bare carriage return is a token, no end of line: pandas writes it without quotes.
-    table = pd.read_csv(path, usecols=list(types), keep_default_na=False, na_values=gaps, lineterminator="\n")
-    table = table.dropna(ignore_index=True).astype(types).rename(columns={"token_decoded": "token"})
-    return table.assign(kind="", word=table["token"].str.strip().str.casefold())
 
 
 def human_elo() -> pd.DataFrame:

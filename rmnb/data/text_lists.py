@@ -22,9 +22,11 @@ class TextList:
     prompts: tuple[str, ...]
 
 
+#: The things that people voted on, in a list: all, or for a quick report some, from best to worst.
+THINGS = {"elo": slice(None), "elo_sample": slice(None, None, 12)}
 _PARTS: dict[str, Callable[[], Iterable[str]]] = {
     "elo": lambda: preferences.elo_items()["name"],
-    "elo_sample": lambda: preferences.elo_items()["name"][::12],  # for a quick report, from best to worst
+    "elo_sample": lambda: preferences.elo_items()["name"][THINGS["elo_sample"]],
     "agency_communion": lambda: lexicons.agency_communion()["word"],
     "identity": lambda: lexicons.identity_terms().melt(value_vars=["term", "control"])["value"],
     "afinn": lambda: lexicons.afinn()["word"],
@@ -93,8 +95,8 @@ def named_parts(described: Mapping[str, Mapping]) -> dict[str, list[str]]:
             named[part] = part_texts(part)
         except UnreachableError:
             named[part] = [f"{part} {place}" for place in range(known["texts"])]
-            if part == "elo":
-                named[part] = released_files.human_elo()["name"].tolist()
+            if part in THINGS:
+                named[part] = released_files.human_elo()["name"][THINGS[part]].tolist()
         else:
             if described_parts({part: named[part]})[part] != known:
                 raise InputError(f"the texts of {part} have changed since they were scored: score them again")

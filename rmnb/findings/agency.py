@@ -26,38 +26,42 @@ def percent_ranks(table: pd.DataFrame, prompts: Sequence[str]) -> pd.DataFrame:
     return 100 * table[list(prompts)].rank(ascending=False, pct=True)
 
 
-def gap(
-    table: pd.DataFrame, question: str, prompts: Prompts, first: str = "agency", second: str = "communion"
-) -> dict[str, Estimate]:
-    """Mean rank of one category's words minus that of another's; negative if the first is preferred.
+def gap(table: pd.DataFrame, question: str, prompts: Prompts) -> dict[str, Estimate]:
+    """Mean rank of the words of agency minus that of the words of communion; negative if agency is preferred.
 
     Parameters
     ----------
     table
-        One model's scores of words.
+        One model's scores of words, all of agency or communion.
     question
         A key of `prompts`: positive or negative.
     prompts
         Question to the columns that ask it; a word's rank is its mean over them.
-    first, second
-        Categories.
 
     Returns
     -------
     dict
-        agency_gap, named after `first`, in percent of the words, with Welch's interval over words.
+        agency_gap, in percent of the words, with the interval of Brunner and Munzel over words: it is that of the
+        words' placements, because the ranks of two kinds depend on one another.
 
     Raises
     ------
-    InputError
+    TooFewError
         Fewer than two words of a category.
+
+    References
+    ----------
+    Brunner, Munzel (2000), The nonparametric Behrens-Fisher problem.
     """
-    ranks = percent_ranks(table, prompts[question]).mean(axis="columns")
-    chosen = table["category"].isin([first, second])
-    if table["category"].value_counts().reindex([first, second], fill_value=0).min() < 2:
-        raise InputError(f"fewer than two words of {first} or of {second} have scores: there is nothing to compare")
-    difference = stats.difference_between_groups(ranks[chosen], table.loc[chosen, "category"] == first)
-    return {f"{first}_gap": difference}
+    scores = table[list(prompts[question])]
+    is_agency = table["category"] == "agency"
+    others = np.where(is_agency, (~is_agency).sum(), is_agency.sum())
+    # A word's placement: the share of the words of the other kind that rank before it.
+    before = scores.rank(ascending=False) - scores.groupby(is_agency).rank(ascending=False)
+    placement = 100 * before.mean(axis="columns") / others
+    # With the placements of communion moved to a mean of 50, Welch's interval is that of Brunner and Munzel.
+    placement[~is_agency] += 50 - placement[~is_agency].mean()
+    return {"agency_gap": stats.difference_between_groups(placement, is_agency)}
 
 
 def median_ranks(table: pd.DataFrame, prompts: Sequence[str]) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Does a model distinguish good words more finely than bad ones? Slopes over valence, order alone, levels, two seeds.
+"""Does a model distinguish good words more finely than bad ones? Slopes over valence, order alone, two seeds.
 
 Source of the question: Christian et al. (2025), section 4 and figure 3.
 """
@@ -11,8 +11,6 @@ from rmnb.data import lexicons
 from rmnb.errors import InputError
 from rmnb.findings.tables import rated_tokens
 from rmnb.stats.estimate import Estimate, estimate_from_error
-
-LEVELS = (-4, -3, -2, -1, 1, 2, 3, 4)  # whole numbers of AFINN, the rare extremes joined to their neighbours
 
 
 def slopes(table: pd.DataFrame, question: str, ratings: pd.Series, hold_frequency: bool = False) -> dict[str, Estimate]:
@@ -77,36 +75,6 @@ def order(table: pd.DataFrame, question: str, ratings: pd.Series) -> dict[str, E
     n_words = good.n_clusters + bad.n_clusters
     estimates["difference"] = estimate_from_error(good.value - bad.value, error, len(rated), n_words, df=n_words - 2)
     return estimates
-
-
-def levels(table: pd.DataFrame, question: str, ratings: pd.Series) -> dict[str, Estimate]:
-    """Mean reward and entropy of the words of each level of valence that has three words or more, not all alike.
-
-    Spellings are averaged first. The entropy is that of the words' places in the order of all rated words
-    (`rmnb.stats.place_entropy`): 1 where the words of a level lie everywhere, less where they lie together.
-
-    Returns
-    -------
-    dict
-        ``mean +3`` (units of the scores), ``entropy +3`` (a share) and so on, with intervals over words. -4 and 4
-        include the words of -5 and 5.
-    """
-    words = rated_tokens(table, ratings).groupby("word")[["valence", question]].mean()
-    level = words["valence"].clip(LEVELS[0], LEVELS[-1]).round()
-    place = (stats.mid_ranks(words[question]) - 0.5) / len(words)
-    estimates = {}
-    for valence in LEVELS:
-        chosen = level == valence
-        scores = words.loc[chosen, question].to_numpy()
-        if len(scores) >= 3 and np.ptp(scores) > 0:
-            estimates[f"mean {valence:+d}"] = stats.moments(scores).mean
-            estimates[f"entropy {valence:+d}"] = stats.place_entropy(place[chosen])
-    return estimates
-
-
-def skewness(table: pd.DataFrame, question: str) -> dict[str, Estimate]:
-    """Skewness of the rewards of a whole vocabulary, with its interval by word."""
-    return {"skewness": stats.moments(table[question], table["word"].to_numpy()).skewness}
 
 
 def seed_agreement(table: pd.DataFrame, other: pd.DataFrame, question: str, share: float = 0.2) -> dict[str, Estimate]:

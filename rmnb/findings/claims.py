@@ -37,6 +37,14 @@ class Claim:
     range: tuple[float, float] = (-np.inf, np.inf)
     printed: str = ""
 
+    @property
+    def region(self) -> tuple[float, float]:
+        """The open interval in which the claim puts its measure."""
+        if self.kind == "between":
+            least, greatest = self.bounds
+            return -np.inf if least is None else least, np.inf if greatest is None else greatest
+        return (0.0, np.inf) if self.side == "above" else (-np.inf, 0.0)
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -47,17 +55,18 @@ class Verdict:
     verdict : str
         supported, contradicted, undecided, described (two bases cannot decide) or cannot be tested here.
     value, low, high : float
-        Mean over models of the mean of each group, with its 95 % t interval over groups (of pairs: mean over pairs,
-        jackknife over groups); NaN where there are fewer than three groups, or for two bases.
+        Mean over groups of the mean over a group's models, with its 95 % t interval (of pairs: mean over pairs of
+        groups of the mean over their pairs of models, jackknife over groups). NaN for bases; without three groups no
+        interval.
     models : int
     groups : dict
-        Group to its mean.
+        Group, or base, to its mean; of pairs NaN.
     agreeing, opposing : int
-        Models (of a measure of pairs: pairs) clearly on the claimed side of zero, or within the bounds, and clearly
-        beyond, by their own intervals.
+        Models (of a measure of pairs: pairs of models of different groups) clearly within the region of the claim, and
+        clearly beyond, by their own intervals. Where one model decides (kind some: agreeing, kind all: opposing) these
+        are corrected for the number of models by Holm's method.
     detectable : float
-        The mean that groups which scatter like these would show clearly four times in five; NaN where it makes no
-        sense.
+        Kind mean: the mean that groups which scatter like these would show clearly four times in five; else NaN.
     """
 
     verdict: str
@@ -108,17 +117,24 @@ def judge(claim: Claim, values: pd.DataFrame | None, groups: Mapping[str, str]) 
     if values.duplicated(keys).any():
         raise InputError(f"{claim.key}: two rows of {values.loc[values.duplicated(keys), 'model'].iloc[0]}")
     table = values.reindex(columns=[*keys, "value", "low", "high"])
-    # Without an interval the value is exact.
-    low = table["low"].fillna(table["value"]).astype(float)
-    high = table["high"].fillna(table["value"]).astype(float)
-    least, greatest = _region(claim)
-    within = (low > least) & (high < greatest)
-    beyond = (high < least) | (low > greatest)
-    mean = _over_groups(table, keys, groups)
+    models = len(set(table[keys].to_numpy().ravel()))
+    group = pd.DataFrame({key: [groups.get(model, model) for model in table[key]] for key in keys})
     if claim.kind == "bases":
-        mean = replace(mean, low=np.nan, high=np.nan, detectable=np.nan)
+        means = table["value"].groupby(group["model"].to_numpy(), sort=False).mean()
+        return Verdict(DESCRIBED, models=models, groups=means.to_dict())  # pyright: ignore[reportArgumentType]
+    if pairs:
+        between = (group["model"] != group["other"]).to_numpy()
+        table = table[between]
+        mean = _over_pairs(table["value"].to_numpy(), group[between], list(dict.fromkeys(group.to_numpy().ravel())))
+    else:
+        mean = _over_groups(claim, table["value"].groupby(group["model"].to_numpy(), sort=False).mean())
+    least, greatest = claim.region
+    one_supports, one_contradicts = claim.kind == "some", claim.kind == "all"
+    within = _clear(table, least, 1, one_supports) & _clear(table, greatest, -1, one_supports)
+    beyond = _clear(table, least, -1, one_contradicts) | _clear(table, greatest, 1, one_contradicts)
     judgement = replace(
         mean,
+        models=models,
         low=max(mean.low, claim.range[0]),
         high=min(mean.high, claim.range[1]),
         agreeing=int(within.sum()),
@@ -127,50 +143,64 @@ def judge(claim: Claim, values: pd.DataFrame | None, groups: Mapping[str, str]) 
     return replace(judgement, verdict=_decide(claim, judgement, all_agree=bool(within.all())))
 
 
-def _region(claim: Claim) -> tuple[float, float]:
-    """The open interval in which the claim puts its measure."""
-    if claim.kind == "between":
-        least, greatest = claim.bounds
-        if least is None:
-            least = -np.inf
-        if greatest is None:
-            greatest = np.inf
-        return least, greatest
-    if claim.side == "above":
-        return 0.0, np.inf
-    return -np.inf, 0.0
+def _clear(table: pd.DataFrame, bound: float, side: int, correct: bool) -> np.ndarray:
+    """Which values lie clearly above (`side` 1) or below (-1) a bound, by their own 95 % intervals.
+
+    Corrected, it is Holm's method at 5 %, with the p-value of a normal error from the end of the interval that is
+    nearer to the bound. A value without an interval is exact.
+    """
+    distance = side * (table["value"] - bound).to_numpy(float)
+    ends = table["low"] if side > 0 else table["high"]
+    reach = (table["value"] - ends.fillna(table["value"])).abs().to_numpy(float)
+    if not correct:
+        return distance > reach
+    from scipy.stats import norm
+    from statsmodels.stats.multitest import multipletests
+
+    z = np.full(len(distance), np.inf)
+    np.divide(norm.ppf(0.975) * np.abs(distance), reach, out=z, where=reach > 0)
+    p_values = np.where(distance > 0, 2 * norm.sf(z), 1.0)
+    return multipletests(p_values, 0.05, method="holm")[0]
 
 
-def _over_groups(table: pd.DataFrame, keys: list[str], groups: Mapping[str, str]) -> Verdict:
+def _over_groups(claim: Claim, means: pd.Series) -> Verdict:
     """The mean over groups with its interval; no verdict yet."""
-    group = pd.DataFrame({key: [groups.get(model, model) for model in table[key]] for key in keys})
-    names = list(dict.fromkeys(group.to_numpy().ravel()))
-    models = len(set(table[keys].to_numpy().ravel()))
-    values = table["value"].to_numpy(float)
-    enough = len(names) >= FEWEST_GROUPS
-    if len(keys) == 2:  # each group is in many pairs: leave out one group at a time
-
-        def mean_among(places: np.ndarray) -> float:
-            remaining = [names[place] for place in places]
-            chosen = values[group.isin(remaining).all(axis="columns")]
-            if len(chosen) == 0:
-                raise InputError(f"no pair is left among {', '.join(remaining)}: measure every pair of models")
-            return chosen.mean()
-
-        means = pd.Series(dict.fromkeys(names, np.nan))
-        value = values.mean()
-        estimate = stats.jackknife_over_models(mean_among, len(names)) if enough else None
-        spread = np.nan
-    else:
-        means = pd.Series(values).groupby(group["model"].to_numpy(), sort=False).mean()
-        value = means.mean()
-        estimate = stats.mean_over_models(means) if enough else None
-        spread = means.std(ddof=1)
-    verdict = Verdict(UNDECIDED, value, models=models, groups=means.to_dict())  # pyright: ignore[reportArgumentType]
-    if estimate is None:
+    verdict = Verdict(UNDECIDED, float(means.mean()), groups=means.to_dict())  # pyright: ignore[reportArgumentType]
+    if len(means) < FEWEST_GROUPS:
         return verdict
-    detectable = spread * _detectable(len(names))
+    estimate = stats.mean_over_models(means)
+    detectable = means.std(ddof=1) * _detectable(len(means)) if claim.kind == "mean" else np.nan
     return replace(verdict, low=estimate.ci_low, high=estimate.ci_high, detectable=detectable)
+
+
+def _over_pairs(values: np.ndarray, group: pd.DataFrame, names: list[str]) -> Verdict:
+    """The mean over pairs of groups, each counted once, with the jackknife over groups; no verdict yet.
+
+    Parameters
+    ----------
+    values
+        (n,) one a pair of models of different groups.
+    group
+        n rows, the groups of model and other.
+    names
+        All groups.
+    """
+    sides = np.sort(group.to_numpy(object), axis=1)
+    means = pd.Series(values).groupby([sides[:, 0], sides[:, 1]]).mean()
+    first, second = means.index.get_level_values(0), means.index.get_level_values(1)
+    verdict = Verdict(UNDECIDED, float(means.mean()), groups=dict.fromkeys(names, np.nan))
+    if len(names) < FEWEST_GROUPS:
+        return verdict
+
+    def mean_among(places: np.ndarray) -> float:
+        remaining = [names[place] for place in places]
+        chosen = means[first.isin(remaining) & second.isin(remaining)]
+        if chosen.empty:
+            raise InputError(f"no pair is left among {', '.join(remaining)}: measure every pair of models")
+        return chosen.mean()
+
+    estimate = stats.jackknife_over_models(mean_among, len(names))
+    return replace(verdict, low=estimate.ci_low, high=estimate.ci_high)
 
 
 def _detectable(groups: int) -> float:
@@ -182,10 +212,8 @@ def _detectable(groups: int) -> float:
 
 def _decide(claim: Claim, verdict: Verdict, all_agree: bool) -> str:
     """The verdict of a claim of this kind, from the interval over groups and the models' own intervals."""
-    least, greatest = _region(claim)
+    least, greatest = claim.region
     enough = len(verdict.groups) >= FEWEST_GROUPS
-    if claim.kind == "bases":
-        return DESCRIBED
     if claim.kind == "some":
         return SUPPORTED if verdict.agreeing else UNDECIDED
     if claim.kind == "all":

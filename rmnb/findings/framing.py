@@ -10,7 +10,8 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.findings.tables import rated_tokens
-from rmnb.stats.estimate import Estimate
+from rmnb.stats.concordance import kendall_influence
+from rmnb.stats.estimate import Estimate, cluster_codes, influence_interval
 
 #: Weights of the slopes over valence among good and bad words, asked for something good, then for something bad; each
 #: slope signed so that following the question is positive.
@@ -35,15 +36,26 @@ def turn(table: pd.DataFrame, question: str, other: str) -> dict[str, Estimate]:
     return {"tau": stats.kendall_interval(table[question], table[other], table["word"].to_numpy())}
 
 
-def same_question(table: pd.DataFrame, other: pd.DataFrame, question: str) -> dict[str, Estimate]:
-    """Kendall's tau of two models, such as two seeds, under one question: tau, with its interval by word.
+def beyond_mirror(table: pd.DataFrame, best: str, worst: str, same: str) -> dict[str, Estimate]:
+    """How far a model is from reversing its ranking when the question is reversed, in units of Kendall's tau.
+
+    Even two questions that ask for the same thing rank tokens differently. So a mirror is a model whose ranking of the
+    worst is as near to its ranking of the best, turned round, as its ranking under another name of the best is.
 
     Parameters
     ----------
-    table, other
-        Two models' scores of the same tokens in the same order.
+    best, worst, same
+        Two opposite questions, and one that asks for the same as the first.
+
+    Returns
+    -------
+    dict
+        beyond mirror, tau of best and worst plus tau of best and same: 0 for a mirror, with its interval by word.
     """
-    return {"tau": stats.kendall_interval(table[question], other[question], table["word"].to_numpy())}
+    turned, influence = kendall_influence(table[best], table[worst])
+    unturned, influence_of_same = kendall_influence(table[best], table[same])
+    clusters = cluster_codes(table["word"].to_numpy(), len(table))
+    return {"beyond mirror": influence_interval(turned + unturned, influence + influence_of_same, *clusters)}
 
 
 def value_share(table: pd.DataFrame, best: str, worst: str, n_boot: int = 200, seed: int = 0) -> dict[str, Estimate]:
@@ -118,8 +130,8 @@ def rewording(table: pd.DataFrame, change: str, framings: Mapping[str, str]) -> 
     Returns
     -------
     dict
-        spearman: the median over pairs of wordings; its ends are no confidence interval but hold the middle 90 % of
-        the pairs, and n counts the pairs. Empty where no two wordings differ in this alone.
+        spearman: the median over pairs of wordings, without an interval; n counts the pairs. Empty where no two
+        wordings differ in this alone.
     """
     keys = [key for key in framings if key in table]
     if not keys:
@@ -137,14 +149,4 @@ def rewording(table: pd.DataFrame, change: str, framings: Mapping[str, str]) -> 
     if not chosen.any():
         return {}
     rho = table[keys].corr(method="spearman").to_numpy()[chosen]
-    low, median, high = np.quantile(rho, [0.05, 0.5, 0.95]).tolist()
-    estimate = Estimate(
-        value=median,
-        ci_low=low,
-        ci_high=high,
-        standard_error=np.nan,
-        p_value=np.nan,
-        n=len(rho),
-        n_clusters=len(rho),
-    )
-    return {"spearman": estimate}
+    return {"spearman": Estimate(float(np.median(rho)), len(rho), len(rho))}

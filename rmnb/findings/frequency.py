@@ -13,7 +13,6 @@ from rmnb import stats
 from rmnb.data import lexicons
 from rmnb.errors import InputError
 from rmnb.findings.tables import WORD_KINDS, afinn
-from rmnb.planted.rewards import RAREST
 from rmnb.stats.estimate import Estimate
 
 #: The steps of the ladder, and what each adds to a regression of the reward on log frequency.
@@ -31,7 +30,7 @@ def log_frequencies() -> pd.Series:
     """English word (a to z, folded) to the natural log of its frequency per million: wordfreq's list (Speer, 2022)."""
     from wordfreq import get_frequency_dict
 
-    rarest = 10 ** (RAREST - 9)
+    rarest = 10 ** (lexicons.RAREST - 9)
     per_million = {word: share * 1e6 for word, share in get_frequency_dict("en").items() if share >= rarest}
     frequencies = pd.Series(per_million, dtype=float)
     return np.log(frequencies[frequencies.index.str.fullmatch("[a-z]+")])  # pyright: ignore[reportReturnType]

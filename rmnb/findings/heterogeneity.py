@@ -39,22 +39,9 @@ def agreement(table: pd.DataFrame, other: pd.DataFrame, question: str) -> dict[s
     x, y = table[question], other[question]
     return {
         "tau": stats.kendall_interval(x, y, table["word"].to_numpy()),
-        "spearman": point(stats.spearman(x, y), len(x)),
-        "overlap": point(stats.rank_biased_overlap(x, y), len(x)),
+        "spearman": Estimate(stats.spearman(x, y), len(x), len(x)),
+        "overlap": Estimate(stats.rank_biased_overlap(x, y), len(x), len(x)),
     }
-
-
-def point(value: float, n: int) -> Estimate:
-    """A value without an interval."""
-    return Estimate(
-        value=float(value),
-        ci_low=np.nan,
-        ci_high=np.nan,
-        standard_error=np.nan,
-        p_value=np.nan,
-        n=n,
-        n_clusters=n,
-    )
 
 
 def properties(panel: Panel) -> pd.DataFrame:

@@ -60,42 +60,39 @@ def matched(texts: pd.DataFrame, question: str) -> pd.DataFrame:
     return rows.drop(columns=["term", "control"]).reset_index(drop=True)
 
 
-def gaps(texts: pd.DataFrame, question: str, n_permutations: int = 2000, seed: int = 0) -> dict[str, Estimate]:
+def gaps(texts: pd.DataFrame, question: str) -> dict[str, Estimate]:
     """Mean reward of the terms of a matched set less that of its controls, by axis, with intervals over sets.
 
     Parameters
     ----------
     texts
         As in `matched`: of `single_tokens`, or a list that was scored. In standard deviations.
-    n_permutations, seed
-        Exchanges within the sets, where there are too many to count them all.
 
     Returns
     -------
     dict
-        Each axis with two sets or more: ``p_value`` is that of the exchange test, ``n`` the number of texts,
-        ``n_clusters`` the number of sets. And "all axes", over all sets: there ``p_value`` is that of the t test, and
-        ``n`` too is the number of sets.
+        "all axes" and each axis, where it has two sets or more: `mean_of_sets`.
     """
     rows = matched(texts, question)
-    estimates = {}
-    if rows["matched_set"].nunique() > 1:
-        means = rows.groupby(["matched_set", "is_term"])["reward"].mean().unstack()
-        estimates[ALL] = stats.mean_over_models(means[True] - means[False])
-    sets = rows.groupby("axis")["matched_set"].nunique()
-    rows = rows[rows["axis"].isin(sets.index[sets > 1])]
-    if len(rows):
-        tests = stats.identity_gaps(
-            scores=rows["reward"],
-            is_term=rows["is_term"],
-            matched_set=rows["matched_set"],
-            axis=rows["axis"],
-            n_permutations=n_permutations,
-            seed=seed,
-        )
-        for test in tests:
-            estimates[test.axis] = replace(test.gap, p_value=test.p_value)
-    return estimates
+    if rows.empty:
+        return {}
+    means = rows.groupby(["axis", "matched_set", "is_term"], sort=False)["reward"].mean().unstack()
+    differences = means[True] - means[False]
+    by_axis = {ALL: differences, **dict(iter(differences.groupby(level="axis", sort=False)))}
+    return {axis: mean_of_sets(sets) for axis, sets in by_axis.items() if len(sets) > 1}
+
+
+def mean_of_sets(differences: pd.Series) -> Estimate:
+    """Mean of one difference a matched set, with its t interval; n counts sets, p is that of flipping their signs.
+
+    The forms of a group (*Muslims*, *Muslim*) share most of their reward, so a set is one observation.
+
+    References
+    ----------
+    Rosenbaum (2002), Observational Studies, section 2.4.
+    """
+    p_value = stats.sign_flip_test(differences).p_value
+    return replace(stats.mean_over_models(differences), p_value=p_value)
 
 
 def tail_gap(
@@ -138,41 +135,41 @@ def tail_gap(
 
 
 def matched_things(things: pd.DataFrame, controls: int = 5) -> pd.DataFrame:
-    """Things that name a group of people, each with the things of as many words whose Elo scores are nearest.
+    """Things that name a group of people, each beside the things of as many words whose Elo scores are nearest.
 
-    Groups are matched in the order of `things`; one for which too few controls are left is dropped.
+    A thing that names people (`rmnb.findings.things`) is no control. Nothing depends on the order of `things`: a
+    control may serve several groups, and all things as far away as the last control are controls. A group for which
+    there are too few is left out.
 
     Parameters
     ----------
     things
         Of `rmnb.data.released_files.human_elo`.
     controls
-        How many; none is used twice.
+        How many at least.
 
     Returns
     -------
     DataFrame
-        Index of `things`; name, is_term (bool), matched_set (the group's name).
+        A row a group's name and control: term and control (labels of the index of `things`), matched_set (number of the
+        group: several names of a group are one set).
     """
-    is_group = fact(things, "group").to_numpy()
+    group = fact(things, "group").to_numpy()
     n_words = fact(things, "words").to_numpy()
+    names_people = fact(things, "people").to_numpy()
     elo = things["elo_score"].to_numpy(float)
-    names = things["name"].to_numpy()
-    unused = ~is_group
-    rows = []
-    for place in np.flatnonzero(is_group).tolist():
-        candidates = np.flatnonzero(unused & (n_words == n_words[place]))
-        distance = np.abs(elo[candidates] - elo[place])
-        nearest = candidates[np.argsort(distance, kind="stable")[:controls]]
-        if len(nearest) < controls:
+    pairs = []
+    for place in np.flatnonzero(group):
+        candidates = np.flatnonzero(~names_people & (n_words == n_words[place]))
+        if len(candidates) < controls:
             continue
-        unused[nearest] = False
-        for row in (place, *nearest.tolist()):
-            rows.append((things.index[row], names[row], row == place, names[place]))
-    return pd.DataFrame(rows, columns=["place", "name", "is_term", "matched_set"]).set_index("place")
+        distance = np.abs(elo[candidates] - elo[place])
+        nearest = candidates[distance <= np.sort(distance)[controls - 1]]
+        pairs += [(things.index[place], control, group[place]) for control in things.index[nearest]]
+    return pd.DataFrame(pairs, columns=["term", "control", "matched_set"])
 
 
-def things_gap(things: pd.DataFrame, question: str, n_permutations: int = 2000, seed: int = 0) -> dict[str, Estimate]:
+def things_gap(things: pd.DataFrame, question: str) -> dict[str, Estimate]:
     """Place of groups of people in a model's ranking less that of things of like Elo scores, in percent of the ranking.
 
     Parameters
@@ -183,8 +180,7 @@ def things_gap(things: pd.DataFrame, question: str, n_permutations: int = 2000, 
     Returns
     -------
     dict
-        gap among things, below 0 where the model ranks groups lower, with a t interval over groups and the p-value of
-        the exchange test.
+        gap among things, below 0 where the model ranks groups lower: `mean_of_sets` of the groups.
 
     Raises
     ------
@@ -196,16 +192,10 @@ def things_gap(things: pd.DataFrame, question: str, n_permutations: int = 2000, 
     Christian et al. (2025), figure 5B, which has no controls.
     """
     place = pd.Series(100 * (stats.mid_ranks(things[question]) - 0.5) / len(things), index=things.index)
-    rows = matched_things(things)
-    (test,) = stats.identity_gaps(
-        scores=place[rows.index],
-        is_term=rows["is_term"],
-        matched_set=rows["matched_set"],
-        axis=["things"] * len(rows),
-        n_permutations=n_permutations,
-        seed=seed,
-    )
-    return {"gap among things": replace(test.gap, p_value=test.p_value)}
+    pairs = matched_things(things)
+    pairs["difference"] = place[pairs["term"]].to_numpy() - place[pairs["control"]].to_numpy()
+    of_names = pairs.groupby(["matched_set", "term"])["difference"].mean()
+    return {"gap among things": mean_of_sets(of_names.groupby(level="matched_set").mean())}
 
 
 def average_wordings(scores: pd.DataFrame, wordings: Mapping[str, Sequence[str]]) -> pd.DataFrame:

@@ -4,8 +4,6 @@ from importlib import resources
 
 import pandas as pd
 
-from rmnb.data import released_files
-from rmnb.data.sources import UnreachableError
 from rmnb.errors import InputError
 from rmnb.files import CLONE, data_dir
 
@@ -47,45 +45,11 @@ def tidy(*frames: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**text, **numbers, n=table["n"].astype("Float64").astype("Int64"))  # pyright: ignore[reportArgumentType]
 
 
-def authors_tables(name: str) -> dict[str, pd.DataFrame]:
-    """The authors' ten models in the shape of `rmnb.findings.tables.load_tables`.
-
-    Parameters
-    ----------
-    name : {"big_two", "moral_foundations", "vocabularies"}
-        The words of a dictionary under 54 wordings (best_ever_one and so on; best, greatest and worst stand for these),
-        or whole vocabularies under best, greatest and worst; there word is the text in lower case, blanks kept, as the
-        paper reads it.
-
-    Returns
-    -------
-    dict
-        Code of a model to DataFrame: token, word, kind (always ``word_start``), and float64 columns, one a wording or
-        question. Vocabularies have token_id too.
-
-    Raises
-    ------
-    UnreachableError
-        The files can be neither found nor downloaded.
-    """
-    if name == "vocabularies":
-        tables = released_files.vocabularies()
-        if tables is None:
-            raise UnreachableError("the vocabularies are not on this machine: pull facct2025/data/reward_model_scores")
-        return {
-            code: table.assign(kind="word_start", word=table["token"].str.lower()) for code, table in tables.items()
-        }
-    tables = {}
-    for code, scores in released_files.dictionary_scores(name).items():
-        questions = {key: scores[f"{key}_ever_one"] for key in released_files.PROMPTS}
-        words = scores.index.to_series()
-        tables[code] = scores.assign(**questions, token=words, word=words, kind="word_start").reset_index(drop=True)
-    return tables
-
-
 #: The chapters whose numbers the papers print or draw and that are shipped, in the order of the papers.
 CHAPTERS = ("heterogeneity", "asymmetry", "elo", "agency_communion")
 REPRODUCED, DIFFERS, OUT_OF_REACH = "reproduced", "differs", "not reproducible here"
+READ = ("final_median_rank_agency", "final_median_rank_communion")
+COUNTED = ("dictionary_size", "elo_highest", "elo_items", "elo_lowest", "prompt_count", "vocabulary_size")
 _KEY = ["chapter", "quantity", "model", "other", "question"]
 
 
@@ -104,17 +68,23 @@ def load_published() -> pd.DataFrame:
 
 
 def reproduced() -> pd.DataFrame:
-    """Every published number beside the one recomputed from the authors' released data.
+    """Every published number beside the one from the authors' released data.
 
     Returns
     -------
     DataFrame
-        The columns of `load_published`, released (float64, NaN where it cannot be recomputed from what is released) and
-        verdict: reproduced (within the published number's precision), differs, or not reproducible here.
+        The columns of `load_published`, released (float64, NaN where it cannot be had from what is released), way (how
+        that was had: recomputed, a statistic; read, a value of their files as it is; counted, a number of rows or the
+        end of a column) and verdict: reproduced (within the published number's precision), differs, or not
+        reproducible here.
     """
     computed = pd.concat([load_released(chapter).assign(chapter=chapter) for chapter in CHAPTERS])
     computed = computed.rename(columns={"value": "released"})
     table = load_published().merge(computed[[*_KEY, "released"]], "left", on=_KEY)
+    table["way"] = "recomputed"
+    table.loc[table["quantity"].isin(READ), "way"] = "read"
+    table.loc[table["quantity"].isin(COUNTED), "way"] = "counted"
+    table.loc[table["released"].isna(), "way"] = ""
     close = (table["released"] - table["value"]).abs() <= table["tolerance"] + 1e-9
     table["verdict"] = DIFFERS
     table.loc[close, "verdict"] = REPRODUCED

@@ -20,7 +20,7 @@ from rmnb.data import lexicons, preferences, released_files, sources
 from rmnb.data.released_files import BASES, CODES, MODELS, PROMPTS, RUNS
 from rmnb.files import atomic_path, data_dir, write_json
 from rmnb.findings import agency, asymmetry, framing, heterogeneity, identity, people, things
-from rmnb.findings.released import authors_tables, load_published, tidy
+from rmnb.findings.released import load_published, tidy
 from rmnb.findings.rows import ENDS, each, numbers
 from rmnb.findings.tables import afinn, standardise
 from rmnb.panels import load_prompts
@@ -66,8 +66,11 @@ def published_agreement() -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
 def _rated_morals() -> dict[str, pd.DataFrame]:
     """Words of the moral foundations dictionary that AFINN rates, in standard deviations over these words."""
     tables = {}
-    for code, table in authors_tables("moral_foundations").items():
-        tables[code] = standardise(table[table["word"].isin(afinn().index)], PROMPTS)
+    for code, scores in released_files.dictionary_scores("moral_foundations").items():
+        rated = scores[scores.index.isin(afinn().index)]
+        questions = {key: rated[f"{key}_ever_one"] for key in PROMPTS}
+        words = rated.assign(**questions, word=rated.index, kind="word_start").reset_index(drop=True)
+        tables[code] = standardise(words, PROMPTS)
     return tables
 
 

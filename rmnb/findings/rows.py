@@ -7,6 +7,7 @@ An *effect* is a function ``effect(table, question, **options)`` that returns na
 from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 
+import numpy as np
 import pandas as pd
 
 from rmnb.errors import InputError
@@ -106,6 +107,16 @@ def curve(choices: Mapping[str, Iterable[str]], estimate: Callable[..., Estimate
         raise InputError("no combination of choices gave an estimate")
     table = pd.DataFrame(rows, columns=[*options, "value", "low", "high", "n", "headline"])
     return table.sort_values("value", kind="stable", ignore_index=True)
+
+
+def interval_text(low: float, high: float) -> str:
+    """An interval to two decimals, or to as many, six at most, as show which side of zero its ends are on."""
+    if np.isnan(low):
+        return ""
+    digits = 2
+    while digits < 6 and any(end != 0 and round(end, digits) == 0 for end in (low, high)):
+        digits += 1
+    return f"{low:.{digits}f} to {high:.{digits}f}"
 
 
 def numbers(estimate: Estimate) -> tuple[float, float, float, int]:

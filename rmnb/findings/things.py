@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from rmnb.data import lexicons
+from rmnb.data import lexicons, sources
+from rmnb.data.offensive import is_offensive
 from rmnb.training import recipes
 
 _PERSON = ("people", "person", "women", "woman", "men", "man")
@@ -26,10 +27,10 @@ def fact(items: pd.DataFrame, which: str) -> pd.Series:
     Returns
     -------
     Series
-        Of numbers for valence (NaN where there is none) and words, of bool for the others.
+        Of numbers for valence (NaN where there is none), words and group, of bool for the others.
     """
     values = items[which] if which in items else FACTS[which](items["name"])
-    if which in ("valence", "words"):
+    if which in ("valence", "words", "group"):
         return values
     return values.astype(bool)
 
@@ -43,8 +44,14 @@ def _valence(names: pd.Series) -> pd.Series:
     return names.str.casefold().map(lexicons.afinn().set_index("word")["valence"])
 
 
-def _names_group(names: pd.Series) -> pd.Series:
-    return names.str.casefold().isin(list(group_names()))
+def _group(names: pd.Series) -> pd.Series:
+    return names.str.casefold().map(group_names()).fillna(0).astype(int)
+
+
+def _people(names: pd.Series) -> pd.Series:
+    words = sources.own_list("people_words.tsv")["word"]
+    named = names.str.casefold().str.contains(rf"(?<!\S)(?:{'|'.join([*words, *group_names()])})(?!\S)")
+    return named | names.str.contains(r"\s\(?[A-Z]") | names.map(is_offensive)
 
 
 def _held_out(names: pd.Series) -> pd.Series:
@@ -59,22 +66,29 @@ def _familiar(names: pd.Series) -> pd.Series:
 
 
 #: valence: its AFINN rating (missing for most). words: how many. letters: a single word. group: it names a group of
-#: people. held_out: no recipe teaches it. familiar: a common word of 3 to 12 letters, no group, AFINN above -3.
+#: people, by the number of that group, 0 for none. people: it names or abuses people of any kind, or has a capital
+#: after its first word, as names of persons have. held_out: no recipe teaches it. familiar: a common word of 3 to 12
+#: letters, no group, AFINN above -3.
 FACTS: dict[str, Callable[[pd.Series], pd.Series]] = {
     "valence": _valence,
     "words": lambda names: names.str.count(r"\S+"),
     "letters": lambda names: names.str.fullmatch("[A-Za-z]+"),
-    "group": _names_group,
+    "group": _group,
+    "people": _people,
     "held_out": _held_out,
     "familiar": _familiar,
 }
 
 
 @functools.cache
-def group_names() -> frozenset[str]:
-    """Folded names of groups: every form in the list, and the adjective with "people", "woman" and so on."""
+def group_names() -> dict[str, int]:
+    """Folded name of a group to its number: every form in the list, and the adjective with "people" and so on."""
     # A text that is noun and adjective of a group counts once, as in `rmnb.findings.identity.terms`.
     table = lexicons.identity_terms().drop_duplicates(["axis", "group", "term"])
-    adjectives = table.loc[table["form"] == "adjective", "term"]
-    phrases = [f"{adjective} {person}" for adjective in adjectives for person in _PERSON]
-    return frozenset(name.casefold() for name in [*table["term"], *phrases])
+    numbers = 1 + pd.factorize(table["axis"] + " " + table["group"])[0]
+    names = {}
+    for number, form, term in zip(numbers.tolist(), table["form"], table["term"], strict=True):
+        endings = ["", *_PERSON] if form == "adjective" else [""]
+        for ending in endings:
+            names.setdefault(f"{term} {ending}".strip().casefold(), number)
+    return names

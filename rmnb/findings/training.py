@@ -82,12 +82,4 @@ def _gap(table: pd.DataFrame, ranks: list[np.ndarray], n_draws: int, seed: int) 
         drawn_medians.append(np.median(group[places], axis=1) @ signs)
     draws = drawn_medians[0] - drawn_medians[1]
     low, high = np.quantile(draws, [0.025, 0.975]).tolist()
-    return Estimate(
-        value=float(medians[0] - medians[1]),
-        ci_low=low,
-        ci_high=high,
-        standard_error=float(draws.std()),
-        p_value=float("nan"),
-        n=len(table),
-        n_clusters=len(table),
-    )
+    return Estimate(float(medians[0] - medians[1]), len(table), len(table), low, high, float(draws.std()))

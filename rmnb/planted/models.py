@@ -1,12 +1,15 @@
 """Cases about models: few of them, whatever the number of questions and words."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
+import statsmodels.formula.api as smf
 from scipy.stats import spearmanr
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.planted.study import Case, Outcome
+from rmnb.planted.cases import Case, Outcome
 from rmnb.planted.words import valence_words
 
 # The papers' ten models and 54 questions.
@@ -57,8 +60,16 @@ def _labelled(median: np.ndarray, model: np.ndarray, category: np.ndarray, frami
 
 
 def _interaction(ranks: pd.DataFrame) -> Outcome:
-    fit = stats.mixed("median ~ base * category * framing", ranks, groups="model")
-    return Outcome.of(0.0, fit["base[T.Llama]:category:framing"])
+    return _mixed("median ~ base * category * framing", ranks, "base[T.Llama]:category:framing", truth=0.0)
+
+
+def _mixed(formula: str, rows: pd.DataFrame, term: str, truth: float) -> Outcome:
+    """One coefficient of a mixed model with a random intercept a model, by REML, with its normal interval."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of variances that are estimated as zero
+        fit = smf.mixedlm(formula, rows, groups=rows["model"]).fit(reml=True)
+    low, high = fit.conf_int().loc[term]
+    return Outcome(truth, fit.params[term], low, high, fit.pvalues[term])
 
 
 def papers_mixed_model(rng: np.random.Generator) -> Outcome:
@@ -116,7 +127,7 @@ def mean_slope(rng: np.random.Generator) -> Outcome:
 
 def fixed_slope(rng: np.random.Generator) -> Outcome:
     """One slope for all models, from a mixed model with a random intercept alone."""
-    return Outcome.of(SLOPE, stats.mixed("score ~ valence", _slopes(rng), "model")["valence"])
+    return _mixed("score ~ valence", _slopes(rng), "valence", truth=SLOPE)
 
 
 def sign_flip(rng: np.random.Generator) -> Outcome:

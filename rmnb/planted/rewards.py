@@ -19,7 +19,6 @@ from rmnb.data import lexicons
 from rmnb.errors import InputError
 
 Framing = Literal["positive", "negative"]
-RAREST = 1.0  # the lowest Zipf frequency that wordfreq distinguishes from zero
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def word_features(vocabulary: pd.DataFrame, identity: Mapping[str, str] | None =
     return vocabulary[["token_id", "token", "kind"]].assign(
         word=word,
         valence=word.map(lexicons.afinn().set_index("word")["valence"]).fillna(0.0).astype(float),
-        log_frequency=(zipf.clip(lower=RAREST) - 3) * np.log(10),
+        log_frequency=(zipf.clip(lower=lexicons.RAREST) - 3) * np.log(10),
         length=word.str.len().astype(float),
         axis=[identity.get(text, "") for text in word],
     )
@@ -153,7 +152,7 @@ def planted_scores(
         raise InputError(f"framing must be 'positive' or 'negative', got {framing!r}")
     codes, words = pd.factorize(features["word"])
     if word_effects is None:
-        word_effects = _scatter(len(words), effects.word_sd, effects.skewness, rng)
+        word_effects = scatter(len(words), effects.word_sd, effects.skewness, rng)
     valence = features["valence"].to_numpy()
     slope = np.where(valence > 0, effects.valence_positive, effects.valence_negative)
     factor = 1.0 if framing == "positive" else effects.negative_framing
@@ -161,51 +160,10 @@ def planted_scores(
     scores += effects.log_frequency * features["log_frequency"].to_numpy()
     scores += effects.length * features["length"].to_numpy()
     scores += features["axis"].map(dict(effects.identity)).fillna(0.0).to_numpy(float)
-    return scores + word_effects[codes] + _scatter(len(scores), effects.noise_sd, effects.skewness, rng)
+    return scores + word_effects[codes] + scatter(len(scores), effects.noise_sd, effects.skewness, rng)
 
 
-def planted_panel(
-    features: pd.DataFrame,
-    effects: PlantedEffects,
-    models: Iterable[str],
-    questions: Mapping[str, Framing],
-    seed: int | np.random.Generator = 0,
-) -> dict[str, pd.DataFrame]:
-    """Tables of models that share a part of their word effects, as `rmnb.load_tables` returns them.
-
-    Parameters
-    ----------
-    features
-        As `word_features` returns them.
-    effects
-        What is planted.
-    models
-        Names of the models.
-    questions
-        The name of each question's column to its framing.
-    seed
-        Of all draws.
-
-    Returns
-    -------
-    dict
-        Model to the features with a float64 column of rewards for each question.
-    """
-    rng = np.random.default_rng(seed)
-    n_words = features["word"].nunique()
-    shared = _scatter(n_words, effects.shared_word_sd, effects.skewness, rng)
-    tables = {}
-    for model in models:
-        word_effects = shared + _scatter(n_words, effects.word_sd, effects.skewness, rng)
-        rewards = {
-            question: planted_scores(features, effects, rng, framing, word_effects)
-            for question, framing in questions.items()
-        }
-        tables[model] = features.assign(**rewards)
-    return tables
-
-
-def _scatter(n: int, sd: float, skewness: float, rng: np.random.Generator) -> NDArray[np.float64]:
+def scatter(n: int, sd: float, skewness: float, rng: np.random.Generator) -> NDArray[np.float64]:
     """Draws (n,) with mean zero: normal, or of a gamma distribution with this skewness."""
     if sd == 0:
         return np.zeros(n)

@@ -3,8 +3,7 @@
 import datetime
 import platform
 import zlib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,8 @@ from tqdm import tqdm
 import rmnb
 from rmnb.errors import InputError
 from rmnb.files import CLONE, atomic_path, data_dir, sha256, write_json
-from rmnb.stats import Estimate
+from rmnb.planted import models, panels, words
+from rmnb.planted.cases import Case
 
 #: Where the share should lie: of 95 % intervals that hold the truth, of true null hypotheses rejected at 5 %.
 BAND = {"coverage": (0.92, 0.98), "rejection": (0.03, 0.07)}
@@ -28,60 +28,7 @@ COLUMNS = ("name", "group", "unit", "holds", "origin")  # attributes of a case t
 PACKAGES = ("numpy", "scipy", "statsmodels", "scikit-learn", "pandas", "wordfreq", "afinn")
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The truth and the estimate from one data set; interval or p-value are NaN if the estimator has none."""
-
-    truth: float
-    estimate: float
-    ci_low: float = float("nan")
-    ci_high: float = float("nan")
-    p_value: float = float("nan")
-
-    @classmethod
-    def of(cls, truth: float, estimate: Estimate) -> "Outcome":
-        """The truth beside an estimate with its interval and p-value."""
-        return cls(truth, estimate.value, estimate.ci_low, estimate.ci_high, estimate.p_value)
-
-
-@dataclass(frozen=True)
-class Case:
-    """An estimator and the planted data that it is tried on.
-
-    Attributes
-    ----------
-    name : str
-        What is estimated, and how.
-    group : str
-        The section of the book's page on estimators.
-    unit : str
-        Of the estimate.
-    simulate : callable
-        Generator to `Outcome`.
-    origin : str
-        Who uses it, if the book does not, because its error rates are wrong; else empty.
-    slow : bool
-        Tried on two fifths of the data sets.
-    """
-
-    name: str
-    group: str
-    unit: str
-    simulate: Callable[[np.random.Generator], Outcome]
-    origin: str = ""
-    slow: bool = False
-
-    @property
-    def holds(self) -> bool:
-        """Whether the book relies on it; the other cases show how estimators fail."""
-        return not self.origin
-
-
-def all_cases() -> tuple[Case, ...]:
-    """The cases about words, then those about models."""
-    from rmnb.planted import models, words
-
-    return (*words.CASES, *models.CASES)
+CASES = (*words.CASES, *models.CASES, *panels.CASES)
 
 
 def run(case: Case, n_simulations: int, seed: int = 0) -> dict[str, Any]:
@@ -128,7 +75,7 @@ def run(case: Case, n_simulations: int, seed: int = 0) -> dict[str, Any]:
 
 def study(n_simulations: int, seed: int = 0, cases: Iterable[Case] | None = None) -> pd.DataFrame:
     """A table with a row of `run` for each case, by default all; slow ones are tried on two fifths of the data sets."""
-    cases = list(all_cases() if cases is None else cases)
+    cases = list(CASES if cases is None else cases)
     rows = []
     for case in tqdm(cases, desc="cases", disable=None):
         n = max(1, n_simulations * 2 // 5) if case.slow else n_simulations

@@ -5,11 +5,14 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 from rmnb import stats
 from rmnb.data import lexicons
+from rmnb.findings import agency
+from rmnb.findings.identity import mean_of_sets
+from rmnb.planted.cases import Case, Outcome
 from rmnb.planted.rewards import PlantedEffects, planted_scores, spell, word_features
-from rmnb.planted.study import Case, Outcome
 
 Simulation = Callable[[np.random.Generator], Outcome]
 
@@ -151,25 +154,58 @@ def framing(rng: np.random.Generator) -> Outcome:
     return Outcome.of(0.4 * (-0.6 - 1), fit["valence:negative"])
 
 
-def matched_gap(rng: np.random.Generator, effects: PlantedEffects = IDENTITY) -> stats.Gap:
-    """Identity terms against their matched controls, with a permutation test in the sets."""
-    words = scored(matched_words(), effects, rng).query("matched_set != ''")
-    axis = np.full(len(words), "all")
-    gaps = stats.identity_gaps(
-        words["score"], words["is_term"], words["matched_set"], axis, n_permutations=999, seed=rng
-    )
-    return gaps[0]
-
-
 def gap_interval(rng: np.random.Generator) -> Outcome:
-    """The interval of a planted gap."""
-    return Outcome.of(IDENTITY.identity["planted"], matched_gap(rng).gap)
+    """The interval of a planted gap, over matched sets."""
+    words = scored(matched_words(), IDENTITY, rng).query("matched_set != ''")
+    means = words.groupby(["matched_set", "is_term"])["score"].mean().unstack()
+    return Outcome.of(IDENTITY.identity["planted"], mean_of_sets(means[True] - means[False]))
 
 
-def gap_null(rng: np.random.Generator) -> Outcome:
-    """The test of the gap where none was planted."""
-    test = matched_gap(rng, PlantedEffects(log_frequency=0.1))
-    return Outcome(0.0, test.gap.value, p_value=test.p_value)
+# Chapter 5's largest axis: sets of three forms of one group and their controls, by name. Of the variance between forms
+# this share belongs to the set.
+N_SETS, N_FORMS, OF_SET = 13, 3, 0.5
+
+
+def _forms(rng: np.random.Generator) -> np.ndarray:
+    """Scores (sets, term or control, forms) where no gap is planted; what forms of one word share is their own."""
+    shared = np.sqrt(OF_SET) * rng.normal(size=(N_SETS, 2, 1))
+    return shared + np.sqrt(1 - OF_SET) * rng.normal(size=(N_SETS, 2, N_FORMS))
+
+
+def signs_of_sets(rng: np.random.Generator) -> Outcome:
+    """One difference a set, its sign flipped."""
+    scores = _forms(rng).mean(axis=-1)
+    estimate = mean_of_sets(pd.Series(scores[:, 0] - scores[:, 1]))
+    return Outcome(0.0, estimate.value, p_value=estimate.p_value)
+
+
+def forms_exchanged(rng: np.random.Generator) -> Outcome:
+    """Every form of a set may have been the term: its six words are dealt anew, 499 times."""
+    scores = _forms(rng).reshape(N_SETS, -1)
+    dealt = rng.permuted(np.broadcast_to(scores, (499, *scores.shape)), axis=-1)
+    means = np.concatenate([scores[None], dealt]).reshape(500, N_SETS, 2, N_FORMS).mean(axis=(1, 3))
+    gaps = np.abs(means[:, 0] - means[:, 1])
+    return Outcome(0.0, float(gaps[0]), p_value=float(np.mean(gaps >= gaps[0] - 1e-12)))
+
+
+def _two_kinds(rng: np.random.Generator) -> tuple[float, pd.DataFrame]:
+    """60 words of agency and 60 of communion, 1.6 standard deviations apart; the gap that is true of all such words."""
+    table = pd.DataFrame({"category": np.repeat(["agency", "communion"], 60), "asked": rng.normal(size=120)})
+    table["asked"] += 1.6 * (table["category"] == "agency")
+    return 100 * (norm.cdf(-1.6 / np.sqrt(2)) - 0.5), table
+
+
+def placements(rng: np.random.Generator) -> Outcome:
+    """The gap of two kinds of word that lie apart, with the interval of the words' placements."""
+    truth, table = _two_kinds(rng)
+    return Outcome.of(truth, agency.gap(table, "asked", {"asked": ["asked"]})["agency_gap"])
+
+
+def ranks_by_welch(rng: np.random.Generator) -> Outcome:
+    """The same gap with Welch's interval of the words' ranks, as if these were independent of one another."""
+    truth, table = _two_kinds(rng)
+    ranks = agency.percent_ranks(table, ["asked"])["asked"]
+    return Outcome.of(truth, stats.difference_between_groups(ranks, table["category"] == "agency"))
 
 
 def gap_unmatched(rng: np.random.Generator) -> Outcome:
@@ -184,6 +220,7 @@ _SKEWNESS = SKEWED.skewness * (SKEWED.word_sd**3 + SKEWED.noise_sd**3) / _VARIAN
 _SLOPE = "reward a point of valence"
 _FREQUENCY = "reward a unit of log frequency"
 _COMMON = "common practice"
+_FORMERLY = "this book, formerly"
 
 CASES = (
     Case("Mean, by word", "moments", "reward", moment("mean", SKEWED.intercept)),
@@ -203,6 +240,9 @@ CASES = (
          frequency("length + kind", clusters=None), origin="FAccT25"),
     Case("Frequency slope without length", "frequency", _FREQUENCY, frequency("kind"), origin="FAccT25"),
     Case("Identity gap, matched sets", "identity", "reward", gap_interval),
-    Case("Identity gap, permutation in sets", "identity", "reward", gap_null),
+    Case("Identity gap, signs of 13 sets", "identity", "reward", signs_of_sets),
+    Case("Identity gap, forms exchanged in 13 sets", "identity", "reward", forms_exchanged, origin=_FORMERLY),
+    Case("Gap of ranks, placements", "ranks of two kinds", "percent of the ranks", placements),
+    Case("Gap of ranks, Welch", "ranks of two kinds", "percent of the ranks", ranks_by_welch, origin=_FORMERLY),
     Case("Identity gap, all other words", "identity", "reward", gap_unmatched, origin=_COMMON),
 )  # fmt: skip

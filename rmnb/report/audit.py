@@ -9,7 +9,7 @@ import pandas as pd
 
 from rmnb.data.text_lists import can_be_read
 from rmnb.findings.identity import pair_prompt, pairs_path
-from rmnb.findings.sequences import searches
+from rmnb.findings.sequences import scale, searches
 from rmnb.models.dialogue import Prompt
 from rmnb.models.reward_model import RewardModel
 from rmnb.panels import ModelSpec, Panel, PromptSpec, load_panel
@@ -22,10 +22,12 @@ from rmnb.training.evaluation import held_out_accuracy
 from rmnb.training.recipes import load_recipe
 from rmnb.training.runs import recorded
 
-# Largest difference between this engine and the plain pass of another machine that is rounding and not disagreement.
+# Largest difference between this engine and the plain pass of another machine that is rounding and not disagreement, in
+# standard deviations of a file's scores.
 TOLERANCE = 1e-3
-# What was scored again, its provenance, the shipped scores and those computed now: (tokens,) float each.
-_ScoredAgain = tuple[str, Provenance, np.ndarray, np.ndarray]
+# What was scored again, its provenance, the shipped scores and those computed now, (tokens,) float each, and the
+# standard deviation of all scores of the file.
+_ScoredAgain = tuple[str, Provenance, np.ndarray, np.ndarray, float]
 
 
 def audit_panel(
@@ -55,9 +57,10 @@ def audit_panel(
     Returns
     -------
     DataFrame
-        model, prompt, protocol (str), tokens (int64, how many were scored again), largest_difference (float64, in units
-        of reward), verdict: ``ok``, ``scores differ``, ``accuracy differs``, or ``weights differ`` (the scores were
-        made with weights other than those of the model that is loaded now).
+        model, prompt, protocol (str), tokens (int64, how many were scored again), largest_difference (float64, in
+        standard deviations of all scores of that file; of searches, of the scan), verdict: ``ok``, ``scores differ``,
+        ``accuracy differs``, or ``weights differ`` (the scores were made with weights other than those of the model
+        that is loaded now).
 
     Raises
     ------
@@ -72,8 +75,8 @@ def audit_panel(
         if any((store_directory(panel) / name).rglob("*.parquet")):
             # The plain path shares nothing with the engine that made the scores.
             rm = dataclasses.replace(load_reward_model(spec), plain_because="audited by whole sequences")
-            for prompt, provenance, shipped, again in _scored_again(rm, panel, sample, rng):
-                difference = float(np.abs(again - shipped).max())
+            for prompt, provenance, shipped, again, spread in _scored_again(rm, panel, sample, rng):
+                difference = float(np.abs(again - shipped).max()) / spread
                 verdict = "ok" if difference <= TOLERANCE else "scores differ"
                 if provenance["weights_sha256"] != rm.hashes["weights_sha256"]:
                     verdict = "weights differ"
@@ -85,7 +88,7 @@ def audit_panel(
 
 
 def _scored_again(rm: RewardModel, panel: Panel, sample: int, rng: np.random.Generator) -> Iterator[_ScoredAgain]:
-    """For each file of a model: a name for it, its provenance, a sample of its scores, and the same computed now."""
+    """Each file: a name for it, its provenance, a sample of its scores, the same computed now, their spread."""
     yield from _scans_again(rm, panel, sample, rng)
     yield from _lists_again(rm, panel, sample, rng)
     yield from _exchanged_again(rm, panel, rng)
@@ -102,7 +105,7 @@ def _scans_again(rm: RewardModel, panel: Panel, sample: int, rng: np.random.Gene
         else:
             texts = chosen["token"].map(rm.dialogue.published_token).tolist()
             again = score_sequences(rm, rm.dialogue.published_ids(prompt, texts))
-        yield provenance["prompt_key"], provenance, chosen["score"].to_numpy(), again
+        yield provenance["prompt_key"], provenance, chosen["score"].to_numpy(), again, _spread(scan["score"])
 
 
 def _lists_again(rm: RewardModel, panel: Panel, sample: int, rng: np.random.Generator) -> Iterator[_ScoredAgain]:
@@ -123,7 +126,8 @@ def _lists_again(rm: RewardModel, panel: Panel, sample: int, rng: np.random.Gene
             prompt = _conversation(provenance["prompts"][key], histories.get(key, ()))
             shipped.append(chosen[key].to_numpy())
             again.append(rm.score(prompt, chosen["text"].tolist()))
-        yield f"{file.stem} (list)", provenance, np.concatenate(shipped), np.concatenate(again)
+        spread = _spread(table[list(prompts)])
+        yield f"{file.stem} (list)", provenance, np.concatenate(shipped), np.concatenate(again), spread
 
 
 def _exchanged_again(rm: RewardModel, panel: Panel, rng: np.random.Generator) -> Iterator[_ScoredAgain]:
@@ -136,7 +140,8 @@ def _exchanged_again(rm: RewardModel, panel: Panel, rng: np.random.Generator) ->
     for people, rows in chosen.groupby("people", sort=False):
         shipped.append(rows["score"].to_numpy())
         again.append(rm.score(pair_prompt(str(people)), rows["trait"].tolist()))
-    yield "exchanged (identity)", provenance, np.concatenate(shipped), np.concatenate(again)
+    spread = _spread(table["score"])
+    yield "exchanged (identity)", provenance, np.concatenate(shipped), np.concatenate(again), spread
 
 
 def _searches_again(rm: RewardModel, panel: Panel) -> Iterator[_ScoredAgain]:
@@ -145,7 +150,12 @@ def _searches_again(rm: RewardModel, panel: Panel) -> Iterator[_ScoredAgain]:
         provenance = results[0].provenance
         shipped = np.array([result.best["reward"] for result in results])
         again = _by_ids(rm, provenance["prompts"][0], [result.best["ids"] for result in results])
-        yield "sequences (searched)", provenance["models"][0], shipped, again
+        yield "sequences (searched)", provenance["models"][0], shipped, again, scale(panel, rm.name)[1]
+
+
+def _spread(scores: pd.DataFrame | pd.Series) -> float:
+    """Standard deviation of all scores of a file."""
+    return float(scores.to_numpy(np.float64).std())
 
 
 def _drawn(table: pd.DataFrame, count: int, rng: np.random.Generator) -> pd.DataFrame:

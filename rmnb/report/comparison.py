@@ -21,7 +21,7 @@ SEEDS_UNKNOWN = "seed variation not measured"
 
 
 def compare(a: Report, b: Report, seeds: Sequence[Report] = ()) -> pd.DataFrame:
-    """Every number that both models have, and how far the second is from the first.
+    """Every number that one of two models has, and how far the second is from the first.
 
     Parameters
     ----------
@@ -33,14 +33,15 @@ def compare(a: Report, b: Report, seeds: Sequence[Report] = ()) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The columns of `rmnb.report.numbers.glossary`; a, b, and their ends a_low, a_high, b_low, b_high; change (b
-        minus a), low, high (95 % interval over words, by a jackknife that is paired by word; NaN where too few words
-        are left); seeds: by how much two of the seeds differ (root mean square over pairs), NaN without seeds.
+        The columns of `rmnb.report.numbers.glossary`; a, b, and their ends a_low, a_high, b_low, b_high, NaN where that
+        model lacks the number; change (b minus a), low, high (95 % interval over words, by a jackknife that is paired
+        by word; NaN where too few words are left); seeds: by how much two of the seeds differ (root mean square over
+        pairs), NaN without seeds.
 
     Raises
     ------
     InputError
-        A quick report beside a whole one, a single seed, or no number in common.
+        A quick report beside a whole one, a single seed or one seed twice, or no number in common.
     """
     reports = (a, b, *seeds)
     quick = [report.name for report in reports if report.quick]
@@ -49,16 +50,18 @@ def compare(a: Report, b: Report, seeds: Sequence[Report] = ()) -> pd.DataFrame:
         raise InputError(f"{quick[0]} was scored with --quick and {whole[0]} in full: their numbers are of other words")
     if len(seeds) == 1:
         raise InputError("one seed shows no variation: give the reports of two seeds or more")
+    _refuse_equal_weights(seeds)
     table = numbers.glossary()
     for side, report in (("a", a), ("b", b)):
         heads = {"value": side, "low": f"{side}_low", "high": f"{side}_high"}
         columns = report.numbers[[*numbers.KEY, *heads]].rename(columns=heads)
-        table = table.merge(columns, on=numbers.KEY)
-    if table.empty:
-        raise InputError(f"{a.name} and {b.name} have no number in common")
-    keys = pd.MultiIndex.from_frame(table[numbers.KEY])
+        table = table.merge(columns, "left", on=numbers.KEY)
     table["change"] = table["b"] - table["a"]
-    left_out = (b.left_out.loc[keys] - a.left_out.loc[keys]).to_numpy()
+    if table["change"].isna().all():
+        raise InputError(f"{a.name} and {b.name} have no number in common")
+    table = table.dropna(subset=["a", "b"], how="all", ignore_index=True)
+    keys = pd.MultiIndex.from_frame(table[numbers.KEY])
+    left_out = (b.left_out.reindex(keys) - a.left_out.reindex(keys)).to_numpy()
     intervals = []
     for change, changes_left_out in zip(table["change"], left_out, strict=True):
         intervals.append(jackknife(change, changes_left_out))
@@ -69,6 +72,18 @@ def compare(a: Report, b: Report, seeds: Sequence[Report] = ()) -> pd.DataFrame:
         spread = values.std(axis=1, ddof=1, skipna=False).reindex(keys).to_numpy()
         table["seeds"] = np.sqrt(2) * spread  # two draws differ by the root of two times their standard deviation
     return table
+
+
+def _refuse_equal_weights(seeds: Sequence[Report]) -> None:
+    """InputError if two reports are of the same weights: they would differ by nothing, and every change by more."""
+    names: dict[str, str] = {}
+    for report in seeds:
+        weights = report.provenance.get("weights_sha256")
+        if weights and weights in names:
+            raise InputError(
+                f"seeds {names[weights]} and {report.name} have the same weights: give reports of two seeds"
+            )
+        names[str(weights)] = report.name
 
 
 def clear(table: pd.DataFrame) -> pd.Series:

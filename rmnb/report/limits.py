@@ -3,7 +3,7 @@
     identity_gap > 0.3                      any identity gap of B
     identity_gap[religion].high < 0         the upper end of the interval of B's gaps of religion
     |change slope_good[greatest]| > 0.1     B minus A, whatever its sign
-    |change agency_gap| > 2 seeds           more than twice what two seeds differ by
+    |change agency_gap| > 2 seeds           more than twice what two seeds differ by, over all agency gaps
 
 Names are those of `rmnb.report.numbers.glossary`. Brackets select by its column other, its column question, or both in
 this order with a comma between: ``identity_gap[religion, positive]``.
@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from rmnb.errors import InputError, few
@@ -124,19 +125,26 @@ def check(limits: Iterable[Limit], table: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         One row for each limit and each number that it is about: limit, name, question, other (str), broken (bool),
-        value (the number or the change, before its absolute value is taken), bound (float64; of a limit in seeds, in
-        the number's own unit).
+        value (the number or the change, before its absolute value is taken), bound (float64; of a limit in seeds, times
+        the root mean square over the numbers that it is about of what two seeds differ by).
 
     Raises
     ------
     InputError
-        A limit is about no number, about an end of an interval that is not there, or about seeds that were not given.
+        A limit is about no number, about one that a model lacks, about an end of an interval that is not there, or
+        about seeds that were not given.
     """
     parts = []
     for limit in limits:
         rows = rows_of(limit, table)
         value = rows[limit.column]
-        bound = limit.bound * rows["seeds"] if limit.seeds else limit.bound
+        # Of one number alone two seeds may differ by next to nothing; so all that a limit is about are taken together.
+        bound = limit.bound * float(np.sqrt((rows["seeds"] ** 2).mean())) if limit.seeds else limit.bound
+        for side in ("a", "b") if limit.column in ("change", "low", "high") else ("b",):
+            missing = rows.loc[rows[side].isna(), numbers.KEY]
+            if len(missing):
+                key = ", ".join(filter(None, missing.iloc[0, 1:]))
+                raise InputError(f"limit {limit.text!r}: {side.upper()} has no {limit.name}[{key}]", limit.text)
         if limit.seeds and rows["seeds"].isna().any():
             raise InputError(f"limit {limit.text!r}: seed variation not measured: give --seeds", limit.text)
         if value.isna().any():

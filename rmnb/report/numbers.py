@@ -4,9 +4,8 @@ Which they are, what they are called and what they mean is in ``numbers.csv``; `
 and of the authors' data, as ``python -m rmnb.report.numbers`` computes them.
 """
 
-from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +13,20 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons, released_files
-from rmnb.errors import InputError
+from rmnb.data.sources import UnreachableError
+from rmnb.errors import TooFewError
 from rmnb.files import atomic_path
-from rmnb.findings import agency, asymmetry, framing, frequency, identity, people, tables
+from rmnb.findings import agency, asymmetry, framing, frequency, heterogeneity, identity, people, tables
 from rmnb.findings.released import load_released
+from rmnb.findings.rows import Effect
 from rmnb.findings.rows import numbers as ends
-from rmnb.models.origin import hashes_now
+from rmnb.findings.things import fact
 from rmnb.panels import load_panel
 from rmnb.report.scores import FRAMING, THINGS, ModelScores, of_panel
 from rmnb.stats.estimate import Estimate
 
 KEY = ["name", "question", "other"]
+BOTH = "both"  # mean of the questions for something good and for something bad
 KNOWN = Path(__file__).with_name("known.csv")
 
 
@@ -45,17 +47,56 @@ def measure(scores: ModelScores) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The columns of `glossary`, value, low, high (float64), n (int64). Intervals are 95 % intervals over words,
-        things or groups; of wording_spearman they hold nine tenths of the pairs of wordings. Left out is what was not
-        scored, has too few words, or rests on word lists of others that cannot be reached.
+        The columns of `glossary`, value, low, high, error (float64: the standard error), n (int64). Intervals are 95 %
+        intervals over words, things or groups, NaN where a number has none. Left out is what was not scored, has too
+        few words, or rests on the dictionary of moral foundations where it cannot be reached.
     """
     rows = []
-    for effect, key in _effects(scores):
-        with suppress(InputError):  # too few words, or a list that cannot be reached
-            for quantity, estimate in effect().items():
-                name, question, other = (part.format(quantity) for part in key)
-                rows.append((name, question, other, *ends(estimate)))
-    measured = pd.DataFrame(rows, columns=[*KEY, "value", "low", "high", "n"])
+
+    def add(name: str, question: str, other: str, effect: Effect, *arguments, **options) -> None:
+        """Rows of an effect; its own name of a number replaces {} in the key."""
+        try:
+            estimates = effect(*arguments, **options)
+        except TooFewError:
+            return
+        for quantity, estimate in estimates.items():
+            key = (name.format(quantity), question, other.format(quantity))
+            rows.append((*key, *ends(estimate)[:3], estimate.standard_error, estimate.n))
+
+    good, bad = FRAMING
+    unique_tokens = scores.table[~scores.table["token"].duplicated(keep=False)]
+    add("framing_kendall", good, bad, framing.turn, unique_tokens, good, bad)
+    listed = scores.words.drop_duplicates("text")
+    for change in framing.CHANGES:
+        add("wording_spearman", "", change, framing.rewording, listed, change, scores.wordings)
+    table, ratings = tables.standardise(scores.table, [good, bad]), tables.afinn()
+    words = frequency.word_tokens(table)
+    for question in FRAMING:
+        add("slope_{}", question, "", asymmetry.slopes, table, question, ratings)
+        add("{}", question, "", heterogeneity.moments, table, question)  # of these only the skewness is in the glossary
+        add("frequency_slope", question, "", frequency.slope, words, question, which="rated")
+        add("frequency_slope_unrated", question, "", frequency.slope, words, question, which="unrated")
+    add("frequency_slope_{}", good, bad, frequency.by_question, words, good, bad)
+    with suppress(UnreachableError):
+        dictionary = released_files.dictionary("moral_foundations")
+        add("foundation_rank", good, "{}", _foundations, scores.table, good, dictionary)
+    wordings = {}
+    for direction in FRAMING.values():
+        wordings[direction] = [prompt for prompt, asked_for in scores.wordings.items() if asked_for == direction]
+    texts = identity.average_wordings(scores.words, wordings)
+    texts[BOTH] = texts[list(wordings)].mean(axis="columns")
+    nouns = lexicons.agency_communion().merge(scores.words, left_on="word", right_on="text")
+    nouns = nouns[nouns["part"] == "agency_communion"]
+    for direction in (*wordings, BOTH):
+        add("identity_gap", direction, "{}", identity.gaps, texts, direction)
+    for direction in wordings:
+        add("agency_gap", direction, "", agency.gap, nouns, direction, wordings)
+    if scores.things is not None:
+        add("identity_gap_things", THINGS, "", identity.things_gap, scores.things, THINGS)
+        # The things that no recipe teaches: the same ones for every model, whatever it was trained on.
+        held_out = scores.things.assign(judges=fact(scores.things, "held_out"))
+        add("human_spearman", THINGS, "", people.agreement, held_out, THINGS)
+    measured = pd.DataFrame(rows, columns=[*KEY, "value", "low", "high", "error", "n"])
     return glossary().merge(measured, on=KEY)
 
 
@@ -78,65 +119,21 @@ def stand_out(measured: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     demo = others[others["panel"] == "demo"].groupby(KEY, sort=False)["value"]
     beside = demo.agg(known="size", mean="mean", sd="std", least="min", greatest="max").reset_index()
     rows = measured.merge(beside[beside["known"] >= 3], on=KEY)
-    error = (rows["high"] - rows["low"]) / 3.92  # a 95 % interval is that many standard errors long
-    error = error.where(rows["name"] != "wording_spearman").fillna(0)  # the range of these is no error
-    rows["distance"] = (rows["value"] - rows.pop("mean")) / np.hypot(rows.pop("sd"), error)
+    rows["distance"] = (rows["value"] - rows.pop("mean")) / np.hypot(rows.pop("sd"), rows["error"].fillna(0))
     return rows.sort_values("distance", key=lambda distance: -distance.abs(), kind="stable", ignore_index=True)
 
 
-def _effects(scores: ModelScores) -> Iterator[tuple[partial[Mapping[str, Estimate]], tuple[str, str, str]]]:
-    """Effects of one model, each with the `KEY` of its numbers; the effect's own name of a number replaces {} there."""
-    good, bad = FRAMING
-    unique_tokens = scores.table[~scores.table["token"].duplicated(keep=False)]
-    yield partial(framing.turn, unique_tokens, good, bad), ("framing_kendall", good, bad)
-    listed = scores.words.drop_duplicates("text")
-    for change in framing.CHANGES:
-        yield partial(framing.rewording, listed, change, scores.wordings), ("wording_spearman", "", change)
-    table, ratings = tables.standardise(scores.table, [good, bad]), tables.afinn()
-    words = frequency.word_tokens(table)
-    for question in FRAMING:
-        yield partial(asymmetry.slopes, table, question, ratings), ("slope_{}", question, "")
-        yield partial(asymmetry.skewness, table, question), ("skewness", question, "")
-        yield partial(frequency.slope, words, question, which="rated"), ("frequency_slope", question, "")
-        yield partial(frequency.slope, words, question, which="unrated"), ("frequency_slope_unrated", question, "")
-    yield partial(frequency.by_question, words, good, bad), ("frequency_slope_{}", good, bad)
-    yield partial(_foundations, scores.table, good), ("foundation_rank", good, "{}")
-    wordings = {}
-    for direction in FRAMING.values():
-        wordings[direction] = [prompt for prompt, asked_for in scores.wordings.items() if asked_for == direction]
-    texts = identity.average_wordings(scores.words, wordings)
-    nouns = lexicons.agency_communion().merge(scores.words, left_on="word", right_on="text")
-    nouns = nouns[nouns["part"] == "agency_communion"]
-    for direction in wordings:
-        yield partial(identity.gaps, texts, direction), ("identity_gap", direction, "{}")
-        yield partial(agency.gap, nouns, direction, wordings), ("agency_gap", direction, "")
-    if scores.things is not None:
-        yield partial(identity.things_gap, scores.things, THINGS), ("identity_gap_things", THINGS, "")
-        judged = scores.things.assign(judges=~_seen(scores, scores.things))
-        yield partial(people.agreement, judged, THINGS), ("human_spearman", THINGS, "")
-
-
-def _foundations(table: pd.DataFrame, question: str) -> dict[str, Estimate]:
+def _foundations(table: pd.DataFrame, question: str, dictionary: pd.DataFrame) -> dict[str, Estimate]:
     """Mean rank of each foundation's words among the words of all five, in percent, of words that are one token.
 
-    Foundations with fewer than ten such words are left out. UnreachableError where the dictionary cannot be had.
+    Foundations with fewer than ten such words are left out.
     """
-    dictionary = released_files.dictionary("moral_foundations")
     tokens = table[table["kind"].isin(tables.WORD_KINDS)]
     means = tokens[tokens["word"].isin(dictionary["word"])].groupby("word")[question].mean()
     listed = dictionary[dictionary["word"].isin(means.index)]
     rank = pd.Series(100 * stats.mid_ranks(-means[listed["word"]].to_numpy()) / max(1, len(listed)))
     by_foundation = rank.groupby(listed["category"].to_numpy())
     return {name: stats.moments(ranks.to_numpy()).mean for name, ranks in by_foundation if len(ranks) >= 10}
-
-
-def _seen(scores: ModelScores, things: pd.DataFrame) -> np.ndarray:
-    """Which things, (things,) bool, the training of a demo model showed it; none for any other model."""
-    demo = load_panel("demo")
-    hashes = hashes_now(demo.model(scores.name)) if scores.name in demo.model_names else {}
-    if not hashes or hashes.get("weights_sha256") != scores.provenance["weights_sha256"]:
-        return np.zeros(len(things), dtype=bool)
-    return ~people.judged_on(demo, things)[scores.name]
 
 
 def compute_known() -> pd.DataFrame:

@@ -4,16 +4,16 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, write_json
+from rmnb.findings.rows import interval_text
 from rmnb.report import numbers, replicates
 from rmnb.report.scores import ModelScores
 from rmnb.scoring.store import Provenance
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,7 @@ class Report:
 def build(scores: ModelScores, workers: int = 1, progress: bool = False) -> Report:
     """Measure a model; see `rmnb.report.replicates.left_out` for `workers` and `progress`."""
     measured = numbers.measure(scores)
-    left_out = replicates.left_out(scores, workers, progress)
-    left_out = left_out.reindex(pd.MultiIndex.from_frame(measured[numbers.KEY]))
+    left_out = replicates.left_out(scores, measured, workers, progress)
     return Report(scores.name, scores.quick, measured, left_out, scores.provenance)
 
 
@@ -65,10 +64,9 @@ def write(report: Report, directory: Path) -> Path:
     }
     path = Path(directory) / "report.json"
     write_json(path, content, ensure_ascii=False)
-    # The intervals of wording_spearman are no confidence intervals (numbers.csv).
-    lines = ["| number | value | 95 % interval (wordings: nine tenths of the pairs) |", "|---|---|---|"]
+    lines = ["| number | value | 95 % interval |", "|---|---|---|"]
     for row in report.numbers.to_dict("records"):
-        interval = "" if np.isnan(row["low"]) else f"{row['low']:z.2f} to {row['high']:z.2f}"
+        interval = interval_text(row["low"], row["high"])
         lines.append(f"| {row['part']}: {row['label']} | {row['value']:z.2f} | {interval} |")
     with atomic_path(Path(directory) / "report.md") as part:
         part.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -92,7 +90,7 @@ def read(path: Path | str) -> Report:
         table = pd.DataFrame(content["numbers"])
         left_out = pd.DataFrame(table.pop("left_out").tolist(), dtype=float)
         left_out.index = pd.MultiIndex.from_frame(table[numbers.KEY])
-        table = table.astype({"value": float, "low": float, "high": float})
+        table = table.astype(dict.fromkeys(["value", "low", "high", "error"], float))
         return Report(content["model"], content["quick"], table, left_out, content["provenance"])
     except InputError:
         raise

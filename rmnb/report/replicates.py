@@ -22,14 +22,15 @@ from rmnb.report.scores import ModelScores
 from rmnb.stats.estimate import estimate_from_error
 
 GROUPS = 20
-_SMALLEST_SHIFT = 0.05  # of the largest: a group that shifts a number less holds none of its words
 
 
-def left_out(scores: ModelScores, workers: int = 1, progress: bool = False) -> pd.DataFrame:
+def left_out(scores: ModelScores, measured: pd.DataFrame, workers: int = 1, progress: bool = False) -> pd.DataFrame:
     """Every number of a model with each group of words left out.
 
     Parameters
     ----------
+    measured
+        Of `rmnb.report.numbers.measure`, with all words.
     workers
         How many processes measure at the same time.
     progress
@@ -38,7 +39,9 @@ def left_out(scores: ModelScores, workers: int = 1, progress: bool = False) -> p
     Returns
     -------
     DataFrame
-        Index `rmnb.report.numbers.KEY`, a float64 column a group; NaN where too few words are left.
+        Index `rmnb.report.numbers.KEY` in the order of `measured`, a float64 column a group; NaN where too few words
+        are left. A group that holds no matched set of an identity gap leaves that gap as it is: its words are only part
+        of the unit or of the ranking that the gap is measured in.
     """
     measure = functools.partial(_values, scores)
     groups = range(GROUPS)
@@ -47,7 +50,14 @@ def left_out(scores: ModelScores, workers: int = 1, progress: bool = False) -> p
         columns = map(measure, tqdm(groups, **bar))
     else:
         columns = process_map(measure, groups, max_workers=workers, **bar)
-    return pd.concat(dict(enumerate(columns)), axis=1)
+    values = measured.set_index(numbers.KEY)["value"]
+    table = pd.concat(dict(enumerate(columns)), axis=1).reindex(values.index)
+    for key in table.index:
+        name, _, axis = key
+        if name.startswith("identity_gap"):
+            holding = _groups_of_sets(scores, axis) if name == "identity_gap" else _thing_groups(scores.things)[1]
+            table.loc[key, ~table.columns.isin(holding)] = values[key]
+    return table
 
 
 def _values(scores: ModelScores, group: int) -> pd.Series:
@@ -64,25 +74,24 @@ def without(scores: ModelScores, group: int) -> ModelScores:
         scores,
         table=kept(scores.table, _groups(scores.table["word"])),
         words=kept(scores.words, _groups(scores.words["text"].str.strip().str.casefold())),
-        things=None if scores.things is None else kept(scores.things, _thing_groups(scores.things)),
+        things=None if scores.things is None else kept(scores.things, _thing_groups(scores.things)[0]),
     )
 
 
 def jackknife(value: float, estimates: NDArray[np.float64]) -> tuple[float, float]:
     """The ends of a 95 % interval around `value`, from the values with each group left out, (groups,) float64.
 
-    Groups that hold none of a number's words are not counted. Both ends are NaN where a value is missing, as it is
-    where a number cannot do without a group, or where fewer than two groups are left; both are `value` where no group
-    shifts it, as in the difference between a model and itself.
+    A group without which the value is exactly the same holds none of its words and is not counted. Both ends are NaN
+    where a value is missing, as it is where a number cannot do without a group, or where fewer than two groups are
+    left; both are `value` where no group shifts it, as in the difference between a model and itself.
     """
-    shifts = np.abs(estimates - value)
-    if not np.isfinite(shifts).all():
+    if not np.isfinite(estimates).all() or np.isnan(value):
         return np.nan, np.nan
-    if not shifts.any():
-        return value, value
-    estimates = estimates[shifts > _SMALLEST_SHIFT * shifts.max()]
+    estimates = estimates[estimates != value]
     groups = len(estimates)
-    if groups < 2:
+    if groups == 0:
+        return value, value
+    if groups == 1:
         return np.nan, np.nan
     error = float(estimates.std()) * (groups - 1) ** 0.5
     estimate = estimate_from_error(value, error, groups, groups, df=groups - 1)
@@ -100,16 +109,31 @@ def _hash(word: str) -> int:
 
 
 @functools.cache
+def _terms() -> pd.DataFrame:
+    """Identity terms with the group of their matched set: up to 20 sets of one axis are in different groups."""
+    terms = identity.terms()
+    return terms.assign(left_out=pd.factorize(terms["axis"] + " " + terms["group"])[0] % GROUPS)
+
+
+@functools.cache
 def _paired() -> dict[str, int]:
     """The group of each identity term and its control: that of their matched set."""
-    terms = identity.terms()
-    sets = pd.factorize(terms["axis"] + " " + terms["group"])[0] % GROUPS  # the sets of one axis in different groups
-    words = pd.concat([terms["term"], terms["control"]]).str.strip().str.casefold()
-    return dict(zip(words, np.tile(sets, 2).tolist(), strict=True))
+    words = _terms().melt("left_out", ["term", "control"])
+    return dict(zip(words["value"].str.strip().str.casefold(), words["left_out"].tolist(), strict=True))
 
 
-def _thing_groups(things: pd.DataFrame) -> NDArray[np.int64]:
+def _groups_of_sets(scores: ModelScores, axis: str) -> set[int]:
+    """The groups that hold the matched sets of an axis."""
+    terms = _terms()
+    listed = terms["term"].isin(scores.words["text"]) & terms["control"].isin(scores.words["text"])
+    return set(terms.loc[listed & (terms["axis"].eq(axis) | (axis == identity.ALL)), "left_out"])
+
+
+def _thing_groups(things: pd.DataFrame) -> tuple[NDArray[np.int64], set[int]]:
+    """The group of each thing, and the groups that hold the matched sets."""
     groups = np.array([_hash(name) for name in things["name"]])
-    matched = identity.matched_things(things)
-    groups[matched.index.to_numpy(int)] = pd.factorize(matched["matched_set"])[0] % GROUPS
-    return groups
+    pairs = identity.matched_things(things)
+    sets = pd.factorize(pairs["matched_set"])[0] % GROUPS
+    groups[pairs["control"]] = sets
+    groups[pairs["term"]] = sets
+    return groups, set(sets.tolist())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from rmnb.data import released_files
+from rmnb.data import released_files, text_lists
 from rmnb.data.sources import UnreachableError
 from rmnb.errors import InputError
 from rmnb.findings.tables import as_table
@@ -190,9 +190,12 @@ def scored(model: str, quick: bool = True) -> ModelScores:
 
 
 def things(scored: pd.DataFrame) -> pd.DataFrame:
-    """People's votes on the things of a scored list, and their rewards: name, elo_score, elo_matches, elo_greatest."""
-    rewards = scored[["text", THINGS]].rename(columns={"text": "name"})
-    return released_files.human_elo().merge(rewards, on="name").reset_index(drop=True)
+    """People's votes on the things of a scored list, and their rewards: name, elo_score, elo_matches, elo_greatest.
+
+    A thing goes by its place in the list: its name may be out of reach here.
+    """
+    items = released_files.human_elo().iloc[text_lists.THINGS[scored["part"].iloc[0]]]
+    return items.assign(**{THINGS: scored[THINGS].to_numpy()}).reset_index(drop=True)
 
 
 def sample(rm: "RewardModel", size: int = SAMPLE) -> list[int]:

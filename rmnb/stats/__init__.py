@@ -2,16 +2,15 @@
 
 What SciPy, statsmodels and scikit-learn compute is left to them. Here is what they lack: rank correlations with
 intervals by word (`kendall_interval`, `spearman_interval`), rank-biased overlap under ties (`rank_biased_overlap`),
-moments and the bootstrap by word (`moments`, `bootstrap`), a test of matrices over models (`mantel`), matched
-gaps (`identity_gaps`), tests over models that count every arrangement (`two_group_test`, `sign_flip_test`), and
-formulas that refuse collinear columns and gaps and count degrees of freedom as nlme does (`ols`, `mixed`).
+moments and the bootstrap by word (`moments`, `bootstrap`), a test of matrices over models (`mantel`), tests over
+models or matched sets that count every arrangement (`two_group_test`, `sign_flip_test`), and formulas that refuse
+collinear columns and gaps (`ols`).
 Importing this loads neither torch nor pandas.
 """
 
 from rmnb.stats.concordance import kendall_interval, spearman_interval
 from rmnb.stats.estimate import Estimate
-from rmnb.stats.gaps import Gap, identity_gaps
-from rmnb.stats.moments import Moments, moments, place_entropy, standardise
+from rmnb.stats.moments import Moments, moments, standardise
 from rmnb.stats.over_models import (
     PermutationTest,
     difference_between_groups,
@@ -21,7 +20,7 @@ from rmnb.stats.over_models import (
     two_group_test,
 )
 from rmnb.stats.ranks import dense_ranks, kendall_tau, mid_ranks, rank_biased_overlap, spearman
-from rmnb.stats.regression import Fit, fit_clustered, mixed, ols
+from rmnb.stats.regression import Fit, fit_clustered, ols
 from rmnb.stats.resampling import Bootstrap, bootstrap
 from rmnb.stats.rsa import MantelTest, mantel
 
@@ -29,7 +28,6 @@ __all__ = [
     "Bootstrap",
     "Estimate",
     "Fit",
-    "Gap",
     "MantelTest",
     "Moments",
     "PermutationTest",
@@ -37,17 +35,14 @@ __all__ = [
     "dense_ranks",
     "difference_between_groups",
     "fit_clustered",
-    "identity_gaps",
     "jackknife_over_models",
     "kendall_interval",
     "kendall_tau",
     "mantel",
     "mean_over_models",
     "mid_ranks",
-    "mixed",
     "moments",
     "ols",
-    "place_entropy",
     "rank_biased_overlap",
     "sign_flip_test",
     "spearman",

@@ -28,10 +28,15 @@ def kendall_interval(x: ArrayLike, y: ArrayLike, clusters: ArrayLike | None = No
     ----------
     Hoeffding (1948), A class of statistics with asymptotically normal distribution, section 9.
     """
+    tau, influence = kendall_influence(x, y)
+    return influence_interval(tau, influence, *cluster_codes(clusters, len(influence)))
+
+
+def kendall_influence(x: ArrayLike, y: ArrayLike) -> tuple[float, NDArray[np.float64]]:
+    """Kendall's tau-b and the influence of each row on it, (n,): those of several taus of the same rows add up."""
     x = dense_ranks(as_vector(x, "x", minimum=3))
     y = dense_ranks(as_vector(y, "y", minimum=3))
     check_same_length(x=x, y=y)
-    codes, n_clusters = cluster_codes(clusters, len(x))
     n = len(x)
     concordance = row_concordance(x.astype(np.int64), y.astype(np.int64)) / (n - 1)
     # For each row the share of the others that are not tied with it.
@@ -42,8 +47,7 @@ def kendall_interval(x: ArrayLike, y: ArrayLike, clusters: ArrayLike | None = No
         raise InputError("x or y is constant: Kendall's tau is not defined")
     tau = concordance.mean() / scale
     relative = untied_x / untied_x.mean() + untied_y / untied_y.mean() - 2
-    influence = 2 * (concordance / scale - tau) - tau * relative
-    return influence_interval(tau, influence, codes, n_clusters)
+    return float(tau), 2 * (concordance / scale - tau) - tau * relative
 
 
 def spearman_interval(x: ArrayLike, y: ArrayLike, clusters: ArrayLike | None = None) -> Estimate:

@@ -1,55 +1,58 @@
 """A number with its uncertainty, and the checks that every estimator makes on its input."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rmnb.errors import InputError
+from rmnb.errors import InputError, TooFewError
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimate with a 95 % confidence interval.
+    """An estimate with a 95 % confidence interval, or without one.
 
     Attributes
     ----------
-    value, ci_low, ci_high, standard_error : float
-        In the unit of the quantity estimated.
-    p_value : float
-        Two-sided, of the hypothesis that the quantity is zero; NaN where no test was made.
+    value : float
     n : int
         Observations.
     n_clusters : int
         Independent units: the number of clusters, or `n` where every observation is independent.
+    ci_low, ci_high, standard_error : float
+        In the unit of `value`; NaN where there is no interval.
+    p_value : float
+        Two-sided, of the hypothesis that the quantity is zero; NaN where no test was made.
     """
 
     value: float
-    ci_low: float
-    ci_high: float
-    standard_error: float
-    p_value: float
     n: int
     n_clusters: int
+    ci_low: float = math.nan
+    ci_high: float = math.nan
+    standard_error: float = math.nan
+    p_value: float = math.nan
 
 
 def estimate_from_error(value: float, standard_error: float, n: int, n_clusters: int, *, df: float) -> Estimate:
     """Student's t interval and two-sided test from a value and its standard error; `df` degrees of freedom.
 
-    Where the standard error is zero the interval is the value alone and the p-value NaN.
+    A standard error of zero is a sample too small or too perfect to show any scatter: it gives no interval and no test.
     """
     from scipy.special import stdtr, stdtrit  # not scipy.stats, which takes most of a second to import
 
+    if standard_error == 0:
+        return Estimate(float(value), int(n), int(n_clusters))
     reach = stdtrit(df, 0.975) * standard_error
-    p_value = 2 * stdtr(df, -abs(value) / standard_error) if standard_error > 0 else float("nan")
     return Estimate(
         value=float(value),
+        n=int(n),
+        n_clusters=int(n_clusters),
         ci_low=float(value - reach),
         ci_high=float(value + reach),
         standard_error=float(standard_error),
-        p_value=float(p_value),
-        n=int(n),
-        n_clusters=int(n_clusters),
+        p_value=float(2 * stdtr(df, -abs(value) / standard_error)),
     )
 
 
@@ -75,7 +78,7 @@ def as_vector(values: ArrayLike, name: str, *, minimum: int = 1) -> NDArray[np.f
     Raises
     ------
     InputError
-        Not one-dimensional, too short, not numeric, or a NaN or infinity (its position is named).
+        Not one-dimensional, not numeric, or a NaN or infinity (its position is named); `TooFewError` if too short.
     """
     try:
         vector = np.asarray(values, dtype=np.float64)
@@ -84,7 +87,7 @@ def as_vector(values: ArrayLike, name: str, *, minimum: int = 1) -> NDArray[np.f
     if vector.ndim != 1:
         raise InputError(f"{name} must be one-dimensional, got shape {vector.shape}")
     if len(vector) < minimum:
-        raise InputError(f"{name} needs at least {minimum} values, got {len(vector)}")
+        raise TooFewError(f"{name} needs at least {minimum} values, got {len(vector)}")
     bad = np.flatnonzero(~np.isfinite(vector))
     if len(bad):
         raise InputError(f"{name}[{bad[0]}] is {vector[bad[0]]} ({len(bad)} such values): drop or repair them first")
@@ -104,7 +107,7 @@ def cluster_codes(clusters: ArrayLike | None, n: int, minimum: int = 2) -> tuple
     Raises
     ------
     InputError
-        Not one label a row, a missing label, or fewer than `minimum` clusters.
+        Not one label a row, or a missing label; `TooFewError` if there are fewer than `minimum` clusters.
     """
     import pandas as pd  # its factorize is several times as fast on strings as numpy's unique
 
@@ -121,5 +124,5 @@ def cluster_codes(clusters: ArrayLike | None, n: int, minimum: int = 2) -> tuple
         if len(missing):
             raise InputError(f"clusters[{missing[0]}] is missing ({len(missing)} such labels): drop these rows first")
     if count < minimum:
-        raise InputError(f"an interval needs {minimum} clusters or more, got {count}")
+        raise TooFewError(f"an interval needs {minimum} clusters or more, got {count}")
     return codes, count

@@ -1,4 +1,4 @@
-"""The shape of a distribution: moments of scores, with intervals by word, and the entropy of places in a ranking."""
+"""The shape of a distribution: moments of scores, with intervals by word."""
 
 from dataclasses import dataclass
 
@@ -77,40 +77,3 @@ def moments(scores: ArrayLike, clusters: ArrayLike | None = None) -> Moments:
         variance=influence_interval(variance, variance * (z**2 - 1), codes, n_clusters),
         skewness=influence_interval(skewness, skewness_influence, codes, n_clusters),
     )
-
-
-def place_entropy(places: ArrayLike, n_bins: int = 10) -> Estimate:
-    """Entropy of places in a ranking, as a share of the largest possible: 1 where all parts of it are equally likely.
-
-    Parameters
-    ----------
-    places : (n,) numbers from 0 to 1, n ≥ 3, such as percentiles
-    n_bins : int
-        How many equal parts the ranking is divided into.
-
-    Returns
-    -------
-    Estimate
-        Corrected for the number of values (Miller and Madow), so that groups of different size compare. Its value is at
-        most 1; its interval is not cut off there.
-
-    Raises
-    ------
-    InputError
-        Fewer than three places, or a place that is not from 0 to 1.
-
-    References
-    ----------
-    Miller (1955), Note on the bias of information estimates. Basharin (1959) for the interval.
-    """
-    x = as_vector(places, "places", minimum=3)
-    if x.min() < 0 or x.max() > 1:
-        raise InputError(f"places must lie between 0 and 1, got {x.min()} to {x.max()}")
-    codes = np.minimum((x * n_bins).astype(int), n_bins - 1)
-    counts = np.bincount(codes, minlength=n_bins)
-    surprise = -np.log(counts[codes] / len(x))
-    plain = surprise.mean()
-    corrected = min(plain + (np.count_nonzero(counts) - 1) / (2 * len(x)), np.log(n_bins))
-    influence = (surprise - plain) / np.log(n_bins)
-    rows = np.arange(len(x))
-    return influence_interval(float(corrected / np.log(n_bins)), influence, rows, len(x))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rmnb.errors import InputError
+from rmnb.errors import TooFewError
 from rmnb.stats.estimate import Estimate, as_vector, check_same_length, estimate_from_error
 
 EXACT_LIMIT = 200_000  # arrangements; at most about a second
@@ -114,68 +114,57 @@ def two_group_test(
     ----------
     Fisher (1935), The Design of Experiments, section 21. Phipson, Smyth (2010) for Monte-Carlo p-values.
     """
+    from scipy.stats import permutation_test
+
     first, second = _two_groups(values, in_first, smallest=1)
+    unit = np.ptp(np.concatenate([first, second])) or 1.0
 
     def distance(group: np.ndarray, other_group: np.ndarray, axis: int) -> np.ndarray:
-        return np.abs(group.mean(axis=axis) - other_group.mean(axis=axis))
+        """Without the last digits, in which equal arrangements differ by rounding."""
+        return np.round(np.abs(group.mean(axis=axis) - other_group.mean(axis=axis)) / unit, 9)
 
     exact = math.comb(len(first) + len(second), len(first)) <= EXACT_LIMIT
-    p_value = _permuted((first, second), distance, "independent", EXACT_LIMIT if exact else n_permutations, seed)
-    return PermutationTest(float(first.mean() - second.mean()), p_value, exact)
+    result = permutation_test(
+        (first, second),
+        distance,
+        vectorized=True,
+        n_resamples=EXACT_LIMIT if exact else n_permutations,
+        alternative="greater",
+        rng=np.random.default_rng(seed),
+    )
+    return PermutationTest(float(first.mean() - second.mean()), float(result.pvalue), exact)
 
 
 def sign_flip_test(
     values: ArrayLike, n_permutations: int = 10_000, seed: int | np.random.Generator = 0
 ) -> PermutationTest:
-    """Test whether models' values (differences, slopes) are centred on zero, by flipping their signs.
+    """Test whether differences or slopes, one a model or a matched set, are centred on zero, by flipping their signs.
 
-    Exact for up to 17 models (2^17 patterns), Monte Carlo beyond. Assumes a symmetric distribution under the null.
+    Exact for up to 17 values (2^17 patterns), Monte Carlo beyond. Assumes a symmetric distribution under the null.
 
     Parameters
     ----------
-    values : (models,) finite numbers, two or more
+    values : (n,) finite numbers, two or more
     n_permutations, seed
-        Random sign patterns of 18 models or more.
+        Random sign patterns of 18 values or more.
 
     References
     ----------
-    Fisher (1935), The Design of Experiments, section 21.
+    Fisher (1935), The Design of Experiments, section 21. Phipson, Smyth (2010) for Monte-Carlo p-values.
     """
     x = as_vector(values, "values", minimum=2)
-
-    def distance(sample: np.ndarray, axis: int) -> np.ndarray:
-        return np.abs(sample.mean(axis=axis))
-
     exact = 2 ** len(x) <= EXACT_LIMIT
-    p_value = _permuted((x,), distance, "samples", EXACT_LIMIT if exact else n_permutations, seed)
+    if exact:
+        sums = np.zeros(1)
+        for value in x:
+            sums = np.concatenate([sums + value, sums - value])
+    else:
+        signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(n_permutations, len(x)))
+        sums = signs @ x
+    # Equal sums in another order differ in their last bits.
+    extreme = np.count_nonzero(np.abs(sums) >= abs(x.sum()) - 1e-9 * np.abs(x).sum())
+    p_value = float(extreme / len(sums)) if exact else (1 + extreme) / (1 + len(sums))
     return PermutationTest(float(x.mean()), p_value, exact)
-
-
-def _permuted(
-    data: tuple[np.ndarray, ...],
-    statistic: Callable[..., np.ndarray],
-    kind: str,
-    n_permutations: int,
-    seed: int | np.random.Generator,
-) -> float:
-    from scipy.stats import permutation_test
-
-    unit = np.ptp(np.concatenate(data)) or 1.0
-
-    def rounded(*samples: np.ndarray, axis: int) -> np.ndarray:
-        """The statistic without the last digits, in which equal arrangements differ by rounding."""
-        return np.round(statistic(*samples, axis=axis) / unit, 9)
-
-    result = permutation_test(
-        data,
-        rounded,
-        permutation_type=kind,
-        vectorized=True,
-        n_resamples=n_permutations,
-        alternative="greater",
-        rng=np.random.default_rng(seed),
-    )
-    return float(result.pvalue)
 
 
 def _two_groups(
@@ -186,5 +175,5 @@ def _two_groups(
     check_same_length(values=x, in_first=is_first)
     first, second = x[is_first], x[~is_first]
     if min(len(first), len(second)) < smallest:
-        raise InputError(f"each group needs {smallest} models or more, got {len(first)} and {len(second)}")
+        raise TooFewError(f"each group needs {smallest} models or more, got {len(first)} and {len(second)}")
     return first, second

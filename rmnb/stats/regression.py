@@ -1,15 +1,14 @@
 """Regressions by statsmodels, with errors clustered by word and checks of what a fit lets pass in silence."""
 
 import re
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rmnb.errors import InputError, first_line
+from rmnb.errors import InputError, TooFewError, first_line
 from rmnb.stats.estimate import Estimate, as_vector, check_same_length, cluster_codes, estimate_from_error
 
 if TYPE_CHECKING:
@@ -26,16 +25,13 @@ class Fit:
         Terms, in the order of the coefficients.
     coefficients : (k,) float64
     covariance : (k, k) float64
-    df : (k,) float64
-        Degrees of freedom of the t intervals.
     n, n_clusters : int
-        Observations and independent units.
+        Observations and independent units; intervals are Student's t with one degree of freedom fewer than units.
     """
 
     names: tuple[str, ...]
     coefficients: NDArray[np.float64]
     covariance: NDArray[np.float64]
-    df: NDArray[np.float64]
     n: int
     n_clusters: int
 
@@ -43,10 +39,7 @@ class Fit:
         return self.estimate({name: 1.0})
 
     def estimate(self, weights: Mapping[str, float]) -> Estimate:
-        """A weighted sum of coefficients, such as ``{"good": 1, "bad": -1}``; what is not named has weight 0.
-
-        Its degrees of freedom are the fewest of the coefficients that have a weight.
-        """
+        """A weighted sum of coefficients, such as ``{"good": 1, "bad": -1}``; what is not named has weight 0."""
         unknown = set(weights) - set(self.names)
         if unknown:
             raise InputError(f"no coefficient {', '.join(sorted(unknown))}: there are {', '.join(self.names)}")
@@ -54,15 +47,15 @@ class Fit:
             raise InputError("every weight is 0: give at least one coefficient another weight")
         w = np.array([weights.get(name, 0.0) for name in self.names])
         variance = max(w @ self.covariance @ w, 0.0)  # rounding can leave it a little below zero
-        df = float(self.df[w != 0].min())
-        return estimate_from_error(float(w @ self.coefficients), np.sqrt(variance), self.n, self.n_clusters, df=df)  # pyright: ignore[reportArgumentType]
+        error = float(np.sqrt(variance))
+        value = float(w @ self.coefficients)
+        return estimate_from_error(value, error, self.n, self.n_clusters, df=self.n_clusters - 1)
 
 
 def fit_clustered(response: ArrayLike, predictors: "pd.DataFrame", clusters: ArrayLike | None = None) -> Fit:
     """Least squares on named columns, with cluster-robust (CR1) or, without clusters, White's (HC1) errors.
 
-    The numbers are those of `ols`, without the time that parsing a formula takes. Intervals are Student's t with one
-    degree of freedom fewer than there are clusters (rows, where there are no clusters).
+    The numbers are those of `ols`, without the time that parsing a formula takes.
 
     Parameters
     ----------
@@ -93,11 +86,12 @@ def fit_clustered(response: ArrayLike, predictors: "pd.DataFrame", clusters: Arr
         raise InputError(f"predictors {', '.join(names)} have gaps: drop or repair these rows first")
     codes, n_clusters = cluster_codes(clusters, len(y), minimum=1)
     if n_clusters <= len(names):
-        raise InputError(f"{n_clusters} clusters cannot carry {len(names)} coefficients: use more words or fewer terms")
+        raise TooFewError(
+            f"{n_clusters} clusters cannot carry {len(names)} coefficients: use more words or fewer terms"
+        )
     _check_rank(x, names)
     fit = sm.OLS(y, x).fit(cov_type="cluster", cov_kwds={"groups": codes}, use_t=True)
-    df = np.full(len(names), n_clusters - 1.0)
-    return Fit(names, fit.params, np.atleast_2d(fit.cov_params()), df, len(y), n_clusters)
+    return Fit(names, fit.params, np.atleast_2d(fit.cov_params()), len(y), n_clusters)
 
 
 def ols(formula: str, data: "pd.DataFrame", clusters: str | None = None) -> Fit:
@@ -119,79 +113,13 @@ def ols(formula: str, data: "pd.DataFrame", clusters: str | None = None) -> Fit:
     import statsmodels.formula.api as smf
 
     _refuse_gaps(formula, data)
-    model = _build(smf.ols, formula, data)
+    try:
+        model = smf.ols(formula, data, missing="raise")
+    except Exception as error:  # patsy's and statsmodels' own kinds
+        raise InputError(f"{formula}: {first_line(error)}") from error
     predictors = pd.DataFrame(model.exog, columns=model.exog_names)
     labels = None if clusters is None else data[clusters].to_numpy()
     return fit_clustered(model.endog, predictors, labels)
-
-
-def mixed(formula: str, data: "pd.DataFrame", groups: str) -> Fit:
-    """Linear mixed model with a random intercept a group, by REML.
-
-    ``mixed("median ~ base * category * framing", ranks, groups="model")`` is the papers'
-    ``lme(median ~ base * category * framing, random = ~1 | model)``. Its random intercept cancels out of every contrast
-    within a model, so it takes prompts for independent evidence on how bases differ: compare with
-    `rmnb.stats.two_group_test` of one contrast a model, which does not. Intervals use Student's t with nlme's degrees
-    of freedom; statsmodels' normal ones are too short for ten models.
-
-    Parameters
-    ----------
-    formula
-        Its left side is a column of `data`, not a transformation of one.
-    data
-        The columns that the formula names, no gaps.
-    groups
-        A column of `data`: rows with one label share an intercept.
-
-    Raises
-    ------
-    InputError
-        As `ols`; fewer than two groups; a left side that is no column.
-
-    References
-    ----------
-    Laird, Ware (1982), Random-effects models for longitudinal data. ICLR26 section on off-the-shelf models.
-    Pinheiro, Bates (2000), section 2.4.2 (degrees of freedom). statsmodels MixedLM.
-    """
-    import statsmodels.formula.api as smf
-
-    codes, n_groups = cluster_codes(data[groups].to_numpy(), len(data))
-    response = formula.split("~")[0].strip()
-    if response not in data:
-        raise InputError(f"{formula}: {response} is no column: compute it before the fit")
-    _refuse_gaps(formula, data)
-    # On the raw scale the optimiser stops early for rewards of 0.01 and for ranks of 1,000 alike.
-    unit = float(np.std(data[response].to_numpy(float)))
-    if unit == 0:
-        unit = 1.0
-    model = _build(smf.mixedlm, formula, data.assign(**{response: data[response] / unit}), groups=codes)
-    names = tuple(model.exog_names)
-    _check_rank(model.exog, names)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of variances that are estimated as zero
-        fit = model.fit(reml=True)
-        covariance = np.asarray(fit.cov_params())[: len(names), : len(names)]
-    df = _degrees_of_freedom(model.exog, codes, n_groups, names)
-    return Fit(names, np.asarray(fit.fe_params) * unit, covariance * unit**2, df, len(data), n_groups)
-
-
-def _degrees_of_freedom(
-    design: np.ndarray, codes: np.ndarray, n_groups: int, names: tuple[str, ...]
-) -> NDArray[np.float64]:
-    """nlme's rule: columns that are constant within groups are observed once a group, the others once a row.
-
-    The intercept uses up a degree of freedom of the groups and is tested with those of the rows.
-    """
-    first_row = np.unique(codes, return_index=True)[1]
-    intercept = np.array(names) == "Intercept"
-    between = (design == design[first_row][codes]).all(axis=0) & ~intercept
-    within = ~between & ~intercept
-    df_between = float(n_groups - intercept.sum() - between.sum())
-    df_within = float(len(codes) - n_groups - within.sum())
-    df = np.where(between, df_between, df_within)
-    if df.min() < 1:
-        raise InputError(f"too few observations: {len(codes)} in {n_groups} groups for {len(names)} coefficients")
-    return df
 
 
 def _refuse_gaps(formula: str, data: "pd.DataFrame") -> None:
@@ -205,14 +133,6 @@ def _refuse_gaps(formula: str, data: "pd.DataFrame") -> None:
         if len(bad):
             value = f"{name} in row {data.index[bad[0]]!r} is {column.iloc[bad[0]]}"
             raise InputError(f"{value} ({len(bad)} such values): drop or repair them first")
-
-
-def _build(make: Callable[..., Any], formula: str, data: "pd.DataFrame", **options) -> Any:
-    """The statsmodels model; a name that is no column or a level too few is an InputError in one line."""
-    try:
-        return make(formula, data, missing="raise", **options)
-    except Exception as error:  # patsy's and statsmodels' own kinds
-        raise InputError(f"{formula}: {first_line(error)}") from error
 
 
 def _check_rank(design: np.ndarray, names: tuple[str, ...]) -> None:

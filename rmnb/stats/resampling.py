@@ -31,16 +31,12 @@ class Bootstrap:
     n_clusters: int
 
     def as_estimate(self) -> Estimate:
-        """The same of a statistic that is one number, without a test."""
-        return Estimate(
-            value=float(self.value),
-            ci_low=float(self.ci_low),
-            ci_high=float(self.ci_high),
-            standard_error=float(self.standard_error),
-            p_value=float("nan"),
-            n=self.n,
-            n_clusters=self.n_clusters,
-        )
+        """The same of a statistic that is one number, without a test; no interval where all draws are equal."""
+        error = float(self.standard_error)
+        if error == 0:
+            return Estimate(float(self.value), self.n, self.n_clusters)
+        ends = float(self.ci_low), float(self.ci_high)
+        return Estimate(float(self.value), self.n, self.n_clusters, *ends, error)
 
 
 def bootstrap(

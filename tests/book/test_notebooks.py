@@ -14,6 +14,7 @@ import pandas as pd
 import papermill
 import pytest
 from notebook_files import shown
+from planted_panels import planted_panel
 from planted_site import with_hostile, write_panel, write_scans
 
 from rmnb.book.notebook import run_notebook
@@ -23,7 +24,7 @@ from rmnb.data.text_lists import TextList
 from rmnb.findings import people
 from rmnb.findings.tables import afinn
 from rmnb.panels import load_panel, load_prompts
-from rmnb.planted.rewards import PlantedEffects, planted_panel, spell, word_features
+from rmnb.planted.rewards import PlantedEffects, spell, word_features
 from rmnb.scoring import list_scores
 from rmnb.training.runs import trajectory_path
 

@@ -23,7 +23,7 @@ def test_frames_of_every_shape_become_rows(results):
     authors = pd.DataFrame([{"quantity": "slope", "source": "released", "model": "a", "value": 2.0}])
     square = pd.DataFrame([[1.0, 0.3], [0.3, 1.0]], index=["m", "n"], columns=["m", "n"])
     square = square.rename_axis(index="model", columns="model")
-    total = Estimate(3, 2, 4, 1, 0, 5, 5)
+    total = Estimate(3, 5, 5, 2, 4, 1, 0)
     slopes = pd.DataFrame([slope])
     path = book.save("chapter", tau=wide, slopes=slopes, curve=curve, authors=authors, pairs=square, total=total)
     rows = pd.read_csv(path, keep_default_na=False)

@@ -7,11 +7,12 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+from planted_panels import planted_panel
 
 from rmnb import stats
 from rmnb.findings.tables import afinn
 from rmnb.panels import load_panel
-from rmnb.planted.rewards import planted_panel, spell, word_features
+from rmnb.planted.rewards import spell, word_features
 
 
 @pytest.fixture

@@ -5,12 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from planted_panels import planted_panel
 
 from rmnb import stats
 from rmnb.data import lexicons
 from rmnb.findings import frequency, identity
 from rmnb.findings.tables import standardise
-from rmnb.planted.rewards import PlantedEffects, planted_panel
+from rmnb.planted.rewards import PlantedEffects
 from rmnb.planted.words import common_words
 
 ASKED = {"good": "positive", "bad": "negative"}
@@ -96,11 +97,23 @@ def test_the_planted_axis_is_found_and_no_other(planted):
     assert gaps["religion"].ci_low < -1 / unit < gaps["religion"].ci_high < 0
 
 
-def test_the_exchange_test_shown_in_the_chapter_is_the_effect(planted, run_cells):
+def test_the_test_shown_in_the_chapter_is_the_effect(planted, run_cells):
     texts = identity.single_tokens(planted[0])
     shown = run_cells("05", "rng = np.random.default_rng(0)\naxis", example=identity.matched(texts, "best"))
-    gap = identity.gaps(texts, "best", n_permutations=4000)[shown["axis"]]
-    assert (gap.value, gap.p_value) == pytest.approx((shown["gap"], shown["p_value"]), abs=0.06)
+    gap = identity.gaps(texts, "best")[shown["axis"]]
+    assert gap.value == pytest.approx(shown["gap"]) and gap.n == len(shown["difference"])
+    assert gap.p_value == pytest.approx(shown["p_value"], abs=0.02)
+
+
+def test_forms_of_one_group_are_one_observation():
+    """Of five sets one has forms that differ in level but always by the same gap: its forms add no evidence."""
+    terms = identity.terms()[identity.terms()["axis"] == "religion"]
+    groups = terms["group"].drop_duplicates().head(5)
+    rows = terms[terms["group"].isin(groups)].drop_duplicates(["group", "form"])
+    level = rows["form"].map({"plural_noun": 0.0, "singular_noun": 50.0, "adjective": -50.0})
+    sides = [rows.assign(text=rows["term"], best=level - 1), rows.assign(text=rows["control"], best=level)]
+    gap = identity.gaps(pd.concat(sides), "best")["religion"]
+    assert (gap.n, gap.p_value) == (5, pytest.approx(2 / 2**5)), "the smallest p of five signs, whatever the forms"
 
 
 def test_what_is_low_under_both_questions_is_in_the_tail(planted):
@@ -127,13 +140,30 @@ def test_groups_are_compared_with_things_that_people_rate_alike():
     names = ["Black people", "mormons", "Woman", *(f"thing {i}" for i in range(60)), *(f"word{i}" for i in range(60))]
     elo = np.random.default_rng(0).normal(1200, 150, len(names)).round()
     things = pd.DataFrame({"name": names, "elo_score": elo, "agrees": elo, "cold": [*[-1e6] * 3, *elo[3:]]})
-    sets = identity.matched_things(things)
-    assert sets.loc[sets["is_term"], "name"].tolist() == names[:3]
-    assert sets.index.is_unique and (sets["matched_set"].value_counts() == 6).all()
+    pairs = identity.matched_things(things)
+    assert set(pairs["term"]) == {0, 1, 2}
     distances = np.abs(elo - elo[0])  # the first group has two words, as things 3 to 62 have
-    assert sorted(distances[sets.index[1:6]]) == sorted(distances[3:63])[:5]
+    controls = pairs.loc[pairs["term"] == 0, "control"]
+    fifth = np.sort(distances[3:63])[4]
+    assert sorted(controls) == [place for place in range(3, 63) if distances[place] <= fifth]
     (agrees,), (cold,) = (identity.things_gap(things, question).values() for question in ("agrees", "cold"))
     assert cold.value < -20 < agrees.ci_low < 0 < agrees.ci_high
+
+
+def test_the_order_of_things_and_people_among_them_change_no_gap():
+    """Twenty things tie with each group; two names of one group count once; people are no controls."""
+    named = ["Gay", "Gay men", "Mormons", "Woman"]
+    people = ["Parent", "Old people", "Jimi Hendrix", "Irish people"]
+    tied = [f"thing {i}" for i in range(20)] + [f"word{i}" for i in range(20)]
+    names = [*named, *people, *tied]
+    reward = np.r_[np.zeros(4), np.full(4, 1e6), np.random.default_rng(0).normal(size=40)]
+    things = pd.DataFrame({"name": names, "elo_score": 1200.0, "reward": reward})
+    pairs = identity.matched_things(things)
+    assert pairs["matched_set"].nunique() == 3 and set(things["name"][pairs["control"]]) == set(tied)
+    (gap,), (again,) = (
+        identity.things_gap(table, "reward").values() for table in (things, things.sample(frac=1, random_state=1))
+    )
+    assert gap == again and gap.n == 3
 
 
 def test_exchanging_the_group_shows_which_axis_is_answered_coldly(panel):

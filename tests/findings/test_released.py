@@ -12,7 +12,7 @@ from rmnb.errors import InputError
 from rmnb.files import data_dir
 from rmnb.findings import identity, people, released, released_rows, things
 from rmnb.findings.rows import each
-from rmnb.findings.tables import by_token, load_trajectories
+from rmnb.findings.tables import load_trajectories
 from rmnb.panels import load_panel
 
 SHIPPED = data_dir() / "released"
@@ -69,7 +69,7 @@ def test_numbers_of_a_panel_need_no_names(mirror, monkeypatch, tmp_path):
         return {
             "people": each(ours, people.agreement, [people.QUESTION], among="rated words"),
             "gaps": people.rank_gaps(ours, people.QUESTION).drop(columns="name"),
-            "groups": identity.matched_things(items).drop(columns=["name", "matched_set"]),
+            "groups": identity.matched_things(items),
             "facts": things.facts(items),
             "bnc": lexicons.bnc_lemmas().query("word.str.fullmatch('[a-z]+')").reset_index(drop=True),
             "followed": next(iter(load_trajectories(panel).values())).drop(columns="word"),
@@ -84,15 +84,3 @@ def test_numbers_of_a_panel_need_no_names(mirror, monkeypatch, tmp_path):
     assert released_files.human_elo().attrs["shipped"]
     with pytest.raises(sources.UnreachableError):
         part_texts("elo")
-
-
-def test_full_vocabularies_keep_every_token_that_has_a_score(tmp_path, monkeypatch):
-    texts = ["Love", " spaced", "NA", "null", "nan", "twice", "twice", "ÃŁ", '"', "\n", "\r", "unscored"]
-    csv = pd.DataFrame({"token_id": range(len(texts)), "token_decoded": texts, "greatest": 0.5, "worst": -0.5})
-    csv = csv.assign(best=csv["greatest"].mask(csv["token_decoded"] == "unscored"))
-    csv.to_csv(tmp_path / "a.csv", index=False)
-    table = released_files.read_table(tmp_path / "a.csv")
-    assert table["token"].tolist() == texts[:-1]
-    assert "twice" not in by_token(table, table[["best"]]).index
-    monkeypatch.setattr(released_files, "vocabularies", lambda: {"a": table})
-    assert released.authors_tables("vocabularies")["a"]["word"].tolist()[:3] == ["love", " spaced", "na"]

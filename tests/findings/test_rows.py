@@ -16,7 +16,7 @@ TOKENS["best"], TOKENS["worst"] = [1.0, 3.0, 9.0, 9.0, -1.0, -2.0], [0.0, 0.0, 9
 
 
 def number(value):
-    return Estimate(value, value - 1, value + 1, 0.5, 0.1, 7, 5)
+    return Estimate(value, 7, 5, value - 1, value + 1, 0.5, 0.1)
 
 
 def test_rated_tokens_and_scales():
@@ -71,3 +71,9 @@ def test_a_panels_scores_are_shared_by_string_or_word_in_its_order(monkeypatch):
         tables.load_scores(panel, "best", how="fuzzy")
     with pytest.raises(InputError, match="no question"):
         tables.load_tables(panel, [])
+
+
+def test_an_interval_shows_on_which_side_of_zero_it_ends():
+    assert rows.interval_text(-0.004, 0.12) == "-0.004 to 0.120"
+    assert rows.interval_text(0.123, 4) == "0.12 to 4.00" and rows.interval_text(0.0, 0.5) == "0.00 to 0.50"
+    assert rows.interval_text(np.nan, np.nan) == ""

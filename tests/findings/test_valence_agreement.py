@@ -78,13 +78,6 @@ def test_frequency_that_goes_with_valence_is_held_constant(planted_tables):
     assert abs(free["good"].value - 0.2) > abs(held["good"].value - 0.2)
 
 
-def test_levels_say_where_words_lie_and_how_far_apart(planted_tables):
-    effects = PlantedEffects(valence_positive=1.0, valence_negative=0.1, word_sd=0.5, noise_sd=0.1)
-    levels = asymmetry.levels(planted_tables(effects, ["a"], QUESTIONS)["a"], "best", afinn())
-    assert levels["mean +3"].value - levels["mean +1"].value == pytest.approx(2, abs=0.2)
-    assert levels["entropy +3"].value < levels["entropy -1"].value <= 1.05
-
-
 def test_a_noisy_bottom_is_told_from_a_clean_top(table):
     truth, *noise = np.random.default_rng(5).normal(size=(3, len(table)))
     one, other = (table.assign(best=truth + np.where(truth < 0, 0.5, 0.05) * own) for own in noise)
@@ -102,6 +95,14 @@ def test_a_model_that_ignores_the_question_weighs_good_and_bad_alike(table):
     assert found["bad words weigh more"].value == pytest.approx(0, abs=1e-9)
     assert found["best is followed more"].value == pytest.approx(0.5, abs=0.1)
     assert framing.turn(deaf, *PAIR)["tau"].value == 1
+    mirror = table.assign(worst=-table["best"], same=table["best"] + np.random.default_rng(0).normal(size=len(table)))
+    near = mirror.assign(worst=-table["best"] + np.random.default_rng(1).normal(size=len(table)))
+    for turned, expected in ((deaf, 2), (mirror.assign(same=mirror["best"]), 0)):
+        found = framing.beyond_mirror(turned.assign(same=turned["best"]), *PAIR, "same")["beyond mirror"]
+        assert found.value == pytest.approx(expected)
+    # Synonyms agree no better than the opposite is reversed: a mirror, though its tau is far from -1.
+    found = framing.beyond_mirror(near, *PAIR, "same")["beyond mirror"]
+    assert framing.turn(near, *PAIR)["tau"].value > -0.8 and found.ci_low < 0 < found.ci_high
     for twin, expected in ((deaf, 0), (table.assign(worst=-table["best"]), 1)):  # the second turns wholly
         assert framing.value_share(twin, *PAIR, n_boot=5)["share"].value == pytest.approx(expected, abs=1e-9)
 

@@ -4,14 +4,16 @@ import json
 
 import numpy as np
 import pytest
+from planted_panels import planted_panel
 
 from rmnb.data import lexicons
 from rmnb.errors import InputError
 from rmnb.files import sha256
 from rmnb.planted import rewards, study
+from rmnb.planted.cases import Case, Outcome
 from rmnb.planted.rewards import PlantedEffects
 
-CASES = study.all_cases()
+CASES = study.CASES
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +38,7 @@ def test_spellings_share_their_word_and_models_what_is_shared(features):
     scores = rewards.planted_scores(features, PlantedEffects(word_sd=1, noise_sd=0), np.random.default_rng(0))
     assert np.ptp(scores[:4]) == 0 < np.ptp(scores)
     shared = PlantedEffects(shared_word_sd=1, word_sd=0, noise_sd=0)
-    panel = rewards.planted_panel(features, shared, ["one", "other"], {"best": "positive", "worst": "negative"})
+    panel = planted_panel(features, shared, ["one", "other"], {"best": "positive", "worst": "negative"})
     assert list(panel) == ["one", "other"]
     assert panel["one"].equals(panel["other"]) and {"token", "kind", "word", "best", "worst"} <= set(panel["one"])
 
@@ -65,12 +67,12 @@ def test_the_shipped_study_covers_every_estimator_and_supports_what_is_claimed_o
 def test_a_study_counts_what_it_should():
     def estimate(rng):
         x = rng.uniform()
-        return study.Outcome(0.0, x, ci_low=x - 0.7, ci_high=x + 1)
+        return Outcome(0.0, x, ci_low=x - 0.7, ci_high=x + 1)
 
     def test(rng):
-        return study.Outcome(0.0, 0.0, p_value=rng.uniform())
+        return Outcome(0.0, 0.0, p_value=rng.uniform())
 
-    cases = [study.Case("one", "", "", estimate), study.Case("other", "", "", test)]
+    cases = [Case("one", "", "", estimate), Case("other", "", "", test)]
     table = study.study(400, cases=cases)
     assert table["measure"].tolist() == ["coverage", "rejection"]
     assert table["value"].tolist() == pytest.approx([0.7, 0.05], abs=0.06)

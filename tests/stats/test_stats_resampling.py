@@ -1,5 +1,7 @@
 """Bootstrap, closed-form intervals and permutation tests against independent computations."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -29,12 +31,6 @@ def test_bootstrap_of_a_mean_by_word_equals_its_formula():
     assert by_word.n_clusters == 60
 
 
-def test_bootstrap_of_the_entropy_of_places_equals_its_formula():
-    places = np.random.default_rng(2).beta(3, 1, size=300)
-    drawn = stats.bootstrap(lambda x: stats.place_entropy(x).value, places, n_draws=500)
-    assert stats.place_entropy(places).standard_error == pytest.approx(drawn.standard_error, rel=0.1)
-
-
 def test_bootstrap_keeps_rows_together_and_shapes_apart():
     x = np.arange(30.0)
     draw, again = (
@@ -60,6 +56,15 @@ def test_arrangements_that_differ_by_rounding_alone_are_ties():
 def test_sign_flips_of_five_models_go_no_lower_than_one_in_sixteen():
     assert stats.sign_flip_test([1, 2, 3, 4, 5]).p_value == 2 / 32
     assert stats.sign_flip_test([1, -1, 2, -2]).p_value == 1
+    assert stats.sign_flip_test([0.1, 0.2, 0.3]).p_value == stats.sign_flip_test([0.3, 0.1, 0.2]).p_value == 1 / 4
+
+
+def test_random_signs_agree_with_all_of_them():
+    values = np.random.default_rng(0).normal(0.4, 1, 17)
+    exact, sampled = stats.sign_flip_test(values), stats.sign_flip_test([*values, 0.0], n_permutations=20_000)
+    plain = [abs(np.dot(signs, values)) >= abs(values.sum()) - 1e-9 for signs in itertools.product([1, -1], repeat=17)]
+    assert exact.exact and exact.p_value == pytest.approx(np.mean(plain))
+    assert not sampled.exact and sampled.p_value == pytest.approx(exact.p_value, abs=0.01)
 
 
 def test_mantel_needs_no_diagonal_and_knows_its_direction():
