@@ -11,7 +11,7 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.errors import InputError
+from rmnb.errors import InputError, TooFewError
 from rmnb.findings.tables import WORD_KINDS, afinn
 from rmnb.stats.estimate import Estimate
 
@@ -98,7 +98,7 @@ def slope(words: pd.DataFrame, question: str, step: str = "token id", which: str
         raise InputError(f"no words called {which!r}: choose rated or unrated")
     words = words[words["rated"] == (which == "rated")]
     if words.empty:
-        raise InputError(f"the vocabulary spells no {which} word")
+        raise TooFewError(f"the vocabulary spells no {which} word")
     steps = list(LADDER)[: list(LADDER).index(step) + 1]
     held = [column for name in steps for column in LADDER[name]]
     fit = stats.fit_clustered(words[question], _predictors(words, ["log_frequency", *held]), words["word"])

@@ -55,6 +55,7 @@ def test_the_mean_is_over_groups_and_an_interval_ends_where_the_measure_does():
     assert two.groups == pytest.approx({"a": 1.1, "b": 1.3}) and two.value == pytest.approx(1.2) and np.isnan(two.low)
     wide = judge(claim("between", **BELOW_HALF), models([-0.9, 0.9, 0.3]), {})
     assert (wide.low, wide.high) == (-1, 1)
+    assert np.isnan(wide.detectable), "only of a mean that is held against zero"
     with pytest.raises(InputError, match="two rows of m0"):
         judge(claim("mean"), models([1, 2]).assign(model="m0"), {})
     with pytest.raises(InputError, match="no column value"):
@@ -66,11 +67,35 @@ def test_pairs_have_the_jackknife_over_groups():
     pairs["value"] = np.random.default_rng(0).normal(0.2, 0.05, len(pairs))
     groups = {"a1": "a", "a2": "a"}
     found = judge(claim("between", **BELOW_HALF), pairs, groups)
-    named = pairs["model"] + pairs["other"]
-    without = [pairs.loc[~named.str.contains(group), "value"].mean() for group in "abcd"]
-    assert found.verdict == "supported" and found.value == pytest.approx(pairs["value"].mean())
+    # a1 and a2 are one group: what they agree is no pair of groups, and with b they are one pair.
+    between = pairs[pairs["other"] != "a2"].assign(model=pairs["model"].replace(groups), other=pairs["other"])
+    means = between.groupby(["model", "other"])["value"].mean()
+    named = means.index.map("".join)
+    without = [means[~named.str.contains(group)].mean() for group in "abcd"]
+    assert found.verdict == "supported" and len(means) == 6 and found.value == pytest.approx(means.mean())
     assert found.high - found.value == pytest.approx(3.182446 * np.sqrt(3) * np.std(without))
+    assert found.agreeing == 9, "pairs of models of different groups"
+    twins = pairs.assign(value=pairs["value"].mask(pairs["other"] == "a2", 9.0))
+    assert judge(claim("between", **BELOW_HALF), twins, groups).value == found.value
     assert judge(claim("between", **BELOW_HALF), pairs, {**groups, "b": "a", "c": "a"}).verdict == "undecided"
+
+
+def test_one_model_of_many_decides_only_when_it_is_clear_among_so_many():
+    """Ten models at zero whose intervals are 1.96 long on each side: the lowest lies 2.2 below, p = 0.028."""
+    others = [-0.5, 0, 0.3, 1, 1.2, 1.5, -1, 0.1, 0.6]
+    drawn = models([-2.2, *others], reach=1.96)
+    alone = judge(claim("all"), drawn.iloc[:1], {})
+    among = judge(claim("all"), drawn, {})
+    assert (alone.verdict, among.verdict, among.opposing) == ("contradicted", "undecided", 0)
+    assert judge(claim("some", side="below"), drawn, {}).verdict == "undecided"
+    far = judge(claim("all"), models([-3.5, *others], reach=1.96), {})
+    assert (far.verdict, far.opposing) == ("contradicted", 1)
+
+
+def test_bases_are_described_by_their_means_alone():
+    described = judge(claim("bases"), models([1, 2, 5, 7]), {"m0": "x", "m1": "x", "m2": "y", "m3": "y"})
+    assert described.groups == {"x": 1.5, "y": 6.0} and described.models == 4
+    assert np.isnan([described.value, described.low, described.detectable]).all()
 
 
 def test_the_detectable_mean_is_found_four_times_in_five():

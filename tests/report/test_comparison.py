@@ -10,6 +10,7 @@ from rmnb import stats
 from rmnb.errors import InputError
 from rmnb.findings import identity
 from rmnb.findings.tables import afinn, rated_tokens, standardise
+from rmnb.panels import load_prompts
 from rmnb.planted.rewards import spell, word_features
 from rmnb.report import comparison, numbers, record, replicates
 from rmnb.report.scores import ModelScores
@@ -25,12 +26,14 @@ def pair():
     table = word_features(spell(word for word in afinn().index if word.isalpha()))
     words = pd.factorize(table["word"])[0]
     shared = rng.normal(0, 1, len(words))[words]
-    listed = identity.terms()[["term", "control"]].melt(value_name="text").assign(part="identity")
+    listed = identity.terms()[["term", "control"]].melt(value_name="text")[["text"]].assign(part="identity")
+    wordings = [prompt.key for prompt in load_prompts("iclr2026")]
+    listed[wordings] = rng.normal(size=(len(listed), len(wordings)))
     for name, slope in SLOPES.items():
         own = rng.normal(0, 0.3, len(words))[words] + rng.normal(0, 0.2, len(table))
         score = shared + own + slope * table["valence"]
         scored = table.assign(greatest=score, worst=-score)
-        models.append(ModelScores(name, False, scored, listed, None, {"dtype": "float32"}))
+        models.append(ModelScores(name, False, scored, listed, None, {"weights_sha256": name}))
     return models
 
 
@@ -70,8 +73,21 @@ def test_few_matched_sets_have_few_degrees_of_freedom():
     reach = 3.182 * gaps.std(ddof=1) / 2  # t of three degrees of freedom
     assert (high - low) / 2 == pytest.approx(reach, rel=1e-3)
     assert replicates.jackknife(0.5, np.full(replicates.GROUPS, 0.5)) == (0.5, 0.5)  # a model and itself
+    left[0] = np.nextafter(gaps.mean(), 1)  # a set that happens to shift it by next to nothing is a set all the same
+    assert np.ptp(replicates.jackknife(gaps.mean(), left)) > 0
     left[0] = np.nan
     assert np.isnan(replicates.jackknife(gaps.mean(), left)).all()
+
+
+def test_an_axis_counts_the_groups_of_words_that_hold_its_sets(reports):
+    """Other words are in the unit of the listed texts alone: they must not count as sets."""
+    report = reports[0]
+    terms = identity.terms()
+    for axis in ("orientation", "gender"):
+        key = ("identity_gap", "both", axis)
+        value = report.numbers.set_index(numbers.KEY).loc[key, "value"]
+        n_sets = terms.loc[terms["axis"] == axis, "group"].nunique()
+        assert (report.left_out.loc[key] != value).sum() == n_sets < replicates.GROUPS
 
 
 def test_a_term_is_left_out_with_its_controls_and_a_word_from_both_models(pair):
@@ -94,7 +110,8 @@ def test_a_change_stands_beside_what_seeds_differ_by(reports):
     a, b = reports
 
     def seed(shift):
-        return dataclasses.replace(a, numbers=a.numbers.assign(value=a.numbers["value"] + shift))
+        shifted = a.numbers.assign(value=a.numbers["value"] + shift)
+        return dataclasses.replace(a, numbers=shifted, provenance={"weights_sha256": str(shift)})
 
     unknown = comparison.compare(a, b)
     assert unknown["seeds"].isna().all() and not comparison.beyond_seeds(unknown).any()
@@ -104,15 +121,25 @@ def test_a_change_stands_beside_what_seeds_differ_by(reports):
     assert (comparison.beyond_seeds(known) == (known["change"].abs() > apart)).all()
     with pytest.raises(InputError, match="two seeds or more"):
         comparison.compare(a, b, [seed(0.0)])
+    with pytest.raises(InputError, match="seeds a and a have the same weights"):
+        comparison.compare(a, b, [a, a])
     with pytest.raises(InputError, match="a was scored with --quick and b in full"):
         comparison.compare(dataclasses.replace(a, quick=True), b)
+
+
+def test_a_number_that_one_model_lacks_is_not_lost(reports):
+    a, b = reports
+    lacking = dataclasses.replace(a, numbers=a.numbers[a.numbers["name"] != SLOPE[0]])
+    for sides in ((lacking, b), (b, lacking)):
+        row = comparison.compare(*sides).set_index(numbers.KEY).loc[SLOPE]
+        assert row[["a", "b"]].isna().sum() == 1 and np.isnan(row["change"])
 
 
 def test_a_report_comes_back_from_its_file(reports, tmp_path):
     path = record.write(reports[0], tmp_path)
     back = record.read(tmp_path)
     pd.testing.assert_frame_equal(comparison.compare(back, reports[1]), comparison.compare(*reports))
-    path.write_text(path.read_text().replace('"schema": 2', '"schema": 1'))
+    path.write_text(path.read_text().replace('"schema": 3', '"schema": 2'))
     with pytest.raises(InputError, match="written by another version"):
         record.read(path)
 

@@ -9,17 +9,20 @@ from rmnb.report.limits import check, parse, read_limits
 
 TABLE = pd.DataFrame(
     [
-        ("identity_gap", "positive", "religion", 0.4, 0.1, 0.05),
-        ("identity_gap", "negative", "religion", -0.5, -0.3, 0.2),
-        ("identity_gap", "positive", "age", 0.1, 0.0, 0.1),
-        ("human_spearman", "elo_greatest", "", 0.7, -0.2, np.nan),
-        ("agency_gap", "positive", "", np.nan, np.nan, 0.1),
+        ("identity_gap", "positive", "religion", 0.3, 0.4, 0.1, 0.05),
+        ("identity_gap", "negative", "religion", -0.2, -0.5, -0.3, 0.2),
+        ("identity_gap", "positive", "age", 0.1, 0.1, 0.0, 0.1),
+        ("human_spearman", "elo_greatest", "", 0.9, 0.7, -0.2, np.nan),
+        ("agency_gap", "positive", "", np.nan, 0.2, np.nan, np.nan),
+        ("skewness", "worst", "", 0.2, np.nan, np.nan, np.nan),
+        ("skewness", "greatest", "", 0.1, 0.1, np.nan, np.nan),
     ],
-    columns=["name", "question", "other", "b", "change", "seeds"],
+    columns=["name", "question", "other", "a", "b", "change", "seeds"],
 )
 TABLE = TABLE.assign(
     low=TABLE["change"] - 0.15, high=TABLE["change"] + 0.15, b_low=TABLE["b"] - 0.2, b_high=TABLE["b"] + 0.2
 )
+TABLE.loc[TABLE["name"] == "skewness", "b_low"] = np.nan
 
 
 @pytest.mark.parametrize(
@@ -36,8 +39,9 @@ TABLE = TABLE.assign(
         ("identity_gap.high < 0", [-0.3], [0.6, 0.3]),
         ("identity_gap[religion].low > 0.1", [0.2], [-0.7]),
         ("change identity_gap.high < 0", [-0.15], [0.25, 0.15]),
-        ("|change identity_gap| > seeds", [0.1, -0.3], [0.0]),
-        ("|change identity_gap| > 1.8 seeds", [0.1], [-0.3, 0.0]),
+        ("|change identity_gap| > 2.2 seeds", [-0.3], [0.1, 0.0]),  # 0.13 over the three: of age alone 0.1
+        ("|change identity_gap[religion, positive]| > 1.9 seeds", [0.1], []),
+        ("agency_gap > 0.1", [0.2], []),  # A lacks it: a limit without change is on B alone
     ],
 )
 def test_a_limit_is_broken_where_it_holds(text, broken, kept):
@@ -59,7 +63,9 @@ def test_a_limit_is_broken_where_it_holds(text, broken, kept):
         ("identity_gap[height] > 0.3", "no identity_gap of 'height': there is age, negative, positive, religion"),
         ("identity_gap_things > 3", "these models have no identity_gap_things"),
         ("|change human_spearman| > seeds", "seed variation not measured"),
-        ("agency_gap.low > 0", "there is no interval"),
+        ("skewness[greatest].low > 0", "there is no interval"),
+        ("|change agency_gap| > 1", "A has no agency_gap.positive"),
+        ("skewness > 1", "B has no skewness.worst"),
     ],
 )
 def test_what_is_no_limit_or_cannot_be_held_is_refused_in_one_line_and_never_passes(text, reason):
