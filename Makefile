@@ -10,17 +10,23 @@ endif
 # Two processes share the test files; each computes with one thread (tests/conftest.py).
 TESTS := $(BIN)/pytest --numprocesses 2 --dist loadfile
 
+# A panel of your own: make book PANEL=mine.yml; other values of the workflow's configuration: CONFIG="options='--dtype bfloat16'".
+PANEL ?=
+CONFIG ?=
+CONFIGURED := $(if $(PANEL)$(CONFIG),--config $(if $(PANEL),panel=$(PANEL)) $(CONFIG)) --
+
 # One line a step (workflow/step); what a step says is in _build/log.
 BUILD := $(BIN)/snakemake --quiet all -s workflow/Snakefile
 
-.PHONY: book pdf lab lesson slides links test test-all site-test slurm-test torture vulnerabilities scores bench clean env
+.PHONY: book pdf lab lesson slides links test test-all rehearsal site-test slurm-test torture vulnerabilities scores bench clean env
 .DEFAULT_GOAL := book
 
-book: env ## Audit the shipped scores, run the notebooks, build the book: _build/html/index.html
-	$(BUILD) book
+book: env ## Audit the scores, run the notebooks, build the book: _build/html/index.html; PANEL=mine.yml scores your models first
+	$(if $(PANEL),$(BIN)/rmnb plan --book --panel $(PANEL))
+	$(BUILD) $(CONFIGURED) book
 
 pdf: env ## Print the whole book to _build/book.pdf (needs Chromium)
-	$(BUILD) pdf
+	$(BUILD) $(CONFIGURED) pdf
 
 lab: env ## Open the notebooks in JupyterLab
 	$(BIN)/jupyter lab --notebook-dir=notebooks
@@ -48,6 +54,14 @@ test-all: env ## Run all tests but those for a GPU, a browser and SLURM
 
 site-test: env ## Look at every page of the built book in a browser (needs Chromium)
 	$(BIN)/pytest tests/site
+
+# In a copy of the sources, so that the book's own pages stay. Every panel's book takes this way.
+rehearsal: env ## Make the book of ten tiny checkpoints in the formats of the papers' ten (an hour on two cores): _build/rehearsal
+	rm -rf _build/rehearsal && mkdir -p _build/rehearsal/sources
+	$(BIN)/python tests/rehearsal.py _build/rehearsal/models
+	tar c --exclude=_executed _config.yml _toc.yml CHANGELOG.md CONTRIBUTING.md book notebooks workflow | tar x -C _build/rehearsal/sources
+	ln -s $(CURDIR)/data $(CURDIR)/examples $(CURDIR)/rmnb _build/rehearsal/sources
+	cd _build/rehearsal/sources && $(CURDIR)/$(BIN)/snakemake --quiet all -s workflow/Snakefile --config panel=../models/ten.yml -- book
 
 slurm-test: env ## Start a SLURM of one node here and kill a scan's job, which must go on (needs slurm-wlm, munge)
 	$(BIN)/pip install --quiet --no-deps --require-hashes --upgrade --target _build/slurm -r workflow/profiles/slurm/requirements.txt

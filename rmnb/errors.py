@@ -23,6 +23,10 @@ class TooFewError(InputError):
     """There are too few words, models or other units for what was to be estimated."""
 
 
+class LackError(InputError):
+    """A panel lacks what a chapter needs; a book is made without that chapter."""
+
+
 def few(names: Iterable[object]) -> str:
     """Some names in one line: the first five in order, and how many more there are."""
     listed = sorted(map(str, names))

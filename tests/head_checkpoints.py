@@ -195,9 +195,9 @@ def head_tokenizer(trunk: str) -> PreTrainedTokenizerFast:
     return tokenizer(GEMMA2_TEMPLATE, GEMMA2) if trunk == "gemma2" else tokenizer(LLAMA3_TEMPLATE, LLAMA3)
 
 
-def head_tensors(case: Case) -> Tensors:
+def head_tensors(case: Case, seed: int = 1) -> Tensors:
     """Random tensors of a head: weights that make rewards differ, variances above zero, a counter."""
-    generator = torch.Generator().manual_seed(1)
+    generator = torch.Generator().manual_seed(seed)
     tensors = {name: torch.randn(shape, generator=generator) for name, shape in case.shapes.items()}
     for name in tensors:
         if name.endswith("running_var"):
@@ -207,20 +207,23 @@ def head_tensors(case: Case) -> Tensors:
     return tensors
 
 
-def write_head(directory: Path, key: str) -> Path:
-    """A case's checkpoint: config.json, model.safetensors, tokenizer, and the remote code that must never run."""
-    case = CASES[key]
-    words = head_tokenizer(case.trunk)
+def write_head(directory: Path, case: str | Case, words: PreTrainedTokenizerFast | None = None, seed: int = 1) -> Path:
+    """A case's checkpoint: config.json, model.safetensors, tokenizer, and the remote code that must never run.
+
+    `words` takes the place of the tiny tokenizer; models of one case differ by `seed`.
+    """
+    case = CASES[case] if isinstance(case, str) else case
+    words = words or head_tokenizer(case.trunk)
     kind, special = DECODERS[case.trunk]
     shape = SHAPE | {"hidden_size": HIDDEN, "intermediate_size": 32, "num_hidden_layers": 2} | special
     config = kind(**shape, vocab_size=len(words))
     trunk = AutoModel.from_config(config)
-    randomise(trunk)
-    directory.mkdir()
+    randomise(trunk, seed - 1)
+    directory.mkdir(parents=True)
     text = {**config.to_dict(), "dtype": "float32", **case.config}
     (directory / "config.json").write_text(json.dumps(text))
     tensors = {f"model.{name}": tensor.contiguous() for name, tensor in trunk.state_dict().items()}
-    save_file(tensors | head_tensors(case), directory / "model.safetensors", metadata={"format": "pt"})
+    save_file(tensors | head_tensors(case, seed), directory / "model.safetensors", metadata={"format": "pt"})
     words.save_pretrained(directory)
     (directory / "modeling_custom.py").write_text("raise SystemExit('remote code ran')\n")
     return directory

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter, ValidationError
 
 from rmnb.data.sources import UnreachableError
-from rmnb.errors import InputError
+from rmnb.errors import InputError, LackError
 from rmnb.files import atomic_path
 
 if TYPE_CHECKING:
@@ -136,6 +136,8 @@ def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] 
     ------
     InputError
         A wrong parameter, an output that cannot be written, or an InputError raised inside the notebook.
+    LackError
+        The notebook says that the panel lacks what it needs.
     papermill.PapermillExecutionError
         Any other error inside the notebook.
     """
@@ -151,8 +153,9 @@ def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] 
                 str(notebook), None, parameters=checked, progress_bar=False, extra_arguments=["--log-level=CRITICAL"]
             )
         except papermill.PapermillExecutionError as error:
-            if error.ename in (InputError.__name__, UnreachableError.__name__):
-                raise InputError(f"{Path(notebook).name}: {error.evalue}") from error
+            kinds = {kind.__name__: kind for kind in (InputError, LackError, UnreachableError)}
+            if error.ename in kinds:
+                raise kinds[error.ename](f"{Path(notebook).name}: {error.evalue}") from error
             raise
         for cell in executed.cells:
             if "injected-parameters" in cell.metadata.get("tags", []):

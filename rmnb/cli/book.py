@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from typer import Argument, Exit, Option, Typer, echo
 
-from rmnb.cli.options import Loading, Model, PanelName, fail
-from rmnb.errors import InputError
+from rmnb.cli.options import Loading, Model, PanelName, fail, flat
+from rmnb.errors import InputError, LackError
 
 app = Typer(no_args_is_help=True, help="Commands that build and check the book.")
 
@@ -40,24 +40,30 @@ def audit(
         fail(f"{wrong} of {len(report)} scans disagree")
 
 
-@app.command()
 def lists(
     model: Model,
     texts: Annotated[
-        str,
+        list[str],
         Argument(
-            help="elo (rated things), words (agency, communion, identity) or training (scored at each saved step)."
+            help="elo (rated things), words (agency, communion, identity), identity_pairs (answers about one group of "
+            "people after another) or training (scored at each saved step)."
         ),
     ],
+    loading: Loading,
     panel: PanelName = "demo",
 ) -> None:
-    """Score one of the panel's lists with each of its prompts. Interrupted, the same command goes on."""
+    """Score some of the panel's lists with each of their prompts. Interrupted, the same command goes on."""
+    from rmnb.findings.identity import score_pairs
     from rmnb.panels import load_panel
     from rmnb.scoring.list_scores import score_list
 
     members = load_panel(panel)
-    rm = Loading().model(members.model(model).name, members)
-    echo(score_list(rm, members, texts, progress=True))
+    rm = loading.model(members.model(model).name, members)
+    for name in texts:
+        echo(score_pairs(rm, members) if name == "identity_pairs" else score_list(rm, members, name, progress=True))
+
+
+app.command()(flat(lists))
 
 
 @app.command()
@@ -125,15 +131,24 @@ def run(
     notebook: Annotated[Path, Argument(help="A notebook with a cell tagged `parameters`.")],
     out: Annotated[Path, Argument(help="Where to write the executed notebook.")],
     parameter: Annotated[list[str] | None, Option("--parameter", "-p", help="NAME=VALUE, repeatable.")] = None,
+    leave_out: Annotated[
+        bool, Option("--leave-out", help="Where the panel lacks what a chapter needs, write a page that says so.")
+    ] = False,
 ) -> None:
     """Execute a notebook, its parameters checked by name and type first; a cell that fails is shown with its error."""
     from papermill import PapermillExecutionError
 
+    from rmnb.book import results
     from rmnb.book.notebook import failure, run_notebook
 
     if wrong := [text for text in parameter or [] if "=" not in text]:
         raise InputError(f"parameter {wrong[0]!r}: write NAME=VALUE", wrong[0])
     try:
         run_notebook(notebook, out, dict(text.split("=", 1) for text in parameter or []))
+    except LackError as error:
+        if not leave_out:
+            raise
+        results.leave_out(notebook, out, str(error))
+        echo(f"left out: {error}")
     except PapermillExecutionError as error:
         fail(f"{notebook.name}: {failure(error)}")

@@ -87,16 +87,18 @@ def plan(
         str | None, Option(help="cpu or cuda of this machine, or a GPU by name: h100, a100, l4, t4 …")
     ] = None,
     dtype: Annotated[str | None, Option(help="Number format. Default: float32, or a panel's.")] = None,
+    book: Annotated[bool, Option("--book", help="All that `make book PANEL=…` scores, not scans alone.")] = False,
     json: Json = False,
 ) -> None:
     """Say what a scan will take before anything is fetched: operations, weights, and a range of times."""
     from rmnb.panels import find_spec
 
     members = asking.members()
-    questions = asking.questions()
+    questions = list(members.scanned_prompts) if book else asking.questions()
     specs = [find_spec(name, members) for name in models or members.model_names]
     import pandas as pd
 
+    from rmnb.scoring.list_scores import book_answers
     from rmnb.scoring.plan import plan_scan
 
     rows = []
@@ -112,7 +114,10 @@ def plan(
             f"nothing is known of {', '.join(unknown) or 'no model'} before it is fetched: see `rmnb check`"
         )
     table = pd.DataFrame(rows)
-    table[["low", "high"]] *= len(questions)
+    answers = book_answers(members) if book else {}
+    others = sum(answers.values()) / table["tokens"]  # texts have several tokens: at most as long again
+    table["low"] *= len(questions) + others
+    table["high"] *= len(questions) + 2 * others
     if json:
         return echo_json(table)
     echo(table.drop(columns="fits").to_string(index=False, float_format="{:,.1f}".format))
@@ -121,6 +126,10 @@ def plan(
         f"\nIn all {low:,.1f} to {high:,.1f} minutes. ids: how many each token sends through the network; "
         f"TFLOP: of one scan; GB: weights; low, high: seconds, prompts: {len(questions)}."
     )
+    if answers:
+        echo(
+            "Beside scans, answers a model: " + ", ".join(f"{count:,} {what}" for what, count in answers.items()) + "."
+        )
     for name in table["model"][~table["fits"]]:
         echo(f"{name} does not fit: try --dtype bfloat16, or --load device_map=auto with rmnb scan")
     if unknown:

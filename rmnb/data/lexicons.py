@@ -12,7 +12,6 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from wordfreq import top_n_list, zipf_frequency
 
 from rmnb.data import sources
 
@@ -33,11 +32,15 @@ def zipf(words: Iterable[str]) -> np.ndarray:
 
     From `wordfreq` (Speer, 2022), which folds case. A phrase is estimated from its words. Returns float64, one a word.
     """
+    from wordfreq import zipf_frequency  # of the extra report: scoring does without
+
     return np.array([zipf_frequency(word, "en") for word in words], dtype=np.float64)
 
 
 def frequent_words(count: int) -> list[str]:
     """The most frequent English words by the same counts, the first ones first."""
+    from wordfreq import top_n_list
+
     return top_n_list("en", count)
 
 

@@ -14,7 +14,7 @@ import statsmodels.formula.api as smf
 from statsmodels.stats.anova import anova_lm
 
 from rmnb import stats
-from rmnb.errors import InputError
+from rmnb.errors import InputError, LackError
 from rmnb.findings.rows import numbers
 from rmnb.stats.estimate import Estimate
 
@@ -180,11 +180,11 @@ def _row(quantity: str, value: float, n: int, model: str = "") -> dict:
 
 
 def two_bases(bases: Iterable[str]) -> list[str]:
-    """The two bases in a list of one base a model; InputError unless there are two, with two models each at least."""
+    """The two bases in a list of one base a model; LackError unless there are two, with two models each at least."""
     counts = Counter(bases)
     if len(counts) != 2 or min(counts.values()) < 2:
         counted = ", ".join(f"{count} of {base}" for base, count in counts.items()) or "no model"
-        raise InputError(f"comparing bases takes two bases with two models each, and the panel has {counted}")
+        raise LackError(f"comparing bases takes two bases with two models each, and the panel has {counted}")
     return list(counts)
 
 

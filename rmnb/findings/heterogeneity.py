@@ -59,7 +59,7 @@ def properties(panel: Panel) -> pd.DataFrame:
     for spec in panel.models:
         row = {
             "model": spec.name,
-            "base": spec.family or "",
+            "base": spec.base_family or spec.family or "",
             "recipe": spec.recipe_family,
             "developer": spec.developer or "",
             "parameters": float(spec.parameters or np.nan),

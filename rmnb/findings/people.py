@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rmnb import stats
 from rmnb.data import preferences, released_files
-from rmnb.errors import InputError
+from rmnb.errors import InputError, LackError
 from rmnb.findings.things import fact
 from rmnb.panels import ModelSpec, Panel
 from rmnb.scoring.list_scores import list_path, read_list
@@ -34,7 +34,12 @@ def load_things(panel: Panel) -> dict[str, pd.DataFrame]:
     dict
         Model to DataFrame, a row a thing: the columns of `rmnb.data.released_files.human_elo`; judges (bool, whether
         the thing can judge the model: its training did not show it); and a float64 column for each of `QUESTIONS` that
-        it was asked. Empty where no model has scored the list ``elo``.
+        it was asked.
+
+    Raises
+    ------
+    LackError
+        No model has scored the list ``elo``.
     """
     items = released_files.human_elo()
     judges = judged_on(panel, items)
@@ -46,6 +51,8 @@ def load_things(panel: Panel) -> dict[str, pd.DataFrame]:
             questions = [question for question in QUESTIONS if question in scores]
             scores = scores[scores["part"] == "elo"].set_index("text").loc[items["name"], questions]
             tables[model] = items.assign(judges=judges[model], **scores.astype(float).reset_index(drop=True))  # pyright: ignore[reportArgumentType]
+    if not tables:
+        raise LackError(f"no model of panel {panel.name} has scored the list elo: run `rmnb book lists MODEL elo`")
     return tables
 
 

@@ -23,12 +23,12 @@ from rmnb.findings import agency, asymmetry, framing, heterogeneity, identity, p
 from rmnb.findings.released import load_published, tidy
 from rmnb.findings.rows import ENDS, each, numbers
 from rmnb.findings.tables import afinn, standardise
-from rmnb.panels import load_prompts
+from rmnb.panels import load_panel, load_prompts
 
 _SHARED_TOKENS = "iclr2026/data/corpora/token_intersection.csv"
 _COURSES = "iclr2026/data/reward_model_training/rank_results_{}.csv"
 _RANKS = dict(zip(BASES, (1452, 1452, 1450), strict=True))  # the file uf_100 has a row a rank at each checkpoint
-_FAMILY = {model.name: str(model.family).split()[0] for model in MODELS}
+_FAMILY = load_panel("facct2025").base_families
 
 
 def _wordings() -> dict[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rmnb.errors import InputError
+from rmnb.errors import InputError, LackError
 from rmnb.models.origin import hashes_now
 from rmnb.panels import Panel
 from rmnb.scoring.store import panel_directory, read_scores, read_table, refuse_other_weights
@@ -73,7 +73,7 @@ def load_searches(panel: Panel) -> tuple[pd.DataFrame, pd.DataFrame]:
                 z = (history["best_reward"].astype(float) - mean) / deviation
                 courses.append(pd.DataFrame({**run, "scored": history["scored"], "z": z}))
     if not found:
-        raise InputError(f"no model of panel {panel.name!r} has been searched: run `rmnb search MODEL --out FILE`")
+        raise LackError(f"no model of panel {panel.name!r} has been searched: run `rmnb search MODEL --out FILE`")
     if not courses:
         return pd.DataFrame(found), pd.DataFrame()
     return pd.DataFrame(found), pd.concat(courses, ignore_index=True)

@@ -5,6 +5,7 @@ Columns token_id, token, kind and word (folded) name a row; every other column h
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.errors import InputError
+from rmnb.errors import InputError, LackError
 from rmnb.files import cached_sha256, data_dir
 from rmnb.models.bases import BASES, base_sha256
 from rmnb.models.checkpoint_files import ADAPTER
@@ -262,7 +263,7 @@ def load_list(panel: str | Path | Panel, name: str) -> dict[str, pd.DataFrame]:
     panel = load_panel(panel)
     tables = _read_lists(panel, name)
     if not tables:
-        raise InputError(
+        raise LackError(
             f"no model of panel {panel.name} has scored the list {name}: run `rmnb book lists MODEL {name}`"
         )
     return tables
@@ -319,17 +320,16 @@ def load_logprobs(panel: str | Path | Panel) -> dict[tuple[str, str], pd.DataFra
     """
     panel = load_panel(panel)
     logprobs: dict[tuple[str, str], pd.DataFrame] = {}
-    for source in dict.fromkeys(model.base for model in panel.models if model.base):
-        base = Path(source).name
-        weights = base_sha256(source) if source in BASES or Path(source).is_dir() else None
-        for path in sorted(panel_directory(panel, "logprobs").glob(f"{base}.*.parquet")):
+    for spec, wrapping in product(panel.bases, ("chat", "bare", "user_assistant")):
+        base = spec.name
+        path = panel_directory(panel, "logprobs") / f"{base}.{wrapping}.parquet"
+        if path.exists():
             rows, provenance = read_list(path)
-            refuse_other_weights(path, provenance.get("weights_sha256"), weights)
+            here = not spec.adapter and (spec.source in BASES or Path(spec.source).is_dir())
+            refuse_other_weights(path, provenance.get("weights_sha256"), base_sha256(spec.source) if here else None)
             rows = rows[rows["part"] == "agency_communion"].drop(columns=["part", "spelling"])
             spellings = rows.groupby("text")
-            logprobs[base, provenance["wrapping"]] = spellings.agg(
-                lambda logs: np.logaddexp.reduce(logs.to_numpy(float))
-            )
+            logprobs[base, wrapping] = spellings.agg(lambda logs: np.logaddexp.reduce(logs.to_numpy(float)))
     nouns = lexicons.agency_communion()
     tables = {}
     for (base, wrapping), table in logprobs.items():
@@ -365,5 +365,5 @@ def load_trajectories(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
                 refuse_other_weights(path, last, cached_sha256(adapter))
             runs[spec.name] = rows.rename(columns={"text": "word"})
     if not runs:
-        raise InputError(f"no training run of panel {panel.name} has been followed: run `rmnb book train`")
+        raise LackError(f"no training run of panel {panel.name} has been followed: run `rmnb book train`")
     return runs

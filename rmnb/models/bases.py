@@ -131,7 +131,9 @@ def _convert(name: str, directory: Path, parts: list[Path]) -> None:
         if digest != base.tensors_sha256:
             raise InputError(f"{name}: the conversion gave other weights than expected (SHA-256 {digest[:12]}…)")
         work.replace(directory)
-    except (OSError, ImportError) as error:  # without gguf, transformers says that it is needed
+    except ImportError as error:
+        raise InputError(f"converting the base {name} needs gguf: pip install 'rmnb[demo]'") from error
+    except OSError as error:
         raise InputError(
             f"cannot convert the base {name} in {directory.parent} (see RMNB_CACHE): {first_line(error)}"
         ) from error

@@ -18,6 +18,7 @@ import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
 
 from rmnb.errors import InputError, first_line
@@ -184,6 +185,10 @@ class Dialogue:
             return self.ids_in_context(prompt, texts)  # type: ignore[arg-type]
         tokenizer = self.tokenizer
         if spelled:
+            if "sanitize_control_tokens" not in signature(tokenizer.apply_chat_template).parameters:
+                raise InputError(
+                    "a text spells control tokens, which this transformers cannot read as text: take 5.20 or later"
+                )
             tokenizer = copy.copy(tokenizer)
             tokenizer.chat_control_tokens = self.control_tokens
         options = {"tokenize": True, "sanitize_control_tokens": spelled, "tools": tools}

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from itertools import combinations
 from pathlib import Path
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
-from rmnb.errors import InputError, few
+from rmnb.errors import InputError, LackError, few
 from rmnb.panels.specs import PANELS, BaseSpec, FileName, ModelSpec, Place, PromptSpec, Strict, load_prompts, read
 
 
@@ -16,8 +16,11 @@ class Panel(Strict):
 
     Attributes
     ----------
+    prompts
+        By default those of the first paper.
     prompt_sets
-        Names of further prompts (see `load_prompts`): known by their keys, scanned when asked for.
+        Names of further prompts (see `load_prompts`): known by their keys, scanned when asked for. By default the
+        second paper's.
     scores
         Directory of the scores, relative to the panel's file.
     watched
@@ -28,8 +31,8 @@ class Panel(Strict):
     title: str
     models: tuple[ModelSpec, ...] = ()
     bases: tuple[BaseSpec, ...] = ()
-    prompts: tuple[PromptSpec, ...] = ()
-    prompt_sets: tuple[str, ...] = ()
+    prompts: tuple[PromptSpec, ...] = Field(default_factory=lambda: load_prompts("facct2025"))
+    prompt_sets: tuple[str, ...] = ("iclr2026",)
     scores: Place | None = None
     watched: tuple[ModelSpec, ...] = ()
     _path: Path | None = None
@@ -71,6 +74,11 @@ class Panel(Strict):
         return {model.name: model.group or model.recipe_family or model.name for model in self.models}
 
     @property
+    def base_families(self) -> dict[str, str]:
+        """Model to the base that it counts to: as stated, else its family, else itself."""
+        return {model.name: model.base_family or model.family or model.name for model in self.models}
+
+    @property
     def seed_pairs(self) -> list[tuple[str, str]]:
         """Models of one base and one recipe that differ in the seed of their training alone."""
         trained = [model for model in self.models if model.recipe]
@@ -97,6 +105,28 @@ class Panel(Strict):
                 return model
         names = ", ".join(self.model_names) or "none"
         raise InputError(f"panel {self.name!r} has no model {name!r}: choose one of {names}")
+
+    def require(self, models: int = 1, groups: int = 1, questions: Iterable[str] = ()) -> "Panel":
+        """The panel itself, if it has so many models, so many independent groups of them, and prompts of these keys.
+
+        Raises
+        ------
+        LackError
+            It has not; the line says what it has.
+        """
+        keys = [prompt.key for prompt in self.prompts]
+        for needed, what, named in (
+            (models, "models", self.model_names),
+            (groups, "groups of models", self.groups.values()),
+        ):
+            if len(found := dict.fromkeys(named)) < needed:
+                raise LackError(f"this needs {needed} {what}, and panel {self.name} has {len(found)}")
+        if missing := [key for key in questions if key not in keys]:
+            raise LackError(
+                f"this needs the question {missing[0]}, and panel {self.name} has {', '.join(keys)}: "
+                "add it, or name another with -p"
+            )
+        return self
 
     def prompt(self, key_or_text: str) -> PromptSpec:
         """The prompt with that key or that text.

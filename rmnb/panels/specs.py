@@ -125,6 +125,8 @@ class ModelSpec(Weights):
         feeds and reads a conversation; ``last``: at the last id.
     group
         What counts as one independent model, such as a recipe.
+    base_family
+        What it counts to where bases are compared, if `family`, which is shown, is finer.
     rank
         Place in a leaderboard, 1 is best.
     softcap
@@ -142,6 +144,7 @@ class ModelSpec(Weights):
     read: Literal["model", "last", "trl", "openrlhf", "llama-factory"] = "model"
     developer: str | None = None
     group: str | None = None
+    base_family: str | None = None
     rank: int | None = None
     softcap: bool = True
     reference: tuple[Reference, ...] = ()

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from rmnb.data.text_lists import TextList, described_parts, named_parts, part_texts, text_list
+from rmnb.data.text_lists import TextList, can_be_read, described_parts, named_parts, part_texts, text_list
 from rmnb.errors import InputError
 from rmnb.panels import Panel, PromptSpec
 from rmnb.plans import ResumableStore, exclusive
@@ -29,6 +29,22 @@ Scorer = Callable[[list[str]], np.ndarray]
 def list_path(panel: Panel, model: str, name: str) -> Path:
     """The file of one model's scores of a list in the panel's store."""
     return store_directory(panel) / model / "lists" / f"{name}.parquet"
+
+
+def panel_lists(panel: Panel) -> list[TextList]:
+    """The lists that chapters read, as far as the panel has their prompts and their texts can be had here."""
+    prompts = {prompt.key for prompt in panel.prompts}.union(panel.prompt_sets)
+    lists = [text_list("words"), text_list("elo")]
+    return [texts for texts in lists if prompts.issuperset(texts.prompts) and all(map(can_be_read, texts.parts))]
+
+
+def book_answers(panel: Panel) -> dict[str, int]:
+    """How many answers the workflow scores with each model of a panel beside its scans, by what they are for."""
+    counts = {"exchanged pairs": 12 * len(part_texts("identity")), "in searches": 6 * 8 * 256}
+    for texts in panel_lists(panel):
+        prompts = panel.named_prompts(texts.prompts)
+        counts[texts.name] = len(prompts) * sum(len(part_texts(part)) for part in texts.parts)
+    return counts
 
 
 def score_list(

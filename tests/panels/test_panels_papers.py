@@ -41,7 +41,9 @@ def test_a_panel_names_a_prompt_set_without_scanning_it_by_default(tmp_path):
     with pytest.raises(InputError, match=r"unknown prompt 'worst_ever': .*greatest, one of the set iclr2026"):
         panel.prompt("worst_ever")
     file.write_text(text.replace("SET", "iclr2062"))
-    with pytest.raises(InputError, match=r"mine.yml: .*unknown prompt set 'iclr2062': choose one of iclr2026"):
+    with pytest.raises(
+        InputError, match=r"mine.yml: .*unknown prompt set 'iclr2062': choose one of facct2025, iclr2026"
+    ):
         load_panel(file)
 
 

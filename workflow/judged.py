@@ -1,0 +1,36 @@
+"""What chapter 8 compares with searches, scored by one model: `python workflow/judged.py PANEL MODEL`.
+
+``transfer.parquet`` holds the best sequences that were found in all models of the panel, ``natural.parquet`` responses
+that people compared, as answers to their own question and to the one that was searched.
+"""
+
+import sys
+
+from rmnb.data.preferences import preference_pairs
+from rmnb.findings import sequences
+from rmnb.panels import load_panel
+from rmnb.scoring.parity import load_reward_model
+from rmnb.scoring.store import panel_directory, write_table
+
+
+def main(panel: str, model: str) -> None:
+    """Write both tables beside the model's searches."""
+    members = load_panel(panel)
+    rm = load_reward_model(model, panel=members)
+    question = members.prompt(sequences.PROMPT)
+    made = {"model": rm.name, "prompt": question.text, "weights_sha256": rm.hashes["weights_sha256"]}
+    directory = panel_directory(members, "sequences") / rm.name
+
+    best = sequences.best_found(sequences.load_searches(members)[0]).rename(columns={"model": "origin"})
+    best["reward"] = rm.score(question.conversation, best["text"].tolist())
+    write_table(directory / "transfer.parquet", best[["origin", "direction", "length", "reward"]], made)
+
+    pairs = preference_pairs("hh-rlhf")[::20].rename_axis("pair").reset_index()
+    answers = pairs.melt(["pair", "prompt"], ["chosen", "rejected"], "side", "text").assign(source="hh-rlhf")
+    answers["own"] = rm.score(answers["prompt"].tolist(), answers["text"].tolist())
+    answers["scanned"] = rm.score(question.conversation, answers["text"].tolist())
+    write_table(directory / "natural.parquet", answers[["source", "pair", "side", "own", "scanned"]], made)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
