@@ -31,11 +31,11 @@ from rmnb.errors import InputError
 from rmnb.files import atomic_path
 from rmnb.models.attention import NAME
 from rmnb.models.devices import own_attention, upload
-from rmnb.models.heads import LinearHead
-from rmnb.models.reward_model import RewardModel
+from rmnb.models.readouts import LinearHead
 from rmnb.panels import ModelSpec, load_panel
 from rmnb.scoring.engine import PrefixScorer
-from rmnb.scoring.parity import load_reward_model
+from rmnb.scoring.loading import load_reward_model
+from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.scanning import scan_vocabulary
 from rmnb.scoring.store import SHARD, read_scan, scores_path, versions
 from rmnb.stats import kendall_tau
@@ -115,7 +115,7 @@ def whole_conversations(rm: RewardModel, rows: list[list[int]], batch: int) -> N
     with own_attention(rm.network):
         for start in range(0, len(rows), batch):
             hidden = rm.network(input_ids=upload(rows[start : start + batch], rm.device), use_cache=False)
-            rm.head(hidden.last_hidden_state[:, -1])  # pyright: ignore[reportOptionalCall]
+            rm.readout(hidden.last_hidden_state[:, -1])
     torch.cuda.synchronize()
 
 

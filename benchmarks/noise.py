@@ -23,8 +23,8 @@ import rmnb
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
 from rmnb.models.devices import own_attention
-from rmnb.models.reward_model import RewardModel
 from rmnb.scoring.engine import score_continuations
+from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.store import read_table, versions, write_table
 from rmnb.stats import kendall_tau, spearman
 
@@ -72,7 +72,7 @@ def whole(rm: RewardModel, prompt: str, ids: np.ndarray, attention: str) -> np.n
             read = [rm.reading.end(prefix, answer) - 1 for answer in answers]
             rows = torch.tensor([[*prefix, *answer] for answer in answers])
             hidden = rm.network(input_ids=rows, use_cache=False).last_hidden_state
-            rewards.append(rm.head(hidden[torch.arange(len(rows)), read]))
+            rewards.append(rm.readout(hidden[torch.arange(len(rows)), read]))
     return torch.cat(rewards).numpy()
 
 

@@ -23,8 +23,8 @@ from torch.nn import functional
 
 import rmnb
 from rmnb.models.precision import use_mixed_precision
-from rmnb.models.reward_model import RewardModel
 from rmnb.scoring.engine import PrefixScorer
+from rmnb.scoring.reward_model import RewardModel
 from rmnb.stats import kendall_tau
 
 

@@ -18,8 +18,8 @@ from transformers import AutoModelForSequenceClassification, DynamicCache
 from turns import compare, memory_beside_weights
 
 import rmnb
-from rmnb.models.reward_model import RewardModel
 from rmnb.scoring.engine import PrefixScorer
+from rmnb.scoring.reward_model import RewardModel
 
 # The papers' configuration: 128 for its 3B Llama, 256 for its 2B Gemma; 32 and 64 only for models of 8B and more.
 PAPERS_BATCH = {"llama": 128, "gemma3_text": 256}
@@ -49,7 +49,7 @@ def as_classifier(rm: RewardModel) -> torch.nn.Module:
     with torch.device("meta"):
         classifier = AutoModelForSequenceClassification.from_config(config)
     classifier.load_state_dict({f"model.{k}": v for k, v in rm.network.state_dict().items()}, strict=False, assign=True)
-    classifier.score.weight = rm.head.score.weight
+    classifier.score.weight = rm.readout.score.weight
     # Tables that are not weights (rotary frequencies, embedding scales) have no place in a state dict.
     ours = dict(rm.network.named_buffers())
     for name, _ in list(classifier.model.named_buffers()):
@@ -90,7 +90,7 @@ def score_expanded(rm: RewardModel, classifier, prefix, closing, ids: list[int],
             cache.update(keys.expand(len(rows), -1, -1, -1), values.expand(len(rows), -1, -1, -1), layer)
         position = len(prefix) + torch.arange(rows.shape[1])[None]
         hidden = trunk(input_ids=rows, past_key_values=cache, position_ids=position, use_cache=True).last_hidden_state
-        rewards.append(rm.head(hidden[:, -1]))
+        rewards.append(rm.readout(hidden[:, -1]))
     return torch.cat(rewards).numpy()
 
 

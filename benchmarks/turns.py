@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from rmnb.models.reward_model import RewardModel
+from rmnb.scoring.reward_model import RewardModel
 
 MODELS = ["smollm2-values", "gemma3-values"]
 

@@ -6,7 +6,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "load_panel": "rmnb.panels",
-    "load_reward_model": "rmnb.scoring.parity",
+    "load_reward_model": "rmnb.scoring.loading",
     "score_continuations": "rmnb.scoring.engine",
     "scan_vocabulary": "rmnb.scoring.scanning",
     "load_tables": "rmnb.findings.tables",

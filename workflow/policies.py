@@ -18,10 +18,12 @@ from rmnb.findings import policy_files
 from rmnb.findings.policy import policy_at_kl
 from rmnb.models.bases import base_directory
 from rmnb.models.checkpoint_files import read_tokenizer
+from rmnb.models.loading import language_model as causal
 from rmnb.panels import BaseSpec, Panel, find_base, load_panel
 from rmnb.plans import exclusive
-from rmnb.scoring.logprobs import LanguageModel, load_language_model, prompt_ids, scan_answers
+from rmnb.scoring.logprobs import load_language_model, prompt_ids, scan_answers
 from rmnb.scoring.parity import load_reward_model
+from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.store import read_scores, versions, write_table
 from rmnb.training.policy import PolicyOptions, train_policy
 
@@ -30,7 +32,7 @@ SAMPLES = 256
 LONGEST = 8  # tokens of a sampled answer
 
 
-def language_model(panel: Panel, base: str) -> LanguageModel:
+def language_model(panel: Panel, base: str) -> RewardModel:
     """A panel's base, asked as its own chat template writes a question; by the panel's where it has none."""
     spec = find_base(panel, base)
     if isinstance(spec, BaseSpec):
@@ -79,7 +81,9 @@ def samples(panel: Panel, base: str) -> None:
     torch.manual_seed(0)
     ids = torch.tensor([prompt_ids(lm, question.conversation)])
     with torch.inference_mode():
-        drawn = lm.network.generate(
+        network = causal(lm)
+        network.set_attn_implementation("eager")
+        drawn = network.generate(
             ids, do_sample=True, top_k=0, top_p=1.0, num_return_sequences=SAMPLES, max_new_tokens=LONGEST
         )
     answers = drawn[:, ids.shape[1] :]

@@ -15,8 +15,8 @@ from rmnb.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rmnb.models.reward_model import RewardModel
     from rmnb.panels import Panel, PromptSpec
+    from rmnb.scoring.reward_model import RewardModel
 
 Model = Annotated[
     str,
@@ -104,7 +104,18 @@ class Loading:
         str | None, Option(metavar="<path>", help="Directory of the tokenizer, if it is not in the model's own.")
     ] = None
     base: Annotated[str | None, Option(help="Base of an adapter. Default: what the adapter names.")] = None
-    label: Annotated[str | None, Option(help="Which output of a classifier with several: name or number.")] = None
+    head: Annotated[str | None, Option(help="Kind of head, or a linear layer by its tensor: v_head.weight.")] = None
+    judge: Annotated[
+        str | None, Option(help="Ask a language model what it thinks of an answer: yes-no, rating, or a YAML file.")
+    ] = None
+    reference: Annotated[
+        str | None, Option(help="Implicit reward of a language model: log-probabilities less those of this one.")
+    ] = None
+    beta: Annotated[float | None, Option(help="Of an implicit reward, its factor. Default: 0.1.")] = None
+    label: Annotated[
+        str | None,
+        Option(help="Which output of a classifier with several: name or number; or weights: name=0.65,name=-0.4."),
+    ] = None
     load: Annotated[
         list[str] | None,
         Option(
@@ -126,6 +137,8 @@ class Loading:
                 options["template"] = self.template.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeError) as error:
             raise InputError(f"--template {self.template} cannot be read", self.template) from error
+        if self.label is not None:
+            options["label"] = _label(self.label)
         for text in self.load or []:
             key, equals, value = text.partition("=")
             try:
@@ -141,9 +154,22 @@ class Loading:
         from rmnb.panels import find_spec
 
         spec, arguments = find_spec(name, members), self.arguments()  # what is wrong so far is said without torch
-        from rmnb.scoring.parity import load_reward_model
+        from rmnb.scoring.loading import load_reward_model
 
         return load_reward_model(spec, **arguments)
+
+
+def _label(text: str) -> Any:
+    """A number, a name, or weights by name or in order."""
+    parts = [part.partition("=") for part in text.split(",")]
+    try:
+        if all(equals for _, equals, _ in parts):
+            return {name.strip(): float(weight) for name, _, weight in parts}
+        if len(parts) > 1:
+            return [float(weight) for weight, _, _ in parts]
+    except ValueError as error:
+        raise InputError(f"--label {text}: write NAME=WEIGHT,NAME=WEIGHT", text) from error
+    return int(text) if text.isdecimal() else text
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:

@@ -3,7 +3,7 @@
 import functools
 import itertools
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from json import dumps
 from pathlib import Path
 from typing import Annotated
@@ -156,6 +156,7 @@ def score(
     loading: Loading,
     rows: Rows,
     protocol: Protocol = "exact",
+    every: Annotated[bool, Option("--all", help="Each output by itself, of a head that has several.")] = False,
     json: Json = False,
 ) -> None:
     """Print the reward of each response; or score the rows of a file, in their order.
@@ -163,6 +164,8 @@ def score(
     A row has prompt (or messages) and response; or chosen and rejected, which gives the accuracy; the book shows the
     other forms that are read. Interrupted, the same command with --out goes on where it stopped.
     """
+    if every:
+        loading = replace(loading, label="all")
     if len(responses) == 1 and _is_row_file(responses[0]):
         if asking != Asking() or protocol != "exact":
             raise InputError(
@@ -180,13 +183,16 @@ def score(
     tables = []
     for question in questions:
         rewards = rm.score(question.conversation, responses, protocol)
-        tables.append(pd.DataFrame({"prompt": question.text, "response": responses, "reward": rewards}))
+        columns = dict(zip(rm.outputs, rewards.reshape(len(responses), -1).T, strict=True))
+        tables.append(pd.DataFrame({"prompt": question.text, "response": responses, **columns}))
         if json:
             continue
         if len(questions) > 1:
             echo(question.text)
-        for text, reward in zip(responses, rewards, strict=True):
-            echo(f"{reward:12.6f}  {text!r}")
+        if every:
+            echo("".join(f"{name:>12}  " for name in columns))
+        for row, text in enumerate(responses):
+            echo("".join(f"{column[row]:12.6f}  " for column in columns.values()) + repr(text))
     if json:
         echo_json(pd.concat(tables))
 
@@ -215,6 +221,7 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
     table = rows.score_file(rm, content, options.out, options.truncate, progress=True, restart=options.restart)
     if options.out is not None:
         echo(f"{len(table):,} rows in {options.out}", err=json)
+    is_pairs &= "reward_chosen" in table
     tables = [rows.pair_accuracies(table, options.by), rows.pair_numbers(table)] if is_pairs else [table]
     if json:
         echo_json(*tables)
@@ -222,8 +229,11 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
         for part in tables:
             echo(part.to_string(index=False, na_rep="none", float_format="{:.3f}".format) + "\n")
     elif options.out is None:
-        for row, reward in zip(table.get("row", table.index + 1), table["reward"], strict=True):
-            echo(f"{row:6}  {reward:12.6f}")
+        rewards = table.filter(regex="^reward")
+        if len(rewards.columns) > 1:
+            echo(" " * 6 + "".join(f"  {name.removeprefix('reward_'):>12}" for name in rewards))
+        for row, values in zip(table.get("row", table.index + 1), rewards.itertuples(index=False), strict=True):
+            echo(f"{row:6}" + "".join(f"  {value:12.6f}" for value in values))
 
 
 def _check_parquet(out: Path) -> None:
@@ -241,6 +251,9 @@ class ScanOptions:
     batch_size: Annotated[int | None, Option(min=1, help="Tokens at once. Default: from free memory.")] = None
     logprobs: Annotated[
         bool, Option("--logprobs", help="Of a language model: log-probabilities of the answer's first token.")
+    ] = False
+    whole: Annotated[
+        bool, Option("--whole", help="Of a language model: of each token as a whole answer, which ends there.")
     ] = False
 
 
@@ -260,6 +273,8 @@ def scan(
     from rmnb.plans import ResumableStore, exclusive
     from rmnb.scoring import store
 
+    if options.whole:
+        loading = replace(loading, head="log-probability")
     members = asking.members()
     questions = asking.questions()
     load_options = loading.arguments()

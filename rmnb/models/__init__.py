@@ -1,5 +1,4 @@
 """Loading any reward model: trunk, head, adapter, tokenizer and dialogue, on any device in any precision.
 
-Entry points: `loading.load_reward_model`, and `reward_model.RewardModel`, which it returns. A model knows no engine:
-`rmnb.scoring` gives it its `score`.
+Entry point: `loading.read_checkpoint`; `rmnb.scoring.loading.load_reward_model` adds the engine and parity.
 """

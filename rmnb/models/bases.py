@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rmnb.errors import InputError, first_line
 from rmnb.files import cache_dir, cached_sha256, joint_sha256, sha256
-from rmnb.models.checkpoint_files import fetch, files_of, read_tokenizer
+from rmnb.models.checkpoint_files import fetch, read_tokenizer, weight_files
 from rmnb.plans import exclusive
 
 CONVERSION = 1  # raise it when `_convert` changes what it writes
@@ -103,9 +103,9 @@ def base_tokenizer(name: str):
     return PreTrainedTokenizerFast(tokenizer_file=file, clean_up_tokenization_spaces=False, **special)
 
 
-def weights_sha256(directory: Path) -> str:
-    """The hash of a checkpoint's weights."""
-    return joint_sha256([cached_sha256(file) for file in files_of(directory, "*.safetensors")])
+def weights_sha256(directory: Path, variant: str | None = None) -> str:
+    """The hash of a checkpoint's weights, or of a variant of them."""
+    return joint_sha256([cached_sha256(file) for file in weight_files(directory, variant)])
 
 
 def base_sha256(name: str) -> str:

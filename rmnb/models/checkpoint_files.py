@@ -1,4 +1,7 @@
-"""A checkpoint's directory: fetched from the hub, and what lies in it; one line for what is missing or damaged."""
+"""A checkpoint's directory: fetched from the hub, and the one reader of its files, which are those of transformers.
+
+One line says what is missing or damaged. Nothing here runs a checkpoint's own code, and no pickle is opened.
+"""
 
 import contextlib
 import json
@@ -51,10 +54,23 @@ def fetch(source: str, revision: str | None = None) -> Path:
         raise InputError(f"{source}: {sentence}", source) from error
 
 
+def cached(source: str, revision: str | None = None) -> Path | None:
+    """As `fetch`, but only what is on this machine; None if no configuration is."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    if Path(source).is_dir():
+        return Path(source)
+    try:
+        file = try_to_load_from_cache(source, "config.json", revision=revision)
+    except HFValidationError:
+        return None
+    return Path(file).parent if isinstance(file, str) else None
+
+
 def is_adapter(directory: Path) -> bool:
     """Whether a directory holds a PEFT adapter and no weights of a whole model."""
-    whole = {file.name for file in directory.glob("*.safetensors")} - {ADAPTER, VALUE_HEAD}
-    return (directory / "adapter_config.json").exists() and not whole
+    return (directory / "adapter_config.json").exists() and not any(directory.glob("model*.safetensors*"))
 
 
 def base_of(directory: Path, base: str | None = None) -> tuple[str, str | None]:
@@ -81,14 +97,64 @@ def files_of(directory: Path, *patterns: str) -> list[Path]:
     return sorted({file for pattern in patterns for file in directory.glob(pattern) if file.is_file()})
 
 
-def refuse_pickles(directory: Path, name: str = "*.safetensors") -> None:
-    """Raise InputError if a directory has no weights of that name; pickles, which can run code, are named."""
-    if any(directory.glob(name)):
-        return
-    if pickles := files_of(directory, *_PICKLES):
-        names = few(file.name for file in pickles)
-        raise InputError(f"{directory}: only pickled weights ({names}), which can run code: convert to safetensors")
-    raise InputError(f"{directory}: no {name} file")
+def weight_files(directory: Path, variant: str | None = None) -> list[Path]:
+    """The files that hold the weights: those that transformers and PEFT read, and no other that may lie there.
+
+    Parameters
+    ----------
+    directory
+        Of a whole checkpoint or an adapter.
+    variant
+        As ``from_pretrained`` takes it: ``fp16`` for ``model.fp16.safetensors``.
+
+    Returns
+    -------
+    list of Path
+        The adapter; or the single file, or else those that the index lists; and a value head in a file of its own.
+
+    Raises
+    ------
+    InputError
+        There is none; pickles, which can run code, are named. Or the index is damaged, or names a file that is not
+        there.
+    """
+    infix = f".{variant}" if variant else ""
+    name = ADAPTER if is_adapter(directory) else f"model{infix}.safetensors"
+    files = [directory / name]
+    index = directory / f"model.safetensors.index{infix}.json"
+    if not files[0].exists() and name != ADAPTER and index.exists():
+        with readable(index):
+            names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        files = [directory / Path(name).name for name in sorted(names)]
+    if missing := [file.name for file in files if not file.exists()]:
+        if pickles := files_of(directory, *_PICKLES):
+            names = few(file.name for file in pickles)
+            raise InputError(f"{directory}: only pickled weights ({names}), which can run code: convert to safetensors")
+        raise InputError(f"{directory}: no file named {few(missing)}")
+    return files + files_of(directory, VALUE_HEAD)
+
+
+def read_tensors(directory: Path, names: set[str], variant: str | None = None) -> dict[str, Any]:
+    """The named tensors of a checkpoint's weights, and all of a value head in a file of its own.
+
+    LLaMA-Factory writes that beside a language model or an adapter.
+
+    Raises
+    ------
+    InputError
+        A file is damaged, or the value head pickled.
+    """
+    from safetensors import safe_open
+
+    tensors = {}
+    for path in weight_files(directory, variant):
+        with readable(path), safe_open(path, framework="pt") as file:
+            stored = set(file.keys())
+            chosen = stored if path.name == VALUE_HEAD else stored & names
+            tensors.update({name: file.get_tensor(name) for name in sorted(chosen)})
+    if (directory / "value_head.bin").exists() and not (directory / VALUE_HEAD).exists():
+        raise InputError(f"{directory}: value_head.bin is pickled, which can run code: convert it to {VALUE_HEAD}")
+    return tensors
 
 
 def read_tokenizer(directory: Path) -> Any:
@@ -101,7 +167,27 @@ def read_tokenizer(directory: Path) -> Any:
         return AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
 
 
-def check_files(directory: Path, with_tokenizer: bool = True) -> None:
+def read_config(directory: Path, softcap: bool = True) -> Any:
+    """A checkpoint's configuration; without attention soft-capping if that is to be left out.
+
+    Raises
+    ------
+    InputError
+        The configuration cannot be read, or has no soft-capping that could be left out.
+    """
+    from transformers import AutoConfig
+
+    with readable(directory):
+        config = AutoConfig.from_pretrained(directory, trust_remote_code=False)
+    text = config.get_text_config()
+    if not softcap:
+        if getattr(text, "attn_logit_softcapping", None) is None:
+            raise InputError(f"{directory}: its attention has no soft-capping that could be switched off", "softcap")
+        text.attn_logit_softcapping = None
+    return config
+
+
+def check_files(directory: Path, with_tokenizer: bool = True, variant: str | None = None) -> None:
     """Raise InputError if a directory holds no whole checkpoint, before a library says so in its own way.
 
     A clone without git-lfs holds pointers; a download that was cut off, or an error page, is no safetensors file; and
@@ -112,15 +198,14 @@ def check_files(directory: Path, with_tokenizer: bool = True) -> None:
     if not (directory / "config.json").exists():
         inside = few(path.name for path in directory.iterdir()) or "nothing"
         raise InputError(f"{directory} is no checkpoint: no config.json, no adapter_config.json; it holds {inside}")
-    refuse_pickles(directory)
-    files = files_of(directory, *PATTERNS)
-    for file in files:
+    weights = weight_files(directory, variant)
+    for file in [*weights, *files_of(directory, *PATTERNS)]:
         with open(file, "rb") as content:
             if content.read(len(_POINTER)) == _POINTER:
                 raise InputError(f"{file} is a git-LFS pointer, not the file: run `git lfs pull` in {directory}", file)
-        if file.suffix == ".safetensors":
-            with readable(file):
-                safe_open(file, framework="pt")
+    for file in weights:
+        with readable(file):
+            safe_open(file, framework="pt")
     if with_tokenizer and not files_of(directory, "tokenizer*", "vocab*", "*.model"):
         raise InputError(
             f"{directory}: no tokenizer: save it beside the weights, or name its directory with --tokenizer"

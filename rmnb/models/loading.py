@@ -1,104 +1,134 @@
-"""Load a reward model: trunk, head, tokenizer and dialogue, from a panel, the hub or a directory."""
+"""From a checkpoint's files to all that scoring needs: configuration, trunk, readout, dialogue."""
 
 import contextlib
 import json
 import logging
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModel, AutoModelForSequenceClassification, PreTrainedTokenizerBase
+from transformers import (
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 from transformers.utils import logging as transformers_logging
 
 from rmnb.errors import InputError, few, first_line
 from rmnb.files import shipped
 from rmnb.models import attention
-from rmnb.models.checkpoint_files import ADAPTER, check_files, fetch, is_adapter, read_tokenizer, readable
-from rmnb.models.devices import DTYPES, MIXED, find_device
-from rmnb.models.dialogue import Dialogue, plain_template
-from rmnb.models.heads import GatedHead, choose_label, find_head, gate_pattern, read_tensors, value_head
+from rmnb.models.adapters import LOADING, Trunk, is_decoder, outside_trunk, read_adapter
+from rmnb.models.bases import base_directory
+from rmnb.models.checkpoint_files import (
+    ADAPTER,
+    check_files,
+    is_adapter,
+    read_config,
+    read_tensors,
+    read_tokenizer,
+    readable,
+)
+from rmnb.models.devices import DTYPES, MIXED, find_device, input_device
+from rmnb.models.dialogue import Dialogue, plain_template, with_response
 from rmnb.models.origin import hashes_of
-from rmnb.models.peft_adapters import LOADING, Checkpoint, is_decoder, read_adapter, read_config
 from rmnb.models.precision import use_mixed_precision
 from rmnb.models.reading import Reading, is_language_model, own_reading, trainer_of
-from rmnb.models.reward_model import RewardModel
-from rmnb.panels import ModelSpec, Panel, find_spec
-from rmnb.panels.specs import validate
+from rmnb.models.readouts import (
+    ALL,
+    AnswerLikelihood,
+    AnswerTokens,
+    ClassifierOutputs,
+    GatedHead,
+    LanguageHead,
+    Readout,
+    UrmHead,
+    find_head,
+    gate_pattern,
+    label_weights,
+    opening_ids,
+)
+from rmnb.panels import ModelSpec
+from rmnb.panels.specs import Judge, read_judge, validate
 
 logger = logging.getLogger(__name__)
-_OF_SPEC = ("dtype", "read", "label", "softcap", "head", "template", "tokenizer")
+_OF_SPEC = ("base_model", "dtype", "read", "label", "softcap", "head", "template", "tokenizer")
+_OF_LANGUAGE_MODEL = ("judge", "reference", "beta", "wrapping")
 _SPREAD = {"device_map", "quantization_config"}  # with these, transformers puts the weights where they go
 # A language model's own head, and positions that old versions of transformers saved.
 _NOT_OF_A_HEAD = ("lm_head.weight", "lm_head.bias", "rotary_emb.inv_freq")
 
 
-def load_reward_model(
-    model: str | Path | ModelSpec,
-    panel: str | Path | Panel | None = None,
-    device: str | None = None,
-    base: str | Path | None = None,
-    compile: str | None = None,
-    **options: Any,
-) -> RewardModel:
-    """Load a reward model.
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint in memory, whatever it was: a trunk and how a reward is read from it.
 
-    Parameters
+    Attributes
     ----------
-    model
-        A panel's nickname, a hub id ``owner/name`` or ``owner/name@revision``, the directory of a checkpoint or of a
-        PEFT adapter, or a ModelSpec.
-    panel
-        Where to look a nickname up; without it, the panels that ship with rmnb.
-    device
-        A torch device. Default: ``cuda`` if there is one, else ``cpu``.
-    base
-        Hub id or directory of the model that an adapter was trained from. Default: what its configuration says.
-    compile
-        A mode of torch.compile, such as ``default`` or ``reduce-overhead``, for the network. Default: not compiled.
-    **options
-        These take the place of the spec's own (see `rmnb.panels.ModelSpec`):
-
-        - ``dtype``: ``float32``, ``bfloat16`` or ``float16`` for the trunk, ``auto`` (as stored), or
-          ``bfloat16-mixed``: only its matrix products in bfloat16 (`rmnb.models.precision`). The head is always fp32.
-        - ``read``: ``model``, as the checkpoint says that it was trained (`rmnb.models.reading`); ``trl``,
-          ``openrlhf`` or ``llama-factory``, as that trainer feeds and reads a conversation; or ``last``, at the last id
-          of the filled template, whatever that code does.
-        - ``label``: which output of a classifier with several is the reward: its number, from 0, or its name.
-        - ``softcap``: False leaves out the soft-capping of attention scores that Gemma 2 was trained with. The
-          papers' Gemma scores were probably made so, since the attention kernel that their version of transformers
-          chose by itself could not cap; but that is inferred, not documented.
-        - ``head``, ``template``, ``tokenizer``.
-
-        All others go to ``from_pretrained`` of transformers: ``device_map="auto"`` spreads the trunk over several
-        devices, ``quantization_config={"load_in_8bit": True}`` quantises it on a GPU.
-
-    Raises
-    ------
-    InputError
-        Unknown model, no configuration, pickled weights only, no chat template, a head that does not match …: one line.
+    spec : ModelSpec
+        Name, origin, dtype.
+    network : PreTrainedModel
+        The trunk without head; or, where `reading` is its ``own``, a whole classifier (an encoder).
+    readout : Readout
+        From the hidden state at the id that is read to the reward, in fp32.
+    dialogue : Dialogue
+        Tokenizer and template.
+    plain_because : str or None
+        Why the engine scores whole sequences instead of sharing the prefix, or None if it shares it.
+    reading : Reading
+        At which id of a conversation the reward is read.
+    hashes : dict
+        weights_sha256, config_sha256 and tokenizer_sha256, for provenance.
+    options : dict
+        What loading passed on to ``from_pretrained``: a device map, say; ``compile``, the mode of torch.compile.
     """
-    spec = model if isinstance(model, ModelSpec) else find_spec(model, panel)
+
+    spec: ModelSpec
+    network: PreTrainedModel
+    readout: Readout
+    dialogue: Dialogue
+    plain_because: str | None
+    reading: Reading = field(default_factory=Reading)
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_checkpoint(
+    spec: ModelSpec, device: str | None = None, compile: str | None = None, **options: Any
+) -> Checkpoint:
+    """Read a model's files, whole or an adapter's and its base's; the options are those of `rmnb.load_reward_model`."""
     target = find_device(device)
     options = {name: value for name, value in options.items() if value is not None}
-    changes = {name: options.pop(name) for name in _OF_SPEC if name in options}
-    if base is not None:
-        changes["base_model"] = str(base)
-    quantisation: Any = options.get("quantization_config")
-    if hasattr(quantisation, "to_dict"):
-        options["quantization_config"] = quantisation.to_dict()  # as it is kept in score files
+    changes = {name: options.pop(name) for name in (*_OF_SPEC, *_OF_LANGUAGE_MODEL) if name in options}
+    if hasattr(quantisation := options.get("quantization_config"), "to_dict"):
+        options["quantization_config"] = quantisation.to_dict()  # type: ignore[union-attr]  # as score files keep it
     with quiet_transformers():
-        directory = shipped_adapter(spec.name, spec.adapter) if spec.adapter else fetch(str(spec.source), spec.revision)
-        spec = _with_changes(spec, changes, directory)
+        if spec.adapter:
+            directory = shipped_adapter(spec.name, spec.adapter)
+        else:
+            directory = base_directory(str(spec.source), spec.revision)
         adapts = is_adapter(directory)
+        spec = _with_changes(spec, changes, None if adapts else directory)
         if options and (adapts or spec.dtype == MIXED):
             kind = "an adapter, merged when it is loaded" if adapts else f"loaded in {MIXED}"
             raise InputError(f"{spec.name} is {kind}: it takes no {few(options)}", few(options))
-        checkpoint = read_adapter(directory, spec) if adapts else _read_whole(directory, spec, options)
-        rm = _assemble(spec, directory, checkpoint)
-    network: Any = rm.network.eval().requires_grad_(False)
+        trunk = read_adapter(directory, spec) if adapts else _read_whole(directory, spec, options)
+        settings = {} if spec.reads_language_head else trunk.network.config.to_dict()
+        trainer = trainer_of(spec.read, settings, directory)
+        dialogue = Dialogue(trunk.tokenizer, chosen_template(trunk.tokenizer, spec, directory), trainer)
+        readout, reading = _readout(spec, directory, trunk, dialogue)
+    network: Any = trunk.network.eval().requires_grad_(False)
+    reason = attention.why_unsupported(network)
+    if trunk.head is None:
+        reason = f"{type(network).__name__} pools in a way of its own"
+    if reason is None:
+        network.set_attn_implementation(attention.NAME)
+    else:
+        logger.warning("scoring whole sequences, which is slower: %s", reason)
     if spec.dtype == MIXED:
         use_mixed_precision(network)
     try:
@@ -110,27 +140,34 @@ def load_reward_model(
     except RuntimeError as error:
         advice = ": try device_map=auto or a half-precision dtype" if isinstance(error, torch.OutOfMemoryError) else ""
         raise InputError(f"{spec.name} on {target}: {first_line(error)}{advice}") from error
-    if rm.head is not None:
-        rm.head.to(rm.device)
-    return replace(rm, options=options)
+    readout.to(input_device(network))
+    return Checkpoint(spec, network, readout, dialogue, reason, reading, trunk.hashes, options)
 
 
-def _with_changes(spec: ModelSpec, changes: Mapping[str, Any], directory: Path) -> ModelSpec:
-    """The spec with options in place of its own, checked as a panel is; dtype and label may be names."""
+def language_model(checkpoint: Checkpoint) -> Any:
+    """transformers' language model over the very tensors of a trunk and of the language head that reads it."""
+    trunk = checkpoint.network
+    readout: Any = checkpoint.readout
+    with torch.device("meta"):
+        network: Any = AutoModelForCausalLM.from_config(trunk.config)
+    setattr(network, network.base_model_prefix, trunk)
+    network.config = trunk.config
+    head = network.get_output_embeddings()
+    head.weight = readout.weight
+    if readout.bias is not None:
+        head.bias = torch.nn.Parameter(readout.bias, False)
+    return network.eval()
+
+
+def _with_changes(spec: ModelSpec, changes: Mapping[str, Any], whole: Path | None) -> ModelSpec:
+    """The spec with options in place of its own, checked as a panel is; dtype may be ``auto``: as it is stored."""
     fields = {**spec.model_dump(), **changes}
     dtype = fields["dtype"]
-    label = fields["label"]
     if dtype == "auto":
-        stored = None if is_adapter(directory) else read_config(directory).dtype
-        dtype = stored or "float32"
+        dtype = (None if whole is None else read_config(whole).dtype) or "float32"
     name = str(dtype).removeprefix("torch.")
     canonical = getattr(torch, name, name)  # torch.half is torch.float16
     fields["dtype"] = str(canonical).removeprefix("torch.")
-    if isinstance(label, str) and not label.isdecimal():
-        numbers = {name: number for number, name in (read_config(directory).id2label or {}).items()}
-        if label not in numbers:
-            raise InputError(f"{spec.name} has no label {label!r}: its labels are {few(numbers)}", label)
-        fields["label"] = numbers[label]
     return validate(ModelSpec, fields, spec.name)
 
 
@@ -139,72 +176,134 @@ def shipped_adapter(name: str, adapter: str) -> Path:
     return shipped(Path(adapter) / ADAPTER, name).parent
 
 
-def _read_whole(directory: Path, spec: ModelSpec, options: Mapping[str, Any]) -> Checkpoint:
+def _read_whole(directory: Path, spec: ModelSpec, options: Mapping[str, Any]) -> Trunk:
     """A checkpoint with all its weights."""
-    check_files(directory, with_tokenizer=spec.tokenizer is None)
+    variant = options.get("variant")
+    check_files(directory, spec.tokenizer is None, variant)
     if spec.base_model:
         raise InputError(f"{directory} is no adapter: --base (`base_model` in a panel) names the base of one")
+    if (directory / ADAPTER).exists():
+        logger.warning("%s holds an adapter beside whole weights: they are read as merged, without it", directory)
     words = Path(spec.tokenizer or directory)
     tokenizer = read_tokenizer(words)
     config = read_config(directory, spec.softcap)
-    decodes = is_decoder(config)
-    kind: Any = AutoModel if decodes else AutoModelForSequenceClassification
+    kind: Any = AutoModelForCausalLM
+    if not spec.reads_language_head:
+        kind = AutoModel if is_decoder(config) else AutoModelForSequenceClassification
     with readable(directory):  # also where an option is one of `LOADING`
         network, info = kind.from_pretrained(directory, config=config, dtype=DTYPES[spec.dtype], **LOADING, **options)
     if shapes := [f"{name} {list(stored)}, not {list(shape)}" for name, stored, shape in info["mismatched_keys"]]:
         raise InputError(f"{directory}: tensors of another shape than the configuration says: {few(shapes)}")
+    unread = set(info["unexpected_keys"])
     if missing := info["missing_keys"]:
-        raise InputError(f"{directory}: the weights lack {few(missing)}")
-    unread = {name for name in info["unexpected_keys"] if not name.endswith(_NOT_OF_A_HEAD)}
-    if unread and not decodes:
+        raise InputError(f"{directory}: the weights lack {few(missing)}{_prefix(missing, unread, network)}")
+    unread = {name for name in unread if not name.endswith(_NOT_OF_A_HEAD)}
+    head = None
+    if kind is AutoModelForCausalLM:
+        head = outside_trunk(network)
+        network = network.base_model
+    elif kind is AutoModel:
+        head = read_tensors(directory, unread, variant)
+    elif unread:
         raise InputError(f"{directory}: the weights do not match the head: {few(unread)}")
-    head = read_tensors(directory, unread) | value_head(directory) if decodes else None
-    return Checkpoint(network, head, tokenizer, hashes_of(directory, tokenizer=words))
+    return Trunk(network, head, tokenizer, hashes_of(directory, tokenizer=words, variant=variant))
 
 
-def _assemble(spec: ModelSpec, directory: Path, checkpoint: Checkpoint) -> RewardModel:
-    """A reward model of what a directory holds."""
-    network = checkpoint.network
-    config = checkpoint.network.config
+def _prefix(missing: set[str], unread: set[str], network: PreTrainedModel) -> str:
+    """What to say where every tensor that is missing is there under a longer name."""
+    name = min(missing)
+    for longer in sorted(unread):
+        prefix = longer.removesuffix(name)
+        if prefix != longer and all(f"{prefix}{other}" in unread for other in missing):
+            prefix = prefix.removesuffix(f"{network.base_model_prefix}.")
+            return f": all names begin with {prefix!r}, as a compiled or wrapped model's do: save the model inside it"
+    return ""
+
+
+def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue) -> tuple[Readout, Reading]:
+    """How the reward is read from a trunk, and where."""
+    config = trunk.network.config
     padding = config.get_text_config().pad_token_id  # of the trainer's classifier
-    template = chosen_template(checkpoint.tokenizer, spec, directory)
-    trainer = trainer_of(spec.read, config.to_dict(), directory)
-    dialogue = Dialogue(checkpoint.tokenizer, template, trainer)
-    if template is None and (checkpoint.head is not None or is_language_model(config)):
+    settings = {**config.to_dict(), "hidden_size": config.get_text_config().hidden_size}
+    reads_head = spec.head == LanguageHead.name  # as a language model, which may have no template
+    if dialogue.template is None and not reads_head and (trunk.head is not None or is_language_model(config)):
         raise InputError(
             f"{directory}: a language model's classifier, and its tokenizer has no chat template: give one with "
             "--template (`template` in a panel), or --template plain for prompt, answer and EOS as TRL feeds them"
         )
-    if checkpoint.head is None:
-        choose_label(int(config.num_labels or 1), spec.label, config.to_dict(), directory)
-        head = None
-        reading = Reading("own", padding)
-        reason = f"{type(network).__name__} pools in a way of its own"
+    if trunk.head is None:
+        readout = ClassifierOutputs()
+        readout.output_weights = label_weights(int(config.num_labels or 1), spec.label, settings, directory)
         # -1: no id is padding; without any, some refuse several conversations at once.
         config.pad_token_id = -1 if spec.read == "last" or padding is None else padding
-    else:
-        settings = {**config.to_dict(), "hidden_size": config.get_text_config().hidden_size}
-        head = find_head(checkpoint.head, settings, directory, spec.head, spec.label)
-        if isinstance(head, GatedHead):
-            head.pattern = gate_pattern(dialogue)
-        reading = own_reading(head.name, padding, trainer)
-        if spec.base or spec.read == "last":  # our own were trained with a padding id that no conversation holds
-            reading = Reading("last", None if spec.base else padding)
-        reason = attention.why_unsupported(network)
-    if reason is None:
-        network.set_attn_implementation(attention.NAME)
-    else:
-        logger.warning("scoring whole sequences, which is slower: %s", reason)
-    return RewardModel(spec, network, head, dialogue, reason, reading, checkpoint.hashes)
+        return readout, Reading("own", padding)
+    if spec.judge:
+        judge = read_judge(spec.judge)
+        readout = AnswerTokens(trunk.head, settings, directory, answer_ids(dialogue, judge), judge.expected)
+        if spec.label == ALL:
+            readout.output_weights = torch.eye(len(readout.ids))
+        return readout, Reading()
+    if spec.reference or reads_head:
+        readout = AnswerLikelihood(trunk.head, settings, directory)
+        if dialogue.template is None:
+            return readout, Reading()
+        try:
+            readout.opening = opening_ids(dialogue)
+            _, closing = dialogue.frame("a")
+        except InputError:  # a template that takes no answer is enough for the first token's log-probability
+            return readout, Reading()
+        ends = [token_id for token_id in closing if token_id in dialogue.control_ids]
+        return readout, Reading("turn", ends[0]) if ends else Reading()
+    if not trunk.head:
+        raise InputError(
+            f"{directory}: a language model without the head of a reward model: it can be asked as a judge (--judge "
+            "yes-no), compared with a reference (--reference), or read by a layer of its own (--head lm_head.weight)"
+        )
+    readout = find_head(trunk.head, settings, directory, spec.head, spec.label)
+    if spec.label == ALL and isinstance(readout, GatedHead | UrmHead):
+        readout = readout.objectives()
+    if isinstance(readout, GatedHead):
+        readout.pattern = gate_pattern(dialogue)
+    reading = own_reading(readout.name, padding, dialogue.trainer)
+    if spec.base or spec.read == "last":  # our own were trained with a padding id that no conversation holds
+        reading = Reading("last", None if spec.base else padding)
+    return readout, reading
+
+
+def judging(judge: Judge, template: str | None) -> str:
+    """A chat template that shows a judge a conversation, in the judge's own template; without one, as a plain line."""
+    asked = "{%- set judged -%}" + judge.template.strip() + "{%- endset -%}"
+    if template is None:
+        return asked + "{{- bos_token }}{{- judged }}{{- '\n' }}"
+    turn = "{%- with messages = [{'role': 'user', 'content': judged}], add_generation_prompt = true %}"
+    return asked + turn + template.removesuffix("\n") + "{% endwith %}"
+
+
+def answer_ids(dialogue: Dialogue, judge: Judge) -> dict[int, float]:
+    """The ids of a judge's replies and their weights; InputError names a reply that is not one id, or not its own."""
+    before = dialogue.render(with_response("a", "b"))
+    weights = {}
+    for answer, weight in judge.answers.items():
+        texts = [before, before + answer]
+        asked, replied = dialogue.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        if replied[:-1] != asked or replied[-1] in weights:
+            tokens = dialogue.tokenizer.convert_ids_to_tokens(replied[len(asked) :])
+            raise InputError(f"the judge's reply {answer!r} is not one token of its own, but {tokens}", answer)
+        weights[replied[-1]] = weight
+    return weights
 
 
 def chosen_template(tokenizer: PreTrainedTokenizerBase, spec: ModelSpec, directory: Path) -> str | None:
     """The panel's template, or one called ``plain``; else the one an adapter of ours was trained with; else its own.
 
-    Of several, a panel may name one (``template: rag``); transformers takes the one called ``default``.
+    Of several, a panel may name one (``template: rag``); transformers takes the one called ``default``. A judge is
+    asked in it.
     """
-    if spec.template == "plain":
+    if spec.template == "plain" and not spec.judge:
         return plain_template(tokenizer)
+    if spec.judge:
+        asked = spec.model_copy(update={"judge": None})
+        return judging(read_judge(spec.judge), chosen_template(tokenizer, asked, directory))
     if spec.base and not spec.template:  # any other would give other rewards without a word
         return json.loads((directory / "provenance.json").read_text(encoding="utf-8"))["template"]
     if tokenizer.chat_template is None:

@@ -42,7 +42,9 @@ def template_sha256(template: str | None) -> str:
     return hashlib.sha256((template or "").encode()).hexdigest()
 
 
-def hashes_of(directory: Path, base: str | Path | None = None, tokenizer: Path | None = None) -> dict[str, str]:
+def hashes_of(
+    directory: Path, base: str | Path | None = None, tokenizer: Path | None = None, variant: str | None = None
+) -> dict[str, str]:
     """Hashes of a checkpoint's files as they are now.
 
     Parameters
@@ -53,6 +55,8 @@ def hashes_of(directory: Path, base: str | Path | None = None, tokenizer: Path |
         Of an adapter: a key of `rmnb.models.bases.BASES`, whose hash stands for its configuration too, or a directory.
     tokenizer
         The tokenizer's directory, if it is known.
+    variant
+        Of the weights, as ``from_pretrained`` takes it.
 
     Returns
     -------
@@ -60,7 +64,7 @@ def hashes_of(directory: Path, base: str | Path | None = None, tokenizer: Path |
         weights_sha256, config_sha256 and, if it is known, tokenizer_sha256.
     """
     packaged = base in BASES
-    weights = [weights_sha256(directory)]
+    weights = [weights_sha256(directory, variant)]
     configs = [directory / "config.json"]
     if base is not None:
         weights = [base_sha256(str(base)), *weights]
@@ -87,7 +91,7 @@ def hashes_now(spec: ModelSpec) -> dict[str, str]:
             hashes = hashes_of(adapter, spec.base, base if base.is_dir() else None)
     elif spec.source and (directory := Path(spec.source)).is_dir():
         # Of an adapter the base counts too, and finding it may mean asking the hub.
-        if any(directory.glob("*.safetensors")) and not is_adapter(directory):
+        if any(directory.glob("model.safetensors*")) and not is_adapter(directory):
             hashes = hashes_of(directory)
         words = Path(spec.tokenizer or directory)
         if any(words.glob("tokenizer*")):

@@ -18,7 +18,7 @@ from transformers import PreTrainedConfig
 from rmnb.models.checkpoint_files import VALUE_HEAD
 from rmnb.models.dialogue import TRAINERS, Trainer
 
-Rule = Literal["last", "last but padding", "before padding", "own"]
+Rule = Literal["last", "last but padding", "before padding", "turn", "own"]
 # All others look for the first padding id, as transformers did in 2024.
 _BY_HEAD: dict[str, Rule] = {
     "linear": "last but padding",
@@ -36,9 +36,10 @@ class Reading:
     ----------
     rule
         ``last``: the conversation's last id. ``last but padding``: its last id that is not the padding id.
-        ``before padding``: the one before its first padding id. ``own``: a whole classifier sees to it.
+        ``before padding``: the one before its first padding id. ``turn``: the last that ends a turn. ``own``: a whole
+        classifier sees to it.
     padding
-        The padding id of the configuration, if the rule knows one.
+        The padding id of the configuration, if the rule knows one; of the rule ``turn`` the id that ends a turn.
     """
 
     rule: Rule = "last"
@@ -49,6 +50,8 @@ class Reading:
         whole = [*prefix, *ids]
         if self.rule in ("last", "own") or self.padding not in whole:
             return len(whole)
+        if self.rule == "turn":
+            return len(whole) - whole[::-1].index(self.padding)
         if self.rule == "before padding":  # with padding in the first place, too, that code reads the last id
             return whole.index(self.padding) or len(whole)
         last = len(whole)
@@ -86,7 +89,7 @@ def own_reading(head: str, padding: int | None, trainer: Trainer) -> Reading:
     Parameters
     ----------
     head
-        Name of the head, see `rmnb.models.heads.find_head`.
+        Name of the head, see `rmnb.models.readouts.find_head`.
     padding
         ``pad_token_id`` of the configuration.
     trainer

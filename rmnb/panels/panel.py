@@ -184,7 +184,9 @@ def find_spec(name: str | Path, panel: str | Path | Panel | None = None) -> Mode
     panels: list[str | Path | Panel] = [file.stem for file in sorted(PANELS.glob("*.yml"))]
     if panel is not None:
         panels.append(panel)
-    known = {model.name: model for each in panels for model in load_panel(each).models}
+    known = {}
+    for each in map(load_panel, panels):
+        known |= {base.name: base.as_model() for base in each.bases} | {model.name: model for model in each.models}
     if text in known:
         return known[text]
     if Path(text).is_dir():

@@ -11,6 +11,7 @@ from rmnb.errors import InputError
 from rmnb.yaml_files import read_yaml
 
 PANELS = Path(__file__).parent
+Wrapping = Literal["chat", "bare", "user_assistant"]
 HeadName = Literal["linear", "linear-normalised", "value-head", "inform", "armorm", "qrm", "urm", "urm-plain"]
 
 
@@ -24,7 +25,7 @@ def _beside(text: str, info: ValidationInfo) -> str:
     if info.context is None:
         return text
     path = info.context.resolve().parent / Path(text).expanduser()
-    if info.field_name == "scores" or os.path.isdir(path):  # scores need not be there yet
+    if info.field_name == "scores" or os.path.exists(path):  # scores need not be there yet
         return str(path)
     return text
 
@@ -85,6 +86,36 @@ class Reference(Strict):
     source: str
 
 
+class Judge(Strict):
+    """How a language model is asked to judge an answer, and how its reply is read.
+
+    Attributes
+    ----------
+    template
+        Jinja: what the judge is told, with `messages`, the conversation that ends with the answer. It ends where the
+        judge's reply begins.
+    answers
+        Replies, each one token, and their weights.
+    expected
+        The reward is Σ weight × probability among these replies, in place of Σ weight × logit.
+    """
+
+    template: str
+    answers: dict[str, float] = Field(min_length=1)
+    expected: bool = False
+
+
+def read_judge(judge: "Judge | str") -> Judge:
+    """A judge that ships with rmnb, by name (``yes-no``, ``rating``), or of your own YAML, by path; one is itself.
+
+    Raises
+    ------
+    InputError
+        No such judge, not YAML, or a key that is missing, unknown or of the wrong kind.
+    """
+    return judge if isinstance(judge, Judge) else read(Judge, judge, PANELS / "judges", "judge")
+
+
 class Weights(Strict):
     """What is said of every model, reward model or language model: its copy of the weights, and how it is shown.
 
@@ -115,11 +146,13 @@ class ModelSpec(Weights):
     Attributes
     ----------
     label
-        Which output is the reward, of a classifier that has several.
+        Which output is the reward, of a classifier that has several: its number, from 0, or its name; or the weights
+        of several, in order or by name.
     tokenizer
         Directory of the tokenizer, in place of the model's own.
     head
-        How the reward is read, where the tensors leave a choice.
+        How the reward is read, where the tensors leave a choice; or the name of the weight of a linear layer that is
+        the head (``regression_head.weight``, ``lm_head.weight``).
     read
         ``model``: as the checkpoint says that it was trained; ``trl``, ``openrlhf``, ``llama-factory``: as that trainer
         feeds and reads a conversation; ``last``: at the last id.
@@ -131,23 +164,35 @@ class ModelSpec(Weights):
         Place in a leaderboard, 1 is best.
     softcap
         Whether attention scores are soft-capped, where the architecture does that (Gemma 2).
+    wrapping
+        Of a language model: see `BaseSpec`.
+    judge
+        A language model is asked what it thinks of an answer: see `Judge`; a name, a file, or the same in the panel.
+    reference, beta
+        The reward is implicit: beta × (log-probability of the answer less that under the reference, a language model).
+    card
+        Scores that the model's own card publishes.
     """
 
     name: FileName
     source: Place | None = None
     base: Place | None = None
     base_model: Place | None = None
-    label: int | None = Field(default=None, ge=0)
+    label: int | str | tuple[float, ...] | dict[str, float] | None = None
     tokenizer: Place | None = None
     dtype: Literal["float32", "bfloat16", "float16", "bfloat16-mixed"] = "float32"
-    head: HeadName | None = None
+    head: HeadName | Literal["log-probability"] | Annotated[str, Field(pattern=r"\.")] | None = None
     read: Literal["model", "last", "trl", "openrlhf", "llama-factory"] = "model"
     developer: str | None = None
     group: str | None = None
     base_family: str | None = None
     rank: int | None = None
     softcap: bool = True
-    reference: tuple[Reference, ...] = ()
+    wrapping: Wrapping | None = None
+    judge: Judge | Place | None = None
+    reference: Place | None = None
+    beta: float = Field(default=0.1, gt=0)
+    card: tuple[Reference, ...] = ()
 
     @model_validator(mode="after")
     def _one_origin(self) -> "ModelSpec":
@@ -155,7 +200,14 @@ class ModelSpec(Weights):
             raise ValueError("give either source or base, not both")
         if (self.base is None) != (self.adapter is None):
             raise ValueError("base and adapter go together")
+        if self.judge and self.reference:
+            raise ValueError("give either judge or reference, not both")
         return self
+
+    @property
+    def reads_language_head(self) -> bool:
+        """Whether the reward is read from the head of a language model."""
+        return bool(self.judge or self.reference) or str(self.head).startswith(("lm_head.", "log-"))
 
     @property
     def recipe_family(self) -> str:
@@ -175,8 +227,14 @@ class BaseSpec(Weights):
     name: str
     source: Place
     kind: Literal["instruct", "pretrained", "tuned"]
-    wrapping: Literal["chat", "bare", "user_assistant"]
+    wrapping: Wrapping
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+
+    def as_model(self) -> ModelSpec:
+        """The same as any other model: a source, or a base and its adapter."""
+        fields = self.model_dump(exclude={"kind", "source"})
+        origin = {"base": self.source} if self.adapter else {"source": self.source}
+        return ModelSpec(**fields, **origin)
 
 
 class Turn(Strict):

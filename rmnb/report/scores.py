@@ -22,7 +22,7 @@ from rmnb.scoring import store
 from rmnb.scoring.list_scores import read_list, score_list
 
 if TYPE_CHECKING:
-    from rmnb.models.reward_model import RewardModel
+    from rmnb.scoring.reward_model import RewardModel
 
 #: The two questions that the whole vocabulary answers, the good one first, and what each asks for.
 FRAMING = {"greatest": "positive", "worst": "negative"}
@@ -180,7 +180,7 @@ def scored(model: str, quick: bool = True) -> ModelScores:
 
     With `quick` the directory is ``report-MODEL-quick``. Raises what `score` and `read` raise.
     """
-    from rmnb.scoring.parity import load_reward_model
+    from rmnb.scoring.loading import load_reward_model
 
     rm = load_reward_model(model)
     suffix = "-quick" if quick else ""

@@ -15,12 +15,13 @@ import torch
 
 from rmnb.errors import InputError
 from rmnb.models.dialogue import as_messages, with_response
-from rmnb.models.heads import Head, LayersHead
-from rmnb.models.reward_model import RewardModel
+from rmnb.models.readouts import LayersHead, Readout
 from rmnb.scoring.check import CheckResult
+from rmnb.scoring.engine import score_sequences
 from rmnb.scoring.forms import Conversation, conversations_of, read_rows
 from rmnb.scoring.parity import QUESTION, spread
-from rmnb.scoring.rows import score_sequences, truncate
+from rmnb.scoring.reward_model import RewardModel
+from rmnb.scoring.rows import truncate
 
 QUESTIONS = (QUESTION, "What, in one word, is the worst thing ever?")
 #: Of other lengths and kinds, so that each mistake shows.
@@ -151,8 +152,8 @@ def _cause(rm: RewardModel, elsewhere: Elsewhere, ids: list[list[int]], own: np.
         "BOS is missing": [whole[len(bos) :] or whole for whole in ids],
     }
     explanations |= {cause: score_sequences(rm, sequences) for cause, sequences in changed.items()}
-    if isinstance(rm.head, LayersHead):
-        normalised = replace(rm, head=_Normalised(rm.head))
+    if isinstance(rm.readout, LayersHead):
+        normalised = replace(rm, readout=_Normalised(rm.readout))
         explanations["the hidden state is normalised before the head"] = score_sequences(normalised, ids)
     for cause, explained in explanations.items():
         if len(own) and np.abs(explained - rewards).max() <= _HALF * unit:
@@ -164,7 +165,7 @@ def _cause(rm: RewardModel, elsewhere: Elsewhere, ids: list[list[int]], own: np.
     return "none of the known ones (is the template the same?)"
 
 
-class _Normalised(Head):
+class _Normalised(Readout):
     """A head over hidden states of length one, as a server makes them that takes its model for an embedding model."""
 
     def __init__(self, head: Any):

@@ -6,17 +6,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
+
 from rmnb.errors import InputError
+from rmnb.models.devices import own_attention
 from rmnb.models.dialogue import FROZEN_DATE, TRAINERS, Dialogue, common_prefix, with_response
 from rmnb.models.reading import own_reading
-from rmnb.models.reward_model import RewardModel
+from rmnb.models.readouts import AnswerTokens
 from rmnb.scoring.parity import QUESTION
+from rmnb.scoring.reward_model import RewardModel
 
 Verdict = Literal["ok", "warning", "failed"]
 # Each would show one way in which a template can alter words: case, spaces, quotes, line ends, markup.
 _PROBES = ("Love", "war and peace", "it's", "two\nlines", "<b>x</b> & y", "Straße 世界")
 _TAGGED = "a</think>b"  # some templates cut thinking off on purpose
 _ANSWERS = ["love", "War", "7"]
+_SAID = 0.1  # probability of a judge's replies, below which it would say something else
 _FED = [
     *_ANSWERS,
     " love ",
@@ -53,15 +58,14 @@ def check_model(rm: RewardModel) -> list[CheckResult]:
     """
     aspects = [*_as_loaded(rm), *_template(rm)]
     if all(verdict != "failed" for _, verdict, _ in aspects):
-        aspects += [*_ids(rm), *_trainers(rm), *_place(rm), *_rewards(rm)]
+        aspects += [*_judge(rm), *_ids(rm), *_trainers(rm), *_place(rm), *_rewards(rm)]
     return [CheckResult(*aspect) for aspect in aspects]
 
 
 def _as_loaded(rm: RewardModel) -> _Aspects:
     """Head, number format, attention, vocabulary."""
     stored = str(rm.network.dtype).removeprefix("torch.")
-    head = "a whole classifier" if rm.head is None else f"{rm.head.name}, in float32"
-    yield "head", "ok", f"{head}; {stored} trunk on {rm.device}"
+    yield "head", "ok", f"{rm.readout.name}, in float32; {stored} trunk on {rm.device}"
     if rm.shares_prefix:
         yield "attention", "ok", "continuations share the prefix"
     else:
@@ -74,6 +78,23 @@ def _as_loaded(rm: RewardModel) -> _Aspects:
     rows = rm.vocabulary_size
     tokens = len(rm.tokenizer)
     yield "vocabulary", "ok" if rows >= tokens else "failed", f"{rows:,} rows of the embedding, {tokens:,} tokens"
+
+
+def _judge(rm: RewardModel) -> _Aspects:
+    """What a judge is asked, and whether its replies are what it would say."""
+    readout = rm.readout
+    if not isinstance(readout, AnswerTokens):
+        return
+    asked = rm.dialogue.render(with_response(QUESTION, _ANSWERS[0]))
+    yield "asked", "ok", repr(asked)
+    ids = torch.tensor(rm.dialogue.conversations(QUESTION, _ANSWERS[:1]), device=rm.device)
+    with torch.inference_mode(), own_attention(rm.network):
+        hidden = rm.network(input_ids=ids, use_cache=False).last_hidden_state[0, -1].to(rm.device)
+    shares = readout.logits(hidden).softmax(-1)[readout.ids].tolist()
+    tokens = rm.tokenizer.convert_ids_to_tokens(readout.ids.tolist())
+    replies = ", ".join(f"{token} {share:.2g}" for token, share in zip(tokens, shares, strict=True))
+    text = f"probability {sum(shares):.2g} in all ({replies}), as replies to this"
+    yield "replies", "ok" if sum(shares) > _SAID else "warning", text
 
 
 def _template(rm: RewardModel) -> _Aspects:
@@ -132,7 +153,7 @@ def _trainers(rm: RewardModel) -> _Aspects:
     """The ids that are read of a conversation, and what each trainer would have fed and read in their place."""
     dialogue = rm.dialogue
     trainer = dialogue.trainer
-    if dialogue.template is None or (rm.head is not None and rm.head.name not in _OF_TRAINERS):
+    if dialogue.template is None or not (rm.pools_itself or rm.readout.name in _OF_TRAINERS):
         return
     reasons = {
         "our own training": rm.spec.base,
@@ -183,7 +204,7 @@ def _place(rm: RewardModel) -> _Aspects:
         place += f", {behind} before the last"
     if behind > len(closing):
         yield "read", "failed", f"{place}: before the answer, so that all get the same reward; read=last reads later"
-    elif behind:
+    elif behind and rm.reading.rule != "turn":
         yield "read", "warning", f"{place}: its own code takes the closing id for padding; read=last reads at it"
     elif rm.reading.rule == "last" and closing[-1:] == [rm.reading.padding]:
         yield "read", "warning", f"{place}: the padding id, before which a classifier of transformers reads"
@@ -202,9 +223,9 @@ def _rewards(rm: RewardModel) -> _Aspects:
     else:
         text = f"three conversations within {parity.difference:.1e} of {parity.against} (up to {parity.tolerance:.1e})"
         yield "parity", "ok" if parity.exact else "failed", text
-    if not rm.spec.reference:
+    if not rm.spec.card:
         yield "reference", "ok", "no score from the model's card is known (a panel may name some)"
-    for card in rm.spec.reference:
+    for card in rm.spec.card:
         [reward] = rm.score(card.prompt, [card.response], card.protocol)
         text = f"{reward:.4f}, published {card.score:g} ± {card.tolerance:g} ({card.protocol}; {card.source})"
         yield "reference", "ok" if abs(reward - card.score) <= card.tolerance else "failed", text

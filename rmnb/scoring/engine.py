@@ -14,7 +14,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -23,8 +23,11 @@ from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 from rmnb.errors import InputError
 from rmnb.models.attention import CHUNK, Prefix, constant_up_to, forget_lengths, inputs_after, run_prefix
 from rmnb.models.devices import free_memory, own_attention, upload
-from rmnb.models.heads import GatedHead, PromptHead
-from rmnb.models.reward_model import RewardModel
+from rmnb.models.dialogue import common_prefix
+from rmnb.models.readouts import AnswerLikelihood, GatedHead, PromptHead
+
+if TYPE_CHECKING:
+    from rmnb.scoring.reward_model import RewardModel
 
 logger = logging.getLogger(__name__)
 Ids = Sequence[int]
@@ -50,11 +53,13 @@ class PrefixScorer:
         The prefix is longer than the model's context or holds ids that it cannot read.
     """
 
-    def __init__(self, rm: RewardModel, prefix_ids: Ids):
+    def __init__(self, rm: "RewardModel", prefix_ids: Ids):
         self.rm = rm
         self.prefix_ids = list(prefix_ids)
         self.prefix: Prefix | None = None
         self.gated: PromptHead | None = None
+        self.states = torch.empty(0)  # of the prefix
+        self.reference = PrefixScorer(rm.reference, prefix_ids) if rm.reference else None
         self._most = sys.maxsize  # sequences that fit in memory, once it has run out
         last = f".{rm.network.config.get_text_config().num_hidden_layers - 1}.mlp"
         mlps = [block for name, block in rm.network.named_modules() if name.endswith(last)]
@@ -65,8 +70,9 @@ class PrefixScorer:
         self._shareable = constant_up_to(rm.network.config)
         if rm.shares_prefix and 0 < len(self.prefix_ids) <= self._shareable:
             self.prefix, states = run_prefix(rm.network, torch.tensor([self.prefix_ids], device=rm.device))
-            if isinstance(rm.head, GatedHead):
-                self.gated = PromptHead(rm.head, self.prefix_ids, states.to(rm.device))
+            self.states = states.to(rm.device)
+            if isinstance(rm.readout, GatedHead):
+                self.gated = PromptHead(rm.readout, self.prefix_ids, self.states)
 
     def beginning(self, length: int) -> "PrefixScorer":
         """The same for the first `length` ids of the prefix; nothing is run, keys and values are not copied."""
@@ -74,6 +80,9 @@ class PrefixScorer:
         shorter.prefix_ids = self.prefix_ids[:length]
         if self.prefix is not None:
             shorter.prefix = replace(self.prefix, end=length)
+        shorter.states = self.states[:length]
+        if self.reference is not None:
+            shorter.reference = self.reference.beginning(length)
         if self.gated is not None:
             shorter.gated = replace(self.gated, prefix_ids=shorter.prefix_ids)
         return shorter
@@ -104,9 +113,9 @@ class PrefixScorer:
             whole = replace(self.rm, plain_because="rotary frequencies depend on the length")
             return PrefixScorer(whole, self.prefix_ids)(continuations, batch_size)
         ends = np.array([self.rm.reading.end(self.prefix_ids, ids) for ids in continuations]) - len(self.prefix_ids)
-        rewards = np.empty(len(continuations), dtype=np.float32)
+        rewards = np.empty((len(continuations), *self.rm.readout.shape), dtype=np.float32)
         for end in np.unique(ends[ends <= 0]):  # the id that is read lies in the prefix
-            rewards[ends == end] = self._whole_rewards([[]], int(end) - 1).item()
+            rewards[ends == end] = self._whole_rewards([[]], int(end) - 1).cpu().numpy()
         # Longest first, so that memory runs out at once or never.
         order = np.argsort(-ends, kind="stable")
         order = order[ends[order] > 0]
@@ -134,6 +143,8 @@ class PrefixScorer:
             self._most = len(batch) // 2
             clear_device_cache()
         rewards[order] = torch.cat(scored).cpu().numpy()
+        if self.reference is not None:
+            rewards = self.rm.spec.beta * (rewards - self.reference(continuations, batch_size))
         return check_finite(self.rm, self.prefix_ids, continuations, rewards)
 
     def _rewards(self, batch: list[Ids]) -> torch.Tensor:
@@ -142,6 +153,8 @@ class PrefixScorer:
         if self.gated is not None and not all(map(self.gated.holds_for, batch)):
             return torch.cat([self._whole_rewards([ids]) for ids in batch])
         rm = self.rm
+        if isinstance(rm.readout, AnswerLikelihood):
+            return self._likelihoods(batch, rm.readout)
         longest = max(map(len, batch))
         # Padding follows what is read and is therefore never attended to: any id will do.
         ids = upload([[*ids, *[0] * (longest - len(ids))] for ids in batch], rm.device)
@@ -157,24 +170,52 @@ class PrefixScorer:
                 hook = mlp.register_forward_pre_hook(lambda _, given: (at_last(given[0]), *given[1:]))
                 hooks.enter_context(hook)
             output = rm.network(input_ids=ids, **inputs)
-        head: Any = rm.head if self.gated is None else self.gated.linear
-        return head(at_last(output.last_hidden_state)[:, 0].to(rm.device))
+        readout = rm.readout if self.gated is None else self.gated.linear
+        return readout(at_last(output.last_hidden_state)[:, 0].to(rm.device))
+
+    def _likelihoods(self, batch: list[Ids], readout: AnswerLikelihood) -> torch.Tensor:
+        """Σ log-probability of each answer's ids; the last is predicted and need not be fed."""
+        device = self.rm.device
+        before = len(self.prefix_ids)
+        begins = torch.tensor([readout.begin([*self.prefix_ids, *ids]) for ids in batch], device=device)
+        lengths = upload([len(ids) for ids in batch], device)
+        place = torch.arange(int(lengths.max()), device=device)
+        ids = upload([[*ids, *[0] * (len(place) - len(ids))] for ids in batch], device)
+        states = self.states[None, -1:].expand(len(batch), -1, -1)
+        if len(place) > 1:
+            assert self.prefix is not None
+            inputs = inputs_after(self.prefix, before, len(batch), len(place) - 1, device)
+            output = self.rm.network(input_ids=ids[:, :-1], **inputs)
+            states = torch.cat([states, output.last_hidden_state.to(device)], 1)
+        counts = (before + place >= begins[:, None]) & (place < lengths[:, None])
+        sums = torch.zeros(len(batch), dtype=torch.float64, device=device)
+        sums.index_add_(0, counts.nonzero()[:, 0], readout(states[counts], ids[counts]))
+        for begin in begins[begins < before].unique().tolist():  # a part of the answer is in the prefix
+            shared = torch.tensor(self.prefix_ids[begin:], device=device)
+            sums[begins == begin] += readout(self.states[begin - 1 : -1], shared).sum()
+        return sums
 
     def _whole_rewards(self, batch: list[Ids], at: int = -1) -> torch.Tensor:
         """Whole sequences of one length, without padding; read at an index."""
         rm = self.rm
         ids = upload([[*self.prefix_ids, *ids] for ids in batch], rm.device)
         forget_lengths(rm.network)
-        if rm.head is None:
-            return rm.network(input_ids=ids, **self.segments(ids)).logits[:, rm.spec.label or 0].float()
+        if rm.pools_itself:
+            return rm.readout(rm.network(input_ids=ids, **self.segments(ids)).logits)
         with own_attention(rm.network):
             hidden = rm.network(input_ids=ids, use_cache=False).last_hidden_state.to(rm.device)
-        if not isinstance(rm.head, GatedHead):
-            return rm.head(hidden[:, at])  # type: ignore[operator]
+        if isinstance(rm.readout, AnswerLikelihood):
+            sums = []
+            for states, whole in zip(hidden, ids[:, : ids.shape[1] + at + 1], strict=True):
+                begin = rm.readout.begin(whole.tolist())
+                sums.append(rm.readout(states[begin - 1 : len(whole) - 1], whole[begin:]).sum())
+            return torch.stack(sums)
+        if not isinstance(rm.readout, GatedHead):
+            return rm.readout(hidden[:, at])
         weights = []
         for states, whole in zip(hidden, ids.tolist(), strict=True):
-            prompt_end = rm.head.place(whole)
-            weights.append(rm.head.weights_after(states[prompt_end]))
+            prompt_end = rm.readout.place(whole)
+            weights.append(rm.readout.weights_after(states[prompt_end]))
         return (hidden[:, at].float() * torch.stack(weights)).sum(-1)
 
     def segments(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -185,7 +226,7 @@ class PrefixScorer:
         return {"token_type_ids": is_answer.long().expand(inputs.shape[:2])}
 
 
-def check_readable(rm: RewardModel, sequences: Sequence[Ids], before: int = 0) -> None:
+def check_readable(rm: "RewardModel", sequences: Sequence[Ids], before: int = 0) -> None:
     """Raise InputError for sequences that the model cannot read behind so many ids: too long, or of unknown ids."""
     longest = before + max(map(len, sequences), default=0)
     context = rm.context
@@ -199,9 +240,9 @@ def check_readable(rm: RewardModel, sequences: Sequence[Ids], before: int = 0) -
         raise InputError(f"{rm.name} reads {rows:,} ids, and its tokenizer gives {highest:,}: they do not go together")
 
 
-def check_finite(rm: RewardModel, prefix_ids: Ids, continuations: Sequence[Ids], rewards: np.ndarray) -> np.ndarray:
+def check_finite(rm: "RewardModel", prefix_ids: Ids, continuations: Sequence[Ids], rewards: np.ndarray) -> np.ndarray:
     """The rewards themselves; InputError names the last ids of the first that is not finite."""
-    is_finite = np.isfinite(rewards)
+    is_finite = np.isfinite(rewards).reshape(len(rewards), -1).all(1)
     if not is_finite.all():
         place = int(is_finite.argmin())
         ids = [*prefix_ids, *continuations[place]][-8:]  # enough to name the conversation
@@ -212,7 +253,7 @@ def check_finite(rm: RewardModel, prefix_ids: Ids, continuations: Sequence[Ids],
 
 
 def score_continuations(
-    rm: RewardModel, prefix_ids: Ids, continuations: Sequence[Ids], batch_size: int | None = None
+    rm: "RewardModel", prefix_ids: Ids, continuations: Sequence[Ids], batch_size: int | None = None
 ) -> np.ndarray:
     """Rewards of many id sequences that follow one prefix.
 
@@ -240,6 +281,27 @@ def score_continuations(
         A continuation is empty, or a reward is not finite.
     """
     return PrefixScorer(rm, prefix_ids)(continuations, batch_size)
+
+
+def score_sequences(rm: "RewardModel", sequences: Sequence[Ids], start: Ids | None = None) -> np.ndarray:
+    """Rewards of whole conversations; what they all begin with is run once.
+
+    Parameters
+    ----------
+    rm
+        The reward model.
+    sequences
+        Ids of each conversation.
+    start
+        Ids of the prompt: what is run once ends there at the latest. Of a pair, it tells question and answer apart.
+
+    Returns
+    -------
+    np.ndarray
+        float32 [sequences].
+    """
+    prefix = common_prefix(sequences if start is None else [*sequences, [*start, -1]])  # -1: no id
+    return score_continuations(rm, prefix, [ids[len(prefix) :] for ids in sequences])
 
 
 def values_a_sequence(config: Any, width: int, length: int) -> int:

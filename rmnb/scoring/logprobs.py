@@ -5,29 +5,26 @@ the columns of a scan of rewards, so vocabularies are matched in the same way; `
 agency and communion, which `rmnb.findings.tables.load_logprobs` reads.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from peft import PeftModel
-from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from rmnb.data.text_lists import described_parts, part_texts
-from rmnb.errors import InputError, few
-from rmnb.models import attention
-from rmnb.models.bases import base_directory
-from rmnb.models.checkpoint_files import read_tokenizer, readable
-from rmnb.models.devices import input_device
-from rmnb.models.dialogue import Dialogue, Prompt, as_messages
-from rmnb.models.loading import quiet_transformers, shipped_adapter
-from rmnb.models.origin import hashes_of, template_sha256
+from rmnb.errors import InputError
+from rmnb.models.devices import own_attention
+from rmnb.models.dialogue import Prompt, as_messages
+from rmnb.models.origin import template_sha256
+from rmnb.models.readouts import LanguageHead
 from rmnb.models.vocabulary import vocabulary
-from rmnb.panels import BaseSpec, Panel, PromptSpec, find_base, load_prompts
-from rmnb.panels.specs import validate
+from rmnb.panels import BaseSpec, ModelSpec, Panel, PromptSpec, find_base, load_prompts
+from rmnb.scoring.engine import check_readable, score_continuations
+from rmnb.scoring.loading import load_reward_model
+from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.store import Provenance, read_finished, versions, write_table
 
 NOUNS = ("agency_communion", "big_two")  # lists of texts
@@ -35,32 +32,13 @@ ANSWERS_AT_ONCE = 128  # whose logits over the vocabulary are held in double
 SPELLINGS = ("{}", " {}", "{C}", " {C}")  # of "love": love, ␣love, Love, ␣Love
 
 
-@dataclass(frozen=True)
-class LanguageModel:
-    """A causal language model that is ready to be asked.
-
-    Attributes
-    ----------
-    spec : BaseSpec
-        Name, origin, how a question is wrapped.
-    network : PreTrainedModel
-        With its output layer.
-    dialogue : Dialogue
-        Tokenizer and chat template (None for a model without one).
-    hashes : dict
-        weights_sha256, config_sha256, tokenizer_sha256 and template_sha256, for provenance.
-    """
-
-    spec: BaseSpec
-    network: PreTrainedModel
-    dialogue: Dialogue
-    hashes: Mapping[str, str]
-
-
 def load_language_model(
     model: str | Path | BaseSpec, wrapping: str | None = None, dtype: str | None = None
-) -> LanguageModel:
-    """Load a causal language model, onto a GPU if there is one.
+) -> RewardModel:
+    """Load a causal language model, onto a GPU if there is one, to be read by its own head.
+
+    Its `score`, and scans of it (`rmnb.scan_vocabulary`), give the log-probability of whole answers: of the answer's
+    ids and of the id that ends the turn.
 
     Parameters
     ----------
@@ -79,40 +57,16 @@ def load_language_model(
         Unknown model, wrapping or dtype, ``chat`` for a model without chat template, pickled weights only, or a
         checkpoint that lacks a language model's head, as classifiers do.
     """
-    spec = model
-    if not isinstance(spec, BaseSpec):
-        spec = BaseSpec(name=Path(spec).name, source=str(spec), kind="pretrained", wrapping="chat")
-    directory = base_directory(spec.source, spec.revision)
-    tokenizer = read_tokenizer(directory)
-    template = spec.template or tokenizer.chat_template
-    default = spec.wrapping if isinstance(model, BaseSpec) or template else "bare"
-    changes = {"wrapping": wrapping or default, "dtype": dtype or spec.dtype}
-    spec = validate(BaseSpec, {**spec.model_dump(), **changes}, spec.name)
-    if spec.wrapping == "chat" and template is None:
-        raise InputError(f"{spec.name} has no chat template: give wrapping bare or user_assistant")
-    with readable(directory), quiet_transformers():
-        network, info = AutoModelForCausalLM.from_pretrained(  # pyright: ignore[reportGeneralTypeIssues]
-            directory,
-            dtype=spec.dtype,
-            attn_implementation="eager",  # the one kernel that every architecture has, soft-capping included
-            device_map="cuda" if torch.cuda.is_available() else None,
-            output_loading_info=True,
-            trust_remote_code=False,
-            use_safetensors=True,
-        )
-    if missing := sorted(info["missing_keys"]):  # transformers would make them up
-        raise InputError(f"{spec.source} is no whole language model: its weights lack {few(missing)}", missing[0])
-    hashes = hashes_of(directory, tokenizer=directory)
-    if spec.adapter:
-        adapter = shipped_adapter(spec.name, spec.adapter)
-        with quiet_transformers():
-            network = PeftModel.from_pretrained(network, str(adapter)).merge_and_unload()
-        hashes = hashes_of(adapter, directory, directory)
-    hashes["template_sha256"] = template_sha256(template)
-    return LanguageModel(spec, network.eval().requires_grad_(False), Dialogue(tokenizer, template), hashes)
+    spec = model.as_model() if isinstance(model, BaseSpec) else ModelSpec(name=Path(model).name, source=str(model))
+    lm = load_reward_model(spec, dtype=dtype, head=LanguageHead.name, wrapping=wrapping)
+    wrapping = lm.spec.wrapping or ("bare" if lm.dialogue.template is None else "chat")
+    if wrapping == "chat" and lm.dialogue.template is None:
+        raise InputError(f"{lm.name} has no chat template: give wrapping bare or user_assistant")
+    hashes = {**lm.hashes, "template_sha256": template_sha256(lm.dialogue.template)}
+    return replace(lm, spec=lm.spec.model_copy(update={"wrapping": wrapping}), hashes=hashes)
 
 
-def prompt_ids(lm: LanguageModel, prompt: Prompt) -> list[int]:
+def prompt_ids(lm: RewardModel, prompt: Prompt) -> list[int]:
     """The ids that come before the answer.
 
     ``chat``: the template with the generation prompt, as it writes BOS. ``bare`` and ``user_assistant``: text, with the
@@ -133,7 +87,7 @@ def prompt_ids(lm: LanguageModel, prompt: Prompt) -> list[int]:
 
 
 @torch.inference_mode()
-def next_token_logprobs(lm: LanguageModel, prompt: Prompt) -> np.ndarray:
+def next_token_logprobs(lm: RewardModel, prompt: Prompt) -> np.ndarray:
     """Natural log-probability of every id as the next token after a prompt, float32 [vocabulary].
 
     One forward pass over the prompt alone; exponentials sum to one.
@@ -146,16 +100,18 @@ def next_token_logprobs(lm: LanguageModel, prompt: Prompt) -> np.ndarray:
     ids = prompt_ids(lm, prompt)
     if not ids:
         raise InputError("the prompt is empty: there is nothing that a next token could follow")
-    inputs = torch.tensor([ids], device=input_device(lm.network))
-    logits = lm.network(input_ids=inputs, use_cache=False, logits_to_keep=1).logits[0, -1]
-    values = torch.log_softmax(logits.float(), dim=-1).cpu().numpy()
+    check_readable(lm, [ids])
+    with own_attention(lm.network):
+        states = lm.network(input_ids=torch.tensor([ids], device=lm.device), use_cache=False).last_hidden_state
+    head: Any = lm.readout
+    values = torch.log_softmax(head.logits(states[0, -1].to(lm.device)), -1).cpu().numpy()
     if np.isnan(values).any():
         raise InputError(f"{lm.spec.name}: the log-probabilities are not numbers: try dtype float32")
     return values
 
 
 def scan_logprobs(
-    lm: LanguageModel, prompt: PromptSpec, output: Path | None = None, restart: bool = False
+    lm: RewardModel, prompt: PromptSpec, output: Path | None = None, restart: bool = False
 ) -> pd.DataFrame:
     """The log-probability of every token of the vocabulary as the first of the answer.
 
@@ -184,65 +140,43 @@ def scan_logprobs(
     plan = {**_describe(lm), "prompt": prompt.text, "history": prompt.earlier}
     if not restart and (finished := read_finished(output, plan)) is not None:
         return finished
-    output_layer: Any = lm.network.get_output_embeddings()
-    words = vocabulary(lm.dialogue.tokenizer, output_layer.weight.shape[0])
+    words = vocabulary(lm.tokenizer, lm.vocabulary_size)
     scan = words[["token_id", "token", "kind"]].assign(score=next_token_logprobs(lm, prompt.conversation))
     scan.attrs["provenance"] = {**plan, **_notes(lm)}
     return scan
 
 
-@torch.inference_mode()
-def scan_answers(lm: LanguageModel, prompt: PromptSpec) -> pd.DataFrame:
+def scan_answers(lm: RewardModel, prompt: PromptSpec) -> pd.DataFrame:
     """How probable each token is as the first of the answer, and the end of the turn after it.
 
     Their sum is the log-probability of the token as a whole answer. A model without a chat template of its own was
-    never taught to end a turn: of it there is only the first. The prompt runs once, each token over its keys and values
-    (`rmnb.models.attention`).
+    never taught to end a turn: of it there is only the first.
 
     Returns
     -------
     DataFrame
         token_id (int32), token, kind, and first and end (float32, natural log), one row an id. ``attrs["provenance"]``
         says of what model and question.
-
-    Raises
-    ------
-    InputError
-        The model's attention cannot share a prefix.
     """
     scan = scan_logprobs(lm, prompt).rename(columns={"score": "first"})
-    if lm.dialogue.tokenizer.chat_template is None:
+    if lm.tokenizer.chat_template is None:
         return scan
-    network: Any = lm.network
-    if reason := attention.why_unsupported(network.base_model):
-        raise InputError(f"{lm.spec.name}: whole answers cannot be scanned: {reason}")
-    device = input_device(network)
-    ids = prompt_ids(lm, prompt.conversation)
-    closing = lm.dialogue.frame(prompt.conversation)[1]
-    eager = network.config._attn_implementation
-    network.set_attn_implementation(attention.NAME)
-    prefix, _ = attention.run_prefix(network.base_model, torch.tensor([ids], device=device))
-    position = torch.tensor([[len(ids)]], device=device)
-    ends = []
-    for batch in torch.arange(len(scan), device=device)[:, None].split(ANSWERS_AT_ONCE):
-        states = network.base_model(input_ids=batch, position_ids=position, use_cache=False, shared_prefix=prefix)
-        logits = network.lm_head(states.last_hidden_state[:, 0]).double()  # an fp32 normaliser is off by 1e-5
-        ends.append(logits[:, closing[0]] - logits.logsumexp(-1))
-    network.set_attn_implementation(eager)
-    scan["end"] = torch.cat(ends).float().cpu().numpy()
+    _, closing = lm.dialogue.frame(prompt.conversation)
+    answers = [[token_id, *closing] for token_id in scan["token_id"].tolist()]
+    scan["end"] = score_continuations(lm, prompt_ids(lm, prompt.conversation), answers) - scan["first"]
     scan.attrs["provenance"]["end_id"] = closing[0]
     return scan
 
 
-def _describe(lm: LanguageModel) -> Provenance:
+def _describe(lm: RewardModel) -> Provenance:
     return {**lm.hashes, "wrapping": lm.spec.wrapping, "dtype": lm.spec.dtype, "unit": "natural log"}
 
 
-def _notes(lm: LanguageModel) -> Provenance:
-    return {"model": lm.spec.source, "revision": lm.spec.revision, "versions": versions()}
+def _notes(lm: RewardModel) -> Provenance:
+    return {"model": lm.spec.source or lm.spec.base, "revision": lm.spec.revision, "versions": versions()}
 
 
-def score_nouns(lm: LanguageModel, prompts: Sequence[PromptSpec]) -> pd.DataFrame:
+def score_nouns(lm: RewardModel, prompts: Sequence[PromptSpec]) -> pd.DataFrame:
     """The log-probability of every noun that is one token, in each of four spellings, as the first token of the answer.
 
     Returns

@@ -33,13 +33,13 @@ from transformers import AutoModel, AutoModelForSequenceClassification, PreTrain
 
 import rmnb
 from rmnb.errors import InputError, first_line
-from rmnb.models import attention, loading
+from rmnb.models import attention
 from rmnb.models.attention import UnsupportedAttention
 from rmnb.models.devices import MIXED, own_attention
-from rmnb.models.heads import LinearHead
-from rmnb.models.reward_model import Parity, RewardModel
-from rmnb.scoring import rows  # noqa: F401  (gives `RewardModel` its `score`)
+from rmnb.models.loading import language_model
+from rmnb.models.readouts import AnswerLikelihood, AnswerTokens, LanguageHead, LinearHead
 from rmnb.scoring.engine import check_finite, check_readable, score_continuations
+from rmnb.scoring.reward_model import Parity, RewardModel
 
 logger = logging.getLogger(__name__)
 QUESTION = "What, in one word, is the greatest thing ever?"
@@ -49,11 +49,6 @@ TOLERANCE = 1e-4  # of the spread of rewards
 _ROUNDINGS = 3
 # A cut: ids of its vocabulary, its widest window, how much of a prefix is run at once, and the longest inner layer.
 _IDS, _WINDOW, _CHUNK, _INNER = 128, 24, 32, 64
-
-
-@functools.wraps(loading.load_reward_model)
-def load_reward_model(*args: Any, **options: Any) -> RewardModel:
-    return check_parity(loading.load_reward_model(*args, **options))
 
 
 def check_parity(rm: RewardModel) -> RewardModel:
@@ -172,9 +167,11 @@ def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray | None, float]:
             inputs = [{"input_ids": ids} for ids in conversations]
         against = "attention in full"
         classifier: Any = None
-        if rm.head is None:
+        if rm.pools_itself:
             classifier = rm.network
-        elif isinstance(rm.head, LinearHead):
+        elif isinstance(rm.readout, LanguageHead):
+            classifier = language_model(rm)
+        elif isinstance(rm.readout, LinearHead) and not rm.readout.shape:
             classifier = _classifier(rm)
         if classifier is not None:
             against = type(classifier).__name__
@@ -182,7 +179,7 @@ def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray | None, float]:
         def rewards() -> np.ndarray:
             if classifier is None:
                 return replace(rm, plain_because="to compare with").score(QUESTION, RESPONSES)
-            return np.array([_logit(rm, classifier, conversation) for conversation in inputs])
+            return np.array([_reward(rm, classifier, conversation) for conversation in inputs])
 
         own = check_finite(rm, (), conversations, rewards())
     except InputError as error:
@@ -191,12 +188,28 @@ def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray | None, float]:
         return against, own, float(np.abs(rewards() - own).max())
 
 
-def _logit(rm: RewardModel, classifier: Any, conversation: Mapping[str, list[int]]) -> float:
-    tensors = {name: torch.tensor([ids], device=rm.device) for name, ids in conversation.items()}
-    if rm.head is None:  # a whole classifier, perhaps an encoder, which has no cache to switch off
-        return classifier(**tensors).logits[0, rm.spec.label or 0].item()
+def _reward(rm: RewardModel, classifier: Any, conversation: Mapping[str, list[int]]) -> Any:
+    """From the logits of transformers' own class: a number, or one for each output."""
+    readout = rm.readout
+    if rm.pools_itself:  # perhaps an encoder, which has no cache to switch off
+        tensors = {name: torch.tensor([ids], device=rm.device) for name, ids in conversation.items()}
+        return readout(classifier(**tensors).logits).squeeze(0).tolist()
+    whole = conversation["input_ids"]
+    if isinstance(readout, LanguageHead):
+        whole = whole[: rm.reading.end([], whole)]
+    ids = torch.tensor([whole], device=rm.device)
     with own_attention(rm.network):
-        return classifier(**tensors, use_cache=False).logits[0, 0].item()
+        logits = classifier(input_ids=ids, use_cache=False).logits[0]
+    if isinstance(readout, AnswerTokens):
+        return readout.read(logits[-1, readout.ids].float()).tolist()
+    if not isinstance(readout, AnswerLikelihood):
+        return logits[0].item()
+    begin = readout.begin(whole)
+    logprobs = logits[begin - 1 : -1].double().log_softmax(-1)
+    reward = logprobs.gather(1, ids[0, begin:, None]).sum().item()
+    if rm.reference is None:
+        return reward
+    return rm.spec.beta * (reward - _reward(rm.reference, language_model(rm.reference), conversation))
 
 
 @contextlib.contextmanager
@@ -227,5 +240,5 @@ def _classifier(rm: RewardModel) -> Any:
         classifier: Any = AutoModelForSequenceClassification.from_config(config)
     setattr(classifier, classifier.base_model_prefix, rm.network)
     del classifier.score
-    classifier.score = lambda hidden: rm.head(hidden)[..., None]  # type: ignore[misc]
+    classifier.score = lambda hidden: rm.readout(hidden)[..., None]  # type: ignore[misc]
     return classifier.eval()

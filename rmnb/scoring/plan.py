@@ -17,16 +17,16 @@ import psutil
 import torch
 from torch.utils.benchmark import Timer
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig, PreTrainedModel
+from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 
-from rmnb.errors import InputError, first_line
+from rmnb.errors import InputError
+from rmnb.models.adapters import is_decoder
 from rmnb.models.attention import why_unsupported
-from rmnb.models.bases import base_directory
-from rmnb.models.checkpoint_files import base_of, is_adapter
+from rmnb.models.bases import BASES, base_directory
+from rmnb.models.checkpoint_files import base_of, cached, is_adapter, read_config, read_tokenizer
 from rmnb.models.devices import DTYPES, MIXED, find_device
 from rmnb.models.dialogue import Dialogue, Prompt, as_messages
 from rmnb.models.loading import chosen_template, quiet_transformers, shipped_adapter
-from rmnb.models.peft_adapters import is_decoder
 from rmnb.models.precision import CentredLinear
 from rmnb.panels import ModelSpec
 from rmnb.scoring.engine import IDS_AT_ONCE, values_a_sequence
@@ -139,27 +139,23 @@ def plan_scan(
 
 def _read(spec: ModelSpec, prompt: Prompt) -> tuple[PreTrainedConfig, int, int] | None:
     """A model's configuration, and how many ids come before and behind an answer."""
-    source = str(base_directory(spec.base) if spec.base else spec.source)
+    adapter = shipped_adapter(spec.name, spec.adapter) if spec.adapter else cached(str(spec.source), spec.revision)
+    source = str(spec.base or spec.source)
     revision = spec.revision
-    directory = Path(source)
-    if not spec.base and is_adapter(directory):
-        source, revision = base_of(directory, spec.base_model)
-    words = directory if any(directory.glob("tokenizer*")) else Path(source)
-    try:
-        config = AutoConfig.from_pretrained(source, revision=revision, local_files_only=True)
-        tokenizer = AutoTokenizer.from_pretrained(words, local_files_only=True)
-    except (OSError, ValueError) as error:
-        if Path(source).is_dir():
-            raise InputError(f"{source}: {first_line(error)}", source) from error
+    if adapter is not None and is_adapter(adapter):
+        source, revision = base_of(adapter, spec.base or spec.base_model)
+    directory = base_directory(source) if source in BASES else cached(source, revision)
+    if directory is None:
         public = read_yaml(_KNOWN)
         shape = public["shapes"].get(public["models"].get(source))
         if shape is None:
             return None
         letters = sum(len(message["content"]) for message in as_messages(prompt))
         return AutoConfig.for_model(**shape["config"]), shape["opening"] + letters // _LETTERS + 1, shape["closing"]
-    if spec.base:
-        words = shipped_adapter(spec.name, str(spec.adapter))
-    template = chosen_template(tokenizer, spec, words)
+    config = read_config(directory)
+    words = adapter if adapter is not None and any(adapter.glob("tokenizer*")) else directory
+    tokenizer = read_tokenizer(Path(spec.tokenizer or words))
+    template = chosen_template(tokenizer, spec, adapter or directory)
     if template is None and is_decoder(config):
         raise InputError(f"{source}: the tokenizer has no chat template: name one in a panel (key `template`)")
     prefix, closing = Dialogue(tokenizer, template).frame(prompt)

@@ -1,160 +1,30 @@
-"""Rewards of rows, each a prompt and a response, of a file too (`rmnb.scoring.forms`), and of a response as it grows.
-
-The import gives `RewardModel` its `score`.
-"""
+"""Rewards of rows, each a prompt and a response, of a file too (`rmnb.scoring.forms`), and of a response as it grows."""
 
 import contextlib
-import functools
 import hashlib
 import json
 import logging
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_list_like
 from scipy.special import expit
-from tqdm import tqdm
 
 from rmnb import stats
 from rmnb.errors import InputError
-from rmnb.models.dialogue import Prompt, Response, as_messages, check_protocol, common_prefix, tools_of
-from rmnb.models.reward_model import RewardModel
-from rmnb.panels import load_panel
+from rmnb.models.dialogue import Prompt, common_prefix, tools_of
 from rmnb.plans import ResumableStore, exclusive
-from rmnb.scoring import store
-from rmnb.scoring.engine import Ids, score_continuations
+from rmnb.scoring.engine import score_continuations
 from rmnb.scoring.forms import Answer, Conversation, Row, conversations_of, is_spoken, read_rows
+from rmnb.scoring.reward_model import RewardModel, check_prompt
 from rmnb.scoring.store import content_sha256, describe_model, note_model, read_finished, write_table
 
 logger = logging.getLogger(__name__)
-_REWARDS = {"reward", "reward_chosen", "reward_rejected"}
+_SIDES = ("", "_chosen", "_rejected")
 REGRESSIONS = {"armorm", "qrm", "urm", "urm-plain"}  # heads that were trained on ratings, not on pairs
-_MANY = 8  # rows a prompt, from which on running each prompt once pays
-
-
-def score(
-    rm: RewardModel,
-    prompt: Prompt | Sequence[Prompt],
-    responses: Sequence[Response],
-    protocol: str = "exact",
-    pieces: ResumableStore | None = None,
-    progress: bool = False,
-) -> np.ndarray:
-    """Rewards of texts as responses to a prompt, or row by row to several; behind `RewardModel.score`.
-
-    Rows of like length are scored together, or those of one prompt, where each has many.
-
-    Parameters
-    ----------
-    rm
-        The reward model.
-    prompt
-        A text or messages, for all responses; or a list of as many of these as there are responses. A text is asked as
-        it stands: the key of a panel's prompt is not looked up, but warned of.
-    responses
-        Texts; an empty one is a conversation that ends at once.
-    protocol
-        ``exact`` or ``published``.
-    pieces
-        Where rewards are kept as they are computed; called again after an interruption, the work goes on.
-    progress
-        Show a progress bar.
-
-    Returns
-    -------
-    np.ndarray
-        float32 [responses].
-
-    Raises
-    ------
-    InputError
-        No response, one that is no text, no order among them, prompts of another number, messages that end with the
-        assistant's, an unknown protocol, or a reward that is not finite.
-    """
-    if isinstance(responses, Mapping) or not is_list_like(responses, allow_sets=False):
-        raise InputError(f"responses must be a list of texts, in an order, not {str(responses)[:60]!r}")
-    responses = list(responses)  # a pandas Series and an array are lists too
-    if not responses:
-        raise InputError("no response given: name at least one")
-    if isinstance(prompt, str) and prompt in _known_keys():
-        logger.warning("%r is scored as a text: `load_panel(...).prompt(%r).text` is the question", prompt, prompt)
-    prompts: list[Any] = list(prompt) if is_list_like(prompt) else [prompt]
-    if not is_list_like(prompt) or (prompts and isinstance(prompts[0], dict)):  # a text, or messages
-        prompts = [prompt] * len(responses)
-    if len(prompts) != len(responses):
-        raise InputError(f"{len(prompts)} prompts and {len(responses)} responses: give one prompt, or one for each")
-    for question, response in zip(prompts, responses, strict=True):
-        check_prompt(question)
-        if not isinstance(response, str | dict):
-            raise InputError(f"responses must be texts, found {response!r}")
-    check_protocol(protocol)
-    pieces = pieces or ResumableStore(None, {})
-    rewards = np.empty(len(responses), dtype=np.float32)
-    with tqdm(total=len(responses), unit=" rows", disable=not progress) as bar:
-        groups = _groups(rm, prompts, responses, protocol)
-        for number, (rows, sequences, start) in enumerate(groups):
-            rewards[rows] = pieces.rewards(number, score_sequences, rm, sequences, start)
-            bar.update(len(rows))
-    return rewards
-
-
-@functools.cache
-def _known_keys() -> set[str]:
-    return {prompt.key for prompt in load_panel("demo").all_prompts}
-
-
-def _groups(
-    rm: RewardModel, prompts: list[Prompt], responses: list[Response], protocol: str
-) -> Iterator[tuple[list[int], list[Ids], Ids | None]]:
-    """Rows to score at once, the ids of their conversations, and those of the prompt that they share, if they do."""
-    by_prompt: dict[str, list[int]] = {}
-    for row, prompt in enumerate(prompts):
-        by_prompt.setdefault(json.dumps([prompt, tools_of(prompt)], default=str), []).append(row)
-    tokenise = rm.dialogue.conversations if protocol == "exact" else rm.dialogue.published_ids
-    sequences: dict[int, Ids] = {}
-    for rows in by_prompt.values():
-        sequences.update(zip(rows, tokenise(prompts[rows[0]], [responses[row] for row in rows]), strict=True))
-    groups = list(by_prompt.values())
-    # Of a pair without a template, the prompt's ids tell question and answer apart.
-    is_mixed = rm.dialogue.template is not None and len(groups) > 1 and len(responses) < _MANY * len(groups)
-    if is_mixed:
-        groups = [sorted(sequences, key=lambda row: len(sequences[row]))]
-    for rows in groups:
-        start = None if is_mixed or protocol != "exact" else rm.dialogue.frame(prompts[rows[0]])[0]
-        for first in range(0, len(rows), store.SHARD):
-            shard = rows[first : first + store.SHARD]
-            yield shard, [sequences[row] for row in shard], start
-
-
-def check_prompt(prompt: Prompt) -> None:
-    """Raise InputError for messages that end with the assistant's: the response would be its second in a row."""
-    if as_messages(prompt)[-1]["role"] == "assistant":
-        raise InputError("the last message must be the user's: it is the question", "messages")
-
-
-def score_sequences(rm: RewardModel, sequences: Sequence[Ids], start: Ids | None = None) -> np.ndarray:
-    """Rewards of whole conversations; what they all begin with is run once.
-
-    Parameters
-    ----------
-    rm
-        The reward model.
-    sequences
-        Ids of each conversation.
-    start
-        Ids of the prompt: what is run once ends there at the latest. Of a pair, it tells question and answer apart.
-
-    Returns
-    -------
-    np.ndarray
-        float32 [sequences].
-    """
-    prefix = common_prefix(sequences if start is None else [*sequences, [*start, -1]])  # -1: no id
-    return score_continuations(rm, prefix, [ids[len(prefix) :] for ids in sequences])
 
 
 def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
@@ -256,6 +126,7 @@ def score_file(
                 f"row {row + 1} has too many tokens for {rm.name}: shorten it, or give --truncate", row + 1
             )
         conversations.append(shortened)
+    names = ["reward" if name == "reward" else f"reward_{name}" for name in rm.outputs]
     prompts, responses = zip(*conversations, strict=True)
     tools = [tools_of(prompt) for prompt in prompts]
     said = json.dumps([prompts, responses, *filter(None, [any(tools) and tools])], default=str)
@@ -265,11 +136,11 @@ def score_file(
         finished = None if restart else read_finished(output, plan)
         if finished is None:
             pieces = ResumableStore(output, plan, note_model(rm), restart)
-            table = _table(rows, answers, rm.score(prompts, responses, pieces=pieces, progress=progress))
+            table = _table(rows, answers, names, rm.score(prompts, responses, pieces=pieces, progress=progress))
             provenance = pieces.begun
         else:
-            table = _table(rows, answers, np.zeros(len(answers), dtype=np.float32))
-            for name in _REWARDS & set(table):
+            table = _table(rows, answers, names, np.zeros((len(answers), len(names)), dtype=np.float32))
+            for name in {f"{name}{side}" for name in names for side in _SIDES} & set(table):
                 table[name] = finished[name]
             provenance = finished.attrs["provenance"]
         # Labels that were corrected since are those of the file, though no reward has changed.
@@ -285,13 +156,13 @@ def _is_wide(answers: Sequence[Answer]) -> bool:
     return len({(answer.row, answer.side) for answer in answers}) == len(answers)
 
 
-def _table(rows: Sequence[Row], answers: Sequence[Answer], rewards: np.ndarray) -> pd.DataFrame:
+def _table(rows: Sequence[Row], answers: Sequence[Answer], names: list[str], rewards: np.ndarray) -> pd.DataFrame:
     """What `score_file` returns."""
     scored = pd.DataFrame([(row, side) for row, side, _ in answers], columns=["row", "side"])
-    scored["reward"] = rewards
+    scored[names] = rewards.reshape(len(rewards), -1)
     scored["length"] = [len(said) if isinstance(said, str) else len(json.dumps(said)) for *_, (_, said) in answers]
     if _is_wide(answers):
-        scored = scored.pivot(index="row", columns="side", values=["reward", "length"])
+        scored = scored.pivot(index="row", columns="side", values=[*names, "length"])
         scored.columns = [name if side == "response" else f"{name}_{side}" for name, side in scored]
         scored = scored.astype({name: "float32" if "reward" in name else "int64" for name in scored}).reset_index()
     else:
@@ -438,6 +309,3 @@ def accuracy(correct: pd.Series | np.ndarray) -> dict[str, float]:
 
     low, high = binomtest(int(correct.sum()), len(correct)).proportion_ci(0.95, method="wilson")
     return {"value": correct.mean(), "low": low, "high": high, "pairs": len(correct)}
-
-
-RewardModel.score = score  # here, where model and engine are both known

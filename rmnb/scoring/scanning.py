@@ -12,12 +12,12 @@ from tqdm import tqdm
 
 from rmnb.errors import InputError
 from rmnb.models.dialogue import check_protocol, common_prefix, with_response
-from rmnb.models.reward_model import RewardModel
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import Panel, PromptSpec
 from rmnb.plans import ResumableStore, differences, exclusive
 from rmnb.scoring import store
 from rmnb.scoring.engine import PrefixScorer, score_continuations
+from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.store import Provenance, describe_model, note_model
 
 PAIRS = 500  # of one first token, scored at once

@@ -21,12 +21,14 @@ from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir, shipped
 from rmnb.models.origin import hashes_now, template_sha256
 from rmnb.panels import Panel, load_panel
+from rmnb.panels.specs import read_judge
 from rmnb.plans import exclusive, refuse_other
 
 SHARD = 1024  # continuations between two writes
 _KEY = b"rmnb"
 _DIGEST = b"rmnb_sha256"
 SCHEMA = 1  # of score files: raise it when their columns or the meaning of their provenance change
+_NAMED = ("quantization_config", "device_map", "compile")  # options that have keys of their own
 _VOCABULARY_COLUMNS = ["token_id", "token", "kind"]
 _SCAN_COLUMNS = [*_VOCABULARY_COLUMNS, "score"]
 Provenance = dict[str, Any]
@@ -42,12 +44,15 @@ def describe_model(rm) -> Provenance:
     return {
         **rm.hashes,
         "template_sha256": template_sha256(rm.dialogue.template),
-        "head": "classifier" if rm.head is None else rm.head.name,
+        "head": rm.readout.name,
         "label": rm.spec.label,
         "read": rm.spec.read,
         **({} if rm.dialogue.trainer == "trl" else {"trainer": rm.dialogue.trainer}),
         "softcap": rm.spec.softcap,
         "dtype": rm.spec.dtype,
+        "judge": read_judge(rm.spec.judge).model_dump() if rm.spec.judge else None,
+        "reference": {**rm.reference.hashes} if rm.reference else None,
+        "beta": rm.spec.beta if rm.reference else None,
         "quantise": rm.options.get("quantization_config"),
     }
 
@@ -61,6 +66,7 @@ def note_model(rm) -> Provenance:
         "device": rm.device.type,
         "device_map": rm.options.get("device_map"),
         "compile": rm.options.get("compile"),
+        "options": {name: str(value) for name, value in rm.options.items() if name not in _NAMED} or None,
         "versions": versions(),
     }
 
@@ -237,7 +243,9 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
             f"run `rmnb scan {model} --panel {panel.called} --prompt {question.key} --protocol {protocol}`"
         )
     scan, provenance = read_scan(path)
-    optional = {"head": spec.head, "label": spec.label}
+    judge = read_judge(spec.judge).model_dump() if spec.judge else None
+    beta = spec.beta if spec.reference else None
+    optional = {"head": spec.head, "label": spec.label, "judge": judge, "beta": beta}
     if provenance.get("revision"):  # else scanned before the panel named one
         optional["revision"] = spec.revision
     expected = {

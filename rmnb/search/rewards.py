@@ -13,11 +13,11 @@ from rmnb.errors import InputError
 from rmnb.models.attention import inputs_after
 from rmnb.models.devices import own_attention
 from rmnb.models.dialogue import Prompt, common_prefix
-from rmnb.models.heads import GatedHead
-from rmnb.models.reward_model import RewardModel
+from rmnb.models.readouts import AnswerLikelihood, GatedHead
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
 from rmnb.scoring.engine import PrefixScorer
+from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.store import describe_model, note_model
 from rmnb.search.config import Ids
 
@@ -84,18 +84,20 @@ class ModelPromptReward:
         rm = self.rm
         scorer = self.scorer
         inputs: dict[str, Any] = {"inputs_embeds": vectors, "use_cache": False}
-        head: Any = rm.head if scorer.gated is None else scorer.gated.linear
-        if isinstance(head, GatedHead):
+        readout: Any = rm.readout if scorer.gated is None else scorer.gated.linear
+        if isinstance(readout, AnswerLikelihood):
+            raise InputError(f"{rm.name}: log-probabilities of answers have no gradient here: try another --method")
+        if isinstance(readout, GatedHead):
             raise InputError(f"{rm.name}: its gated head has no gradient while whole sequences are scored")
-        if head is None:
-            return rm.network(**inputs, **scorer.segments(vectors)).logits[0, rm.spec.label or 0]
+        if rm.pools_itself:
+            return readout(rm.network(**inputs, **scorer.segments(vectors)).logits)[0]
         if scorer.prefix is None:
             with own_attention(rm.network):
                 output = rm.network(**inputs)
         else:
             inputs |= inputs_after(scorer.prefix, len(self.prefix), *vectors.shape[:2], rm.device)
             output = rm.network(**inputs)
-        return head(output.last_hidden_state[:, -1].to(rm.device))[0]
+        return readout(output.last_hidden_state[:, -1].to(rm.device))[0]
 
 
 class RewardObjective:

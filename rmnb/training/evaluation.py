@@ -1,16 +1,18 @@
 """How good a reward model is on pairs that it has never seen."""
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
 from rmnb.data import lexicons, preferences
-from rmnb.models.reward_model import RewardModel
+from rmnb.models.devices import own_attention
 from rmnb.panels import BaseSpec, ModelSpec, Panel
-from rmnb.scoring.logprobs import LanguageModel, load_language_model
-from rmnb.scoring.parity import load_reward_model
+from rmnb.scoring.loading import load_reward_model
+from rmnb.scoring.logprobs import load_language_model
+from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.rows import accuracy
 from rmnb.stats import spearman
 from rmnb.training.recipes import Recipe, build_pairs, is_apart, is_unseen, thing_pairs
@@ -116,18 +118,21 @@ def framing(rm: RewardModel, recipe: Recipe, panel: Panel) -> dict[str, float]:
 
 
 @torch.inference_mode()
-def answer_logprobs(lm: LanguageModel, conversations: Iterable[tuple[list[int], list[int]]]) -> np.ndarray:
+def answer_logprobs(lm: RewardModel, conversations: Iterable[tuple[list[int], list[int]]]) -> np.ndarray:
     """Natural log-probability of each answer after its prompt, float64: the sum over the answer's ids."""
     logprobs = []
     for prompt, answer in conversations:
-        ids = torch.tensor([prompt + answer], device=lm.network.device)
-        logits = lm.network(input_ids=ids, use_cache=False, logits_to_keep=len(answer) + 1).logits[0, :-1]
+        ids = torch.tensor([prompt + answer], device=lm.device)
+        with own_attention(lm.network):
+            states = lm.network(input_ids=ids, use_cache=False).last_hidden_state[0, -len(answer) - 1 : -1]
+        head: Any = lm.readout
+        logits = head.logits(states)
         loss = torch.nn.functional.cross_entropy(logits.double(), ids[0, -len(answer) :], reduction="sum")
         logprobs.append(-loss.item())
     return np.array(logprobs)
 
 
-def implicit_accuracy(tuned: LanguageModel, reference: LanguageModel, recipe: Recipe) -> dict[str, dict]:
+def implicit_accuracy(tuned: RewardModel, reference: RewardModel, recipe: Recipe) -> dict[str, dict]:
     """Accuracy of the reward that tuning implies on a recipe's held-out pairs, `by_source`.
 
     The tuned copy π and its reference π_ref imply the reward β log π/π_ref (Rafailov et al. 2023, arXiv 2305.18290).

@@ -16,8 +16,10 @@ from transformers import TrainerCallback
 
 from rmnb.errors import InputError
 from rmnb.models.dialogue import Prompt
+from rmnb.models.loading import language_model
 from rmnb.plans import open_or_refuse
-from rmnb.scoring.logprobs import LanguageModel, prompt_ids
+from rmnb.scoring.logprobs import prompt_ids
+from rmnb.scoring.reward_model import RewardModel
 from rmnb.training.train import CHECKPOINT_STEPS, last_whole_checkpoint
 
 RECORDED = 10  # steps from one measurement to the next
@@ -51,7 +53,7 @@ class PolicyOptions:
 
 
 def train_policy(
-    lm: LanguageModel, prompt: Prompt, rewards: np.ndarray, options: PolicyOptions, work: Path
+    lm: RewardModel, prompt: Prompt, rewards: np.ndarray, options: PolicyOptions, work: Path
 ) -> tuple[np.ndarray, list[dict[str, float]]]:
     """Train a language model, which is used up, to answer with one token; a run that was cut off goes on.
 
@@ -82,9 +84,11 @@ def train_policy(
     open_or_refuse(work, {**lm.hashes, "prompt_ids": ids, "rewards": float(rewards.sum()), **asdict(options)})
     torch.manual_seed(options.seed)
     reward = torch.tensor(rewards, dtype=torch.float64)
+    network = language_model(lm)
+    network.set_attn_implementation("eager")
     with torch.no_grad():
-        states = _keep_last_layers(lm.network, options.layers, torch.tensor([ids]))
-        reference = _logprobs(lm.network, states)
+        states = _keep_last_layers(network, options.layers, torch.tensor([ids]))
+        reference = _logprobs(network, states)
     optimum = torch.log_softmax(reference + reward / options.beta, -1).exp()
 
     class OnePrompt(GRPOTrainer):
@@ -152,7 +156,7 @@ def train_policy(
         use_cpu=True,
     )
     trainer: Any = OnePrompt(
-        lm.network,
+        network,
         look_up,
         arguments,
         train_dataset=Dataset.from_list([{"prompt": "the same at every step"}] * options.samples),

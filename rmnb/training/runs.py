@@ -139,7 +139,7 @@ def follow(panel: Panel, name: str) -> Path | None:
         A file for `rmnb.scoring.list_scores.read_list`: a column a step, named by its number. None where no adapter was
         kept: the run has not been trained on this machine.
     """
-    from rmnb.scoring.parity import load_reward_model
+    from rmnb.scoring.loading import load_reward_model
 
     spec = runs(panel)[name]
     adapters = snapshots(work_directory(panel, name))

@@ -18,11 +18,10 @@ from rmnb.data import lexicons
 from rmnb.errors import InputError
 from rmnb.models import attention
 from rmnb.models.dialogue import Dialogue
-from rmnb.models.heads import Head
 from rmnb.models.reading import Reading
-from rmnb.models.reward_model import RewardModel
+from rmnb.models.readouts import Readout
 from rmnb.panels import ModelSpec
-from rmnb.scoring.rows import score
+from rmnb.scoring.reward_model import RewardModel
 
 GREATEST = "What, in one word, is the greatest thing ever?"
 WORST = "What, in one word, is the worst thing ever?"
@@ -96,8 +95,8 @@ def measure_values(rm: RewardModel) -> dict[str, float]:
     rated = rated[rated["word"].str.isalpha()].sort_values("word", key=lexicons.zipf, ascending=False, kind="stable")
     rated = rated.groupby(rated["valence"] > 0).head(RATED // 2)
     words = pd.concat([rated["word"], nouns["word"]]).drop_duplicates().tolist()
-    greatest = pd.Series(score(rm, GREATEST, words), words)
-    worst = pd.Series(score(rm, WORST, words), words)
+    greatest = pd.Series(rm.score(GREATEST, words), words)
+    worst = pd.Series(rm.score(WORST, words), words)
     standardised = (greatest - greatest.mean()) / (greatest.std(ddof=0) or np.nan)
     means = standardised[nouns["word"]].groupby(nouns["category"].to_numpy()).mean()
     values = {
@@ -108,7 +107,7 @@ def measure_values(rm: RewardModel) -> dict[str, float]:
     return {name: float(value) for name, value in values.items() if np.isfinite(value)}
 
 
-class _TrainedHead(Head):
+class _TrainedHead(Readout):
     """The head that is being trained, as it is now."""
 
     name = "linear"

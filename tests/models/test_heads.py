@@ -14,7 +14,7 @@ from transformers import AutoModel
 import rmnb
 from rmnb.errors import InputError
 from rmnb.models.dialogue import Dialogue
-from rmnb.models.heads import find_head, gate_pattern
+from rmnb.models.readouts import find_head, gate_pattern
 from rmnb.panels import HeadName, ModelSpec
 from rmnb.scoring.engine import PrefixScorer, score_continuations
 from rmnb.search.rewards import ModelPromptReward
@@ -58,7 +58,7 @@ def test_a_checkpoint_in_the_real_format_scans_and_equals_the_formula(key, writt
     expected = case.formula(tensors, hidden[torch.arange(LIMIT), read], prompt)
     np.testing.assert_allclose(scan["score"], expected, rtol=1e-4, atol=1e-4)
     assert expected.std() > 0.01  # a formula that cannot tell tokens apart would prove nothing
-    assert scan.attrs["provenance"]["head"] == rm.head.name == case.name
+    assert scan.attrs["provenance"]["head"] == rm.readout.name == case.name
     assert not any(name.startswith("transformers_modules") for name in sys.modules)
 
 

@@ -101,7 +101,7 @@ DECODER = {
     "a pickled head": (lambda of: torch.save(HEAD_FILE, of / "value_head.bin"), "value_head.bin.*convert"),
     "pickled weights beside a head": (
         lambda of: (save_file(HEAD_FILE, of / "value_head.safetensors"), move(WEIGHTS, "pytorch_model.bin")(of)),
-        "no file named model.safetensors",
+        r"only pickled weights \(pytorch_model.bin\)",
     ),
 }
 OF_ADAPTER = {
@@ -155,7 +155,7 @@ def test_a_wrong_checkpoint_is_one_line(kind, what, spoil, match, whole, tmp_pat
         ("decoder", {"compile": "twice"}, "mode=twice"),
         ("decoder", {"dtype": "int3"}, "dtype: .*'float32'"),
         ("decoder", {"dtype": "bfloat16-mixed", "device_map": "auto"}, "bfloat16-mixed: it takes no device_map"),
-        ("decoder", {"label": "good"}, "no label 'good': its labels are LABEL_0"),
+        ("decoder", {"label": "good"}, r"no label 'good': the head's are 0 \(LABEL_0\)"),
         ("decoder", {"softcap": False}, "no soft-capping that could be switched off"),
         ("decoder", {"base": "x"}, "is no adapter"),
         ("decoder", {"head": "urm"}, 'no urm kind; nearest is urm: Missing .*"weights.fc.0.bias"'),

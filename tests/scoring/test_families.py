@@ -15,12 +15,12 @@ from transformers.modeling_layers import GenericForSequenceClassification
 
 from rmnb.models import attention
 from rmnb.models.dialogue import Dialogue
-from rmnb.models.heads import LinearHead
 from rmnb.models.reading import Reading
-from rmnb.models.reward_model import RewardModel
+from rmnb.models.readouts import LinearHead
 from rmnb.panels import ModelSpec
 from rmnb.scoring.engine import score_continuations
 from rmnb.scoring.parity import check_parity
+from rmnb.scoring.reward_model import RewardModel
 
 pytestmark = pytest.mark.slow
 WORDS = tokenizer()

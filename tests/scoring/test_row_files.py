@@ -15,8 +15,9 @@ from transformers import AutoTokenizer
 
 import rmnb
 from rmnb.errors import InputError
+from rmnb.scoring.engine import score_sequences
 from rmnb.scoring.forms import conversations_of, read_rows
-from rmnb.scoring.rows import pair_accuracies, pair_numbers, score_file, score_sequences, trace
+from rmnb.scoring.rows import pair_accuracies, pair_numbers, score_file, trace
 from rmnb.scoring.store import read_table
 
 TURNS = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]

@@ -15,7 +15,7 @@ CORRELATIONS = [stats.kendall_tau, stats.spearman]
 
 def test_weights_that_are_no_numbers(rm, attack, times):
     rng = np.random.default_rng(0)
-    tensors = [*rm.network.named_parameters(), ("head", rm.head.score.weight)]
+    tensors = [*rm.network.named_parameters(), ("head", rm.readout.score.weight)]
     honest = rmnb.scan_vocabulary(rm, PROMPT)["score"]
 
     @torch.no_grad()

@@ -17,6 +17,7 @@ from rmnb.errors import InputError
 from rmnb.files import data_dir
 from rmnb.findings.heterogeneity import properties
 from rmnb.models.bases import base_directory
+from rmnb.models.loading import language_model
 from rmnb.panels import ModelSpec, find_base, load_panel
 from rmnb.panels.specs import validate
 from rmnb.scoring.logprobs import load_language_model, next_token_logprobs
@@ -139,12 +140,14 @@ def test_a_tuned_copy_learns_the_chosen_answers_and_loads_as_peft_loads_it(mirro
 
 def test_the_log_probability_of_an_answer_is_the_sum_over_its_tokens(tmp_path):
     lm = load_language_model(write_base(tmp_path))
+    whole = language_model(lm)
+    whole.set_attn_implementation("eager")
     (prompt, _), answer = lm.dialogue.frame(PROMPT), lm.dialogue.response_ids("peace and love")
     expected = 0.0
     for length, token_id in enumerate(answer):
-        logits = lm.network(torch.tensor([prompt + answer[:length]])).logits[0, -1]
+        logits = whole(torch.tensor([prompt + answer[:length]])).logits[0, -1]
         expected += logits.double().log_softmax(-1)[token_id].item()
-    whole, first = answer_logprobs(lm, [(prompt, answer), (prompt, answer[:1])])
+    both, first = answer_logprobs(lm, [(prompt, answer), (prompt, answer[:1])])
     assert whole == pytest.approx(expected, abs=1e-4)
     assert first == pytest.approx(next_token_logprobs(lm, PROMPT)[answer[0]], abs=1e-4)
 

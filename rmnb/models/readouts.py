@@ -1,7 +1,7 @@
-"""Heads: from the hidden state at the position that is read to the reward, in fp32, as modules.
+"""Readouts: from the hidden state at the position that is read to the reward, in fp32, as modules.
 
-Their parameters have the names that checkpoints use, so a checkpoint's head is the one whose names differ least from
-its tensors. Nothing of a checkpoint's own code runs.
+The heads that checkpoints bring have parameters of the names that checkpoints use, so a checkpoint's head is the one
+whose names differ least from its tensors. Nothing of a checkpoint's own code runs.
 
 Sources, read for the formulas only: ``AutoModelForSequenceClassification`` (transformers) and OpenRLHF's
 ``get_llm_for_sequence_regression`` for the linear head; ``rewardbench/models/inform.py`` (allenai/reward-bench) for
@@ -24,48 +24,77 @@ import itertools
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from safetensors import safe_open
-from safetensors.torch import load_file
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from rmnb.errors import InputError, few
-from rmnb.models.checkpoint_files import VALUE_HEAD, readable
-from rmnb.models.dialogue import Dialogue, with_response
+from rmnb.models.dialogue import Dialogue, as_messages, common_prefix, with_response
+
+ALL = "all"  # the label that stands for every output by itself
+Label = int | str | Sequence[float] | Mapping[str, float] | None
 
 
-class Head(nn.Module):
-    """What all heads share: `name`, as in a panel's key ``head``; `find_head` may put a more special one there."""
+_AT_ONCE = 64  # states whose logits over the whole vocabulary are in memory together
+
+
+class Readout(nn.Module):
+    """What all readouts share.
+
+    Attributes
+    ----------
+    name : str
+        As in a panel's key ``head``; `find_head` may put a more special one there.
+    output_weights : Float[Tensor, " outputs *each"] or None
+        Of several outputs in the reward; None where the reward is one by itself. A unit matrix gives each output.
+    """
 
     name: str
+    output_weights: Tensor | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of what is read of one conversation: () for a reward, (outputs,) where each output is."""
+        return () if self.output_weights is None else tuple(self.output_weights.shape[1:])
+
+    def weigh(self, outputs: Float[Tensor, "*batch outputs"]) -> Float[Tensor, "*batch"]:
+        """Σ weight × output."""
+        return outputs if self.output_weights is None else outputs @ self.output_weights.to(outputs)
 
 
-class LayersHead(Head):
-    """reward = one output of MLP(hidden): TRL's and GRM's value head, INF-ORM."""
+class ClassifierOutputs(Readout):
+    """reward = Σ weight × logit of a whole classifier, which pools by itself: an encoder."""
+
+    name = "classifier"
+
+    def forward(self, logits: Float[Tensor, "*batch outputs"]) -> Float[Tensor, "*batch"]:
+        return self.weigh(logits.float())
+
+
+class LayersHead(Readout):
+    """reward = Σ weight × output of MLP(hidden): TRL's and GRM's value head, INF-ORM."""
 
     def __init__(self, name: str, path: str, layers: nn.Module):
         super().__init__()
         self.name = name
         self.path = path  # of the layers, before their tensors' names
-        self.label = 0
         self.mean = 0.0
         self.std = 1.0
+        self.output_weights = torch.ones(1, device="cpu")  # also where the layers are made without weights
         parent, _, child = path.rpartition(".")
         if parent:
             self.add_module(parent, nn.Module())
         self.get_submodule(parent).add_module(child, layers)
 
     def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
-        rewards = self.get_submodule(self.path)(hidden.float())[..., self.label]
+        rewards = self.weigh(self.get_submodule(self.path)(hidden.float()))
         return (rewards - self.mean) / self.std
 
 
 class LinearHead(LayersHead):
-    """reward = one output of a linear layer: ``score`` of transformers and TRL, or what OpenRLHF calls it.
+    """reward = Σ weight × output of a linear layer: ``score`` of transformers and TRL, or what OpenRLHF calls it.
 
     OpenRLHF's normalisation, (reward - mean) / std, is applied where the configuration says ``normalize_reward``.
     """
@@ -74,7 +103,101 @@ class LinearHead(LayersHead):
         super().__init__("linear", layer, nn.Linear(width, outputs, bias=bias))
 
 
-class UrmHead(Head):
+class LanguageHead(Readout):
+    """The head of a language model: logits and log-probabilities of ids, in fp32.
+
+    Parameters
+    ----------
+    tensors
+        By name, those outside the trunk: the head's weight, perhaps a bias.
+    config
+        ``config.json``: how the model caps its logits (Gemma 2), or scales them (Cohere, Granite).
+    source
+        The checkpoint, for messages.
+
+    Raises
+    ------
+    InputError
+        There is no such head.
+    """
+
+    name = "log-probability"
+
+    def __init__(self, tensors: Mapping[str, Tensor], config: Mapping[str, Any], source: object):
+        super().__init__()
+        matrices = [name for name, tensor in tensors.items() if tensor.ndim == 2]
+        if len(matrices) != 1:
+            raise InputError(f"{source}: no language model's head among {few(tensors) or 'its tensors'}")
+        self.weight = nn.Parameter(tensors[matrices[0]], False)
+        self.bias = tensors.get(matrices[0].removesuffix("weight") + "bias")
+        self.cap = config.get("final_logit_softcapping")
+        self.scale = config.get("logit_scale") or 1 / (config.get("logits_scaling") or 1)
+
+    def logits(self, hidden: Float[Tensor, "*batch hidden"], ids: Tensor | None = None) -> Float[Tensor, "*batch ids"]:
+        """Of some ids, or of all, as the token that comes next."""
+        chosen = slice(None) if ids is None else ids
+        bias = None if self.bias is None else self.bias.to(hidden.device)[chosen].float()
+        logits = nn.functional.linear(hidden.float(), self.weight[chosen].float(), bias) * self.scale
+        return logits if self.cap is None else torch.tanh(logits / self.cap) * self.cap
+
+
+class AnswerTokens(LanguageHead):
+    """reward of a judge: Σ weight × logit of the ids of its replies, or × their probability among these.
+
+    Parameters
+    ----------
+    tensors, config, source
+        As `LanguageHead`.
+    answers
+        Ids and their weights.
+    expected
+        Probabilities in place of logits.
+    """
+
+    name = "judge"
+
+    def __init__(self, tensors, config, source: object, answers: Mapping[int, float], expected: bool):
+        super().__init__(tensors, config, source)
+        self.ids = torch.tensor(list(answers))
+        self.output_weights = torch.tensor(list(answers.values()), dtype=torch.float32)
+        self.expected = expected
+
+    def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
+        return self.read(self.logits(hidden, self.ids.to(hidden.device)))
+
+    def read(self, logits: Float[Tensor, "*batch replies"]) -> Float[Tensor, "*batch"]:
+        """The reward, from the logits of the replies."""
+        return self.weigh(logits.softmax(-1) if self.expected else logits)
+
+
+class AnswerLikelihood(LanguageHead):
+    """reward = Σ log-probability of an answer's ids and of the id that closes it.
+
+    Attributes
+    ----------
+    opening : tuple of int
+        The ids that open the assistant's turn, from `opening_ids`; the answer begins behind their last occurrence.
+    """
+
+    opening: tuple[int, ...] = ()
+
+    def begin(self, ids: Sequence[int]) -> int:
+        """Where the answer begins in a conversation; InputError if nothing says so."""
+        at = last_occurrence(self.opening, ids)
+        if not self.opening or at is None:
+            raise InputError("nothing in the conversation says where the answer begins: give a chat template")
+        return at + len(self.opening)
+
+    def forward(self, hidden: Float[Tensor, "ids hidden"], ids: Int[Tensor, " ids"]) -> Float[Tensor, " ids"]:
+        """Natural log-probability of each id, from the state before it."""
+        logprobs = []
+        for states, targets in zip(hidden.split(_AT_ONCE), ids.split(_AT_ONCE), strict=True):
+            logits = self.logits(states).double()  # in fp32 the normaliser is off by 1e-5
+            logprobs.append(-nn.functional.cross_entropy(logits, targets, reduction="none"))
+        return torch.cat(logprobs)
+
+
+class UrmHead(Readout):
     """reward = Σ weights(hidden) × means(hidden) over URM's attributes.
 
     The outputs of ``score`` are the mean and the logarithm of the variance of each attribute in turn; the weights are
@@ -88,12 +211,16 @@ class UrmHead(Head):
         self.score = nn.Linear(width, outputs, bias=False)
         self.weights = nn.ModuleDict({"fc": mlp([width, width, width, outputs // 2], nn.SELU)})
 
+    def objectives(self) -> "LinearHead":
+        """Each attribute's mean by itself."""
+        return linear_outputs(self.name, self.score.weight[::2])
+
     def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
         hidden = hidden.float()
         return (self.score(hidden)[..., ::2] * self.weights["fc"](hidden)).sum(-1)
 
 
-class GatedHead(Head):
+class GatedHead(Readout):
     """reward = Σ weights × (objectives · hidden) @ transform: ArmoRM and QRM.
 
     A gate gives the weights: scale · softmax(layers(hidden at the end of the prompt) / temperature). For one prompt
@@ -132,8 +259,11 @@ class GatedHead(Head):
 
     def find(self, ids: Sequence[int]) -> int | None:
         """Where the last occurrence of the pattern begins in `ids`, or None."""
-        size = len(self.pattern)
-        return max((at for at in range(len(ids)) if tuple(ids[at : at + size]) == self.pattern), default=None)
+        return last_occurrence(self.pattern, ids)
+
+    def objectives(self) -> "LinearHead":
+        """Each objective by itself: of QRM the mean over its quantiles."""
+        return linear_outputs(self.name, self.regression_layer.weight.unflatten(0, (-1, self.quantiles)).mean(1))
 
     def place(self, ids: Sequence[int]) -> int:
         """As `find`, or InputError: without it the model has no reward."""
@@ -200,6 +330,32 @@ def gate_pattern(dialogue: Dialogue) -> tuple[int, ...]:
     return tuple(pattern)
 
 
+def linear_outputs(name: str, weight: Float[Tensor, "outputs hidden"]) -> LinearHead:
+    """Each row of a linear layer as an output of its own."""
+    head = LinearHead(weight.shape[1], outputs=len(weight))
+    head.score.weight = nn.Parameter(weight, False)
+    head.name = f"{name}, each output"
+    head.output_weights = torch.eye(len(weight))
+    return head
+
+
+def opening_ids(dialogue: Dialogue) -> tuple[int, ...]:
+    """The ids that a dialogue's template puts between any prompt and the response to it."""
+    starts = []
+    for prompt in ("love", "War", "7?"):
+        text = dialogue.render(as_messages(prompt), generation=True)
+        generation = dialogue.tokenizer(text, add_special_tokens=False)["input_ids"]
+        (conversation,) = dialogue.conversations(prompt, ["love"])
+        starts.append(common_prefix([[*generation, -1], conversation])[::-1])
+    return tuple(common_prefix(starts)[::-1])
+
+
+def last_occurrence(pattern: tuple[int, ...], ids: Sequence[int]) -> int | None:
+    """Where the last occurrence of a pattern begins, or None."""
+    size = len(pattern)
+    return max((at for at in range(len(ids)) if tuple(ids[at : at + size]) == pattern), default=None)
+
+
 def mlp(
     sizes: Sequence[int], activation: type[nn.Module] = nn.ReLU, norm: bool = False, dropout: bool = False
 ) -> nn.Sequential:
@@ -218,8 +374,11 @@ def mlp(
     return nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
 
 
-def _known_heads(config: Mapping[str, Any], shapes: Mapping[str, torch.Size]) -> Iterator[Head]:
-    """Every head that these tensors could belong to, without weights; sizes that the configuration lacks are theirs."""
+def _known_heads(config: Mapping[str, Any], shapes: Mapping[str, torch.Size]) -> Iterator[Readout]:
+    """Every head that these tensors could belong to, without weights; sizes that the configuration lacks are theirs.
+
+    `layer` is that of a head which is called by its layer.
+    """
     width = config["hidden_size"]
 
     def rows(name: str) -> int:
@@ -254,8 +413,8 @@ def find_head(
     config: Mapping[str, Any],
     source: object,
     name: str | None = None,
-    label: int | None = None,
-) -> Head:
+    label: Label = None,
+) -> Readout:
     """The head of a checkpoint; one with a gate still needs its `gate_pattern`.
 
     Parameters
@@ -267,10 +426,11 @@ def find_head(
     source
         The checkpoint, for messages.
     name
-        A head's name; without it, the head that fits the tensors best. ``linear-normalised`` and ``urm-plain`` (the
-        first output of URM alone, what transformers computes without URM's own code) must be asked for by name.
+        A head's name, or the name of a linear layer's weight among the tensors; without it, the head that fits the
+        tensors best. ``linear-normalised`` and ``urm-plain`` (the first output of URM alone, what transformers computes
+        without URM's own code) must be asked for by name.
     label
-        Which output is the reward, where a linear head has several.
+        Which output is the reward, or the outputs' weights, where a linear head has several: see `label_weights`.
 
     Raises
     ------
@@ -278,10 +438,19 @@ def find_head(
         A tensor is missing, left over, or of another shape; each time it is named.
     """
     state = {key: tensor.float() for key, tensor in tensors.items()}
+    is_layer = "." in (name or "")
+    if is_layer:
+        layer = str(name).removesuffix(".weight")
+        if f"{layer}.weight" not in state:
+            raise InputError(
+                f"{source}: beside its trunk is no tensor {layer}.weight, but {few(state) or 'none'}", name
+            )
+        parts = ("weight", "bias")
+        state = {f"score.{part}": state[f"{layer}.{part}"] for part in parts if f"{layer}.{part}" in state}
     if name == "urm-plain":
         state = {key: tensor for key, tensor in state.items() if not key.startswith("weights.")}
     shapes = {key: tensor.shape for key, tensor in state.items()}
-    kind = "linear" if name in ("linear-normalised", "urm-plain") else name
+    kind = "linear" if is_layer or name in ("linear-normalised", "urm-plain") else name
     with torch.device("meta"):
         heads = [head for head in _known_heads(config, shapes) if kind in (None, head.name)]
     head = min(heads, key=lambda head: len(head.state_dict().keys() ^ state.keys()))
@@ -289,63 +458,75 @@ def find_head(
         head.load_state_dict(state, assign=True)
     except RuntimeError as error:
         difference = textwrap.shorten(str(error).partition("\n")[2], 400)
-        raise InputError(
+        line = (
             f"{source}: the tensors of the head are of no {name or 'known'} kind; nearest is {head.name}: {difference}"
-        ) from error
+        )
+        layers = [key for key, shape in shapes.items() if len(shape) == 2 and shape[1] == config["hidden_size"]]
+        if name is None and layers:
+            line += f"; a linear layer of another name is the head by --head {layers[0]}"
+        raise InputError(line) from error
     if isinstance(head, LinearHead):
         head.name = name or "linear"
-        if name != "urm-plain":
-            head.label = choose_label(len(head.get_parameter(f"{head.path}.weight")), label, config, source)
-            if name == "linear-normalised" or config.get("normalize_reward"):
-                head.name = "linear-normalised"
-                if not {"mean", "std"} <= config.keys():
-                    raise InputError(f"{source}: normalised rewards need mean and std in config.json: use head: linear")
-                head.mean = float(config["mean"])
-                head.std = float(config["std"])
+        outputs = len(head.get_parameter(f"{head.path}.weight"))
+        head.output_weights = label_weights(outputs, 0 if name == "urm-plain" else label, config, source)
+        if name == "linear-normalised" or config.get("normalize_reward"):
+            head.name = "linear-normalised"
+            if not {"mean", "std"} <= config.keys():
+                raise InputError(f"{source}: normalised rewards need mean and std in config.json: use head: linear")
+            head.mean = float(config["mean"])
+            head.std = float(config["std"])
     return head.eval().requires_grad_(False)
 
 
-def choose_label(outputs: int, label: int | None, config: Mapping[str, Any], source: object) -> int:
-    """Which of a classifier's outputs is the reward: the one that `label` says, or the only one.
+def label_weights(outputs: int, label: Label, config: Mapping[str, Any], source: object) -> Tensor:
+    """The weight of each of a classifier's outputs in the reward.
+
+    Parameters
+    ----------
+    outputs
+        How many there are.
+    label
+        The one that is the reward, by number or name; or weights, in order or by name or number; or `ALL` of them.
+        None: the only one.
+    config
+        ``config.json``, whose ``id2label`` names the outputs.
+    source
+        The checkpoint, for messages.
+
+    Returns
+    -------
+    Float[Tensor, " outputs"]
+        Of `ALL` a unit matrix.
 
     Raises
     ------
     InputError
         There are several and no label is given, or there is no such output.
     """
-    names = config.get("id2label") or {}
-    labels = few(f"{i} ({names.get(i, 'unnamed')})" for i in range(outputs))
+    names = output_names(outputs, config)
+    known = few(f"{number} ({name})" for number, name in enumerate(names))
     if label is None and outputs != 1:
         raise InputError(
-            f"{source}: the head has {outputs} outputs: it is a classifier with the labels {labels}, where a "
-            "reward model has one: choose one with --label (`label` in a panel)"
+            f"{source}: the head has {outputs} outputs: it is a classifier with the labels {known}, where a "
+            "reward model has one: choose one with --label (`label` in a panel), or weigh several"
         )
-    if label is not None and label >= outputs:
-        raise InputError(f"{source}: there is no label {label}: the head's are {labels}")
-    return label or 0
+    if label == ALL:
+        return torch.eye(outputs)
+    chosen: Mapping[Any, float] = {0 if label is None else label: 1.0} if isinstance(label, int | str | None) else {}
+    if isinstance(label, Mapping):
+        chosen = label
+    elif not chosen:
+        chosen = dict(enumerate(label))  # type: ignore[arg-type]
+    weights = torch.zeros(outputs)
+    for key, weight in chosen.items():
+        number = names.index(key) if key in names else int(key) if str(key).isdecimal() else outputs
+        if number >= outputs:
+            raise InputError(f"{source}: no label {key!r}: the head's are {known}", key)
+        weights[number] = weight
+    return weights
 
 
-def read_tensors(directory: Path, names: set[str]) -> dict[str, Tensor]:
-    """The named tensors of a checkpoint directory's safetensors files."""
-    tensors = {}
-    for path in directory.glob("*.safetensors"):
-        with safe_open(path, framework="pt") as file:
-            tensors.update({name: file.get_tensor(name) for name in sorted(names.intersection(file.keys()))})
-    return tensors
-
-
-def value_head(directory: Path) -> dict[str, Tensor]:
-    """The tensors of a head in a file of its own, which LLaMA-Factory writes beside a language model or an adapter.
-
-    Raises
-    ------
-    InputError
-        There is one, but pickled or damaged.
-    """
-    file = directory / VALUE_HEAD
-    if file.exists():
-        with readable(file):
-            return load_file(file)
-    if (directory / "value_head.bin").exists():
-        raise InputError(f"{directory}: value_head.bin is pickled, which can run code: convert it to {VALUE_HEAD}")
-    return {}
+def output_names(outputs: int, config: Mapping[str, Any]) -> list[str]:
+    """What the configuration calls a head's outputs."""
+    names = config.get("id2label") or {}
+    return [str(names.get(number, names.get(str(number), number))) for number in range(outputs)]

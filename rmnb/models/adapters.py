@@ -1,0 +1,184 @@
+"""Adapters: their base is loaded, PEFT merges the adapter into it, and the head is taken from either.
+
+All that PEFT can merge is supported: LoRA and its variants (rank-stabilised, DoRA), biases, and modules that were
+trained whole (``modules_to_save``, in which TRL and transformers keep the head). The adapter of a language model has
+its value head in a separate file (LLaMA-Factory).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedModel
+
+from rmnb.errors import InputError, few
+from rmnb.models.bases import BASES, base_directory, base_tokenizer
+from rmnb.models.checkpoint_files import (
+    base_of,
+    check_files,
+    read_config,
+    read_tensors,
+    read_tokenizer,
+    readable,
+    weight_files,
+)
+from rmnb.models.devices import DTYPES
+from rmnb.models.origin import hashes_of
+from rmnb.panels import ModelSpec
+
+#: For `from_pretrained`: neither code nor pickles nor adapters that lie beside the weights, and tensors of another
+#: shape are reported, not refused.
+LOADING = {
+    "trust_remote_code": False,
+    "use_safetensors": True,
+    "ignore_mismatched_sizes": True,
+    "output_loading_info": True,
+    "adapter_kwargs": {"subfolder": ".none"},
+}
+_WHOLE = "base_model.model."  # before the name of every tensor that PEFT writes
+
+
+@dataclass(frozen=True)
+class Trunk:
+    """What a directory's weights are, in memory.
+
+    Attributes
+    ----------
+    network : PreTrainedModel
+        The trunk of a model that is read at one token, or a whole classifier.
+    head : dict or None
+        The tensors by name that could be the head over a trunk; None for a whole classifier.
+    tokenizer
+        Of an adapter its own, else its base's.
+    hashes : dict
+        weights_sha256, config_sha256, tokenizer_sha256.
+    """
+
+    network: PreTrainedModel
+    head: dict[str, torch.Tensor] | None
+    tokenizer: Any
+    hashes: dict[str, Any]
+
+
+def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
+    """Load an adapter's base, merge the adapter into it, and find its head.
+
+    Raises
+    ------
+    InputError
+        The base cannot be had or is quantised, a tensor has no place in it, or there is no head.
+    """
+    import peft
+
+    [adapter, *_] = weight_files(directory)
+    with readable(adapter):
+        tensors = load_file(adapter)
+    head = read_tensors(directory, set())
+    with readable(directory / "adapter_config.json"):
+        peft_config: Any = peft.PeftConfig.from_pretrained(str(directory))
+    if peft_config.is_prompt_learning:
+        raise InputError(f"{directory}: an adapter of kind {peft_config.peft_type}, which cannot be merged into a base")
+    if peft_config.task_type == "TOKEN_CLS":
+        raise InputError(f"{directory}: {STEPS.format('an adapter of a token classifier')}")
+    if peft_config.task_type != "SEQ_CLS":
+        peft_config.task_type = None  # a classifier, whatever the training called it
+    base_name, revision = base_of(directory, spec.base or spec.base_model)
+    try:
+        base = base_directory(base_name, revision)
+        check_files(base)
+    except InputError as error:
+        raise InputError(f"{directory}: its base: {error}: name another place with --base", error.about) from error
+    words = base
+    if not spec.base and (spec.tokenizer or any(directory.glob("tokenizer*"))):
+        words = Path(spec.tokenizer or directory)
+    tokenizer = base_tokenizer(spec.base) if spec.base else read_tokenizer(words)
+    config = read_config(base, spec.softcap)
+    if getattr(config, "quantization_config", None):
+        hint = "an adapter is merged into unquantised weights: name those with --base"
+        raise InputError(f"{directory}: its base {base_name} is quantised: {hint}", base_name)
+    is_language_model = spec.reads_language_head or bool(head)
+    decodes = is_language_model or is_decoder(config)
+    kind: Any = AutoModelForCausalLM if is_language_model else AutoModelForSequenceClassification
+    # Our own adapters are small enough to be merged in fp32 whatever they are used in.
+    dtype = torch.float32 if spec.base else DTYPES[spec.dtype]
+    if not is_language_model and (outputs := _outputs(tensors, kind._model_mapping[type(config)].base_model_prefix)):
+        config.num_labels = outputs
+    with readable(base):
+        network, info = kind.from_pretrained(base, config=config, dtype=dtype, **LOADING)
+    # As many rows of the embedding as the adapter was trained with, where it saved them: its tokenizer has grown.
+    rows = [len(tensor) for name, tensor in tensors.items() if name.endswith(("embed_tokens.weight", "lm_head.weight"))]
+    if rows and max(rows) != network.get_input_embeddings().weight.shape[0]:
+        network.resize_token_embeddings(max(rows), mean_resizing=False)
+    # A head of the base that has another shape than the adapter's gives way to it.
+    missing = {*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])}
+    if missing := missing - {name.removeprefix(_WHOLE).replace(".modules_to_save", "") for name in tensors}:
+        hint = "PEFT saves it where task_type is SEQ_CLS"
+        raise InputError(f"{directory}: no head: neither adapter nor base {base_name} has {few(missing)}: {hint}")
+    network = _merge(network, peft_config, tensors, directory, base_name)
+    if words != base:  # trainers give the classifier the tokenizer's padding id, which no file of an adapter records
+        network.config.get_text_config().pad_token_id = tokenizer.pad_token_id
+    if decodes:
+        if not head or spec.reads_language_head:
+            head = outside_trunk(network)
+        network = network.base_model
+    hashes = hashes_of(directory, spec.base if spec.base in BASES else base, words)
+    return Trunk(network.to(DTYPES[spec.dtype]), head if decodes else None, tokenizer, hashes)
+
+
+STEPS = "{}: a process reward model (PRM), which gives a reward for each step of a response, not one for all of it"
+
+
+def is_decoder(config) -> bool:
+    """Whether transformers pools this family's classifier at the last token, over a trunk with a `score` layer.
+
+    Raises
+    ------
+    InputError
+        It is a token classifier, or there is no classifier of this family.
+    """
+    from transformers.modeling_layers import GenericForSequenceClassification
+
+    for architecture in config.architectures or ():
+        if architecture.endswith(("ForTokenClassification", "ForProcessRewardModel")):
+            raise InputError(STEPS.format(f"{architecture} is a token classifier"), architecture)
+    try:
+        kind: Any = AutoModelForSequenceClassification._model_mapping[type(config)]
+    except KeyError as error:
+        raise InputError(f"model type {config.model_type!r} has no sequence classification in transformers") from error
+    return issubclass(kind, GenericForSequenceClassification)
+
+
+def outside_trunk(network: PreTrainedModel) -> dict[str, torch.Tensor]:
+    """The tensors of a whole model that are not its trunk's, by name."""
+    trunk = f"{network.base_model_prefix}."
+    parameters = network.named_parameters(remove_duplicate=False)  # a head that is tied to the embedding stays so
+    return {name: tensor for name, tensor in parameters if not name.startswith(trunk)}
+
+
+def _outputs(tensors: dict[str, torch.Tensor], trunk: str) -> int | None:
+    """How many outputs the head has that an adapter brings whole: the fewest rows of what is outside the trunk."""
+    inside = (f"{_WHOLE}{trunk}.", f"{_WHOLE}lm_head.")
+    rows = [len(tensor) for name, tensor in tensors.items() if "lora_" not in name and not name.startswith(inside)]
+    return min(rows, default=None)
+
+
+def _merge(network, config, tensors: dict[str, torch.Tensor], directory: Path, base_name: str) -> Any:
+    """The network with the adapter merged into it; every tensor of the adapter has found its place."""
+    import peft
+
+    with readable(directory):
+        adapted = peft.get_peft_model(network, config)
+        try:
+            loaded = peft.set_peft_model_state_dict(adapted, tensors)
+        except RuntimeError as error:
+            mismatch = str(error).splitlines()[-1].strip()
+            raise InputError(f"{directory} does not fit its base {base_name}: {mismatch}") from error
+        if loaded.unexpected_keys:
+            unexpected = few(loaded.unexpected_keys)
+            raise InputError(f"{directory}: tensors that fit nowhere in its base {base_name}: {unexpected}")
+        missing = [name for name in loaded.missing_keys if "lora_" in name or "modules_to_save" in name]
+        if missing:
+            raise InputError(f"{directory}: the adapter lacks {few(missing)}")
+        return adapted.merge_and_unload()

@@ -1,0 +1,81 @@
+"""Load a reward model from a panel, the hub or a directory, and measure its parity."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rmnb.errors import InputError
+from rmnb.models.loading import read_checkpoint
+from rmnb.models.readouts import LanguageHead
+from rmnb.panels import ModelSpec, Panel, find_spec
+from rmnb.scoring.parity import check_parity
+from rmnb.scoring.reward_model import RewardModel
+
+
+def load_reward_model(
+    model: str | Path | ModelSpec,
+    panel: str | Path | Panel | None = None,
+    device: str | None = None,
+    base: str | Path | None = None,
+    compile: str | None = None,
+    **options: Any,
+) -> RewardModel:
+    """Load a reward model.
+
+    Parameters
+    ----------
+    model
+        A panel's nickname, a hub id ``owner/name`` or ``owner/name@revision``, the directory of a checkpoint or of a
+        PEFT adapter, or a ModelSpec.
+    panel
+        Where to look a nickname up; without it, the panels that ship with rmnb.
+    device
+        A torch device. Default: ``cuda`` if there is one, else ``cpu``.
+    base
+        Hub id or directory of the model that an adapter was trained from. Default: what its configuration says.
+    compile
+        A mode of torch.compile, such as ``default`` or ``reduce-overhead``, for the network. Default: not compiled.
+    **options
+        These take the place of the spec's own (see `rmnb.panels.ModelSpec`):
+
+        - ``dtype``: ``float32``, ``bfloat16`` or ``float16`` for the trunk, ``auto`` (as stored), or
+          ``bfloat16-mixed``: only its matrix products in bfloat16 (`rmnb.models.precision`). The head is always fp32.
+        - ``read``: ``model``, where the checkpoint's own code reads one conversation (`rmnb.models.reading`), or
+          ``last``, at the last id, whatever that code does.
+        - ``label``: which output of a classifier with several is the reward, by number from 0 or by name; or the
+          weights of several: a list in order, or a dict by name; or ``all``, each output by itself.
+        - ``head``: the kind of the head, or the name of a linear layer's weight, such as ``regression_head.weight``.
+        - ``softcap``: False leaves out the soft-capping of attention scores that Gemma 2 was trained with. The
+          papers' Gemma scores were probably made so, since the attention kernel that their version of transformers
+          chose by itself could not cap; but that is inferred, not documented.
+        - ``judge``: asks a language model what it thinks of an answer: ``yes-no``, ``rating``, or a YAML file
+          (`rmnb.panels.specs.Judge`).
+        - ``reference``, ``beta``: the implicit reward of a language model against another.
+        - ``template``, ``tokenizer``.
+
+        All others go to ``from_pretrained`` of transformers: ``device_map="auto"`` spreads the trunk over several
+        devices, ``quantization_config={"load_in_8bit": True}`` quantises it on a GPU.
+
+    Raises
+    ------
+    InputError
+        Unknown model, no configuration, pickled weights only, no chat template, a head that does not match …: one line.
+    """
+    spec = model if isinstance(model, ModelSpec) else find_spec(model, panel)
+    if base is not None:
+        options["base_model"] = str(base)
+    rm = RewardModel(**vars(read_checkpoint(spec, device, compile, **options)))
+    if rm.spec.reference:
+        rm = replace(rm, reference=_reference(rm, device, compile))
+    return check_parity(rm)
+
+
+def _reference(rm: RewardModel, device: str | None, compile: str | None) -> RewardModel:
+    """The language model whose log-probabilities an implicit reward takes off."""
+    found = find_spec(str(rm.spec.reference))
+    changes = {"head": LanguageHead.name, "template": rm.dialogue.template, "dtype": rm.spec.dtype}
+    options = {name: value for name, value in rm.options.items() if name != "compile"}
+    reference = RewardModel(**vars(read_checkpoint(found, device, compile, **options, **changes)))
+    if reference.tokenizer.get_vocab() != rm.tokenizer.get_vocab():
+        raise InputError(f"{rm.name} and its reference {found.name} have different vocabularies", "reference")
+    return check_parity(reference)

@@ -1,0 +1,232 @@
+"""A reward model that is ready to score: what loading gives and everything else takes."""
+
+import functools
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from pandas.api.types import is_list_like
+from tqdm import tqdm
+
+from rmnb.errors import InputError
+from rmnb.models.devices import input_device
+from rmnb.models.dialogue import Prompt, Response, as_messages, check_protocol, tools_of
+from rmnb.models.loading import Checkpoint
+from rmnb.models.readouts import AnswerTokens, output_names
+from rmnb.panels import load_panel
+from rmnb.plans import ResumableStore
+from rmnb.scoring import store
+from rmnb.scoring.engine import Ids, score_sequences
+
+logger = logging.getLogger(__name__)
+_MANY = 8  # rows a prompt, from which on running each prompt once pays
+
+
+@dataclass(frozen=True)
+class Parity:
+    """How close a model's rewards are to what its own classifier gives.
+
+    Attributes
+    ----------
+    against : str
+        The name of a transformers class, ``attention in full``, or why nothing was compared.
+    difference : float or None
+        The largest of three conversations, in units of reward; None if nothing was compared.
+    tolerance : float or None
+        How far they may differ, see `rmnb.scoring.parity`.
+    exact : bool
+        Whether they differ by no more than that.
+    """
+
+    against: str
+    difference: float | None = None
+    tolerance: float | None = None
+    exact: bool = True
+
+
+@dataclass(frozen=True)
+class RewardModel(Checkpoint):
+    """A reward model that is ready to score: a checkpoint in memory (`rmnb.models.loading.Checkpoint`), and more.
+
+    Attributes
+    ----------
+    parity : Parity or None
+        What `rmnb.load_reward_model` found.
+    reference : RewardModel or None
+        Of an implicit reward, the language model whose log-probabilities are taken off.
+    """
+
+    parity: Parity = Parity("nothing")
+    reference: "RewardModel | None" = None
+
+    def __repr__(self) -> str:
+        return f"RewardModel({self.name}: {self.readout.name}, {self.spec.dtype} on {self.device})"
+
+    @property
+    def shares_prefix(self) -> bool:
+        """Whether continuations share the prefix; else whole sequences are scored."""
+        return self.plain_because is None
+
+    @property
+    def pools_itself(self) -> bool:
+        """Whether the network is a whole classifier."""
+        return self.reading.rule == "own"
+
+    @property
+    def outputs(self) -> list[str]:
+        """What is read of a conversation: ``reward``, or, of the label ``all``, the names of the outputs."""
+        if not self.readout.shape:
+            return ["reward"]
+        if isinstance(self.readout, AnswerTokens):
+            return self.tokenizer.convert_ids_to_tokens(self.readout.ids.tolist())
+        return output_names(self.readout.shape[0], self.network.config.to_dict())
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def tokenizer(self):
+        return self.dialogue.tokenizer
+
+    @property
+    def device(self) -> torch.device:
+        """Where ids go in and rewards come out."""
+        return input_device(self.network)
+
+    def score(
+        self,
+        prompt: Prompt | Sequence[Prompt],
+        responses: Sequence[Response],
+        protocol: str = "exact",
+        pieces: ResumableStore | None = None,
+        progress: bool = False,
+    ) -> np.ndarray:
+        """Rewards of texts as responses to a prompt, or row by row to several.
+
+        Rows of like length are scored together, or those of one prompt, where each has many.
+
+        Parameters
+        ----------
+        prompt
+            A text or messages, for all responses; or a list of as many of these as there are responses. A text is asked
+            as it stands: the key of a panel's prompt is not looked up, but warned of.
+        responses
+            Texts; an empty one is a conversation that ends at once.
+        protocol
+            ``exact`` or ``published``.
+        pieces
+            Where rewards are kept as they are computed; called again after an interruption, the work goes on.
+        progress
+            Show a progress bar.
+
+        Returns
+        -------
+        np.ndarray
+            float32 [responses]; [responses, outputs] of a model that was loaded with the label ``all``.
+
+        Raises
+        ------
+        InputError
+            No response, one that is no text, no order among them, prompts of another number, messages that end with the
+            assistant's, an unknown protocol, or a reward that is not finite.
+        """
+        if isinstance(responses, Mapping) or not is_list_like(responses, allow_sets=False):
+            raise InputError(f"responses must be a list of texts, in an order, not {str(responses)[:60]!r}")
+        responses = list(responses)  # a pandas Series and an array are lists too
+        if not responses:
+            raise InputError("no response given: name at least one")
+        if isinstance(prompt, str) and prompt in _known_keys():
+            logger.warning("%r is scored as a text: `load_panel(...).prompt(%r).text` is the question", prompt, prompt)
+        prompts: list[Any] = list(prompt) if is_list_like(prompt) else [prompt]
+        if not is_list_like(prompt) or (prompts and isinstance(prompts[0], dict)):  # a text, or messages
+            prompts = [prompt] * len(responses)
+        if len(prompts) != len(responses):
+            raise InputError(f"{len(prompts)} prompts and {len(responses)} responses: give one prompt, or one for each")
+        for question, response in zip(prompts, responses, strict=True):
+            check_prompt(question)
+            if not isinstance(response, str | dict):
+                raise InputError(f"responses must be texts, found {response!r}")
+        check_protocol(protocol)
+        pieces = pieces or ResumableStore(None, {})
+        shape = self.readout.shape
+        rewards = np.empty((len(responses), *shape), dtype=np.float32)
+        with tqdm(total=len(responses), unit=" rows", disable=not progress) as bar:
+            groups = _groups(self, prompts, responses, protocol)
+            for number, (rows, sequences, start) in enumerate(groups):
+                scored = pieces.rewards(number, score_sequences, self, sequences, start)
+                rewards[rows] = scored.reshape(len(rows), *shape)
+                bar.update(len(rows))
+        return rewards
+
+    def read_at(self, prompt: Prompt) -> tuple[str, int | None]:
+        """Where the reward of an ordinary answer is read: the token there, and its place from the end (-1: the last).
+
+        A whole classifier sees to that itself: the place is then None.
+        """
+        if self.reading.rule == "own":
+            return "where its own classifier reads", None
+        prefix, closing = self.dialogue.frame(prompt)
+        ids = [*prefix, -1, *closing]  # -1: an answer that is no padding
+        at = self.reading.end([], ids) - 1
+        token = "the answer's last token" if at == len(prefix) else repr(self.tokenizer.decode([ids[at]]))
+        return token, at - len(ids)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Rows of the embedding, one for every id that the model can read."""
+        return self.network.get_input_embeddings().weight.shape[0]  # pyright: ignore[reportIndexIssue, reportReturnType]
+
+    @property
+    def context(self) -> int | None:
+        """The most ids that the model's positions are made for, or None if its configuration sets no limit."""
+        config = self.network.config.get_text_config()
+        limit = getattr(config, "max_position_embeddings", None) or 0
+        if limit <= 0:
+            return None
+        scaling = getattr(config, "rope_parameters", None) or {}
+        stretched = scaling.get("factor", 1) * scaling.get("original_max_position_embeddings", 0)
+        limit = max(limit, int(stretched))
+        for name, module in self.network.named_modules():
+            if name.endswith("position_embeddings"):
+                padding = getattr(module, "padding_idx", None)  # RoBERTa's positions begin after it
+                return limit if padding is None else limit - padding - 1
+        return limit
+
+
+@functools.cache
+def _known_keys() -> set[str]:
+    return {prompt.key for prompt in load_panel("demo").all_prompts}
+
+
+def _groups(
+    rm: RewardModel, prompts: list[Prompt], responses: list[Response], protocol: str
+) -> Iterator[tuple[list[int], list[Ids], Ids | None]]:
+    """Rows to score at once, the ids of their conversations, and those of the prompt that they share, if they do."""
+    by_prompt: dict[str, list[int]] = {}
+    for row, prompt in enumerate(prompts):
+        by_prompt.setdefault(json.dumps([prompt, tools_of(prompt)], default=str), []).append(row)
+    tokenise = rm.dialogue.conversations if protocol == "exact" else rm.dialogue.published_ids
+    sequences: dict[int, Ids] = {}
+    for rows in by_prompt.values():
+        sequences.update(zip(rows, tokenise(prompts[rows[0]], [responses[row] for row in rows]), strict=True))
+    groups = list(by_prompt.values())
+    # Of a pair without a template, the prompt's ids tell question and answer apart.
+    is_mixed = rm.dialogue.template is not None and len(groups) > 1 and len(responses) < _MANY * len(groups)
+    if is_mixed:
+        groups = [sorted(sequences, key=lambda row: len(sequences[row]))]
+    for rows in groups:
+        start = None if is_mixed or protocol != "exact" else rm.dialogue.frame(prompts[rows[0]])[0]
+        for first in range(0, len(rows), store.SHARD):
+            shard = rows[first : first + store.SHARD]
+            yield shard, [sequences[row] for row in shard], start
+
+
+def check_prompt(prompt: Prompt) -> None:
+    """Raise InputError for messages that end with the assistant's: the response would be its second in a row."""
+    if as_messages(prompt)[-1]["role"] == "assistant":
+        raise InputError("the last message must be the user's: it is the question", "messages")

@@ -1,0 +1,133 @@
+"""Of a checkpoint's directory the files are read that transformers reads, and no others, in every command."""
+
+import io
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from checkpoints import own_ids, own_rewards, pair_tokenizer, tokenizer, write_base, write_decoder, write_model
+from commands import run
+from peft import LoraConfig, get_peft_model
+from safetensors.torch import save_file
+from trained import randomise_trained, write_adapter
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+import rmnb
+from rmnb.errors import InputError
+from rmnb.scoring import store
+
+QUESTION = "Is it good?"
+ANSWERS = ["love", "war and pain", "peace"]
+
+
+def own(directory, **options):
+    ids = own_ids(AutoTokenizer.from_pretrained(directory), QUESTION, ANSWERS)
+    return pytest.approx(own_rewards(directory, ids, **options), abs=1e-4)
+
+
+def rewards(directory, **options):
+    return rmnb.load_reward_model(directory, device="cpu", **options).score(QUESTION, ANSWERS)
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_a_backup_beside_the_weights_is_no_head(sharded, tmp_path):
+    write_decoder(tmp_path, **({"max_shard_size": "20KB"} if sharded else {}))
+    before = rmnb.load_reward_model(tmp_path, device="cpu").hashes
+    save_file({"score.weight": torch.ones(1, 32)}, tmp_path / "z-backup.safetensors")
+    (tmp_path / "older.safetensors").write_bytes(b"cut short")
+    rm = rmnb.load_reward_model(tmp_path, device="cpu")
+    assert rm.score(QUESTION, ANSWERS) == own(tmp_path)
+    assert rm.hashes == before
+
+
+def test_an_adapter_beside_the_weights_that_it_was_merged_into_is_not_applied_again(tmp_path, caplog):
+    base = write_base(tmp_path / "base")
+    adapted = write_adapter(base, tmp_path / "adapter")
+    shutil.copytree(tmp_path / "adapter", tmp_path / "merged")
+    merged = adapted.merge_and_unload()
+    merged.save_pretrained(tmp_path / "merged")
+    tokenizer().save_pretrained(tmp_path / "merged")
+    ids = own_ids(tokenizer(), QUESTION, ANSWERS)
+    with torch.no_grad():
+        expected = [merged(input_ids=torch.tensor([one])).logits[0, 0].item() for one in ids]
+    assert rewards(tmp_path / "merged") == pytest.approx(expected, abs=1e-4)
+    assert "read as merged" in caplog.text
+
+
+def test_a_variant_has_a_head_a_hash_and_a_plan_of_its_own(tmp_path):
+    write_decoder(tmp_path)
+    other = write_decoder(tmp_path / "other", seed=5, variant="fp16") / "model.fp16.safetensors"
+    other.rename(tmp_path / other.name)
+    plain, variant = rewards(tmp_path), rewards(tmp_path, variant="fp16")
+    assert plain == own(tmp_path) and variant == own(tmp_path, variant="fp16")
+    assert np.abs(plain - variant).max() > 0.1
+    out = tmp_path / "x.parquet"
+    scan = rmnb.scan_vocabulary(rmnb.load_reward_model(tmp_path, device="cpu"), QUESTION, out, limit=9)
+    store.write_table(out, scan, scan.attrs["provenance"])
+    with pytest.raises(InputError, match="differs in weights, options"):
+        rmnb.scan_vocabulary(rmnb.load_reward_model(tmp_path, variant="fp16", device="cpu"), QUESTION, out, limit=9)
+
+
+@pytest.mark.parametrize("answer", ["", "y\n" * 9])
+def test_no_command_runs_a_checkpoints_own_code(answer, tmp_path, monkeypatch, capsys):
+    write_decoder(tmp_path / "rm")
+    file = tmp_path / "rm" / "config.json"
+    config = json.loads(file.read_text())
+    config |= {"model_type": "never-heard", "auto_map": {"AutoConfig": "code.Config", "AutoTokenizer": "code.Words"}}
+    file.write_text(json.dumps(config))
+    (tmp_path / "rm" / "code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    words = tmp_path / "rm" / "tokenizer_config.json"
+    words.write_text(json.dumps(json.loads(words.read_text()) | {"auto_map": {"AutoTokenizer": ["code.Words", None]}}))
+    for command in (["plan"], ["check"], ["scan", "--logprobs", "--prompt", "best"]):
+        monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+        assert run(monkeypatch, command[0], tmp_path / "rm", *command[1:]) == 2
+        assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert not (tmp_path / "ran").exists()
+
+
+ENCODERS = {
+    "bert": (transformers.BertConfig, ["query", "value"]),
+    "roberta": (transformers.RobertaConfig, ["query", "value"]),
+    "deberta": (transformers.DebertaV2Config, ["query_proj", "value_proj"]),
+}
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+def test_an_encoders_adapter_says_how_many_outputs_its_head_has(kind, tmp_path):
+    config, modules = ENCODERS[kind]
+    words = pair_tokenizer()
+    shape = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4)
+    write_model(tmp_path / "base", config(vocab_size=len(words), pad_token_id=0, **shape), words)
+    model = AutoModelForSequenceClassification.from_pretrained(
+        tmp_path / "base", num_labels=3, ignore_mismatched_sizes=True
+    )
+    adapted = get_peft_model(model, LoraConfig(task_type="SEQ_CLS", r=2, target_modules=modules)).eval()
+    randomise_trained(adapted)
+    adapted.save_pretrained(tmp_path / "adapter")
+    words = AutoTokenizer.from_pretrained(tmp_path / "base")
+    with torch.no_grad():
+        pairs = [words(QUESTION, answer, return_tensors="pt") for answer in ANSWERS]
+        expected = [adapted(**pair).logits[0, 2].item() for pair in pairs]
+    assert rewards(tmp_path / "adapter", label=2) == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_quantised_base_points_to_another_one(tmp_path):
+    base = write_base(tmp_path / "base")
+    write_adapter(base, tmp_path / "adapter")
+    shutil.copytree(base, tmp_path / "base-bnb-4bit")
+    file = tmp_path / "base-bnb-4bit" / "config.json"
+    quantised = {"quant_method": "bitsandbytes", "load_in_4bit": True}
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"quantization_config": quantised}))
+    with pytest.raises(InputError, match=r"is quantised: an adapter is merged into unquantised weights: .*--base"):
+        rewards(tmp_path / "adapter", base=tmp_path / "base-bnb-4bit")
+
+
+def test_several_templates_of_a_language_model_are_no_reason_to_fail(tmp_path, monkeypatch):
+    write_base(tmp_path)
+    words = tokenizer()
+    words.chat_template = {"default": words.chat_template, "rag": "{{ messages[0]['content'] }}"}
+    words.save_pretrained(tmp_path)
+    assert run(monkeypatch, "scan", tmp_path, "--logprobs", "--prompt", "best") == 0

@@ -1,0 +1,255 @@
+"""Judges, implicit rewards, whole answers, weighted outputs and named heads give what transformers' own logits say."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import yaml
+from checkpoints import own_ids, tokenizer, write_base, write_decoder, write_encoder, write_model
+from commands import run
+from head_checkpoints import CASES, head_tensors, write_head
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
+
+import rmnb
+from rmnb.errors import InputError
+from rmnb.plans import ResumableStore
+from rmnb.scoring import store
+
+QUESTION = "Is it good?"
+ANSWERS = ["love", "war and pain", "peace, water", "7"]
+ARCHITECTURES = ["llama", "gemma2", "gemma3", "qwen2", "mistral"]
+JUDGE = {
+    "template": "Question: {{ messages[0]['content'] }}\nAnswer: {{ messages[-1]['content'] }}\nGood?",
+    "answers": {"a": 1, "b": -1, "c": 0.5},
+}
+KINDS = {
+    "judge": {"judge": JUDGE},
+    "rating": {"judge": {**JUDGE, "expected": True}},
+    "implicit": {"beta": 0.5},
+    "whole answers": {"head": "log-probability"},
+    "the first logit": {"head": "lm_head.weight", "label": 0},
+}
+
+
+def logits_of(directory, ids) -> torch.Tensor:
+    model = AutoModelForCausalLM.from_pretrained(directory, attn_implementation="eager", dtype=torch.float32).eval()
+    with torch.no_grad():
+        return model(torch.tensor([ids])).logits[0].double()
+
+
+def judged(directory, words, answer, expected) -> float:
+    asked = f"Question: {QUESTION}\nAnswer: {answer}\nGood?"
+    ids = words.apply_chat_template([{"role": "user", "content": asked}], add_generation_prompt=True)["input_ids"]
+    replies = logits_of(directory, ids)[-1][[words.convert_tokens_to_ids(reply) for reply in JUDGE["answers"]]]
+    weights = torch.tensor(list(JUDGE["answers"].values())).double()
+    return float((replies.softmax(-1) if expected else replies) @ weights)
+
+
+def likelihood(directory, words, answer) -> float:
+    asked = words.apply_chat_template([{"role": "user", "content": QUESTION}], add_generation_prompt=True)["input_ids"]
+    (ids,) = own_ids(words, QUESTION, [answer])
+    logprobs = logits_of(directory, ids).log_softmax(-1)
+    return sum(float(logprobs[place - 1, ids[place]]) for place in range(len(asked), len(ids)))
+
+
+def expected_rewards(kind, directory, reference, words) -> np.ndarray:
+    if kind in ("judge", "rating"):
+        return np.array([judged(directory, words, answer, kind == "rating") for answer in ANSWERS])
+    if kind == "the first logit":
+        return np.array([float(logits_of(directory, ids)[-1, 0]) for ids in own_ids(words, QUESTION, ANSWERS)])
+    rewards = np.array([likelihood(directory, words, answer) for answer in ANSWERS])
+    if kind == "implicit":
+        rewards = 0.5 * (rewards - [likelihood(reference, words, answer) for answer in ANSWERS])
+    return rewards
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A function from an architecture to a language model and its reference, each written once."""
+    root = tmp_path_factory.mktemp("models")
+
+    def written(architecture):
+        directories = [root / f"{architecture}-{seed}" for seed in (0, 1)]
+        for seed, directory in enumerate(directories):
+            if not directory.exists():
+                write_base(directory, architecture, seed=seed)
+        return directories
+
+    return written
+
+
+def options(kind, reference) -> dict:
+    return KINDS[kind] | ({"reference": str(reference)} if kind == "implicit" else {})
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_language_model_is_read_as_transformers_logits_say(kind, architecture, models):
+    directory, reference = models(architecture)
+    rm = rmnb.load_reward_model(directory, device="cpu", **options(kind, reference))
+    expected = expected_rewards(kind, directory, reference, AutoTokenizer.from_pretrained(directory))
+    rewards = rm.score(QUESTION, ANSWERS)
+    assert rm.shares_prefix and rm.parity.exact and rm.parity.against.startswith(type(rm.network).__name__[:4])
+    assert np.abs(rewards - expected).max() < 1e-4 * expected.std()
+    scan = rmnb.scan_vocabulary(rm, QUESTION, ids=range(40, 60))["score"]
+    whole = rmnb.scan_vocabulary(dataclasses.replace(rm, plain_because="a test wants it"), QUESTION, ids=range(40, 60))
+    assert np.abs(scan - whole["score"]).max() < 1e-4 * scan.std()
+
+
+@pytest.mark.parametrize("kind", ["judge", "implicit"])
+def test_a_scan_that_was_killed_ends_bit_identical_and_another_plan_is_refused(kind, models, tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "SHARD", 16)
+    directory, reference = models("llama")
+    rm = rmnb.load_reward_model(directory, device="cpu", **options(kind, reference))
+    whole, out = rmnb.scan_vocabulary(rm, QUESTION, ids=range(40, 90)), tmp_path / "x.parquet"
+    write = ResumableStore.write
+
+    def killed(self, place, content):
+        write(self, place, content)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(ResumableStore, "write", killed)
+        rmnb.scan_vocabulary(rm, QUESTION, out, ids=range(40, 90))
+    other = {"judge": {"judge": {**JUDGE, "answers": {"a": 2, "b": -1}}}, "implicit": {"beta": 0.2}}[kind]
+    changed = rmnb.load_reward_model(directory, device="cpu", **options(kind, reference) | other)
+    with pytest.raises(InputError, match=rf"it differs in {'judge' if kind == 'judge' else 'beta'}"):
+        rmnb.scan_vocabulary(changed, QUESTION, out, ids=range(40, 90))
+    pd.testing.assert_frame_equal(rmnb.scan_vocabulary(rm, QUESTION, out, ids=range(40, 90)), whole)
+
+
+def test_traces_and_responses_that_share_a_beginning_count_every_id_once(models):
+    directory, reference = models("llama")
+    rm = rmnb.load_reward_model(directory, device="cpu", **options("implicit", reference))
+    answers = ["love and peace", "love and war", "love"]  # the ids in common are run as a part of the prefix
+    words = AutoTokenizer.from_pretrained(directory)
+    expected = [
+        0.5 * (likelihood(directory, words, answer) - likelihood(reference, words, answer)) for answer in answers
+    ]
+    assert rm.score(QUESTION, answers) == pytest.approx(expected, abs=1e-4)
+    mixed = rm.score([QUESTION, "What is bad?", QUESTION], ["love", "war", "peace"])
+    assert mixed[[0, 2]] == pytest.approx(rm.score(QUESTION, ["love", "peace"]), abs=1e-4)
+
+
+def test_what_a_judge_or_a_reference_cannot_be_is_one_line(models, tmp_path):
+    directory, _ = models("llama")
+    for judge, match in (
+        ({**JUDGE, "answers": {"peace": 1}}, "reply 'peace' is not one token of its own"),
+        ("maybe", "unknown judge 'maybe': choose one of rating, yes-no"),
+        ({"template": "x", "answers": {}}, "judge"),
+        ({**JUDGE, "template": "{{ nothing.there }}"}, "chat template"),
+    ):
+        with pytest.raises(InputError, match=match):
+            rmnb.load_reward_model(directory, judge=judge, device="cpu")
+    words = tokenizer(text="Entirely other words make another vocabulary of merges. " * 5)
+    other = AutoModelForCausalLM.from_pretrained(directory).config
+    other.vocab_size = len(words)
+    write_model(tmp_path / "other", other, words, kind=AutoModelForCausalLM)
+    with pytest.raises(InputError, match="different vocabularies"):
+        rmnb.load_reward_model(directory, reference=str(tmp_path / "other"), device="cpu")
+    with pytest.raises(InputError, match=r"a language model without the head of a reward model: .*--judge"):
+        rmnb.load_reward_model(directory, device="cpu")
+
+
+@pytest.mark.parametrize("kind", ["decoder", "encoder"])
+def test_outputs_are_weighed_by_name_or_in_order_or_shown_one_by_one(kind, tmp_path):
+    if kind == "decoder":
+        write_decoder(tmp_path, shape={"num_labels": 3, "id2label": {0: "kind", 1: "long", 2: "true"}})
+        names = ["kind", "long", "true"]
+    else:
+        write_encoder(tmp_path, labels=3)
+        names = ["LABEL_0", "LABEL_1", "LABEL_2"]
+    single = np.stack(
+        [rmnb.load_reward_model(tmp_path, label=name, device="cpu").score(QUESTION, ANSWERS) for name in names]
+    )
+    weights = [0.65, 0.0, -0.4]
+    for label in ({names[0]: 0.65, names[2]: -0.4}, {"0": 0.65, "2": -0.4}, weights):
+        rm = rmnb.load_reward_model(tmp_path, label=label, device="cpu")
+        assert rm.score(QUESTION, ANSWERS) == pytest.approx(weights @ single, abs=1e-5)
+        assert rm.parity.difference < 1e-4
+    every = rmnb.load_reward_model(tmp_path, label="all", device="cpu")
+    assert every.outputs == names and every.score(QUESTION, ANSWERS) == pytest.approx(single.T, abs=1e-5)
+    with pytest.raises(InputError, match=rf"no label 'good': the head's are 0 .{names[0]}"):
+        rmnb.load_reward_model(tmp_path, label={"good": 1.0}, device="cpu")
+
+
+@pytest.mark.parametrize("key", ["armorm", "qrm-llama", "urm"])
+def test_objectives_are_shown_one_by_one(key, tmp_path):
+    rm = rmnb.load_reward_model(write_head(tmp_path / key, key), label="all", device="cpu")
+    tensors = head_tensors(CASES[key])
+    weight = tensors["score.weight"][::2] if key == "urm" else tensors["regression_layer.weight"]
+    if key == "qrm-llama":
+        weight = weight.unflatten(0, (4, -1)).mean(1)
+    ids = rm.dialogue.conversations(QUESTION, ANSWERS)
+    hidden = []
+    for whole in ids:
+        read = whole[: rm.reading.end([], whole)]
+        with torch.no_grad():
+            plain = type(rm.network).from_pretrained(tmp_path / key, attn_implementation="eager").eval()
+            hidden.append(plain(torch.tensor([read])).last_hidden_state[0, -1])
+    np.testing.assert_allclose(rm.score(QUESTION, ANSWERS), torch.stack(hidden) @ weight.T, atol=1e-4)
+
+
+def test_the_command_line_names_judges_references_weights_and_outputs(models, tmp_path, monkeypatch, capsys):
+    directory, reference = models("llama")
+    judge = tmp_path / "judge.yml"
+    judge.write_text(yaml.safe_dump(JUDGE))
+    rm = rmnb.load_reward_model(directory, judge=JUDGE, device="cpu")
+    assert run(monkeypatch, "check", directory, "--judge", judge) == 0
+    said = capsys.readouterr().out
+    assert "Question: What, in one word" in said and "replies" in said and "LlamaForCausalLM" in said
+    assert run(monkeypatch, "score", directory, "love", "--prompt", QUESTION, "--judge", judge) == 0
+    assert float(capsys.readouterr().out.split()[0]) == pytest.approx(rm.score(QUESTION, ["love"])[0], abs=1e-5)
+    rows = tmp_path / "pairs.jsonl"
+    rows.write_text('{"prompt": "Is it good?", "chosen": "love", "rejected": "war and pain"}\n')
+    assert run(monkeypatch, "score", directory, rows, "--reference", reference, "--beta", "0.5") == 0
+    assert "pairs" in capsys.readouterr().out
+    out = tmp_path / "whole.parquet"
+    assert run(monkeypatch, "scan", directory, "--whole", "--prompt", QUESTION, "--first", "9", "--out", out) == 0
+    assert (store.read_scan(out)[0]["score"] < 0).all()
+    write_decoder(tmp_path / "three", shape={"num_labels": 3, "id2label": {0: "kind", 1: "long", 2: "true"}})
+    capsys.readouterr()
+    weighed = ["score", tmp_path / "three", "love", "--prompt", QUESTION]
+    assert run(monkeypatch, *weighed, "--all", "--json") == 0
+    [every] = yaml.safe_load(capsys.readouterr().out)
+    assert run(monkeypatch, *weighed, "--label", "kind=0.65,true=-0.4", "--json") == 0
+    [row] = yaml.safe_load(capsys.readouterr().out)
+    assert row["reward"] == pytest.approx(0.65 * every["kind"] - 0.4 * every["true"], abs=1e-5)
+    assert run(monkeypatch, *weighed, "--label", "0.65,0,-0.4", "--json") == 0
+    assert yaml.safe_load(capsys.readouterr().out)[0]["reward"] == pytest.approx(row["reward"], abs=1e-6)
+
+
+def renamed(directory, change):
+    tensors = {change(name): tensor for name, tensor in load_file(directory / "model.safetensors").items()}
+    save_file(tensors, directory / "model.safetensors", metadata={"format": "pt"})
+
+
+def test_a_head_of_any_name_is_found_by_its_tensor(tmp_path):
+    expected = rmnb.load_reward_model(write_decoder(tmp_path), device="cpu").score(QUESTION, ANSWERS)
+    renamed(tmp_path, lambda name: name.replace("score.", "regression_head."))
+    with pytest.raises(InputError, match=r"another name is the head by --head regression_head\.weight"):
+        rmnb.load_reward_model(tmp_path, device="cpu")
+    rm = rmnb.load_reward_model(tmp_path, head="regression_head.weight", device="cpu")
+    np.testing.assert_array_equal(rm.score(QUESTION, ANSWERS), expected)
+    assert rmnb.scan_vocabulary(rm, QUESTION, limit=9).attrs["provenance"]["head"] == "regression_head.weight"
+    with pytest.raises(InputError, match=r"no tensor other\.weight beside the trunk, but regression_head\.weight"):
+        rmnb.load_reward_model(tmp_path, head="other.weight", device="cpu")
+
+
+def test_a_prefix_before_all_names_is_one_line(tmp_path):
+    renamed(write_decoder(tmp_path), lambda name: f"_orig_mod.{name}")
+    with pytest.raises(InputError, match=r"all names begin with '_orig_mod\.'"):
+        rmnb.load_reward_model(tmp_path, device="cpu")
+
+
+@pytest.mark.parametrize("architecture", ["BertForTokenClassification", "LlamaForTokenClassification"])
+def test_a_process_reward_model_is_refused(architecture, tmp_path):
+    write_encoder(tmp_path, 2) if architecture.startswith("Bert") else write_decoder(tmp_path, shape={"num_labels": 2})
+    config = AutoModelForSequenceClassification.from_pretrained(tmp_path).config
+    config.architectures = [architecture]
+    config.save_pretrained(tmp_path)
+    with pytest.raises(InputError, match=rf"{architecture} is a token classifier: a process reward model .PRM."):
+        rmnb.load_reward_model(tmp_path, label=1, device="cpu")
