@@ -7,10 +7,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
-from checkpoints import own_rewards
+from checkpoints import own_rewards, write_encoder
 from commands import run
-from transformers import AutoTokenizer
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+import rmnb
 from rmnb.errors import InputError
 from rmnb.scoring.against import Elsewhere, compare_rewards, probes, rendered
 from rmnb.scoring.engine import score_sequences
@@ -124,8 +125,43 @@ def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, 
     rows = [{"prompt": "What is good?", "response": answer, "reward": reward} for answer, reward in rewards]
     assert check(rows) == 0 and "against       3 conversations: largest difference" in capsys.readouterr().out
     assert check([*rows[:2], rows[2] | {"reward": 99}]) == 1
+    assert check(rows[:1]) == 0 and check([rows[0] | {"reward": 99}]) == 1  # one row has no spread of its own
+    ids = rm.dialogue.conversations("What is good?", answers)
+    fed = [{"ids": each, "reward": row["reward"]} for each, row in zip(ids, rows, strict=True)]
+    assert check(fed) == 0 and check([fed[0] | {"reward": 99}]) == 1
+    other = [each[:-1] for each in ids]  # right rewards of other ids than are fed here
+    theirs = zip(rows, other, score_sequences(rm, other).tolist(), strict=True)
+    capsys.readouterr()
+    assert check([row | {"ids": each, "reward": reward} for row, each, reward in theirs]) == 0
+    assert "warning  against" in (shown := capsys.readouterr().out) and "3 have other ids" in shown
+    assert check([fed[0] | {"ids": [5, 100000]}]) == 2 and check([fed[0] | {"ids": "5 6"}]) == 2
+    capsys.readouterr()
     for wrong in ({"reward": None}, {"prompt": 7}, {"response": None}):
         assert check([rows[0], {**rows[2], **wrong}]) == 2 and "row 2" in capsys.readouterr().err
+
+
+def test_a_hidden_state_that_is_normalised_before_the_head_is_a_cause(rm):
+    conversations = probes(rm)
+    hidden = []
+    hook = rm.head.register_forward_pre_hook(lambda _, given: hidden.append(given[0]))
+    for prompt, response in conversations:
+        rm.score(prompt, [response])
+    hook.remove()
+    rewards = np.array([rm.head(state / state.norm()).item() for state in hidden])
+    assert "normalised before the head" in compare_rewards(rm, Elsewhere(rewards, conversations)).text
+
+
+def test_a_model_of_pairs_is_compared_by_its_own_segments(tmp_path):
+    write_encoder(tmp_path)
+    rm, answers = rmnb.load_reward_model(tmp_path), ["love", "war"]
+    words = AutoTokenizer.from_pretrained(tmp_path)
+    classifier = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
+    inputs = [words("What is good?", answer, return_tensors="pt") for answer in answers]
+    rewards = np.array([classifier(**each).logits.item() for each in inputs])
+    assert inputs[0]["token_type_ids"].sum() and np.ptp(rewards) > 1e-3
+    conversations = [Conversation("What is good?", answer) for answer in answers]
+    assert compare_rewards(rm, Elsewhere(rewards, conversations)).verdict == "ok"
+    assert compare_rewards(rm, Elsewhere(rewards[::-1], conversations)).verdict == "failed"
 
 
 @pytest.mark.parametrize(
@@ -137,6 +173,9 @@ def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, 
         (200, {"data": []}),
         (200, {"data": [{"probs": [0.5, 0.5]}]}),
         (200, {"data": [{"probs": [float("nan")]}]}),
+        (200, {"data": [{"data": [0.1, 0.2, 0.3]}]}),  # a vector of hidden states
+        (200, {"data": [{"data": [[0.1, 0.2], [0.3, 0.4]]}]}),
+        (200, [{"embedding": [0.1] * 8}]),
     ],
 )
 def test_an_endpoint_that_answers_nonsense_is_one_line(serve, status, content):
