@@ -116,7 +116,9 @@ def _difference_of_cut(kind: type, settings: str) -> float:
     first = {repr([values[layer] for values in by_layer.values()]): layer for layer in reversed(layers)}
     chosen = sorted(first.values())
     config |= {name: [values[layer] for layer in chosen] for name, values in by_layer.items()}
-    config |= {"num_hidden_layers": len(chosen), "vocab_size": _IDS, "pad_token_id": None}
+    config.pop("quantization_config", None)
+    config |= {"num_hidden_layers": len(chosen), "vocab_size": _IDS}
+    config |= dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"))
     for name, value in config.items():
         if isinstance(value, int) and name.endswith("intermediate_size"):
             config[name] = min(value, _INNER)
@@ -240,5 +242,5 @@ def _classifier(rm: RewardModel) -> Any:
         classifier: Any = AutoModelForSequenceClassification.from_config(config)
     setattr(classifier, classifier.base_model_prefix, rm.network)
     del classifier.score
-    classifier.score = lambda hidden: rm.readout(hidden)[..., None]  # type: ignore[misc]
+    classifier.score = lambda hidden: rm.readout(hidden.to(rm.device))[..., None]  # type: ignore[misc]
     return classifier.eval()
