@@ -12,7 +12,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedTokenizer
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.models.dialogue import Dialogue, plain_template
+from rmnb.models.dialogue import Dialogue
 
 QUESTION = "What is good?"
 TEXTS = [
@@ -110,5 +110,5 @@ def test_a_language_model_without_a_template_is_refused_and_plain_is_prompt_answ
         rmnb.load_reward_model(tmp_path, device="cpu")
     rm = rmnb.load_reward_model(tmp_path, device="cpu", template="plain")
     fed = words([f"What is good? {text}<eos>" for text in TEXTS])["input_ids"]  # as TRL appends EOS
-    assert fed[0][0] == words.bos_token_id and rm.dialogue.template == plain_template(words)
+    assert fed[0][0] == words.bos_token_id
     assert rm.score("What is good? ", TEXTS) == pytest.approx(own_rewards(tmp_path, fed), abs=1e-4)
