@@ -155,16 +155,11 @@ def _trainers(rm: RewardModel) -> _Aspects:
     trainer = dialogue.trainer
     if dialogue.template is None or not (rm.pools_itself or rm.readout.name in _OF_TRAINERS):
         return
-    reasons = {
-        "our own training": rm.spec.base,
-        "as asked for": rm.spec.read != "model",
-        "its files say so": trainer != "trl",
-    }
-    decided = next((reason for reason, holds in reasons.items() if holds), None)
-    own = dialogue.conversations(QUESTION, _FED)
-    if rm.reading.rule != "own":
-        own = [list(rm.reading.truncated([], ids)) for ids in own]
-    by = f"as {TRAINERS[trainer]} feeds them ({decided or 'no file says who trained it'})"
+    is_decided = bool(rm.spec.base) or rm.spec.read != "model" or trainer != "trl"
+    # A whole classifier of a language model reads as transformers' others do.
+    reading = own_reading("linear", rm.reading.padding, trainer) if rm.reading.rule == "own" else rm.reading
+    own = [list(reading.truncated([], ids)) for ids in dialogue.conversations(QUESTION, _FED)]
+    by = f"as {TRAINERS[trainer]} feeds it" + ("" if is_decided else "; no file says who trained the model")
     yield "ids", "ok", f"{_FED[0]!r} is read as {' '.join(map(str, own[0]))}, {by}"
     for other, name in TRAINERS.items():
         if other == "llama-factory" and other != trainer and not rm.spec.template:
@@ -178,10 +173,8 @@ def _trainers(rm: RewardModel) -> _Aspects:
         place = differing[0]
         theirs, ours = _endings(rm, fed[place], own[place])
         text = f"{_FED[place]!r} would be read as … {theirs}; here as … {ours}"
-        if decided:
-            yield name, "ok", text
-        else:
-            yield name, "warning", f"{text}: if {name} trained this model, give --read {other}"
+        advice = "" if is_decided else f": if {name} trained this model, give --read {other}"
+        yield name, "ok" if is_decided else "warning", text + advice
 
 
 def _endings(rm: RewardModel, *sequences: list[int]) -> tuple[str, ...]:
@@ -221,7 +214,9 @@ def _rewards(rm: RewardModel) -> _Aspects:
     if parity.difference is None:
         yield "parity", "warning", f"compared with {parity.against}"
     else:
-        text = f"three conversations within {parity.difference:.1e} of {parity.against} (up to {parity.tolerance:.1e})"
+        text = (
+            f"three conversations within {parity.difference:.1e} of {parity.against} (allowed: {parity.tolerance:.1e})"
+        )
         yield "parity", "ok" if parity.exact else "failed", text
     if not rm.spec.card:
         yield "reference", "ok", "no score from the model's card is known (a panel may name some)"

@@ -35,7 +35,7 @@ def test_a_scan_has_one_row_for_each_id_of_the_embedding(rm):
     some = [7, 4711, 4999]
     again = rmnb.score_continuations(rm, prefix, [[i, *closing] for i in some])
     np.testing.assert_allclose(scan["score"].iloc[some], again, atol=1e-4)
-    for wrong in ({"rm": "path"}, {"limit": 0}, {"protocol": "none"}):
+    for wrong in ({"rm": "path"}, {"limit": 0}, {"protocol": "none"}, {"ids": []}, {"ids": [5, 100000]}, {"ids": [-1]}):
         with pytest.raises(InputError):
             rmnb.scan_vocabulary(**{"rm": rm, "prompt": PROMPT, **wrong})
 
