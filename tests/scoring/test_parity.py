@@ -148,7 +148,8 @@ def test_long_conversations_get_the_rewards_that_each_has_alone(kind, tmp_path):
     assert np.std(expected) > 0.02 and rm.shares_prefix
     for row, reward in zip(rows, expected, strict=True):
         assert engine.score_continuations(rm, row[:-8], [row[-8:]])[0] == pytest.approx(reward, abs=1e-4)
-        assert engine.score_continuations(rm, row[:2], [row[2:]])[0] == pytest.approx(reward, abs=1e-4)
+        short = min(200, len(row) // 2)  # a prefix within the length that frequencies are made for, or within a window
+        assert engine.score_continuations(rm, row[:short], [row[short:]])[0] == pytest.approx(reward, abs=1e-4)
 
 
 @pytest.mark.parametrize("options", [{}, {"device_map": "cpu"}, {"dtype": "bfloat16"}, {"compile": "default"}])
