@@ -178,7 +178,8 @@ def attend(
         old, new = weights.split([before, end], -1)
         result = torch.einsum("bkgij,kjd->bkgid", old, values)
         results.append(result + torch.einsum("bkgij,bkjd->bkgid", new, value[:, :, :end]))
-    return torch.cat(results, -2).flatten(1, 2).transpose(1, 2).contiguous(), None
+    result = results[0] if len(results) == 1 else torch.cat(results, -2)
+    return result.flatten(1, 2).transpose(1, 2).contiguous(), None
 
 
 AttentionMaskInterface.register(NAME, keep_rule)
