@@ -16,7 +16,7 @@ class _Loader(yaml.SafeLoader):
     Merges of merges multiply a mapping with every line.
     """
 
-    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if repeated := [key for key in dict.fromkeys(keys) if keys.count(key) > 1]:

@@ -226,8 +226,8 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
     if json:
         echo_json(*tables)
     elif is_pairs:
-        for part in tables:
-            echo(part.to_string(index=False, na_rep="none", float_format="{:.3f}".format) + "\n")
+        shown = [part.to_string(index=False, na_rep="none", float_format="{:.3f}".format) for part in tables]
+        echo("\n\n".join(shown))
     elif options.out is None:
         rewards = table.filter(regex="^reward")
         if len(rewards.columns) > 1:

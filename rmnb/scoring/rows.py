@@ -276,10 +276,10 @@ def pair_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     pairs = _pairs(frame)
     margin = (pairs["reward_chosen"] - pairs["reward_rejected"]).astype(float)
     longer = pairs["length_chosen"] - pairs["length_rejected"]
-    numbers = {"margin": _mean(margin)}
+    numbers: dict[str, Any] = {"margin": _mean(margin)}
     with contextlib.suppress(InputError):  # too few pairs, or all of one length
         rho = stats.spearman_interval(margin, longer)
-        numbers["margin and length"] = (rho.value, rho.ci_low, rho.ci_high)
+        numbers["margin and length"] = np.clip((rho.value, rho.ci_low, rho.ci_high), -1, 1)
     provenance = frame.attrs.get("provenance", {})
     if provenance.get("head") not in REGRESSIONS and provenance.get("label") is None:
         numbers["Brier score"] = _mean(np.square(1 - expit(margin)))
@@ -292,8 +292,9 @@ def pair_numbers(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _mean(values: pd.Series) -> tuple[float, float, float]:
     """The mean with its 95 % interval."""
-    half = 1.96 * values.sem()
-    return values.mean(), values.mean() - half, values.mean() + half
+    mean = float(values.mean())
+    half = 1.96 * float(values.sem())  # pyright: ignore[reportArgumentType]
+    return mean, mean - half, mean + half
 
 
 def calibration_error(margin: np.ndarray) -> float:
