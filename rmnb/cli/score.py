@@ -11,7 +11,7 @@ from typing import Annotated
 from typer import Argument, Option, echo
 
 from rmnb.cli.options import Asking, Json, Loading, Model, PanelName, echo_json, fail, json_rows
-from rmnb.errors import InputError
+from rmnb.errors import InputError, few
 from rmnb.files import check_writable
 
 Protocol = Annotated[
@@ -207,12 +207,13 @@ def _is_row_file(text: str) -> bool:
 
 
 def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: bool) -> None:
-    from rmnb.scoring.forms import conversations_of, read_rows
+    from rmnb.scoring.forms import conversations_of, is_spoken, read_rows
 
     content = read_rows(file)
     is_pairs = conversations_of(content)[0].side == "chosen"  # what is wrong is said before a model is loaded
     if options.by and not (is_pairs and any(options.by in row for row in content)):
-        raise InputError(f"--by: {file} has no pairs with a column {options.by!r}", "--by")
+        columns = few(key for key in content[0] if not is_spoken(key)) or "none"
+        raise InputError(f"--by: {file} has no pairs with a column {options.by!r}: its columns are {columns}", "--by")
     if options.out is not None:
         _check_parquet(options.out)
     rm = loading.model(model)

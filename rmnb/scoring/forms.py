@@ -31,7 +31,7 @@ _RESPONSES = ("response", "completion", "answer", "output")
 _GROUPS = ("responses", "completions", "answers")
 _MESSAGE = {"from": "role", "value": "content"}
 _ROLES = {"human": "user", "gpt": "assistant"}
-_STEM = "(?:response|completion|answer|output)[_ ]?"
+_STEM = "(?:response|completion|answer|output|conversation)[_ ]?"
 _TWO = re.compile(f"{_STEM}[0-2ab]")
 _BETTER = (
     "better_response_id",
@@ -220,6 +220,8 @@ def _messages(turns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Messages, also those that say from and value in place of role and content."""
     messages = []
     for turn in turns:
+        if not isinstance(turn, Mapping):
+            raise InputError(f"it has {str(turns)[:60]!r} in place of messages")
         message = {_MESSAGE.get(key, key): value for key, value in turn.items()}
         if message.get("role") in _ROLES:
             message["role"] = _ROLES[message["role"]]

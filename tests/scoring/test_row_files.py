@@ -70,6 +70,7 @@ PAIRS = {
     "PKU": {"prompt": "What is good?", "response_0": "love", "response_1": "war", "better_response_id": 0},
     "LLMBar": {"input": "What is good?", "output_1": "war", "output_2": "love", "label": 2},
     "arena": {"prompt": "What is good?", "response_a": "war", "response_b": "love", "winner": "model_b"},
+    "LMSYS": {"conversation_a": [QUESTION, answer("love")], "conversation_b": [QUESTION, answer("war")], "winner": "a"},
     "scores": {"prompt": "What is good?", "response_a": "war", "response_b": "love", "score_a": 1, "score_b": 2.5},
     "Nectar": {"prompt": "What is good?", "answers": [{"answer": "war", "rank": 2}, {"answer": "love", "rank": 1}]},
     "ranks": {"question": "What is good?", "responses": ["war", "love"], "ranks": [2, 1]},
