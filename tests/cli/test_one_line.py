@@ -105,6 +105,9 @@ def test_check_says_its_status_as_json(directory, monkeypatch, capsys):
     assert found["status"] == "ok" and {"aspect", "verdict", "text"} == found["checks"][0].keys()
 
 
-def test_what_users_import_is_public():
-    assert issubclass(rmnb.InputError, ValueError) and rmnb.SearchConfig().length == 8
-    assert rmnb.search.run.search and callable(rmnb.search) and rmnb.RewardObjective.measure
+def test_what_users_import_is_public(rm):
+    config = rmnb.SearchConfig(length=1, steps=1, method="random", width=4, single_tokens=4)
+    found = rmnb.search(rmnb.RewardObjective([rm], ["Why?"]), config)
+    with pytest.raises(rmnb.InputError):
+        rmnb.SearchConfig(length=0)
+    assert len(found.sequences) == 4 and {"search", "SearchConfig", "InputError"} <= {*dir(rmnb)}
