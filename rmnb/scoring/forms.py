@@ -33,14 +33,8 @@ _MESSAGE = {"from": "role", "value": "content"}
 _ROLES = {"human": "user", "gpt": "assistant"}
 _STEM = "(?:response|completion|answer|output|conversation)[_ ]?"
 _TWO = re.compile(f"{_STEM}[0-2ab]")
-_BETTER = (
-    "better_response_id",
-    "better",
-    "preferred",
-    "winner",
-    "preference",
-    "label",
-)  # the end of the better one's key
+#: Keys whose value is the end of the better one's key.
+_BETTER = ("better_response_id", "better", "preferred", "winner", "preference", "label")
 _SIGNED = {"overall_preference", "preference_strength"}  # below 0: the first one is better
 _SCALES = {"rank": -1, "score": 1, "overall_score": 1, "rating": 1}  # 1: more is better
 

@@ -128,8 +128,8 @@ def score_file(
         conversations.append(shortened)
     names = ["reward" if name == "reward" else f"reward_{name}" for name in rm.outputs]
     prompts, responses = zip(*conversations, strict=True)
-    tools = [tools_of(prompt) for prompt in prompts]
-    said = json.dumps([prompts, responses, *filter(None, [any(tools) and tools])], default=str)
+    places = [(answer.row, answer.side) for answer in answers]
+    said = json.dumps([places, prompts, responses, list(map(tools_of, prompts))], default=str)
     digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
     plan = {**describe_model(rm), "protocol": "exact", "rows_sha256": digest}
     with exclusive(output):
