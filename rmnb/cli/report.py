@@ -197,4 +197,4 @@ def _show(table: "pd.DataFrame") -> None:
     if table["seeds"].isna().all():
         echo(comparison.SEEDS_UNKNOWN)
     else:
-        echo(f"larger than two seeds differ: {comparison.beyond_seeds(table).sum()} of {len(table)}")
+        echo(f"larger than two seeds differ: {comparison.beyond_seeds(table).sum()} of {table['change'].count()}")

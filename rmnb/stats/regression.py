@@ -136,7 +136,7 @@ def _refuse_gaps(formula: str, data: "pd.DataFrame") -> None:
 
 
 def _check_rank(design: np.ndarray, names: tuple[str, ...]) -> None:
-    """InputError if a column is a combination of the others, whatever the columns' units."""
+    """TooFewError if a column is a combination of the others, whatever the columns' units."""
     scale = np.where(design.any(axis=0), np.abs(design).max(axis=0), 1)
     if np.linalg.matrix_rank(design / scale) < len(names):
-        raise InputError(f"predictors {', '.join(names)} determine one another: drop one")
+        raise TooFewError(f"predictors {', '.join(names)} determine one another: use more words, or drop one")
