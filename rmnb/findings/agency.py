@@ -14,7 +14,7 @@ import statsmodels.formula.api as smf
 from statsmodels.stats.anova import anova_lm
 
 from rmnb import stats
-from rmnb.errors import InputError, LackError
+from rmnb.errors import LackError
 from rmnb.findings.rows import numbers
 from rmnb.stats.estimate import Estimate
 

@@ -51,16 +51,9 @@ def _median_ranks(scores: np.ndarray) -> pd.DataFrame:
     communion = np.median(ranks[..., _is_communion()], axis=-1)
     medians = np.stack([agency, communion], axis=-1)
     model, framing, _, category = np.indices(medians.shape).reshape(4, -1)
-    return _labelled(medians.ravel(), model, category, framing)
-
-
-def _labelled(median: np.ndarray, model: np.ndarray, category: np.ndarray, framing: np.ndarray) -> pd.DataFrame:
     base = np.where(IS_GEMMA, "Gemma", "Llama")[model]
-    return pd.DataFrame({"median": median, "model": model, "base": base, "category": category, "framing": framing})
-
-
-def _interaction(ranks: pd.DataFrame) -> Outcome:
-    return _mixed("median ~ base * category * framing", ranks, "base[T.Llama]:category:framing", truth=0.0)
+    columns = {"median": medians.ravel(), "model": model, "base": base, "category": category, "framing": framing}
+    return pd.DataFrame(columns)
 
 
 def _mixed(formula: str, rows: pd.DataFrame, term: str, truth: float) -> Outcome:
@@ -74,7 +67,8 @@ def _mixed(formula: str, rows: pd.DataFrame, term: str, truth: float) -> Outcome
 
 def papers_mixed_model(rng: np.random.Generator) -> Outcome:
     """The papers' mixed model, with a random intercept for each model, where bases do not differ."""
-    return _interaction(_median_ranks(_nouns(rng, NO_DIFFERENCE)))
+    ranks = _median_ranks(_nouns(rng, NO_DIFFERENCE))
+    return _mixed("median ~ base * category * framing", ranks, "base[T.Llama]:category:framing", truth=0.0)
 
 
 def papers_permutation(rng: np.random.Generator) -> Outcome:
@@ -99,13 +93,6 @@ def difference_of_bases(rng: np.random.Generator) -> Outcome:
     gap = scores[..., _is_communion()].mean(axis=-1) - scores[..., ~_is_communion()].mean(axis=-1)
     contrasts = (gap[:, 0] - gap[:, 1]).mean(axis=-1)
     return Outcome.of(2 * (DIFFERENCE[0] - DIFFERENCE[1]), stats.difference_between_groups(contrasts, IS_GEMMA))
-
-
-def independent_questions(rng: np.random.Generator) -> Outcome:
-    """The papers' mixed model where its assumption is true: models differ by a constant, questions are independent."""
-    model, _, category, framing = np.indices((N_MODELS, N_QUESTIONS, 2, 2)).reshape(4, -1)
-    medians = 60 + 5 * rng.normal(size=N_MODELS)[model] + 4 * rng.normal(size=len(model))
-    return _interaction(_labelled(medians, model, category, framing))
 
 
 def _slopes(rng: np.random.Generator) -> pd.DataFrame:
@@ -178,7 +165,6 @@ CASES = (
     Case("Base by category by framing, exact over models", "bases", "ranks, summed over 27 questions",
          exact_over_models),
     Case("Difference of bases, one number a model", "bases", "reward", difference_of_bases),
-    Case("Base by category by framing, prompts independent", "bases", "ranks", independent_questions),
     Case("Base by category by framing, random intercept", "bases", "ranks", papers_mixed_model,
          origin="ICLR26", slow=True),
     Case("Bases compared, prompts as observations", "bases", "ranks", papers_permutation, origin="ICLR26"),
