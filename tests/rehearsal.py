@@ -7,6 +7,7 @@ the path of the panel. Tests cut the vocabularies to two thousand ids.
 import json
 import sys
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import yaml
@@ -26,8 +27,19 @@ from tokenizers import Regex, Tokenizer, pre_tokenizers
 from transformers import AutoModelForCausalLM, Gemma2Config, LlamaConfig, PreTrainedTokenizerFast
 
 from rmnb.data import lexicons
+from rmnb.findings import identity
 from rmnb.models.bases import base_directory
 from rmnb.panels import load_panel
+from rmnb.scoring import logprobs, store
+from rmnb.scoring.list_scores import panel_lists, score_list
+from rmnb.scoring.parity import load_reward_model
+from rmnb.scoring.scanning import scan_vocabulary
+from rmnb.search.config import SearchConfig
+from rmnb.search.rewards import RewardObjective
+from rmnb.search.run import search
+
+sys.path.append(str(Path(__file__).parents[1] / "workflow"))
+import judged
 
 TEMPLATES = {"Gemma": GEMMA2_TEMPLATE, "Llama": LLAMA3_TEMPLATE}
 CONFIGS = {"Gemma": Gemma2Config, "Llama": LlamaConfig}
@@ -98,6 +110,36 @@ def write_ten(directory: Path, tokenizers: Mapping[str, PreTrainedTokenizerFast]
     panel = {"name": "ten", "title": "Ten tiny models", "scores": "scores", "models": models, "bases": bases}
     (directory / "ten.yml").write_text(yaml.safe_dump(panel, sort_keys=False))
     return directory / "ten.yml"
+
+
+def prepare(path: Path) -> None:
+    """Make in this process what the workflow makes of a panel: scans, lists, pairs, searches, log-probabilities.
+
+    The searches are shorter than the workflow's.
+    """
+    panel = load_panel(path)
+    is_asked_for_greatest = "greatest" in (prompt.key for prompt in panel.prompts)
+    for name in panel.model_names:
+        rm = load_reward_model(name, panel=panel, device="cpu")
+        for prompt in panel.scanned_prompts:
+            scan = scan_vocabulary(rm, prompt)
+            store.write_scores(panel, scan, scan.attrs["provenance"] | {"prompt_key": prompt.key})
+        for texts in panel_lists(panel):
+            score_list(rm, panel, texts.name)
+        identity.score_pairs(rm, panel)
+        if is_asked_for_greatest:
+            objective = RewardObjective([rm], [panel.prompt("greatest")])
+            for kind, direction in product(("01-coordinate", "02-gcg", "04-gcg", "04-random"), ("max", "min")):
+                length, method = kind.split("-")
+                config = SearchConfig(length=int(length), method=method, direction=direction, steps=2, width=16)
+                search(objective, config, output=judged.searches(panel, name) / f"{direction}-{kind}-0.json")
+    for name in panel.model_names if is_asked_for_greatest else ():
+        judged.main(str(path), name)
+    for base in panel.bases:
+        for wrapping in (base.wrapping, "user_assistant"):
+            logprobs.write_nouns(
+                panel, base.name, wrapping, store.panel_directory(panel, "logprobs") / f"{base.name}.{wrapping}.parquet"
+            )
 
 
 if __name__ == "__main__":

@@ -5,12 +5,21 @@ that people compared, as answers to their own question and to the one that was s
 """
 
 import sys
+from pathlib import Path
 
 from rmnb.data.preferences import preference_pairs
 from rmnb.findings import sequences
-from rmnb.panels import load_panel
+from rmnb.panels import Panel, load_panel
 from rmnb.scoring.parity import load_reward_model
 from rmnb.scoring.store import panel_directory, write_table
+
+
+LONGEST = 400  # characters of question and answer
+
+
+def searches(panel: Panel, model: str) -> Path:
+    """The directory of a model's searches."""
+    return panel_directory(panel, "sequences") / model
 
 
 def main(panel: str, model: str) -> None:
@@ -19,13 +28,16 @@ def main(panel: str, model: str) -> None:
     rm = load_reward_model(model, panel=members)
     question = members.prompt(sequences.PROMPT)
     made = {"model": rm.name, "prompt": question.text, "weights_sha256": rm.hashes["weights_sha256"]}
-    directory = panel_directory(members, "sequences") / rm.name
+    directory = searches(members, rm.name)
 
     best = sequences.best_found(sequences.load_searches(members)[0]).rename(columns={"model": "origin"})
     best["reward"] = rm.score(question.conversation, best["text"].tolist())
     write_table(directory / "transfer.parquet", best[["origin", "direction", "length", "reward"]], made)
 
-    pairs = preference_pairs("hh-rlhf")[::20].rename_axis("pair").reset_index()
+    pairs = preference_pairs("hh-rlhf").rename_axis("pair").reset_index()
+    pairs = pairs[pairs["prompt"].map(type) == str]  # a single question
+    characters = pairs["prompt"].str.len() + pairs[["chosen", "rejected"]].map(len).max(axis="columns")
+    pairs = pairs[characters <= LONGEST][:150]
     answers = pairs.melt(["pair", "prompt"], ["chosen", "rejected"], "side", "text").assign(source="hh-rlhf")
     answers["own"] = rm.score(answers["prompt"].tolist(), answers["text"].tolist())
     answers["scanned"] = rm.score(question.conversation, answers["text"].tolist())

@@ -151,4 +151,4 @@ def run(
         results.leave_out(notebook, out, str(error))
         echo(f"left out: {error}")
     except PapermillExecutionError as error:
-        fail(f"{notebook.name}: {failure(error)}")
+        raise InputError(f"{notebook.name}: {failure(error)}") from error

@@ -9,7 +9,7 @@ from typer import Exit, Option, Typer, echo
 from rmnb import __version__
 from rmnb.cli import book, report, score
 from rmnb.cli.options import flat
-from rmnb.errors import InputError
+from rmnb.errors import InputError, first_line
 
 app = Typer(
     no_args_is_help=True,
@@ -42,6 +42,9 @@ def main() -> None:
         app()
     except InputError as error:
         print(f"rmnb: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:  # a file that may not be read, a link that leads to itself
+        print(f"rmnb: {error.filename or 'the system'}: {error.strerror or first_line(error)}", file=sys.stderr)
         sys.exit(2)
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]

@@ -2,6 +2,7 @@
 
 import functools
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -129,10 +130,15 @@ def compare(
         else:
             find_spec(text)
     from rmnb.book import comparison_page
-    from rmnb.report import comparison
+    from rmnb.report import comparison, scores
+
+    if not record.is_report(b) and (quick or loading != Loading() or scores.shipped(b) is None):
+        loading.model(b)  # one that does not open is refused before the other is scored, too
 
     report_a, scores_a = _side(a, out / "a", quick, loading)
     report_b, scores_b = _side(b, out / "b", quick, loading)
+    if report_a.name == report_b.name:  # two directories of one name
+        report_a, report_b = replace(report_a, name=a), replace(report_b, name=b)
     table = comparison.compare(report_a, report_b, replicates)
     outcomes = check(limits, table)
     moved = comparison.moved(scores_a, scores_b) if scores_a and scores_b else None

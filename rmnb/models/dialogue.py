@@ -211,7 +211,7 @@ class Dialogue:
         """
         added = self.tokenizer.added_tokens_decoder.values()
         names = {token.content for token in added}
-        written = self.tokenizer.chat_control_tokens
+        written = getattr(self.tokenizer, "chat_control_tokens", None)
         if written is None:
             is_tag = {name for name in names if {name.replace("</", "<"), name.replace("<", "</", 1)} & names - {name}}
             written = [name for name in names - is_tag if name in (self.template or "") and not name.isspace()]

@@ -94,4 +94,4 @@ def test_a_cell_that_fails_is_shown_with_its_error_in_few_lines(notebook, tmp_pa
     lines = capsys.readouterr().err.splitlines()
     shown = lines[lines.index("rmnb: chapter.ipynb: cell 4 failed") :]
     assert shown[1:3] == ["    import ast", "    ast.literal_eval('1 +')"] and shown[-1].startswith("SyntaxError: ")
-    assert len(shown) <= 20 and "more lines" in shown[-3] + shown[-2] and exit_code == 1
+    assert len(shown) <= 20 and "more lines" in shown[-3] + shown[-2] and exit_code == 2

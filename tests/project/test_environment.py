@@ -1,4 +1,4 @@
-"""What is imported is declared, and pinned once; otherwise a laptop and a GPU box would compute with different libraries."""
+"""What is imported is declared, and pinned once; else a laptop and a GPU box would compute with different libraries."""
 
 import ast
 import contextlib
