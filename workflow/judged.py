@@ -13,7 +13,6 @@ from rmnb.panels import Panel, load_panel
 from rmnb.scoring.parity import load_reward_model
 from rmnb.scoring.store import panel_directory, write_table
 
-
 LONGEST = 400  # characters of question and answer
 
 
@@ -35,7 +34,7 @@ def main(panel: str, model: str) -> None:
     write_table(directory / "transfer.parquet", best[["origin", "direction", "length", "reward"]], made)
 
     pairs = preference_pairs("hh-rlhf").rename_axis("pair").reset_index()
-    pairs = pairs[pairs["prompt"].map(type) == str]  # a single question
+    pairs = pairs[[isinstance(prompt, str) for prompt in pairs["prompt"]]]  # a single question
     characters = pairs["prompt"].str.len() + pairs[["chosen", "rejected"]].map(len).max(axis="columns")
     pairs = pairs[characters <= LONGEST][:150]
     answers = pairs.melt(["pair", "prompt"], ["chosen", "rejected"], "side", "text").assign(source="hh-rlhf")

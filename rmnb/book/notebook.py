@@ -153,7 +153,7 @@ def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] 
                 str(notebook), None, parameters=checked, progress_bar=False, extra_arguments=["--log-level=CRITICAL"]
             )
         except papermill.PapermillExecutionError as error:
-            kinds = {kind.__name__: kind for kind in (InputError, LackError, UnreachableError)}
+            kinds = {kind.__name__: kind for kind in (InputError, *InputError.__subclasses__())}
             if error.ename in kinds:
                 raise kinds[error.ename](f"{Path(notebook).name}: {error.evalue}") from error
             raise

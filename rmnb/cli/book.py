@@ -5,8 +5,10 @@ from typing import Annotated, Literal
 
 from typer import Argument, Exit, Option, Typer, echo
 
-from rmnb.cli.options import Loading, Model, PanelName, fail, flat
-from rmnb.errors import InputError, LackError
+from rmnb.cli.options import Loading, Model, PanelName, fail, flat, need
+from rmnb.errors import InputError, LackError, TooFewError
+
+TRAINING = ("datasets", "sklearn", "trl")  # what only the extra `train` installs
 
 app = Typer(no_args_is_help=True, help="Commands that build and check the book.")
 
@@ -115,6 +117,7 @@ def train(
 
     Interrupted, the same command goes on from the last checkpoint.
     """
+    need(*TRAINING)
     from rmnb.panels import load_panel
     from rmnb.training.runs import follow, train_model, unfinished
 
@@ -145,7 +148,7 @@ def run(
         raise InputError(f"parameter {wrong[0]!r}: write NAME=VALUE", wrong[0])
     try:
         run_notebook(notebook, out, dict(text.split("=", 1) for text in parameter or []))
-    except LackError as error:
+    except (LackError, TooFewError) as error:
         if not leave_out:
             raise
         results.leave_out(notebook, out, str(error))

@@ -22,9 +22,6 @@ for command in (
     app.command()(flat(command))
 app.add_typer(book.app, name="book")
 
-#: What only the extra `train` installs.
-TRAINING = ("datasets", "sklearn", "trl")
-
 
 @app.callback(invoke_without_command=True)
 def version(show: Annotated[bool, Option("--version", help="Show the version.")] = False) -> None:
@@ -48,7 +45,7 @@ def main() -> None:
         sys.exit(2)
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
-        extra = "train" if package in TRAINING else "report"
+        extra = "train" if package in book.TRAINING else "report"
         print(f"rmnb: this needs {package}, which is not installed: pip install 'rmnb[{extra}]'", file=sys.stderr)
         sys.exit(2)
     except SystemExit as end:

@@ -5,6 +5,7 @@ import inspect
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -193,6 +194,13 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
     keywords = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in parameters]
     vars(flattened)["__signature__"] = inspect.Signature(keywords)
     return flattened
+
+
+def need(*packages: str) -> None:
+    """Raise ModuleNotFoundError for the first that is not installed: now, and not when minutes have been spent."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise ModuleNotFoundError(f"no package {package}", name=package)
 
 
 def fail(message: str) -> NoReturn:

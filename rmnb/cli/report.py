@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Exit, Option, echo
 
-from rmnb.cli.options import Json, Loading, Model, PanelName, echo_json, fail, json_rows
+from rmnb.cli.options import Json, Loading, Model, PanelName, echo_json, fail, json_rows, need
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, check_writable, write_json
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rmnb.report.record import Report
     from rmnb.report.scores import ModelScores
 
+PACKAGES = ("afinn", "nbconvert", "papermill", "seaborn", "statsmodels", "wordfreq")  # of the extra `report`
 QuickOption = Annotated[
     bool, Option("--quick", help="A sample of 5,000 tokens and shorter lists: two minutes in place of ten.")
 ]
@@ -61,6 +62,7 @@ def report(
     json: Json = False,
 ) -> None:
     """Report on a model: report.html, report.json, report.md. Interrupted, the same command goes on."""
+    need(*PACKAGES)
     from rmnb.panels import find_spec, load_panel
 
     members = load_panel(panel)
@@ -114,6 +116,7 @@ def compare(
     ] = None,
 ) -> None:
     """Compare two models, number by number. Exit code 0: passed, 1: a limit is broken, 2: bad input."""
+    need(*PACKAGES)
     from rmnb.panels import find_spec
     from rmnb.report import record
     from rmnb.report.limits import check, parse, read_limits

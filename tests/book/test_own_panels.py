@@ -73,7 +73,7 @@ def test_a_panel_says_what_it_needs_and_has(tmp_path):
     assert panel.require(models=2, questions=["best", "worst", "elo_greatest"]) is panel  # the papers' questions
     with pytest.raises(LackError, match="this needs 2 groups of models, and panel two has 1"):
         panel.require(groups=2)
-    (tmp_path / "two.yml").write_text(text + ", prompts: [{key: good, text: What is good?, framing: positive}]}")
+    (tmp_path / "two.yml").write_text(text + ", prompts: [{key: good, text: 'What is good?', framing: positive}]}")
     panel = load_panel(tmp_path / "two.yml")
     assert panel.prompt("worst_ever_one").framing == "negative"  # for the list of words
     with pytest.raises(LackError, match=r"this needs the question best, and panel two has good: add it, or .* -p"):

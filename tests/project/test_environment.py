@@ -1,23 +1,22 @@
 """What is imported is declared, and pinned once; else a laptop and a GPU box would compute with different libraries."""
 
 import ast
-import contextlib
-import importlib
 import importlib.metadata
 import re
 import sys
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import yaml
+from commands import run
 from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import Version
 
-from rmnb.cli import main
-from rmnb.cli.main import TRAINING
+from rmnb.cli import options
+from rmnb.cli.book import TRAINING
+from rmnb.cli.report import PACKAGES
 
 ROOT = Path(__file__).parents[2]
 
@@ -87,41 +86,17 @@ def test_what_is_imported_is_declared_and_what_scoring_does_not_import_is_an_ext
 
 @pytest.mark.parametrize(
     "line, missing, extra",
-    [(["report", "nowhere/model"], "statsmodels.api", "report"), (["book", "train"], "trl", "train")],
+    [
+        (["report", "nowhere/model"], "statsmodels", "report"),
+        (["compare", "a", "b"], "wordfreq", "report"),
+        (["book", "train"], "trl", "train"),
+    ],
 )
-def test_a_missing_extra_is_one_line_that_names_it(line, missing, extra, monkeypatch, capsys):
-    class Absent:
-        def find_spec(self, name, *_):
-            if name.partition(".")[0] == missing.partition(".")[0]:
-                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-    def needs(*_, **__):
-        importlib.import_module(missing)
-
-    for name in [name for name in sys.modules if name.partition(".")[0] == missing.partition(".")[0]]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
-    monkeypatch.setattr(main, "app", needs)
-    monkeypatch.setattr(sys, "argv", ["rmnb", *line])
-    with pytest.raises(SystemExit) as end:
-        main.main()
-    assert end.value.code == 2
-    assert re.fullmatch(rf"rmnb: this needs \w+.*: pip install 'rmnb\[{extra}\]'\n", capsys.readouterr().err)
-
-
-def test_python_version_is_the_same_everywhere():
-    assert f"python={MINIMUM}" in CONDA
-    assert f"python{MINIMUM}" in (ROOT / "Makefile").read_text()
-
-
-def test_what_is_installed_is_pinned_and_runs_on_the_first_release_of_the_python_that_is_asked_for():
-    assert "+" not in CONSTRAINTS["torch"]  # a suffix such as +cpu cannot be had on machines with a GPU
-    different, too_new = {}, {}
-    for name, pinned in CONSTRAINTS.items():
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # an extra left out, another platform
-            installed = importlib.metadata.metadata(name)
-            if Version(installed["Version"]).public != pinned:
-                different[name] = installed["Version"]
-            if not SpecifierSet(installed["Requires-Python"] or "").contains(f"{MINIMUM}.0"):
-                too_new[name] = installed["Requires-Python"]
-    assert not different and not too_new
+def test_a_missing_extra_is_one_line_that_names_it_before_anything_is_computed(
+    line, missing, extra, monkeypatch, capsys
+):
+    monkeypatch.setattr(options, "find_spec", lambda name: None if name == missing else find_spec(name))
+    assert run(monkeypatch, *line) == 2
+    said = f"rmnb: this needs {missing}, which is not installed: pip install 'rmnb[{extra}]'\n"
+    assert capsys.readouterr().err == said
+    assert set(PACKAGES) <= {Requirement(line).name for line in EXTRAS["report"]}

@@ -14,6 +14,7 @@ import pytest
 from checkpoints import write_decoder, write_panel
 from notebook_files import code, write_notebook
 
+from rmnb.data.text_lists import can_be_read
 from rmnb.panels import load_panel
 from rmnb.scoring import store
 
@@ -62,7 +63,9 @@ def test_what_is_missing_is_scanned_by_one_job_before_anything_uses_it_and_score
     assert scans(plan) == [f"rmnb scan tiny-1.0 --panel {panel} --prompt best --prompt worst"]
     order = [plan.index(f"rule {name}:") for name in ("scan_0_tiny_1_0_1", "audit", "html")]
     assert order[0] < min(order[1:])
-    assert "rmnb book run notebooks/01_heterogeneity.ipynb" in plan
+    assert "rmnb book run notebooks/01_heterogeneity.ipynb" in plan and "--leave-out" in plan
+    assert f"rmnb book lists tiny-1.0 words identity_pairs --panel {panel}" in plan  # of what it has questions for
+    assert "rmnb search" not in plan
     for prompt, left in (("best", [f"rmnb scan tiny-1.0 --panel {panel} --prompt worst"]), ("worst", [])):
         path = store.scores_path(load_panel(panel), "tiny-1.0", prompt)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +80,14 @@ def test_the_whole_graph_of_the_papers_models_can_be_planned(clone, tmp_path, mo
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
     asked = "--panel facct2025 --prompt greatest --prompt best --prompt worst"
     names = load_panel("facct2025").model_names
-    assert sorted(scans(planned(clone, "facct2025", "book"))) == sorted(f"rmnb scan {name} {asked}" for name in names)
+    plan = planned(clone, "facct2025", "book")
+    assert sorted(scans(plan)) == sorted(f"rmnb scan {name} {asked}" for name in names)
+    lists = "words elo identity_pairs" if can_be_read("elo") else "words identity_pairs"
+    for name in names:
+        assert f"rmnb book lists {name} {lists} --panel facct2025" in plan
+        assert plan.count(f"rmnb search {name} ") == 8 and f"judged.py facct2025 {name}" in plan
+    shipped = planned(clone, "demo", "book")
+    assert "rmnb search" not in shipped and "rmnb book lists" not in shipped
 
 
 @pytest.mark.slow
