@@ -1,12 +1,13 @@
 """The page of a comparison: limits, changes, and the words that moved most."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from rmnb.book.display import inline, table_html
 from rmnb.book.standalone import write_sections
-from rmnb.report import comparison
+from rmnb.report import comparison, policy
 from rmnb.report.record import Report
 
 CANNOT_SAY = (
@@ -20,7 +21,12 @@ _FACTS = ("model", "source", "revision", "dtype", "head", "read_token", "tokens"
 
 
 def write(
-    page: Path, reports: tuple[Report, Report], table: pd.DataFrame, moved: pd.DataFrame | None, outcomes: pd.DataFrame
+    page: Path,
+    reports: tuple[Report, Report],
+    table: pd.DataFrame,
+    moved: pd.DataFrame | None,
+    outcomes: pd.DataFrame,
+    would_say: Sequence[pd.DataFrame | None] = (),
 ) -> Path:
     """Write the page of a comparison.
 
@@ -36,6 +42,8 @@ def write(
         Of `rmnb.report.comparison.moved`; None where the scores of one of the models are missing.
     outcomes
         Of `rmnb.report.limits.check`; without rows, the page has no section on limits.
+    would_say
+        Of `rmnb.report.policy.read`, for A and B; None where no language model was named.
 
     Returns
     -------
@@ -58,6 +66,11 @@ def write(
         for question, rows in moved.groupby("question", sort=False):
             shown = rows[["word", "a", "b", "change"]].set_axis(["word", "A", "B", "change (sd)"], axis=1)
             sections[f"Words that moved most, asked for the {question}"] = table_html(shown, tokens=["word"], digits=2)
+    for report, said in zip(reports, would_say, strict=False):
+        if said is not None:
+            lists = policy.side_by_side(said)
+            title = f"What {said['language_model'].iloc[0]} would say if it were trained on {report.name}"
+            sections[title] = table_html(lists, tokens=lists.columns[::2], digits=2)
     points = "".join(f"<li>{inline(point)}</li>" for point in CANNOT_SAY)
     sections["What this comparison cannot say"] = f"<ul>{points}</ul>"
     facts = pd.DataFrame({"": _FACTS})

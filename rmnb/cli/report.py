@@ -22,6 +22,13 @@ PACKAGES = ("afinn", "nbconvert", "papermill", "seaborn", "statsmodels", "wordfr
 QuickOption = Annotated[
     bool, Option("--quick", help="A sample of 5,000 tokens and shorter lists: two minutes in place of ten.")
 ]
+PolicyOption = Annotated[
+    str | None,
+    Option(
+        metavar="MODEL",
+        help="A language model (hub id or directory): what it would answer if it were trained on these rewards.",
+    ),
+]
 SideArgument = Annotated[
     str,
     Argument(
@@ -55,6 +62,7 @@ def report(
         Path | None, Option(help="Directory of the report. Default: report-MODEL, or report-MODEL-quick.")
     ] = None,
     quick: QuickOption = False,
+    policy: PolicyOption = None,
     panel: PanelName = "demo",
     names: Annotated[
         bool, Option("--names", callback=_list_names, is_eager=True, help="List the numbers and their names.")
@@ -65,6 +73,8 @@ def report(
     need(*PACKAGES)
     from rmnb.panels import find_spec, load_panel
 
+    if policy and quick:
+        raise InputError("--policy needs the reward of every token: leave out --quick", "--policy")
     members = load_panel(panel)
     if out is None:
         suffix = "-quick" if quick else ""
@@ -76,6 +86,7 @@ def report(
 
     from rmnb.book.notebook import run_notebook
     from rmnb.book.standalone import write_page
+    from rmnb.report import policy as what_it_would_say
     from rmnb.report import record, scores
     from rmnb.scoring.check import check_model
 
@@ -86,6 +97,9 @@ def report(
     with atomic_path(out / "check.csv") as part:
         pd.DataFrame(results).to_csv(part, index=False)
     scores.score(rm, out, quick, progress=True, tell=say)
+    if policy:
+        say(f"what {policy} would say")
+        what_it_would_say.write(policy, scores.read(out), out)
     say("measuring, drawing and writing the page: about a minute")
     measured = _build(scores.read(out))
     record.write(measured, out)
@@ -133,7 +147,7 @@ def compare(
         else:
             find_spec(text)
     from rmnb.book import comparison_page
-    from rmnb.report import comparison, scores
+    from rmnb.report import comparison, policy, scores
 
     if not record.is_report(b) and (quick or loading != Loading() or scores.shipped(b) is None):
         loading.model(b)  # one that does not open is refused before the other is scored, too
@@ -145,12 +159,14 @@ def compare(
     table = comparison.compare(report_a, report_b, replicates)
     outcomes = check(limits, table)
     moved = comparison.moved(scores_a, scores_b) if scores_a and scores_b else None
-    comparison_page.write(out / "compare.html", (report_a, report_b), table, moved, outcomes)
+    would_say = [policy.read(_scored(text, out / side)) for text, side in ((a, "a"), (b, "b"))]
+    comparison_page.write(out / "compare.html", (report_a, report_b), table, moved, outcomes, would_say)
     content = {
         "a": {"model": report_a.name, "provenance": report_a.provenance},
         "b": {"model": report_b.name, "provenance": report_b.provenance},
         "numbers": json_rows(table),
         "moved": json_rows(moved),
+        "policies": [json_rows(said) for said in would_say],
         "limits": json_rows(outcomes),
     }
     write_json(out / "compare.json", content, ensure_ascii=False)
@@ -168,6 +184,13 @@ def compare(
 def _directory(text: str) -> Path:
     path = Path(text).resolve()
     return path.parent if path.suffix == ".json" else path
+
+
+def _scored(text: str, directory: Path) -> Path:
+    """Where a side's files are: in its own report, or where it was scored for the comparison."""
+    from rmnb.report import record
+
+    return _directory(text) if record.is_report(text) else directory
 
 
 def _side(text: str, directory: Path, quick: bool, loading: Loading) -> "tuple[Report, ModelScores | None]":
