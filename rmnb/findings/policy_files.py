@@ -18,7 +18,7 @@ RUN = ["model", "nats", "method", "seed"]  # what names a training run
 
 def reference_path(panel: Panel, base: str, prompt: str) -> Path:
     """The file of what a base says before training."""
-    return panel_directory(panel, "policies") / "references" / f"{base}.{prompt}.parquet"
+    return panel_directory(panel, "policies") / "references" / f"{Path(base).name}.{prompt}.parquet"
 
 
 def run_path(panel: Panel, model: str, nats: float, method: str, seed: int) -> Path:
@@ -31,8 +31,13 @@ def samples_path(panel: Panel) -> Path:
     return panel_directory(panel, "policies") / "samples.parquet"
 
 
-def load_reference(panel: str | Path | Panel, base: str, prompt: str) -> pd.DataFrame:
+def load_reference(panel: str | Path | Panel, base: str, prompt: str, whole: bool = False) -> pd.DataFrame:
     """π_ref of a base, as `rmnb.scoring.logprobs.scan_answers` gives it, in double.
+
+    Parameters
+    ----------
+    whole
+        Whole answers are wanted.
 
     Returns
     -------
@@ -42,12 +47,16 @@ def load_reference(panel: str | Path | Panel, base: str, prompt: str) -> pd.Data
     Raises
     ------
     InputError
-        The file is missing or damaged.
+        The file is missing or damaged, or `whole` and the base was never taught to end its answer.
     """
-    path = reference_path(load_panel(panel), base, prompt)
+    panel = load_panel(panel)
+    path = reference_path(panel, base, prompt)
     if not path.exists():
-        raise InputError(f"nothing says how {base} answers {prompt!r}: run `snakemake -s workflow/Snakefile {path}`")
+        command = f"snakemake -s workflow/Snakefile --config panel={panel.called} -- {path}"
+        raise InputError(f"nothing says what {base} answers to {prompt}: run `{command}`")
     frame, _ = read_table(path)
+    if whole and "end" not in frame:
+        raise InputError(f"{base} was never taught to end its answer: choose another base, or its first tokens")
     frame = frame.astype({name: np.float64 for name in frame if name != "token_id"})
     return frame.assign(first=frame["first"] - logsumexp(frame["first"]))
 

@@ -21,7 +21,7 @@ from rmnb.book.notebook import run_notebook
 from rmnb.data.lexicons import agency_communion, identity_terms
 from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList
-from rmnb.findings import people
+from rmnb.findings import people, policy
 from rmnb.findings.tables import afinn
 from rmnb.panels import load_panel, load_prompts
 from rmnb.planted.rewards import PlantedEffects, spell, word_features
@@ -30,7 +30,8 @@ from rmnb.training.runs import trajectory_path
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 SEARCHED = next(path for path in NOTEBOOKS if path.stem == "08_sequences")  # reads searches, which take hours
-CHAPTERS = [path for path in NOTEBOOKS if path.name[0].isdigit() and path != SEARCHED]
+TRAINED = next(path for path in NOTEBOOKS if path.stem == "10_policy")  # reads what a base says, and trainings
+CHAPTERS = [path for path in NOTEBOOKS if path.name[0].isdigit() and path not in (SEARCHED, TRAINED)]
 MODELS = {"one-a": "one", "one-b": "one", "other-a": "other", "other-b": "other"}
 FRAMINGS = {"greatest": "positive", "best": "positive", "worst": "negative"}
 #: Of each exercise a wrong answer and the right one, written in the chapter's own names.
@@ -56,6 +57,8 @@ ANSWERS = {
     "ex-agency-recipes": ("4", "8"),
     "ex-sequences-double": ("'stays'", "truth"),
     "ex-sequences-budget": ("1000", "693"),
+    "ex-policy-louder": ("1", "0"),
+    "ex-policy-last": ("np.log(0.04)", "-np.log(0.04)"),
     "training-1": ("dict.fromkeys(answer, 2)", "dict.fromkeys(answer, expected)"),
     "training-2": ("dict.fromkeys(answer, 4)", "dict(zip(answer, (2, 1)))"),
 }
@@ -167,6 +170,15 @@ def test_chapters_run_on_any_panel_and_their_exercises_check_themselves(path, pa
 def test_the_exercises_on_sequences_check_themselves(capsys):
     names = {"np": np, "question": SimpleNamespace(text=""), "rm": SimpleNamespace(score=lambda *_: [1.0, 0.5])}
     pairs = [pair for pair in itertools.pairwise(with_trials(SEARCHED).cells) if "exercise" in pair[1].metadata]
+    assert len(pairs) == 2
+    for start, check in pairs:
+        exec(f"{start.source}\n{check.source}", names)
+        assert_tried(capsys.readouterr().out)
+
+
+def test_the_exercises_on_policies_check_themselves(capsys):
+    names = {"np": np, "policy": policy, "log_ref": np.log([0.5, 0.5]), "graders": ["a"], "rewards": {"a": np.arange(2)}}
+    pairs = [pair for pair in itertools.pairwise(with_trials(TRAINED).cells) if "exercise" in pair[1].metadata]
     assert len(pairs) == 2
     for start, check in pairs:
         exec(f"{start.source}\n{check.source}", names)
