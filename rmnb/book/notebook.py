@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
-from rmnb.data.sources import UnreachableError
-from rmnb.errors import InputError, LackError
+from rmnb.errors import InputError
 from rmnb.files import atomic_path
 
 if TYPE_CHECKING:

@@ -147,7 +147,7 @@ def test_the_log_probability_of_an_answer_is_the_sum_over_its_tokens(tmp_path):
     for length, token_id in enumerate(answer):
         logits = whole(torch.tensor([prompt + answer[:length]])).logits[0, -1]
         expected += logits.double().log_softmax(-1)[token_id].item()
-    both, first = answer_logprobs(lm, [(prompt, answer), (prompt, answer[:1])])
+    _both, first = answer_logprobs(lm, [(prompt, answer), (prompt, answer[:1])])
     assert whole == pytest.approx(expected, abs=1e-4)
     assert first == pytest.approx(next_token_logprobs(lm, PROMPT)[answer[0]], abs=1e-4)
 
