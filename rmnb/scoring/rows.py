@@ -1,4 +1,4 @@
-"""Rewards of rows, each a prompt and a response, also of files (`rmnb.scoring.forms`), and of a response as it grows."""
+"""Rewards of rows, each a prompt and a response, also of files (`rmnb.scoring.forms`); and as a response grows."""
 
 import contextlib
 import hashlib
