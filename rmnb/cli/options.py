@@ -162,15 +162,16 @@ class Loading:
 
 def _label(text: str) -> Any:
     """A number, a name, or weights by name or in order."""
-    parts = [part.partition("=") for part in text.split(",")]
+    if not {"=", ","} & set(text):
+        return int(text) if text.isdecimal() else text
+    parts = [part.rpartition("=") for part in text.split(",")]
     try:
-        if all(equals for _, equals, _ in parts):
-            return {name.strip(): float(weight) for name, _, weight in parts}
-        if len(parts) > 1:
-            return [float(weight) for weight, _, _ in parts]
+        weights = [float(weight) for _, _, weight in parts]
     except ValueError as error:
         raise InputError(f"--label {text}: write NAME=WEIGHT,NAME=WEIGHT", text) from error
-    return int(text) if text.isdecimal() else text
+    return (
+        {name.strip(): weight for (name, _, _), weight in zip(parts, weights, strict=True)} if "=" in text else weights
+    )
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:

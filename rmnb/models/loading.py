@@ -56,8 +56,10 @@ from rmnb.panels import ModelSpec
 from rmnb.panels.specs import Judge, read_judge, validate
 
 logger = logging.getLogger(__name__)
-_OF_SPEC = ("base_model", "dtype", "read", "label", "softcap", "head", "template", "tokenizer")
-_OF_LANGUAGE_MODEL = ("judge", "reference", "beta", "wrapping")
+_OF_SPEC = {
+    *("base_model", "dtype", "read", "label", "softcap", "head", "template", "tokenizer"),
+    *("judge", "reference", "beta", "wrapping"),
+}
 _SPREAD = {"device_map", "quantization_config"}  # with these, transformers puts the weights where they go
 # A language model's own head, and positions that old versions of transformers saved.
 _NOT_OF_A_HEAD = ("lm_head.weight", "lm_head.bias", "rotary_emb.inv_freq")
@@ -103,7 +105,7 @@ def read_checkpoint(
     """Read a model's files, whole or an adapter's and its base's; the options are those of `rmnb.load_reward_model`."""
     target = find_device(device)
     options = {name: value for name, value in options.items() if value is not None}
-    changes = {name: options.pop(name) for name in (*_OF_SPEC, *_OF_LANGUAGE_MODEL) if name in options}
+    changes = {name: options.pop(name) for name in _OF_SPEC & options.keys()}
     if hasattr(quantisation := options.get("quantization_config"), "to_dict"):
         options["quantization_config"] = quantisation.to_dict()  # type: ignore[union-attr]  # as score files keep it
     with quiet_transformers():
@@ -232,16 +234,20 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
             "--template (`template` in a panel), or --template plain for prompt, answer and EOS as TRL feeds them"
         )
     if trunk.head is None:
-        readout = ClassifierOutputs()
-        readout.output_weights = label_weights(int(config.num_labels or 1), spec.label, settings, directory)
+        readout = ClassifierOutputs(label_weights(int(config.num_labels or 1), spec.label, settings, directory))
         # -1: no id is padding; without any, some refuse several conversations at once.
         config.pad_token_id = -1 if spec.read == "last" or padding is None else padding
         return readout, Reading("own", padding)
     if spec.judge:
         judge = read_judge(spec.judge)
-        readout = AnswerTokens(trunk.head, settings, directory, answer_ids(dialogue, judge), judge.expected)
-        if spec.label == ALL:
-            readout.output_weights = torch.eye(len(readout.ids))
+        answers = answer_ids(dialogue, judge)
+        readout = AnswerTokens(trunk.head, settings, directory, answers, judge.expected, spec.label == ALL)
+        return readout, Reading()
+    if str(spec.head).startswith("lm_head."):  # as the model's own logits, which it may cap or scale
+        weights = label_weights(len(trunk.head["lm_head.weight"]), spec.label, settings, directory)
+        answers = {number: float(weights[number]) for number in weights.nonzero().flatten().tolist()}
+        readout = AnswerTokens(trunk.head, settings, directory, answers)
+        readout.name = str(spec.head)
         return readout, Reading()
     if spec.reference or reads_head:
         readout = AnswerLikelihood(trunk.head, settings, directory)
@@ -299,11 +305,11 @@ def chosen_template(tokenizer: PreTrainedTokenizerBase, spec: ModelSpec, directo
     Of several, a panel may name one (``template: rag``); transformers takes the one called ``default``. A judge is
     asked in it.
     """
-    if spec.template == "plain" and not spec.judge:
-        return plain_template(tokenizer)
     if spec.judge:
         asked = spec.model_copy(update={"judge": None})
         return judging(read_judge(spec.judge), chosen_template(tokenizer, asked, directory))
+    if spec.template == "plain":
+        return plain_template(tokenizer)
     if spec.base and not spec.template:  # any other would give other rewards without a word
         return json.loads((directory / "provenance.json").read_text(encoding="utf-8"))["template"]
     if tokenizer.chat_template is None:

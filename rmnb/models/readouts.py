@@ -47,21 +47,12 @@ class Readout(nn.Module):
     ----------
     name : str
         As in a panel's key ``head``; `find_head` may put a more special one there.
-    output_weights : Float[Tensor, " outputs *each"] or None
-        Of several outputs in the reward; None where the reward is one by itself. A unit matrix gives each output.
+    shape : tuple of int
+        Of what is read of one conversation: () for a reward, (outputs,) where each output is read by itself.
     """
 
     name: str
-    output_weights: Tensor | None = None
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of what is read of one conversation: () for a reward, (outputs,) where each output is."""
-        return () if self.output_weights is None else tuple(self.output_weights.shape[1:])
-
-    def weigh(self, outputs: Float[Tensor, "*batch outputs"]) -> Float[Tensor, "*batch"]:
-        """Σ weight × output."""
-        return outputs if self.output_weights is None else outputs @ self.output_weights.to(outputs)
+    shape: tuple[int, ...] = ()
 
 
 class ClassifierOutputs(Readout):
@@ -69,12 +60,17 @@ class ClassifierOutputs(Readout):
 
     name = "classifier"
 
+    def __init__(self, weights: Tensor):
+        super().__init__()
+        self.register_buffer("weights", weights)
+        self.shape = tuple(weights.shape[1:])
+
     def forward(self, logits: Float[Tensor, "*batch outputs"]) -> Float[Tensor, "*batch"]:
-        return self.weigh(logits.float())
+        return logits.float() @ self.get_buffer("weights")
 
 
 class LayersHead(Readout):
-    """reward = Σ weight × output of MLP(hidden): TRL's and GRM's value head, INF-ORM."""
+    """reward = one output of MLP(hidden): TRL's and GRM's value head, INF-ORM."""
 
     def __init__(self, name: str, path: str, layers: nn.Module):
         super().__init__()
@@ -82,21 +78,21 @@ class LayersHead(Readout):
         self.path = path  # of the layers, before their tensors' names
         self.mean = 0.0
         self.std = 1.0
-        self.output_weights = torch.ones(1, device="cpu")  # also where the layers are made without weights
         parent, _, child = path.rpartition(".")
         if parent:
             self.add_module(parent, nn.Module())
         self.get_submodule(parent).add_module(child, layers)
 
     def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
-        rewards = self.weigh(self.get_submodule(self.path)(hidden.float()))
-        return (rewards - self.mean) / self.std
+        outputs = (self.get_submodule(self.path)(hidden.float()) - self.mean) / self.std
+        return outputs if self.shape else outputs[..., 0]
 
 
 class LinearHead(LayersHead):
-    """reward = Σ weight × output of a linear layer: ``score`` of transformers and TRL, or what OpenRLHF calls it.
+    """reward = a linear layer: ``score`` of transformers and TRL, or what OpenRLHF calls it.
 
-    OpenRLHF's normalisation, (reward - mean) / std, is applied where the configuration says ``normalize_reward``.
+    Of several outputs it is their weighted sum. OpenRLHF's normalisation, (reward - mean) / std, is applied where the
+    configuration says ``normalize_reward``.
     """
 
     def __init__(self, width: int, layer: str = "score", outputs: int = 1, bias: bool = False):
@@ -152,14 +148,18 @@ class AnswerTokens(LanguageHead):
         Ids and their weights.
     expected
         Probabilities in place of logits.
+    each
+        Every reply by itself, in place of the weighted sum.
     """
 
     name = "judge"
 
-    def __init__(self, tensors, config, source: object, answers: Mapping[int, float], expected: bool):
+    def __init__(self, tensors, config, source: object, answers: Mapping[int, float], expected=False, each=False):
         super().__init__(tensors, config, source)
         self.ids = torch.tensor(list(answers))
-        self.output_weights = torch.tensor(list(answers.values()), dtype=torch.float32)
+        weights = torch.eye(len(answers)) if each else torch.tensor(list(answers.values()), dtype=torch.float32)
+        self.register_buffer("weights", weights)
+        self.shape = tuple(weights.shape[1:])
         self.expected = expected
 
     def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
@@ -167,7 +167,7 @@ class AnswerTokens(LanguageHead):
 
     def read(self, logits: Float[Tensor, "*batch replies"]) -> Float[Tensor, "*batch"]:
         """The reward, from the logits of the replies."""
-        return self.weigh(logits.softmax(-1) if self.expected else logits)
+        return (logits.softmax(-1) if self.expected else logits) @ self.get_buffer("weights")
 
 
 class AnswerLikelihood(LanguageHead):
@@ -335,7 +335,7 @@ def linear_outputs(name: str, weight: Float[Tensor, "outputs hidden"]) -> Linear
     head = LinearHead(weight.shape[1], outputs=len(weight))
     head.score.weight = nn.Parameter(weight, False)
     head.name = f"{name}, each output"
-    head.output_weights = torch.eye(len(weight))
+    head.shape = (len(weight),)
     return head
 
 
@@ -467,8 +467,13 @@ def find_head(
         raise InputError(line) from error
     if isinstance(head, LinearHead):
         head.name = name or "linear"
-        outputs = len(head.get_parameter(f"{head.path}.weight"))
-        head.output_weights = label_weights(outputs, 0 if name == "urm-plain" else label, config, source)
+        layer = head.get_submodule(head.path)
+        weights = label_weights(len(layer.get_parameter("weight")), 0 if name == "urm-plain" else label, config, source)
+        if weights.ndim > 1:
+            head.shape = (len(weights),)
+        elif len(weights) > 1:
+            for part, values in list(layer.named_parameters()):
+                setattr(layer, part, nn.Parameter((weights @ values)[None]))
         if name == "linear-normalised" or config.get("normalize_reward"):
             head.name = "linear-normalised"
             if not {"mean", "std"} <= config.keys():

@@ -54,6 +54,7 @@ def describe_model(rm) -> Provenance:
         "reference": {**rm.reference.hashes} if rm.reference else None,
         "beta": rm.spec.beta if rm.reference else None,
         "quantise": rm.options.get("quantization_config"),
+        "options": {name: str(value) for name, value in rm.options.items() if name not in _NAMED} or None,
     }
 
 
@@ -66,7 +67,6 @@ def note_model(rm) -> Provenance:
         "device": rm.device.type,
         "device_map": rm.options.get("device_map"),
         "compile": rm.options.get("compile"),
-        "options": {name: str(value) for name, value in rm.options.items() if name not in _NAMED} or None,
         "versions": versions(),
     }
 
@@ -245,7 +245,8 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
     scan, provenance = read_scan(path)
     judge = read_judge(spec.judge).model_dump() if spec.judge else None
     beta = spec.beta if spec.reference else None
-    optional = {"head": spec.head, "label": spec.label, "judge": judge, "beta": beta}
+    label = spec.model_dump(mode="json")["label"]
+    optional = {"head": spec.head, "label": label, "judge": judge, "beta": beta}
     if provenance.get("revision"):  # else scanned before the panel named one
         optional["revision"] = spec.revision
     expected = {

@@ -83,6 +83,7 @@ def test_no_command_runs_a_checkpoints_own_code(answer, tmp_path, monkeypatch, c
     words.write_text(json.dumps(json.loads(words.read_text()) | {"auto_map": {"AutoTokenizer": ["code.Words", None]}}))
     for command in (["plan"], ["check"], ["scan", "--logprobs", "--prompt", "best"]):
         monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+        capsys.readouterr()
         assert run(monkeypatch, command[0], tmp_path / "rm", *command[1:]) == 2
         assert len(capsys.readouterr().err.strip().splitlines()) == 1
     assert not (tmp_path / "ran").exists()

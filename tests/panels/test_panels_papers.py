@@ -58,7 +58,7 @@ def test_the_ten_models_are_the_papers_in_their_order(mirror):
 
 
 def test_reference_scores_are_complete_examples():
-    references = {model.name: model.reference for model in load_panel("facct2025").models if model.reference}
+    references = {model.name: model.card for model in load_panel("facct2025").models if model.card}
     assert set(references) == {"S-Gem-27B", "S-Lla-8B-v0.2", "L-Lla-8B"}
     for better_first, (one, other) in [(True, references["S-Gem-27B"]), (False, references["L-Lla-8B"])]:
         assert one.prompt == other.prompt and (one.score > other.score) == better_first

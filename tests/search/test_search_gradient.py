@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from checkpoints import TEMPLATE, pair_tokenizer, write_decoder, write_encoder
+from checkpoints import TEMPLATE, pair_tokenizer, write_base, write_decoder, write_encoder
 
 import rmnb
 from rmnb.panels import ModelSpec
@@ -28,6 +28,10 @@ def test_the_gradient_is_how_fast_the_reward_rises(kind, tmp_path):
         rm = dataclasses.replace(rm, plain_because="on purpose")
     term = ModelPromptReward(rm, PROMPT, 1.0)
     assert sum((*term.prefix, *IDS, *term.closing).count(token) for token in IDS) == len(IDS)
+    assert_rises(rm, term)
+
+
+def assert_rises(rm, term):
     gradient, weight = term.gradient(IDS), rm.network.get_input_embeddings().weight.data
     assert gradient.shape == (3, rm.vocabulary_size)
     for position, token in enumerate(IDS):
@@ -64,3 +68,11 @@ def test_what_is_differentiated_is_what_is_sought(tmp_path):
     text = models[0].tokenizer.decode(list(IDS))
     minuend, subtrahend = (np.mean([rm.score(prompt, [text])[0] for prompt in prompts]) for rm in models)
     assert measured[0] == pytest.approx(minuend - subtrahend, abs=1e-4)
+
+
+def test_the_gradient_of_a_judge_is_how_fast_its_reward_rises(tmp_path):
+    judge = {"template": "{{ messages[0]['content'] }} {{ messages[-1]['content'] }}\n?", "answers": {"a": 1, "b": -1}}
+    rm = rmnb.load_reward_model(write_base(tmp_path, shape={"tie_word_embeddings": False}), judge=judge, device="cpu")
+    term = ModelPromptReward(rm, PROMPT, 1.0)
+    assert sum((*term.prefix, *IDS, *term.closing).count(token) for token in IDS) == len(IDS)
+    assert_rises(rm, term)

@@ -134,20 +134,22 @@ def test_a_tuned_copy_learns_the_chosen_answers_and_loads_as_peft_loads_it(mirro
     theirs = PeftModel.from_pretrained(network, tmp_path / "copy").eval()
     ids = torch.tensor([conversations[0][0]])
     with torch.no_grad():
-        expected, actual = (network(ids).logits[0, -1].log_softmax(-1) for network in (theirs, copy.network))
+        tuned = language_model(copy)
+        tuned.set_attn_implementation("eager")
+        expected, actual = (network(ids).logits[0, -1].log_softmax(-1) for network in (theirs, tuned))
     torch.testing.assert_close(actual, expected, atol=2e-3, rtol=0)
 
 
 def test_the_log_probability_of_an_answer_is_the_sum_over_its_tokens(tmp_path):
     lm = load_language_model(write_base(tmp_path))
-    whole = language_model(lm)
-    whole.set_attn_implementation("eager")
+    network = language_model(lm)
+    network.set_attn_implementation("eager")
     (prompt, _), answer = lm.dialogue.frame(PROMPT), lm.dialogue.response_ids("peace and love")
     expected = 0.0
     for length, token_id in enumerate(answer):
-        logits = whole(torch.tensor([prompt + answer[:length]])).logits[0, -1]
+        logits = network(torch.tensor([prompt + answer[:length]])).logits[0, -1]
         expected += logits.double().log_softmax(-1)[token_id].item()
-    _both, first = answer_logprobs(lm, [(prompt, answer), (prompt, answer[:1])])
+    whole, first = answer_logprobs(lm, [(prompt, answer), (prompt, answer[:1])])
     assert whole == pytest.approx(expected, abs=1e-4)
     assert first == pytest.approx(next_token_logprobs(lm, PROMPT)[answer[0]], abs=1e-4)
 
