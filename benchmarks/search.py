@@ -1,46 +1,53 @@
-"""Seconds of one step of greedy coordinate gradient, three ways: same model, prompt, parent, width and length.
+"""One step of greedy coordinate gradient, three ways in turns in one process: same model, prompt, parent, candidates.
 
 A step is the gradient at the parent, drawing candidates that survive as text, and scoring them.
 
-(a) rebuilt: every candidate a whole conversation from its first token on, in batches, and the gradient through it, as
-    `nanogcg` does with its prefix cache off (its own code does not run on current transformers);
-(b) expanded: the prefix's keys and values computed once and expanded into each batch (transformers' cache, SDPA);
-(c) shared: this package; prefix keys and values shared by all, and of the parent whatever a candidate begins with.
+whole: every candidate a whole conversation from its first token on, in batches (a few of them, the time scaled);
+expanded: nanoGCG's design, the prefix's keys and values computed once and expanded into each batch (transformers'
+    cache, SDPA);
+shared: this package; prefix keys and values shared by all, and of the parent whatever a candidate begins with.
 
-Run as ``python benchmarks/search.py``. The fastest step of a round counts, and the median of the rounds is printed.
+Run as ``python benchmarks/search.py``. Seconds are the processor's time of all threads, medians over the rounds, so
+that other processes disturb little. Share of the peak: the operations of the ids that must be run, candidates from
+their first changed token on and the gradient's row forward and back, at the rate of products measured between steps.
 """
 
 import argparse
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from scan import as_classifier
 from transformers import DynamicCache
-from turns import compare, memory_beside_weights
+from turns import MODELS
 
 import rmnb
+from rmnb.models.dialogue import common_prefix
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.search.config import Ids, SearchConfig
 from rmnb.search.rewards import RewardObjective
 from rmnb.search.run import SearchState, neighbours
 
-WHOLE_BATCH = 64  # whole conversations at once; larger batches were slower
-WAYS = ("rebuilt", "expanded", "shared")
+BATCH = 64  # whole conversations at once; larger batches were slower
+WHOLE = 32  # of them are scored, and count for all
+CASES = ((64, 8), (256, 4), (256, 8), (256, 20), (512, 8))  # width and length
 
 
-class Rebuilt(RewardObjective):
-    """(a): nothing is kept from one candidate to the next."""
+class Whole(RewardObjective):
+    """Nothing is kept from one candidate to the next."""
 
     def __init__(self, rm: RewardModel, prompt: str):
         super().__init__([rm], [prompt])
-        self.rm, self.trunk = rm, as_classifier(rm).model.requires_grad_(False)
+        self.rm = rm
+        self.trunk = as_classifier(rm).model.requires_grad_(False)
         self.prefix, self.closing = rm.dialogue.frame(prompt)
-        self.batch = WHOLE_BATCH
+        self.batch = BATCH
 
-    def hidden(self, **inputs: torch.Tensor) -> torch.Tensor:
+    def hidden(self, **inputs: Any) -> torch.Tensor:
         return self.trunk(**inputs, use_cache=False).last_hidden_state[:, -1]
 
     def rows(self, sequences: Sequence[Ids]) -> torch.Tensor:
@@ -64,8 +71,8 @@ class Rebuilt(RewardObjective):
         return (slope[0, at : at + len(ids)] @ embedding.weight.T * scale).double().numpy()
 
 
-class Expanded(Rebuilt):
-    """(b): the prefix's cache is copied into every batch."""
+class Expanded(Whole):
+    """The prefix's cache is copied into every batch."""
 
     def __init__(self, rm: RewardModel, prompt: str):
         super().__init__(rm, prompt)
@@ -75,48 +82,73 @@ class Expanded(Rebuilt):
         self.batch = PrefixScorer(rm, self.prefix).batch_size(8 + len(self.closing))
         self.length, self.prefix = len(self.prefix), []
 
-    def hidden(self, **inputs: torch.Tensor) -> torch.Tensor:
+    def hidden(self, **inputs: Any) -> torch.Tensor:
         batch, length = next(iter(inputs.values())).shape[:2]
         cache = DynamicCache(config=self.trunk.config)
         for index, layer in enumerate(self.cache.layers):
             cache.update(layer.keys.expand(batch, -1, -1, -1), layer.values.expand(batch, -1, -1, -1), index)
         position = self.length + torch.arange(length)[None]
-        return self.trunk(**inputs, past_key_values=cache, position_ids=position, use_cache=True).last_hidden_state[
-            :, -1
-        ]
+        output = self.trunk(**inputs, past_key_values=cache, position_ids=position, use_cache=True)
+        return output.last_hidden_state[:, -1]
 
 
-def objective(way: str, rm: RewardModel, prompt: str) -> RewardObjective:
-    """What a way measures with."""
-    if way == "shared":
-        return RewardObjective([rm], [prompt])
-    return (Rebuilt if way == "rebuilt" else Expanded)(rm, prompt)
-
-
-def measure(options: argparse.Namespace) -> dict[str, float]:
-    """One way in this process: seconds a step, difference of some fixed candidates from rebuilding them, memory."""
-    rm = rmnb.load_reward_model(options.models[0], device="cpu")
-    config = SearchConfig(length=options.length, width=options.width)
-    prompt = rmnb.load_panel("demo").prompt("greatest").text
-    target = objective(options.way, rm, prompt)
-    state = SearchState(target, config)
-    parent = state.random(1)[0]
-    sequences = neighbours(state, parent, 1, config.topk)
-    target.measure(sequences[:64], parent)  # warms up
+def peak(network: torch.nn.Module, ids: int = 768) -> float:
+    """Operations a second of processor time, of the products of the last layer's MLP with so many ids."""
+    linear = [module for module in network.modules() if isinstance(module, torch.nn.Linear)][-1]
+    inputs = torch.randn(ids, linear.in_features)
     seconds = []
-    for _ in range(options.steps):
-        start = time.perf_counter()
-        sequences = neighbours(state, parent, 1, config.topk)
-        target.measure(sequences, parent)
-        seconds.append(time.perf_counter() - start)
-    memory = memory_beside_weights(rm)
-    difference = target.measure(sequences[:8], parent) - Rebuilt(rm, prompt).measure(sequences[:8])
-    return {"seconds": min(seconds), "difference": float(np.abs(difference).max()), "GB": memory}
+    with torch.inference_mode():
+        for _ in range(32):
+            start = time.process_time()
+            linear(inputs)
+            seconds.append(time.process_time() - start)
+    return 2 * ids * linear.weight.numel() / min(seconds)
+
+
+def step(state: SearchState, parent: Ids, few: int | None) -> tuple[list[Ids], float]:
+    """The candidates of one step and its seconds of processor time; of only a few scored, as if of all."""
+    start = time.process_time()
+    candidates = neighbours(state, parent, 1, state.config.topk)
+    drawn = time.process_time()
+    scored = candidates[:few]
+    state.objective.measure(scored, parent)
+    return candidates, drawn - start + (time.process_time() - drawn) * len(candidates) / len(scored)
+
+
+def compare(rm: RewardModel, width: int, length: int, rounds: int) -> pd.DataFrame:
+    """A row a way: seconds a step, that to the last way's, share of the peak, difference from whole conversations."""
+    prompt = rmnb.load_panel("demo").prompt("greatest").text
+    config = SearchConfig(length=length, width=width)
+    whole = Whole(rm, prompt)
+    ways = {"whole": whole, "expanded": Expanded(rm, prompt), "shared": RewardObjective([rm], [prompt])}
+    states = {way: SearchState(objective, config) for way, objective in ways.items()}
+    parent = states["shared"].random(1)[0]
+    read = length + len(whole.closing)
+    products = sum(module.weight.numel() for module in rm.network.modules() if isinstance(module, torch.nn.Linear))
+    rows = []
+    for turn in range(rounds + 1):  # the first warms up
+        for way, state in states.items():
+            candidates, seconds = step(state, parent, WHOLE if way == "whole" else None)
+            fed = 2 * read + sum(read - len(common_prefix([ids, [*parent, -1]])) for ids in candidates)
+            share = 2 * products * fed / seconds / peak(rm.network)
+            few = candidates[:4]
+            difference = np.abs(state.objective.measure(few, parent) - whole.measure(few)).max()
+            row = {"turn": turn, "way": way, "seconds": seconds, "share of peak": share, "difference": difference}
+            rows.append(row)
+    table = pd.DataFrame(rows).query("turn > 0")
+    shared = table[table["way"] == "shared"].set_index("turn")["seconds"]
+    table["ratio"] = table["seconds"] / table["turn"].map(shared)
+    return table.drop(columns="turn").groupby("way", sort=False).median()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--width", type=int, default=256)
-    parser.add_argument("--length", type=int, default=8)
-    parser.add_argument("--steps", type=int, default=3, help="in each round; the fastest counts")
-    compare(parser, WAYS, measure, "seconds")
+    parser.add_argument("--models", nargs="+", default=MODELS)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--case", nargs=2, type=int, metavar=("WIDTH", "LENGTH"), action="append")
+    options = parser.parse_args()
+    for model in options.models:
+        loaded = rmnb.load_reward_model(model, device="cpu")
+        for width, length in options.case or CASES:
+            table = compare(loaded, width, length, options.rounds)
+            print(f"\n{model}, {width} candidates of {length} tokens\n{table.round(5).to_string()}", flush=True)

@@ -128,8 +128,6 @@ class Loading:
 
     def arguments(self) -> dict[str, Any]:
         """What `rmnb.load_reward_model` is given beside the model."""
-        import yaml
-
         options = vars(self) | {"load": None}
         try:
             if self.template == Path("plain"):
@@ -140,14 +138,7 @@ class Loading:
             raise InputError(f"--template {self.template} cannot be read", self.template) from error
         if self.label is not None:
             options["label"] = _label(self.label)
-        for text in self.load or []:
-            key, equals, value = text.partition("=")
-            try:
-                options[key] = yaml.safe_load(value)
-            except yaml.YAMLError:
-                equals = ""
-            if not (key and equals):
-                raise InputError(f"--load {text}: write KEY=VALUE", text)
+        options |= key_values("--load", self.load)
         return {key: value for key, value in options.items() if value is not None}
 
     def model(self, name: str, members: "Panel | None" = None) -> "RewardModel":
@@ -172,6 +163,22 @@ def _label(text: str) -> Any:
     return (
         {name.strip(): weight for (name, _, _), weight in zip(parts, weights, strict=True)} if "=" in text else weights
     )
+
+
+def key_values(option: str, texts: list[str] | None) -> dict[str, Any]:
+    """What a repeatable option of the form KEY=VALUE says, each value as YAML reads it."""
+    import yaml
+
+    values = {}
+    for text in texts or []:
+        key, equals, value = text.partition("=")
+        try:
+            values[key] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            equals = ""
+        if not (key and equals):
+            raise InputError(f"{option} {text}: write KEY=VALUE", text)
+    return values
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from typer import Argument, Option, echo
 
-from rmnb.cli.options import Asking, Json, Loading, Model, PanelName, echo_json, fail, json_rows
+from rmnb.cli.options import Asking, Json, Loading, Model, PanelName, echo_json, fail, json_rows, key_values
 from rmnb.errors import InputError, few
 from rmnb.files import check_writable
 
@@ -366,45 +366,30 @@ def trace(
         echo(f"{row.reward:12.6f} {row.change:+12.6f}  {visible(str(row.token))}")
 
 
-@dataclass(frozen=True)
-class SearchOptions:
-    """What is searched for, and how."""
-
-    length: Annotated[int, Option(help="Tokens of the response.")] = 8
-    lowest: Annotated[bool, Option("--lowest", help="Seek the lowest reward, not the highest.")] = False
-    method: Annotated[str, Option(help="gcg, or a baseline: random, coordinate, beam.")] = "gcg"
-    steps: Annotated[int, Option(help="Steps at most.")] = 200
-    allowed: Annotated[
-        str,
-        Option(
-            help="Tokens: all, printable, words, ascii, a script (latin, han …); "
-            "or every: all ids, even those that no text gives."
-        ),
-    ] = "all"
-    seed: Annotated[int, Option(help="The same seed gives the same result.")] = 0
-
-
 def search(
     models: Annotated[list[str], Argument(help="A model, or several: their mean is sought.")],
     asking: Asking,
     loading: Loading,
-    options: SearchOptions,
     out: Annotated[Path, Option(help="JSON file for the result.")],
+    settings: Annotated[
+        list[str] | None,
+        Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Any option of rmnb.SearchConfig: length=8, direction=min, method=beam, steps=200, width=256, "
+            "topk=256, starts=[random], allowed=latin, stop_at=9.5, seed=1; repeatable.",
+        ),
+    ] = None,
     minus: Annotated[str | None, Option(help="Seek where the model differs most from this one.")] = None,
 ) -> None:
-    """Search for the response with the highest or lowest reward. Interrupted, the same command goes on."""
+    """Search for the response with the highest or lowest reward. Interrupted, the same command goes on.
+
+    So does a search that ended by its steps, with more of them.
+    """
     from rmnb.panels import find_spec
     from rmnb.search.config import SearchConfig
 
-    config = SearchConfig(
-        length=options.length,
-        direction="min" if options.lowest else "max",
-        method=options.method,  # type: ignore[arg-type]
-        steps=options.steps,
-        allowed=options.allowed,
-        filter_ids=options.allowed != "every",
-        seed=options.seed,
-    )
+    config = SearchConfig(**key_values("--set", settings))
     members = asking.members()
     questions = asking.questions()
     names = list(models)

@@ -1,15 +1,17 @@
-"""Attention of many short continuations over one shared prefix.
+"""Attention of many short sequences over one shared prefix, all in one row.
 
 The prefix is run once, as a continuation of the empty prefix; each layer's keys and values are kept as they are, one
-copy whatever the batch. Registered with transformers' AttentionInterface, so that the model's own code calls it after
-its own rotary embedding, norms and projections; and with its AttentionMaskInterface, so that the model's own code says
-which keys each of its layers sees: windows and chunks included, whether or not its layers know of them.
+copy whatever the batch. Sequences lie one behind the other in a single row, so that the linear layers see no padding
+and one large product, whatever the lengths; only attention knows where each begins. Registered with transformers'
+AttentionInterface, so that the model's own code calls it after its own rotary embedding, norms and projections; and
+with its AttentionMaskInterface, so that the model's own code says which keys each of its layers sees: windows and
+chunks included, whether or not its layers know of them.
 """
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -25,17 +27,37 @@ class UnsupportedAttention(Exception):
     """The architecture attends in a way that `attend` does not compute."""
 
 
-@dataclass
-class Prefix:
-    """Keys and values of one prefix by layer, each Float[Tensor, "kv_heads length head"].
+class Run(NamedTuple):
+    """Sequences of one length that follow each other in a row, each behind the same ids.
 
-    They grow while the prefix itself is run; afterwards the first `end` of them are read. Scores are computed for
-    `chunk` ids at once. This is no dict, because accelerate copies every mapping that it passes to a layer.
+    Parameters
+    ----------
+    sequences, length
+        How many, and ids of each.
+    shared
+        How many ids each of them is behind.
+    extends
+        Whether the next runs may be behind its ids, too: a part of a prefix, or what sequences begin with.
+    """
+
+    sequences: int
+    length: int
+    shared: int
+    extends: bool = False
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """Keys and values of one prefix by layer, each Float[Tensor, "kv_heads length head"], and the row behind them.
+
+    They grow while the prefix itself is run. Scores are computed for `chunk` ids at once. This is no dict, because
+    accelerate copies every mapping that it passes to a layer.
     """
 
     layers: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
-    end: int | None = None
     chunk: int = CHUNK
+    runs: Sequence[Run] = ()
+    grows: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,7 +78,7 @@ class Visible:
 
 
 def keep_rule(*, mask_function: Callable, **_) -> Any:
-    """Called by transformers in place of what makes a mask; rows are padded on the right, where no query looks."""
+    """Called by transformers in place of what makes a mask."""
     return Visible(mask_function)
 
 
@@ -92,19 +114,6 @@ def why_unsupported(trunk) -> str | None:
     return None
 
 
-def inputs_after(prefix: Prefix, start: int, rows: int, length: int, device: torch.device) -> dict[str, Any]:
-    """How a network is called for so many ids in each row that follow `start` ids of a prefix.
-
-    The mask hides nothing. Without one, transformers looks for packed conversations: a GPU's host would wait for it.
-    """
-    return {
-        "position_ids": start + torch.arange(length, device=device)[None],
-        "attention_mask": torch.ones(rows, length, dtype=torch.long, device=device),
-        "use_cache": False,
-        "shared_prefix": prefix,
-    }
-
-
 @torch.inference_mode()
 def run_prefix(
     network, ids: Int[Tensor, "1 length"], chunk: int = CHUNK
@@ -119,29 +128,56 @@ def run_prefix(
     length = ids.shape[1]
     prefix = Prefix(chunk=chunk)
     states = []
-    for start, part in zip(range(0, length, chunk), ids.split(chunk, 1), strict=True):
+    for part in ids.split(chunk, 1):
+        before = sum(map(len, states))
+        runs = [Run(1, part.shape[1], before, extends=True)]
         # Never compiled code: it runs once, and CUDA graphs would overwrite the keys and values that are kept.
-        output = network.forward(input_ids=part, **inputs_after(prefix, start, *part.shape, ids.device))
-        states.append(output.last_hidden_state[0])
-    prefix.end = length
+        states.append(run_behind(network.forward, replace(prefix, grows=True), runs, input_ids=part))
     lengths = [keys.shape[1] for keys, _ in prefix.layers.values()]
     if lengths != [length] * network.config.get_text_config().num_hidden_layers:
         raise UnsupportedAttention("some layers attend in a way of their own")
     return prefix, torch.cat(states)
 
 
+def run_behind(network: Callable, prefix: Prefix, runs: Sequence[Run], **inputs: Tensor) -> Float[Tensor, "ids hidden"]:
+    """The last hidden states of a row of sequences behind a prefix.
+
+    Parameters
+    ----------
+    network
+        The trunk, which attends by `attend`.
+    prefix
+        Of `run_prefix`.
+    runs
+        The sequences of the row, in order.
+    inputs
+        ``input_ids`` (int64 [1, ids]) or ``inputs_embeds`` of the row.
+    """
+    [row] = inputs.values()
+    positions = [(run.shared + torch.arange(run.length, device=row.device)).repeat(run.sequences) for run in runs]
+    output = network(
+        **inputs,
+        position_ids=torch.cat(positions)[None],
+        # It hides nothing. Without one transformers looks for packed conversations: a GPU's host would wait for it.
+        attention_mask=torch.ones(row.shape[:2], dtype=torch.long, device=row.device),
+        use_cache=False,
+        shared_prefix=replace(prefix, runs=runs),
+    )
+    return output.last_hidden_state[0]
+
+
 def attend(
     module,
-    query: Float[Tensor, "batch heads length head"],
-    key: Float[Tensor, "batch kv_heads length head"],
-    value: Float[Tensor, "batch kv_heads length head"],
+    query: Float[Tensor, "1 heads ids head"],
+    key: Float[Tensor, "1 kv_heads ids head"],
+    value: Float[Tensor, "1 kv_heads ids head"],
     attention_mask: Visible,
     scaling: float,
     softcap: float | None = None,
     shared_prefix: Prefix | None = None,
     **kwargs,
-) -> tuple[Float[Tensor, "batch length heads head"], None]:
-    """Causal attention of each row over the shared prefix and itself; rows may be padded on the right.
+) -> tuple[Float[Tensor, "1 ids heads head"], None]:
+    """Causal attention of each sequence of a row over what it is behind, and over itself.
 
     Called by the model's layers, with `shared_prefix` passed through from the call of the model.
 
@@ -153,33 +189,42 @@ def attend(
     if shared_prefix is None or not isinstance(attention_mask, Visible) or kwargs.get("s_aux") is not None:
         raise UnsupportedAttention("the model's layers do not pass on what shared-prefix attention needs")
     keys, values = shared_prefix.layers.get(module.layer_idx) or (key[0, :, :0], value[0, :, :0])
-    if shared_prefix.end is None:
-        shared_prefix.layers[module.layer_idx] = torch.cat([keys, key[0]], 1), torch.cat([values, value[0]], 1)
-    keys = keys[:, : shared_prefix.end]
-    values = values[:, : shared_prefix.end]
     if torch.is_grad_enabled():  # autograd keeps nothing that inference mode has computed
         keys = keys.clone()
         values = values.clone()
-    before = keys.shape[1]
-    query = query.unflatten(1, (key.shape[1], -1))
-    results = []
     chunk = shared_prefix.chunk
-    for first in range(0, query.shape[-2], chunk):
-        queries = query[..., first : first + chunk, :]
-        end = first + queries.shape[-2]
-        # One large product a key-value head over the prefix, of all rows with its one copy; a small one within a row.
-        over_prefix = torch.einsum("bkgid,kjd->bkgij", queries, keys)
-        within = torch.einsum("bkgid,bkjd->bkgij", queries, key[:, :, :end])
-        scores = torch.cat([over_prefix, within], -1) * scaling
-        if softcap is not None:
-            scores = torch.tanh(scores / softcap) * softcap
-        scores.masked_fill_(attention_mask.hidden(before + first, before + end, scores.device), -torch.inf)
-        weights = scores.softmax(-1, dtype=torch.float32).to(query.dtype)
-        old, new = weights.split([before, end], -1)
-        result = torch.einsum("bkgij,kjd->bkgid", old, values)
-        results.append(result + torch.einsum("bkgij,bkjd->bkgid", new, value[:, :, :end]))
-    result = results[0] if len(results) == 1 else torch.cat(results, -2)
-    return result.flatten(1, 2).transpose(1, 2).contiguous(), None
+    sizes = [run.sequences * run.length for run in shared_prefix.runs]
+    parts = [states[0].split(sizes, 1) for states in (query, key, value)]
+    results = []
+    for run, own_query, own_key, own_value in zip(shared_prefix.runs, *parts, strict=True):
+        before = run.shared
+        shape = (run.sequences, run.length)
+        queries = own_query.unflatten(0, (len(own_key), -1)).unflatten(2, shape)
+        within_keys = own_key.unflatten(1, shape)
+        within_values = own_value.unflatten(1, shape)
+        attended = []
+        for first in range(0, run.length, chunk):
+            some = queries[..., first : first + chunk, :]
+            end = first + some.shape[-2]
+            # One large product a key-value head over what is shared, of which there is one copy; small ones within.
+            over_shared = torch.einsum("kgnid,kjd->kgnij", some, keys[:, :before])
+            within = torch.einsum("kgnid,knjd->kgnij", some, within_keys[:, :, :end])
+            scores = torch.cat([over_shared, within], -1) * scaling
+            if softcap is not None:
+                scores = torch.tanh(scores / softcap) * softcap
+            scores.masked_fill_(attention_mask.hidden(before + first, before + end, scores.device), -torch.inf)
+            weights = scores.softmax(-1, dtype=torch.float32).to(query.dtype)
+            old, new = weights.split([before, end], -1)
+            result = torch.einsum("kgnij,kjd->kgnid", old, values[:, :before])
+            attended.append(result + torch.einsum("kgnij,knjd->kgnid", new, within_values[:, :, :end]))
+        result = attended[0] if len(attended) == 1 else torch.cat(attended, -2)
+        results.append(result.flatten(2, 3))
+        if run.extends:
+            keys = torch.cat([keys, own_key], 1)
+            values = torch.cat([values, own_value], 1)
+    if shared_prefix.grows:
+        shared_prefix.layers[module.layer_idx] = keys, values
+    return torch.cat(results, 2).flatten(0, 1).transpose(0, 1).contiguous()[None], None
 
 
 AttentionMaskInterface.register(NAME, keep_rule)

@@ -6,11 +6,11 @@ goes through the head.
 """
 
 import contextlib
-import copy
 import ctypes
 import functools
 import itertools
 import logging
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ import torch
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 
 from rmnb.errors import InputError
-from rmnb.models.attention import CHUNK, Prefix, constant_up_to, forget_lengths, inputs_after, run_prefix
+from rmnb.models.attention import CHUNK, Prefix, Run, constant_up_to, forget_lengths, run_behind, run_prefix
 from rmnb.models.devices import free_memory, own_attention, upload
 from rmnb.models.dialogue import common_prefix
 from rmnb.models.readouts import AnswerLikelihood, GatedHead, PromptHead
@@ -33,7 +33,6 @@ logger = logging.getLogger(__name__)
 Ids = Sequence[int]
 # Beyond this many ids at once a processor gains nothing, and takes more memory.
 IDS_AT_ONCE = {"cpu": 768, "cuda": 65536}
-_SLACK = 1.25  # padding may lengthen a sequence by a quarter
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
@@ -61,10 +60,6 @@ class PrefixScorer:
         self.states = torch.empty(0)  # of the prefix
         self.reference = PrefixScorer(rm.reference, prefix_ids) if rm.reference else None
         self._most = sys.maxsize  # sequences that fit in memory, once it has run out
-        last = f".{rm.network.config.get_text_config().num_hidden_layers - 1}.mlp"
-        mlps = [block for name, block in rm.network.named_modules() if name.endswith(last)]
-        # Not of a compiled network, which would be compiled again for each batch's hook.
-        self._last_mlp = [] if "compile" in rm.options else mlps
         check_readable(rm, [self.prefix_ids])
         keep_freed_memory()
         self._shareable = constant_up_to(rm.network.config)
@@ -73,19 +68,6 @@ class PrefixScorer:
             self.states = states.to(rm.device)
             if isinstance(rm.readout, GatedHead):
                 self.gated = PromptHead(rm.readout, self.prefix_ids, self.states)
-
-    def beginning(self, length: int) -> "PrefixScorer":
-        """The same for the first `length` ids of the prefix; nothing is run, keys and values are not copied."""
-        shorter = copy.copy(self)
-        shorter.prefix_ids = self.prefix_ids[:length]
-        if self.prefix is not None:
-            shorter.prefix = replace(self.prefix, end=length)
-        shorter.states = self.states[:length]
-        if self.reference is not None:
-            shorter.reference = self.reference.beginning(length)
-        if self.gated is not None:
-            shorter.gated = replace(self.gated, prefix_ids=shorter.prefix_ids)
-        return shorter
 
     @property
     def attention(self) -> str:
@@ -103,8 +85,12 @@ class PrefixScorer:
         return max(1, min(by_memory, by_speed))
 
     @torch.inference_mode()
-    def __call__(self, continuations: Sequence[Ids], batch_size: int | None = None) -> np.ndarray:
-        """One reward for each continuation, float32 [continuations]; see `score_continuations`."""
+    def __call__(self, continuations: Sequence[Ids], batch_size: int | None = None, parent: Ids = ()) -> np.ndarray:
+        """One reward for each continuation, float32 [continuations]; see `score_continuations`.
+
+        What continuations begin with as `parent` does is run once a batch: a hint that changes no reward beyond
+        rounding.
+        """
         lengths = list(map(len, continuations))
         if 0 in lengths:
             raise InputError(f"continuation {lengths.index(0)} is empty: there is no id to read the reward at")
@@ -116,21 +102,25 @@ class PrefixScorer:
         rewards = np.empty((len(continuations), *self.rm.readout.shape), dtype=np.float32)
         for end in np.unique(ends[ends <= 0]):  # the id that is read lies in the prefix
             rewards[ends == end] = self._whole_rewards([[]], int(end) - 1).cpu().numpy()
+        read = np.flatnonzero(ends > 0)
+        sequences = {i: continuations[i][: ends[i]] for i in read.tolist()}
+        shared = np.zeros(len(continuations), dtype=int)
+        if self.prefix is not None and parent and not isinstance(self.rm.readout, AnswerLikelihood):
+            shared[read] = [len(common_prefix([ids, [*parent, -1]])) for ids in sequences.values()]  # -1: no id
+        lengths = ends - shared
         # Longest first, so that memory runs out at once or never.
-        order = np.argsort(-ends, kind="stable")
-        order = order[ends[order] > 0]
-        remaining = order
-        slack = 1 if self.prefix is None else _SLACK  # whole sequences are never padded
+        order = remaining = read[np.lexsort((shared[read], -lengths[read]))]
         # Rewards stay on their device until the last batch: a copy in between would make host and GPU wait in turn.
         scored = [torch.empty(0, device=self.rm.device)]
         # Not by accelerate's find_executable_batch_size: each call of it collects all garbage, which takes longer than
         # the batches of a search, and it does not see Python's MemoryError.
         while len(remaining):
-            longest = int(ends[remaining[0]])
-            batch = remaining[: min(batch_size or self.batch_size(longest), self._most)]
-            batch = batch[ends[batch] * slack >= longest]
+            count = min(batch_size or self._fitting(lengths[remaining]), self._most)
+            batch = remaining[:count]
+            if self.prefix is None:  # whole sequences are never padded
+                batch = batch[ends[batch] == ends[batch[0]]]
             try:
-                scored.append(self._rewards([continuations[i][: ends[i]] for i in batch]))
+                scored.append(self._rewards([sequences[i] for i in batch.tolist()], parent, shared[batch].tolist()))
                 remaining = remaining[len(batch) :]
                 continue
             except (RuntimeError, MemoryError) as error:
@@ -147,7 +137,14 @@ class PrefixScorer:
             rewards = self.rm.spec.beta * (rewards - self.reference(continuations, batch_size))
         return check_finite(self.rm, self.prefix_ids, continuations, rewards)
 
-    def _rewards(self, batch: list[Ids]) -> torch.Tensor:
+    def _fitting(self, lengths: np.ndarray) -> int:
+        """How many sequences of these lengths, longest first, to run at once: all, or batches of as many ids each."""
+        most = self.batch_size(int(lengths[0])) * lengths[0]
+        batches = math.ceil(lengths.sum() / most)
+        return max(1, int(np.searchsorted(lengths.cumsum(), lengths.sum() / batches, side="right")))
+
+    def _rewards(self, batch: list[Ids], parent: Ids, shared: list[int]) -> torch.Tensor:
+        """Of sequences that share so many ids with the parent, in one row behind these."""
         if self.prefix is None:
             return self._whole_rewards(batch)
         if self.gated is not None and not all(map(self.gated.holds_for, batch)):
@@ -155,44 +152,53 @@ class PrefixScorer:
         rm = self.rm
         if isinstance(rm.readout, AnswerLikelihood):
             return self._likelihoods(batch, rm.readout)
-        longest = max(map(len, batch))
-        # Padding follows what is read and is therefore never attended to: any id will do.
-        ids = upload([[*ids, *[0] * (longest - len(ids))] for ids in batch], rm.device)
-        last = upload([len(ids) - 1 for ids in batch], rm.device)
-        inputs = inputs_after(self.prefix, len(self.prefix_ids), *ids.shape, rm.device)
-
-        def at_last(states):
-            return states[torch.arange(len(batch), device=states.device), last.to(states.device), None]
-
-        with contextlib.ExitStack() as hooks:
-            # What the last layer adds is computed where it is read, and broadcast to where nobody looks.
-            for mlp in self._last_mlp:
-                hook = mlp.register_forward_pre_hook(lambda _, given: (at_last(given[0]), *given[1:]))
-                hooks.enter_context(hook)
-            output = rm.network(input_ids=ids, **inputs)
+        states, last = self._states(batch, parent, shared)
         readout = rm.readout if self.gated is None else self.gated.linear
-        return readout(at_last(output.last_hidden_state)[:, 0].to(rm.device))
+        return readout(states[last])
+
+    def _states(self, batch: list[Ids], parent: Ids, shared: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Last hidden states of a row of sequences, none empty, and the places of their last ids there."""
+        device = self.rm.device
+        before = len(self.prefix_ids)
+        begun = max(shared)
+        row = list(parent[:begun])
+        runs = [Run(1, begun, before, extends=True)] if begun else []
+        last = []
+        members = zip(shared, batch, strict=True)
+        for (own, size), group in itertools.groupby(members, lambda member: (member[0], len(member[1]))):
+            length = size - own
+            start = len(row)
+            for _, ids in group:
+                row += ids[own:]
+            count = (len(row) - start) // length
+            runs.append(Run(count, length, before + own))
+            last.append(start - 1 + length * torch.arange(1, count + 1, device=device))
+        assert self.prefix is not None
+        states = run_behind(self.rm.network, self.prefix, runs, input_ids=upload([row], device))
+        return states.to(device), torch.cat(last)
 
     def _likelihoods(self, batch: list[Ids], readout: AnswerLikelihood) -> torch.Tensor:
         """Σ log-probability of each answer's ids; the last is predicted and need not be fed."""
         device = self.rm.device
         before = len(self.prefix_ids)
-        begins = torch.tensor([readout.begin([*self.prefix_ids, *ids]) for ids in batch], device=device)
-        lengths = upload([len(ids) for ids in batch], device)
-        place = torch.arange(int(lengths.max()), device=device)
-        ids = upload([[*ids, *[0] * (len(place) - len(ids))] for ids in batch], device)
-        states = self.states[None, -1:].expand(len(batch), -1, -1)
-        if len(place) > 1:
-            assert self.prefix is not None
-            inputs = inputs_after(self.prefix, before, len(batch), len(place) - 1, device)
-            output = self.rm.network(input_ids=ids[:, :-1], **inputs)
-            states = torch.cat([states, output.last_hidden_state.to(device)], 1)
-        counts = (before + place >= begins[:, None]) & (place < lengths[:, None])
+        states = self.states
+        if fed := [ids[:-1] for ids in batch if len(ids) > 1]:  # longest first, so that what is not fed comes last
+            states = torch.cat([states, self._states(fed, (), [0] * len(fed))[0]])
+        begins = [readout.begin([*self.prefix_ids, *ids]) for ids in batch]
+        owners, places, targets = [], [], []
+        start = before
+        for owner, (begin, ids) in enumerate(zip(begins, batch, strict=True)):
+            first = max(0, begin - before)
+            own = [before - 1, *range(start, start + len(ids) - 1)]
+            owners += [owner] * (len(ids) - first)
+            places += own[first:]
+            targets += ids[first:]
+            start += len(ids) - 1
         sums = torch.zeros(len(batch), dtype=torch.float64, device=device)
-        sums.index_add_(0, counts.nonzero()[:, 0], readout(states[counts], ids[counts]))
-        for begin in begins[begins < before].unique().tolist():  # a part of the answer is in the prefix
+        sums.index_add_(0, upload(owners, device), readout(states[upload(places, device)], upload(targets, device)))
+        for begin in {begin for begin in begins if begin < before}:  # a part of the answer is in the prefix
             shared = torch.tensor(self.prefix_ids[begin:], device=device)
-            sums[begins == begin] += readout(self.states[begin - 1 : -1], shared).sum()
+            sums[upload([begin == own for own in begins], device)] += readout(self.states[begin - 1 : -1], shared).sum()
         return sums
 
     def _whole_rewards(self, batch: list[Ids], at: int = -1) -> torch.Tensor:

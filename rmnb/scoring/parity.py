@@ -134,8 +134,9 @@ def _difference_of_cut(kind: type, settings: str) -> float:
         network.set_attn_implementation(attention.NAME)
         prefix, _ = attention.run_prefix(network, ids[:1, :before], chunk=_CHUNK)
         rest = ids[:, before:]
-        output = network(input_ids=rest, **attention.inputs_after(prefix, before, *rest.shape, ids.device))
-        return ((output.last_hidden_state - whole).abs().max() / whole.std()).item()
+        runs = [attention.Run(*rest.shape, shared=before)]
+        states = attention.run_behind(network, prefix, runs, input_ids=rest.reshape(1, -1))
+        return ((states - whole.flatten(0, 1)).abs().max() / whole.std()).item()
 
 
 @contextlib.contextmanager

@@ -1,8 +1,8 @@
 """What a search does: one frozen, checked set of options."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, PositiveInt, ValidationError
+from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError
 
 from rmnb.errors import InputError
 from rmnb.models.vocabulary import SCRIPT_NAMES
@@ -10,6 +10,7 @@ from rmnb.panels.specs import Strict
 
 SENTENCE = "I think that love and peace are good for all the people in the world"
 Ids = tuple[int, ...]
+Start = Annotated[str, Field(min_length=1)]
 Allowed = Literal["every", "all", "printable", "words", "ascii", *SCRIPT_NAMES]  # type: ignore[valid-type]
 
 
@@ -30,6 +31,8 @@ class SearchConfig(Strict):
         position; ``beam`` takes one a position.
     budget
         Sequences to score at most; None for no limit. What methods are to be compared at.
+    stop_at
+        The search ends once it has found this reward, or more of what is sought; None: it does not.
     width
         Candidates of one step.
     topk
@@ -52,8 +55,8 @@ class SearchConfig(Strict):
     banned
         Ids never used.
     filter_ids
-        Whether a sequence must come back as the same ids when it is written as text and tokenised again, alone and
-        within its conversation. If not, the result says which do.
+        Whether a sequence must come back as the same ids when its text is an answer in the conversation. If not, the
+        result says which do.
     single_tokens
         Tokens scored singly to find the best ones, for a search that is not given a scan.
     keep
@@ -72,18 +75,19 @@ class SearchConfig(Strict):
     method: Literal["gcg", "random", "coordinate", "beam"] = "gcg"
     steps: PositiveInt = 200
     budget: PositiveInt | None = None
+    stop_at: float | None = None
     width: PositiveInt = 256
     topk: PositiveInt = 256
     swaps: PositiveInt | None = None
     explore: float = Field(0.1, ge=0, le=1)
     buffer: PositiveInt = 8
-    starts: tuple[str, ...] = Field((" .", "best_repeated", "best_mixed", SENTENCE, "random"), min_length=1)
+    starts: tuple[Start, ...] = Field((" .", "best_repeated", "best_mixed", SENTENCE, "random"), min_length=1)
     allowed: Allowed = "all"  # pyright: ignore[reportInvalidTypeForm]
     banned: tuple[int, ...] = ()
     filter_ids: bool = True
     single_tokens: PositiveInt = 1024
     keep: PositiveInt = 10
-    seed: int = 0
+    seed: NonNegativeInt = 0
 
     def __init__(self, **values):
         try:

@@ -10,9 +10,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from rmnb.errors import InputError
-from rmnb.models.attention import inputs_after
+from rmnb.models.attention import Run, run_behind
 from rmnb.models.devices import own_attention
-from rmnb.models.dialogue import Prompt, common_prefix
+from rmnb.models.dialogue import Prompt
 from rmnb.models.readouts import AnswerLikelihood, GatedHead
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
@@ -20,8 +20,6 @@ from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.store import describe_model, note_model
 from rmnb.search.config import Ids
-
-_SEQUENCES_A_PASS = 32  # fewer take longer by themselves than with those that share less, by trials with 32 to 512
 
 
 @dataclass
@@ -45,24 +43,7 @@ class ModelPromptReward:
 
     def rewards(self, sequences: Sequence[Ids], parent: Ids | None) -> np.ndarray:
         """float32 [sequences]; what they share with the parent is run once."""
-        rows = [[*ids, *self.closing] for ids in sequences]
-        if parent is None or self.scorer.prefix is None:
-            return self.scorer(rows)
-        along_parent = PrefixScorer(self.rm, [*self.prefix, *parent])
-        shared = np.array([len(common_prefix([row, [*parent, -1]])) for row in rows])  # -1: no id
-        rewards = np.empty(len(rows), dtype=np.float32)
-        # All that share as many ids are one pass. On a CPU a pass pays from about 32 sequences on, so that of fewer
-        # the lengths are rounded down to multiples; elsewhere a single pass is fastest.
-        if self.rm.device.type == "cpu":
-            multiple = max(1, _SEQUENCES_A_PASS * len(parent) // len(rows))
-            shared -= shared % multiple
-        else:
-            shared[:] = shared.min()
-        for length in np.unique(shared).tolist():
-            group = np.flatnonzero(shared == length)
-            scorer = along_parent.beginning(len(self.prefix) + length)
-            rewards[group] = scorer([rows[i][length:] for i in group])
-        return rewards
+        return self.scorer([[*ids, *self.closing] for ids in sequences], parent=parent or ())
 
     def gradient(self, ids: Ids) -> Float[np.ndarray, "length vocabulary"]:
         """How fast the reward rises as each token is blended into each position: d reward / d one-hot.
@@ -75,29 +56,29 @@ class ModelPromptReward:
         row = [*before, *self.rm.reading.truncated(self.prefix, [*ids, *self.closing])]
         with torch.enable_grad():
             vectors = embedding(torch.tensor([row], device=self.rm.device)).detach().requires_grad_()
-            (slopes,) = torch.autograd.grad(self._reward(vectors), vectors)
+            (slopes,) = torch.autograd.grad(self._reward(row, vectors), vectors)
         gradient = (slopes[0, len(before) :][: len(ids)] @ embedding.weight.T).float()
         gradient *= getattr(embedding, "embed_scale", 1)
         return np.pad(gradient.cpu().numpy(), ((0, len(ids) - len(gradient)), (0, 0)))  # 0 for what is not read
 
-    def _reward(self, vectors: Float[Tensor, "1 length hidden"]) -> Tensor:
+    def _reward(self, row: list[int], vectors: Float[Tensor, "1 length hidden"]) -> Tensor:
         rm = self.rm
         scorer = self.scorer
-        inputs: dict[str, Any] = {"inputs_embeds": vectors, "use_cache": False}
         readout: Any = rm.readout if scorer.gated is None else scorer.gated.linear
         if isinstance(readout, AnswerLikelihood):
-            raise InputError(f"{rm.name}: log-probabilities of answers have no gradient here: try another --method")
-        if isinstance(readout, GatedHead):
-            raise InputError(f"{rm.name}: its gated head has no gradient while whole sequences are scored")
+            raise InputError(f"{rm.name}: log-probabilities of answers have no gradient here: try --set method=beam")
         if rm.pools_itself:
-            return readout(rm.network(**inputs, **scorer.segments(vectors)).logits)[0]
+            return readout(rm.network(inputs_embeds=vectors, use_cache=False, **scorer.segments(vectors)).logits)[0]
         if scorer.prefix is None:
             with own_attention(rm.network):
-                output = rm.network(**inputs)
+                states = rm.network(inputs_embeds=vectors, use_cache=False).last_hidden_state[0]
         else:
-            inputs |= inputs_after(scorer.prefix, len(self.prefix), *vectors.shape[:2], rm.device)
-            output = rm.network(**inputs)
-        return readout(output.last_hidden_state[:, -1].to(rm.device))[0]
+            runs = [Run(1, vectors.shape[1], len(self.prefix))]
+            states = run_behind(rm.network, scorer.prefix, runs, inputs_embeds=vectors)
+        states = states.to(rm.device)
+        if isinstance(readout, GatedHead):  # its gate reads the prompt, which nobody changes
+            return states[-1].float() @ readout.weights_after(states[readout.place(row)])
+        return readout(states[-1])
 
 
 class RewardObjective:

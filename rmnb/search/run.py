@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from rmnb.errors import InputError
 from rmnb.files import write_json
-from rmnb.plans import ResumableStore, refuse_other
+from rmnb.plans import ResumableStore, exclusive, refuse_other
 from rmnb.scoring.store import content_sha256
 from rmnb.search.config import Ids, SearchConfig
 from rmnb.visible import visible
@@ -50,12 +50,15 @@ class SearchResult:
     config : SearchConfig
     provenance : dict
         What was measured: models, prompts, conversation, versions.
+    steps : int
+        Steps made.
     """
 
     sequences: pd.DataFrame
     history: pd.DataFrame
     config: SearchConfig
     provenance: dict[str, Any]
+    steps: int
 
     @property
     def best(self) -> pd.Series:
@@ -88,7 +91,8 @@ def search(
         tokens are taken from, instead of scoring a sample.
     output
         JSON file for the result, written whole or not at all. What is scored is kept beside it; called again after an
-        interruption, the search goes on and ends the same; a finished one is read.
+        interruption, the search goes on and ends the same; a finished one is read. One that ended by its steps goes on
+        from its best sequences where `config` differs in nothing but more steps.
     progress
         Show a line with the best reward and its text.
 
@@ -99,15 +103,36 @@ def search(
     """
     scanned = None if scan is None else content_sha256(scan[["token_id", "score"]])
     measured = {**objective.plan, "scan_sha256": scanned}
-    pieces = None
-    if output is not None:
-        plan = {**measured, **config.model_dump()}
+    if output is None:
+        return _run(SearchState(objective, config, scan, progress=progress), measured)
+    plan = {**measured, **config.model_dump()}
+    with exclusive(output):
+        earlier = None
         if output.exists():
-            finished = read_result(output)
-            refuse_other(output, {**finished.provenance, **finished.config.model_dump()}, plan)
-            return finished
+            earlier = read_result(output)
+            made = {**earlier.provenance, **earlier.config.model_dump()}
+            if earlier.config.steps <= earlier.steps < config.steps:
+                made["steps"] = config.steps
+            refuse_other(output, made, plan)
+            if earlier.config == config:
+                return earlier
         pieces = ResumableStore(output, plan, objective.notes)
-    state = SearchState(objective, config, scan, pieces, progress)
+        result = _run(SearchState(objective, config, scan, pieces, progress, earlier), measured)
+        content = {
+            "provenance": result.provenance,
+            "config": config.model_dump(),
+            "steps": result.steps,
+            "sequences": result.sequences.to_dict("records"),
+            "history": result.history.to_dict("records"),
+        }
+        write_json(output, content)
+        ResumableStore.discard(output)
+    return result
+
+
+def _run(state: "SearchState", measured: dict[str, Any]) -> SearchResult:
+    config = state.config
+    objective = state.objective
     with state.bar, contextlib.suppress(Finished):
         METHODS[config.method](state)
     best = state.best
@@ -122,16 +147,7 @@ def search(
         }
     ).sort_values("reward", ascending=config.sign < 0, kind="stable", ignore_index=True)
     provenance = {**measured, **objective.notes, "time": datetime.now(UTC).isoformat(timespec="seconds")}
-    if output is not None:
-        content = {
-            "provenance": provenance,
-            "config": config.model_dump(),
-            "sequences": sequences.to_dict("records"),
-            "history": state.history,
-        }
-        write_json(output, content)
-        ResumableStore.discard(output)
-    return SearchResult(sequences, pd.DataFrame(state.history), config, provenance)
+    return SearchResult(sequences, pd.DataFrame(state.history), config, provenance, state.steps)
 
 
 def read_result(path: Path) -> SearchResult:
@@ -147,13 +163,14 @@ def read_result(path: Path) -> SearchResult:
         config = SearchConfig(**content["config"])
         sequences = pd.DataFrame(content["sequences"])
         sequences["ids"] = sequences["ids"].map(tuple)
-        return SearchResult(sequences, pd.DataFrame(content["history"]), config, content["provenance"])
+        steps = content.get("steps", 0)  # of the first files nobody knows
+        return SearchResult(sequences, pd.DataFrame(content["history"]), config, content["provenance"], steps)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} is missing, damaged, or not a result of rmnb search") from error
 
 
 class Finished(Exception):
-    """Steps or budget are spent."""
+    """Steps or budget are spent, or what was sought is found."""
 
 
 @dataclass
@@ -171,6 +188,8 @@ class SearchState:
         makes the same proposals, so a search that was cut off ends as if it had not been.
     progress
         Show a line with the best reward and its text.
+    earlier
+        A result with fewer steps, from which the search goes on.
 
     Attributes
     ----------
@@ -187,6 +206,7 @@ class SearchState:
     scan: pd.DataFrame | None = None
     pieces: ResumableStore | None = None
     progress: bool = False
+    earlier: SearchResult | None = None
 
     def __post_init__(self):
         self.rng = np.random.default_rng(self.config.seed)
@@ -199,11 +219,24 @@ class SearchState:
         self.bar = tqdm(total=self.config.budget, unit=" scored", disable=not self.progress)
         self._known = {tuple(ids): reward for piece in self.pieces or () for ids, reward in json.loads(piece)}
         self._allowed = set(self.allowed.tolist())
+        self._before = 0
+        if self.earlier is not None:
+            self.rng = np.random.default_rng((self.config.seed, self.earlier.steps))
+            self.steps = self.earlier.steps
+            self.history = self.earlier.history.to_dict("records")  # type: ignore[assignment]
+            found = self.earlier.sequences
+            self._known.update(zip(found["ids"], found["reward"], strict=True))
+            self._before = self.earlier.scored - len(found)
 
     @property
     def fraction(self) -> float:
         """How much of the steps or of the budget is spent, 0 to 1."""
-        return max(self.steps / self.config.steps, len(self.values) / self.budget)
+        return max(self.steps / self.config.steps, self.scored / self.budget)
+
+    @property
+    def scored(self) -> int:
+        """How many sequences have been scored, in earlier steps too."""
+        return self._before + len(self.values)
 
     def rank(self, sequences: Iterable[Ids]) -> list[Ids]:
         """Sequences that are scored, best first; equal ones stay in order."""
@@ -224,13 +257,13 @@ class SearchState:
         Raises
         ------
         Finished
-            Steps or budget are spent; as much as the budget allows has been scored.
+            Steps or budget are spent (as much as the budget allows has been scored), or `stop_at` is reached.
         """
         config = self.config
         values = self.values
         known = self._known
         fresh = [ids for ids in dict.fromkeys(sequences) if ids not in values]
-        fresh = fresh[: self.budget - len(values)]
+        fresh = fresh[: self.budget - self.scored]
         if unknown := [ids for ids in fresh if ids not in known]:
             measured = list(zip(unknown, self.objective.measure(unknown, parent).tolist(), strict=True))
             known.update(measured)
@@ -243,11 +276,13 @@ class SearchState:
         self.best = self.rank(self.best + whole)[: config.keep]
         if self.best:
             best = self.best[0]
-            self.history.append({"scored": len(values), "best_reward": known[best]})
+            self.history.append({"scored": self.scored, "best_reward": known[best]})
             self.bar.set_postfix_str(f"{known[best]:+.3f} {visible(self.objective.texts([best])[0])}", refresh=False)
         self.bar.update(len(fresh))
         self.steps += ends_step
-        if self.fraction >= 1:
+        goal = config.stop_at
+        is_reached = goal is not None and bool(self.best) and values[self.best[0]] >= config.sign * goal
+        if is_reached or self.fraction >= 1:
             raise Finished
 
     def filter(self, sequences: Iterable[Ids]) -> list[Ids]:
@@ -434,7 +469,8 @@ def best_tokens(state: SearchState) -> list[int]:
     config = state.config
     if scan is not None:
         ranked = scan.sort_values("score", ascending=config.sign < 0, kind="stable")["token_id"]
-        return ranked[ranked.isin(state.allowed)].tolist()
+        if tokens := ranked[ranked.isin(state.allowed)].tolist():  # none is allowed of some scans of a few ids
+            return tokens
     sample = state.rng.permutation(state.allowed)[: config.single_tokens, None]
     single = state.filter(map(tuple, sample.tolist())) or state.random(config.width, 1)
     state.score(single, ends_step=False)
@@ -442,8 +478,16 @@ def best_tokens(state: SearchState) -> list[int]:
 
 
 def initial_strings(state: SearchState) -> Iterator[Ids]:
-    """The initial strings, scored: of each the first variant that passes the filter, or else a random one."""
+    """The initial strings, scored: of each the first variant that passes the filter, or else a random one.
+
+    Of a search that goes on, the best sequences that it had found.
+    """
     config = state.config
+    if state.earlier is not None:
+        found = state.earlier.sequences["ids"].tolist()
+        state.score(found, ends_step=False)
+        yield from found
+        return
     best: list[int] = []
     if "best_repeated" in config.starts or "best_mixed" in config.starts:
         best = best_tokens(state)[:_MIXED_FROM]
@@ -454,7 +498,10 @@ def initial_strings(state: SearchState) -> Iterator[Ids]:
         elif start == "best_mixed":
             variants = list(map(tuple, state.rng.choice(best, (_TRIES, config.length)).tolist()))
         elif start != "random":
-            variants = [tuple(itertools.islice(itertools.cycle(state.objective.encode(start)), config.length))]
+            ids = state.objective.encode(start)
+            if not ids:
+                raise InputError(f"search: starts: {start!r} has no token as an answer: give a text, or random", start)
+            variants = [tuple(itertools.islice(itertools.cycle(ids), config.length))]
         ids = (state.filter(variants) or state.random(1))[0]
         state.score([ids], ends_step=False)
         yield ids

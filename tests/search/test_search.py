@@ -223,12 +223,13 @@ def test_what_is_found_scores_the_same_as_text_where_a_blank_joins_the_answer_an
 
 def test_the_command_searches_and_score_gives_the_same_reward(directory, tmp_path, monkeypatch, capsys):
     out = tmp_path / "found.json"
-    options = ["--prompt", PROMPT, "--length", "3", "--lowest", "--steps", "3", "--allowed", "printable", "--out", out]
+    settings = ["--set", "length=3", "--set", "direction=min", "--set", "steps=3", "--set", "allowed=printable"]
+    options = ["--prompt", PROMPT, *settings, "--out", out]
     assert run(monkeypatch, "search", directory, *options) == 0
     first = read_result(out).best
     capsys.readouterr()
     assert run(monkeypatch, "score", directory, "--prompt", PROMPT, "--", first["text"]) == 0
     assert float(capsys.readouterr().out.split()[0]) == pytest.approx(first["reward"], abs=1e-4)
     assert [file.name for file in tmp_path.iterdir()] == ["found.json"]
-    assert run(monkeypatch, "search", directory, *options, "--seed", "1") == 2
+    assert run(monkeypatch, "search", directory, *options, "--set", "seed=1") == 2
     assert "differs in seed" in capsys.readouterr().err

@@ -32,11 +32,11 @@ def test_memory_that_runs_out(rm, attack, monkeypatch):
         at, room = given
         calls: list[int] = []
 
-        def rewards(self, batch):
+        def rewards(self, batch, *shared):
             calls.append(len(batch))
             if len(calls) >= at and len(batch) > room:
                 raise errors[room]
-            return computed(self, batch)
+            return computed(self, batch, *shared)
 
         monkeypatch.setattr(PrefixScorer, "_rewards", rewards)
         if room == 0:
