@@ -225,7 +225,8 @@ class SearchState:
             self.steps = self.earlier.steps
             self.history = self.earlier.history.to_dict("records")  # type: ignore[assignment]
             found = self.earlier.sequences
-            self._known.update(zip(found["ids"], found["reward"], strict=True))
+            self.values.update(zip(found["ids"], self.config.sign * found["reward"], strict=True))
+            self.best = self.rank(self.values)
             self._before = self.earlier.scored - len(found)
 
     @property
@@ -276,8 +277,9 @@ class SearchState:
         self.best = self.rank(self.best + whole)[: config.keep]
         if self.best:
             best = self.best[0]
-            self.history.append({"scored": self.scored, "best_reward": known[best]})
-            self.bar.set_postfix_str(f"{known[best]:+.3f} {visible(self.objective.texts([best])[0])}", refresh=False)
+            reward = config.sign * values[best]
+            self.history.append({"scored": self.scored, "best_reward": reward})
+            self.bar.set_postfix_str(f"{reward:+.3f} {visible(self.objective.texts([best])[0])}", refresh=False)
         self.bar.update(len(fresh))
         self.steps += ends_step
         goal = config.stop_at
@@ -484,9 +486,7 @@ def initial_strings(state: SearchState) -> Iterator[Ids]:
     """
     config = state.config
     if state.earlier is not None:
-        found = state.earlier.sequences["ids"].tolist()
-        state.score(found, ends_step=False)
-        yield from found
+        yield from state.best
         return
     best: list[int] = []
     if "best_repeated" in config.starts or "best_mixed" in config.starts:

@@ -29,6 +29,11 @@ def test_sharing_the_prefix_gives_the_reward_of_the_plain_pass(architecture, tmp
     assert expected.std() > 0.1
     for batch_size in (1, 7):
         np.testing.assert_allclose(score_continuations(rm, prefix, continuations, batch_size), expected, atol=1e-4)
+    parent = continuations[0]
+    sharing = [*continuations, *([*parent[:at], 7, *closing] for at in range(len(parent)))]
+    alone = score_continuations(rm, prefix, sharing, 1)
+    for batch_size in (None, 4):
+        np.testing.assert_allclose(PrefixScorer(rm, prefix)(sharing, batch_size, parent), alone, atol=1e-4)
     monkeypatch.setattr(attention, "CHUNK", WINDOW - 1)  # a long prefix is run in parts
     np.testing.assert_allclose(score_continuations(rm, prefix, continuations), expected, atol=1e-4)
     whole = dataclasses.replace(rm, plain_because="on purpose")

@@ -2,6 +2,8 @@
 
 import contextlib
 import itertools
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -196,12 +198,71 @@ def test_allowed_sets(allowed, chosen):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"direction": "up"}, {"lenght": 3}, {"allowed": "klingon"}, {"method": "exhaustive"}]
+    "wrong",
+    [
+        {"direction": "up"},
+        {"lenght": 3},
+        {"allowed": "klingon"},
+        {"method": "exhaustive"},
+        {"seed": -1},
+        {"starts": ("",)},
+    ],
 )
 def test_a_wrong_option_is_named_in_one_line(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))) as caught:
         SearchConfig(**wrong)
     assert "\n" not in str(caught.value)
+
+
+def test_a_start_that_the_template_trims_to_nothing_is_refused(rm):
+    with pytest.raises(InputError, match="' ' has no token as an answer"):
+        search(RewardObjective([rm], [PROMPT]), SearchConfig(length=2, starts=(" ",)))
+
+
+def test_of_a_scan_without_an_allowed_token_a_sample_takes_the_place(rm):
+    scan = pd.DataFrame({"token_id": [0, 1], "score": [1.0, 2.0]})  # special tokens
+    config = SearchConfig(length=2, steps=1, width=8, single_tokens=16, starts=("best_mixed",))
+    assert search(RewardObjective([rm], [PROMPT]), config, scan=scan).scored > 9
+
+
+def test_a_search_ends_where_it_has_what_it_sought():
+    config = SearchConfig(length=4, method="random", steps=50, width=10)
+    history = search(PlantedPairs(), config).history
+    goal = float(history["best_reward"].iloc[10])
+    result = search(PlantedPairs(), config.model_copy(update={"stop_at": goal}))
+    assert result.best["reward"] >= goal and result.scored == history["scored"][history["best_reward"] >= goal].iloc[0]
+
+
+@pytest.mark.parametrize("method", METHODS[:3])
+def test_a_search_that_ended_by_its_steps_goes_on_with_more(method, tmp_path):
+    out = tmp_path / "found.json"
+    config = SearchConfig(length=4, method=method, steps=4, width=10, topk=8, single_tokens=20, starts=("random",))
+    objective = PlantedPairs()
+    first = search(objective, config, output=out)
+    more = search(objective, config.model_copy(update={"steps": 30}), output=out)
+    assert more.scored > first.scored and more.best["reward"] > first.best["reward"]
+    assert more.history["scored"].is_monotonic_increasing and more.history["best_reward"].is_monotonic_increasing
+    pd.testing.assert_frame_equal(read_result(out).sequences, more.sequences)
+    with pytest.raises(InputError, match="differs in steps"):
+        search(objective, config, output=out)
+
+
+def test_of_two_searches_with_one_file_one_waits_and_reads(tmp_path, monkeypatch):
+    monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
+    out = tmp_path / "found.json"
+    scored = []
+
+    class Slow(PlantedPairs):
+        def measure(self, sequences, parent=None):
+            scored.extend(sequences)
+            time.sleep(0.01)
+            return super().measure(sequences, parent)
+
+    config = SearchConfig(length=4, method="random", steps=10, width=10)
+    with ThreadPoolExecutor() as threads:
+        results = list(threads.map(lambda _: search(Slow(), config, output=out), range(2)))
+    pd.testing.assert_frame_equal(results[0].sequences, results[1].sequences)
+    assert len(scored) == results[0].scored + len(results[0].sequences)  # these once more, at the end
 
 
 def test_models_with_other_tokenizers_are_refused(rm, tmp_path):
@@ -233,3 +294,5 @@ def test_the_command_searches_and_score_gives_the_same_reward(directory, tmp_pat
     assert [file.name for file in tmp_path.iterdir()] == ["found.json"]
     assert run(monkeypatch, "search", directory, *options, "--set", "seed=1") == 2
     assert "differs in seed" in capsys.readouterr().err
+    assert run(monkeypatch, "search", directory, *options, "--set", "lenght=3") == 2
+    assert "search: lenght" in capsys.readouterr().err
