@@ -18,7 +18,7 @@ CONFIGURED := $(if $(PANEL)$(CONFIG),--config $(if $(PANEL),panel=$(PANEL)) $(CO
 # One line a step (workflow/step); what a step says is in _build/log.
 BUILD := $(BIN)/snakemake --quiet all -s workflow/Snakefile
 
-.PHONY: book pdf lab lesson slides links test test-all rehearsal site-test slurm-test torture vulnerabilities scores bench clean env
+.PHONY: book pdf lab lesson slides links test test-all rehearsal site-test slurm-test torture vulnerabilities scores rescan bench clean env
 .DEFAULT_GOAL := book
 
 book: env ## Audit the scores, run the notebooks, build the book: _build/html/index.html; PANEL=mine.yml scores your models first
@@ -79,6 +79,10 @@ vulnerabilities: ## Ask whether a pinned package is known to be vulnerable (need
 
 scores: env ## Compute the demo panel's scores again from the weights (three hours on two cores)
 	$(BUILD) --forcerun scan -- scores
+
+rescan: scores ## The same, compared with the shipped scores, which are put back
+	$(BIN)/python workflow/compare_scores
+	git checkout -- data/demo/scores
 
 bench: env ## Time a vocabulary scan and a search against the obvious alternatives
 	$(BIN)/python benchmarks/scan.py
