@@ -21,7 +21,7 @@ from rmnb.models.loading import language_model
 from rmnb.panels import ModelSpec, find_base, load_panel
 from rmnb.panels.specs import validate
 from rmnb.scoring.logprobs import load_language_model, next_token_logprobs
-from rmnb.training import runs, train
+from rmnb.training import evaluation, runs, train
 from rmnb.training.evaluation import answer_logprobs
 from rmnb.training.recipes import Recipe, build_pairs, load_recipe
 from rmnb.training.train import last_hidden_states, linear_probe, opening_order
@@ -182,7 +182,8 @@ def test_what_is_trained_measured_and_followed_is_finished(tmp_path, monkeypatch
 
 
 def test_a_finished_model_of_another_recipe_base_or_template_is_refused(monkeypatch):
-    monkeypatch.setattr(train, "fit", None)  # nothing is trained
+    monkeypatch.setattr(train, "fit", None)  # nothing is trained, and nothing is measured
+    monkeypatch.setattr(evaluation, "measure", lambda spec, recipe, panel, before: before)
     panel = load_panel("demo")
     finished = data_dir() / panel.model("smollm2-values").adapter
     before = (finished / "provenance.json").read_bytes()
