@@ -24,7 +24,8 @@ from rmnb.scoring.store import content_sha256, describe_model, note_model, read_
 
 logger = logging.getLogger(__name__)
 _SIDES = ("", "_chosen", "_rejected")
-REGRESSIONS = {"armorm", "qrm", "urm", "urm-plain"}  # heads that were trained on ratings, not on pairs
+#: Heads that were not trained on pairs: the sigmoid of a margin is no probability.
+NOT_BY_PAIRS = {"armorm", "qrm", "urm", "urm-plain", "judge", "log-probability"}
 
 
 def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
@@ -281,7 +282,8 @@ def pair_numbers(frame: pd.DataFrame) -> pd.DataFrame:
         rho = stats.spearman_interval(margin, longer)
         numbers["margin and length"] = np.clip((rho.value, rho.ci_low, rho.ci_high), -1, 1)
     provenance = frame.attrs.get("provenance", {})
-    if provenance.get("head") not in REGRESSIONS and provenance.get("label") is None:
+    is_by_pairs = provenance.get("head") not in NOT_BY_PAIRS or provenance.get("beta") is not None  # as DPO is
+    if is_by_pairs and provenance.get("label") is None:
         numbers["Brier score"] = _mean(np.square(1 - expit(margin)))
         with contextlib.suppress(InputError):  # one pair
             drawn = stats.bootstrap(calibration_error, margin, n_draws=200)

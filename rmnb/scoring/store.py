@@ -47,7 +47,7 @@ def describe_model(rm) -> Provenance:
         "head": rm.readout.name,
         "label": rm.spec.label,
         "read": rm.spec.read,
-        **({} if rm.dialogue.trainer == "trl" else {"trainer": rm.dialogue.trainer}),
+        "trainer": None if rm.dialogue.trainer == "trl" else rm.dialogue.trainer,
         "softcap": rm.spec.softcap,
         "dtype": rm.spec.dtype,
         "judge": read_judge(rm.spec.judge).model_dump() if rm.spec.judge else None,
