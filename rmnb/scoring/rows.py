@@ -1,4 +1,4 @@
-"""Rewards of rows, each a prompt and a response, also of files (`rmnb.scoring.forms`); and as a response grows."""
+"""Rewards of rows, each a prompt and a response, of a file too (`rmnb.scoring.forms`); of a response as it grows."""
 
 import contextlib
 import hashlib

@@ -112,8 +112,8 @@ class RewardObjective:
         prompts: Sequence[Prompt | PromptSpec],
         weights: Sequence[float] | None = None,
     ):
-        if not prompts:
-            raise InputError("no prompt given: name at least one")
+        if isinstance(prompts, str) or not prompts:
+            raise InputError(f"prompts must be a list of at least one question, not {prompts!r}")
         first = models[0]
         for rm in models:
             if rm.tokenizer.get_vocab() != first.tokenizer.get_vocab():
