@@ -108,6 +108,6 @@ def test_check_says_its_status_as_json(directory, monkeypatch, capsys):
 def test_what_users_import_is_public(rm):
     config = rmnb.SearchConfig(length=1, steps=1, method="random", width=4, single_tokens=4)
     found = rmnb.search(rmnb.RewardObjective([rm], ["Why?"]), config)
-    with pytest.raises(rmnb.InputError):
-        rmnb.SearchConfig(length=0)
+    with pytest.raises(rmnb.InputError, match="must be a list"):
+        rmnb.RewardObjective([rm], "love")
     assert len(found.sequences) == 4 and {"search", "SearchConfig", "InputError"} <= {*dir(rmnb)}
