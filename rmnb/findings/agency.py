@@ -14,7 +14,7 @@ import statsmodels.formula.api as smf
 from statsmodels.stats.anova import anova_lm
 
 from rmnb import stats
-from rmnb.errors import LackError
+from rmnb.errors import LackError, TooFewError
 from rmnb.findings.rows import numbers
 from rmnb.stats.estimate import Estimate
 
@@ -55,6 +55,8 @@ def gap(table: pd.DataFrame, question: str, prompts: Prompts) -> dict[str, Estim
     """
     scores = table[list(prompts[question])]
     is_agency = table["category"] == "agency"
+    if min(is_agency.sum(), (~is_agency).sum()) < 2:
+        raise TooFewError("fewer than two words of agency or of communion have scores: there is nothing to compare")
     others = np.where(is_agency, (~is_agency).sum(), is_agency.sum())
     # A word's placement: the share of the words of the other kind that rank before it.
     before = scores.rank(ascending=False) - scores.groupby(is_agency).rank(ascending=False)
