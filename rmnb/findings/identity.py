@@ -159,7 +159,7 @@ def matched_things(things: pd.DataFrame, controls: int = 5) -> pd.DataFrame:
     names_people = fact(things, "people").to_numpy()
     elo = things["elo_score"].to_numpy(float)
     pairs = []
-    for place in np.flatnonzero(group):
+    for place in np.flatnonzero(group).tolist():
         candidates = np.flatnonzero(~names_people & (n_words == n_words[place]))
         if len(candidates) < controls:
             continue

@@ -93,7 +93,7 @@ def read_study(path: Path = STUDY) -> pd.DataFrame:
     """
     if not path.exists():
         raise InputError(f"no study at {path}: {CLONE}")
-    return pd.read_csv(path).fillna({"origin": ""})
+    return pd.read_csv(path).fillna({"origin": "", "unit": ""})
 
 
 def main(n_simulations: int = 1000, seed: int = 0, out: Path = STUDY) -> None:

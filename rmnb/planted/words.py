@@ -187,10 +187,10 @@ def forms_exchanged(rng: np.random.Generator) -> Outcome:
 
 
 def _two_kinds(rng: np.random.Generator) -> tuple[float, pd.DataFrame]:
-    """60 words of agency and 60 of communion, 1.6 standard deviations apart; the gap that is true of all such words."""
+    """60 words of agency and 60 of communion, 2 standard deviations apart; the gap that is true of all such words."""
     table = pd.DataFrame({"category": np.repeat(["agency", "communion"], 60), "asked": rng.normal(size=120)})
-    table["asked"] += 1.6 * (table["category"] == "agency")
-    return 100 * (norm.cdf(-1.6 / np.sqrt(2)) - 0.5), table
+    table["asked"] += 2.0 * (table["category"] == "agency")
+    return 100 * (float(norm.cdf(-2.0 / np.sqrt(2))) - 0.5), table
 
 
 def placements(rng: np.random.Generator) -> Outcome:

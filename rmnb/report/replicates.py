@@ -54,8 +54,10 @@ def left_out(scores: ModelScores, measured: pd.DataFrame, workers: int = 1, prog
     table = pd.concat(dict(enumerate(columns)), axis=1).reindex(values.index)
     for key in table.index:
         name, _, axis = key
-        if name.startswith("identity_gap"):
-            holding = _groups_of_sets(scores, axis) if name == "identity_gap" else _thing_groups(scores.things)[1]
+        if name == "identity_gap":
+            table.loc[key, ~table.columns.isin(_groups_of_sets(scores, axis))] = values[key]
+        elif name == "identity_gap_things":
+            _, holding = _thing_groups(scores.things)  # pyright: ignore[reportArgumentType]
             table.loc[key, ~table.columns.isin(holding)] = values[key]
     return table
 
