@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp
 
-from rmnb.errors import InputError
+from rmnb.errors import LackError
 from rmnb.panels import Panel, load_panel
 from rmnb.scoring.store import panel_directory, read_table
 
@@ -46,17 +46,17 @@ def load_reference(panel: str | Path | Panel, base: str, prompt: str, whole: boo
 
     Raises
     ------
-    InputError
+    LackError
         The file is missing or damaged, or `whole` and the base was never taught to end its answer.
     """
     panel = load_panel(panel)
     path = reference_path(panel, base, prompt)
     if not path.exists():
         command = f"snakemake -s workflow/Snakefile --config panel={panel.called} -- {path}"
-        raise InputError(f"nothing says what {base} answers to {prompt}: run `{command}`")
+        raise LackError(f"nothing says what {base} answers to {prompt}: run `{command}`")
     frame, _ = read_table(path)
     if whole and "end" not in frame:
-        raise InputError(f"{base} was never taught to end its answer: choose another base, or its first tokens")
+        raise LackError(f"{base} was never taught to end its answer: choose another base, or its first tokens")
     frame = frame.astype({name: np.float64 for name in frame if name != "token_id"})
     return frame.assign(first=frame["first"] - logsumexp(frame["first"]))
 
@@ -72,7 +72,7 @@ def load_runs(panel: str | Path | Panel) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     Raises
     ------
-    InputError
+    LackError
         No run is there, or a file is damaged.
     """
     directory = run_path(load_panel(panel), "", 0, "", 0).parent
@@ -84,5 +84,5 @@ def load_runs(panel: str | Path | Panel) -> tuple[pd.DataFrame, pd.DataFrame]:
         ways.append(pd.DataFrame(run["trajectory"]).assign(**named))
         policies[tuple(run[name] for name in RUN)] = frame["logprob"].astype(np.float64)
     if not ways:
-        raise InputError(f"no language model was trained on rewards of this panel: nothing in {directory}")
+        raise LackError(f"no language model was trained on rewards of this panel: nothing in {directory}")
     return pd.concat(ways, ignore_index=True), pd.concat(policies, axis=1, names=RUN)
