@@ -1,4 +1,4 @@
-"""What a language model would say: held against an optimiser and brute force, with ties, and where answers run out."""
+"""What a language model would say: exact against an optimiser and brute force, where answers tie and run out."""
 
 import numpy as np
 import pytest
