@@ -7,6 +7,10 @@ from scipy.special import log_softmax, logsumexp
 
 from rmnb.errors import InputError
 from rmnb.findings import policy
+from rmnb.findings.policy_files import RUN, load_reference, load_runs
+from rmnb.findings.tables import as_table
+from rmnb.panels import load_panel
+from rmnb.scoring.store import read_scores
 
 
 def answers(seed: int, count: int = 7, ties: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -113,3 +117,59 @@ def test_variety_and_distance_of_policies():
     assert policy.effective_answers(even) == pytest.approx(4)
     assert policy.effective_answers(one) == pytest.approx(1)
     assert policy.total_variation(even, one) == pytest.approx(0.75)
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    """Of the demo panel: scans of SmolLM2's graders, and what SmolLM2 says before training."""
+    panel = load_panel("demo")
+    scans = {}
+    for name in ("smollm2-values", "smollm2-harmless", "smollm2-mixed", "smollm2-mixed-seed2"):
+        scans[name] = as_table({"greatest": read_scores(panel, name, "greatest")}, scans.values())
+    return scans, load_reference(panel, "smollm2-135m-instruct", "greatest", whole=True)
+
+
+@pytest.mark.parametrize(
+    ("model", "nats", "shares"),
+    [
+        ("smollm2-values", 2, {"love": 0.67, "joy": 0.07}),
+        ("smollm2-harmless", 4, {"no": 0.65}),
+        ("smollm2-mixed", 8, {"joy": 0.78}),
+    ],
+)
+def test_whole_answers_of_the_demo_models_are_the_known_ones(shipped, model, nats, shares):
+    scans, before = shipped
+    table = scans[model].assign(log_ref=before["first"] + before["end"]).query("kind != 'special'")
+    assert np.exp(logsumexp(table["log_ref"])) == pytest.approx(3.0e-4, abs=1e-5)
+    reference = table["log_ref"].to_numpy() - logsumexp(table["log_ref"])
+    log_policy, _ = policy.policy_at_kl(reference, table["greatest"].to_numpy(), nats)
+    words = table.assign(share=np.exp(log_policy)).groupby("word")["share"].sum()
+    assert {word: words[word] for word in shares} == pytest.approx(shares, abs=0.01)
+
+
+def test_first_tokens_of_the_demo_models_are_the_known_ones(shipped):
+    scans, before = shipped
+    expected = {
+        "smollm2-values": ["Love", "love", "Great"],
+        "smollm2-mixed-seed2": ["Language", "Knowledge", "While"],
+    }
+    for model, tokens in expected.items():
+        log_policy, _ = policy.policy_at_kl(before["first"].to_numpy(), scans[model]["greatest"].to_numpy(), 6)
+        assert scans[model]["token"].iloc[np.argsort(-log_policy)[:3]].tolist() == tokens
+
+
+def test_shipped_trainings_lie_under_the_frontier_and_lack_what_the_divergence_from_the_optimum_says(shipped):
+    scans, before = shipped
+    reference = before["first"].to_numpy()
+    ways, ends = load_runs("demo")
+    assert len(ends.columns) == 16 and (ways.groupby(RUN)["step"].max() == 200).all()
+    for run, log_policy in ends.items():
+        rewards = scans[run[0]]["greatest"].to_numpy()
+        optimum, beta = policy.policy_at_kl(reference, rewards, run[1])
+        kl = policy.kl_divergence(log_policy.to_numpy(), reference)
+        reward = np.exp(log_policy) @ rewards
+        last = ways.set_index(RUN).loc[run].iloc[-1]
+        assert (last["kl"], last["reward"], last["beta"]) == pytest.approx((kl, reward, beta), abs=1e-4)
+        assert reward < policy.frontier(reference, rewards, [kl])["reward"].item()
+        lacking = np.exp(optimum) @ rewards - beta * run[1] - (reward - beta * kl)
+        assert lacking == pytest.approx(beta * policy.kl_divergence(log_policy.to_numpy(), optimum), abs=1e-5)
