@@ -162,7 +162,7 @@ def _trainers(rm: RewardModel) -> _Aspects:
     by = f"as {TRAINERS[trainer]} feeds it" + ("" if is_decided else "; no file says who trained the model")
     yield "ids", "ok", f"{_FED[0]!r} is read as {' '.join(map(str, own[0]))}, {by}"
     for other, name in TRAINERS.items():
-        if other == "llama-factory" and other != trainer and not rm.spec.template:
+        if other == "llama-factory" and other != trainer and (rm.spec.base or not rm.spec.template):
             continue  # its templates are its own: only who names one can know what it fed
         reading = own_reading("linear", rm.reading.padding, other)
         fed = [list(reading.truncated([], ids)) for ids in dialogue.fed_by(other, QUESTION, _FED)]
