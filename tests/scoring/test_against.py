@@ -143,11 +143,11 @@ def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, 
 def test_a_hidden_state_that_is_normalised_before_the_head_is_a_cause(rm):
     conversations = probes(rm)
     hidden = []
-    hook = rm.head.register_forward_pre_hook(lambda _, given: hidden.append(given[0]))
+    hook = rm.readout.register_forward_pre_hook(lambda _, given: hidden.append(given[0]))
     for prompt, response in conversations:
         rm.score(prompt, [response])
     hook.remove()
-    rewards = np.array([rm.head(state / state.norm()).item() for state in hidden])
+    rewards = np.array([rm.readout(state / state.norm()).item() for state in hidden])
     assert "normalised before the head" in compare_rewards(rm, Elsewhere(rewards, conversations)).text
 
 
