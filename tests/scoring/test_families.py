@@ -19,7 +19,7 @@ from rmnb.models.reading import Reading
 from rmnb.models.readouts import LinearHead
 from rmnb.panels import ModelSpec
 from rmnb.scoring.engine import score_continuations
-from rmnb.scoring.parity import check_parity
+from rmnb.scoring.parity import _moved_embeddings, check_parity
 from rmnb.scoring.reward_model import RewardModel
 
 pytestmark = pytest.mark.slow
@@ -78,8 +78,12 @@ def test_shared_is_whole_or_is_not_shared(family, windowed, dtype):
     prefix = random.integers(6, len(WORDS), 640).tolist()
     rows = random.integers(6, len(WORDS), (8, 8)).tolist()
     shared = score_continuations(rm, prefix, rows)
-    whole = score_continuations(dataclasses.replace(rm, plain_because="to compare with"), prefix, rows)
+    alone = dataclasses.replace(rm, plain_because="to compare with")
+    whole = score_continuations(alone, prefix, rows)
+    with _moved_embeddings(rm):
+        rounding = np.abs(score_continuations(alone, prefix, rows) - whole).max() / whole.std()
     difference = np.abs(shared - whole).max() / whole.std()
-    print(f"{family}, {'window' if windowed else 'plain'}, {dtype}: {difference:.1e} of the spread")
-    # In half precision, a router that chooses experts by near ties chooses others.
-    assert difference < (1e-4 if dtype == "float32" else 2.0)
+    print(
+        f"{family}, {'window' if windowed else 'plain'}, {dtype}: {difference:.1e} of the spread, {rounding:.1e} rounding"
+    )
+    assert difference < (1e-4 if dtype == "float32" else 3 * rounding)
