@@ -30,7 +30,7 @@ from rmnb.stats import kendall_tau, spearman
 
 REFERENCE, BATCH = "float32", 512  # shared prefix, one thread
 BATCHES = (64, 333, 1024)
-DTYPES = ("bfloat16-mixed", "bfloat16", "float16")
+DTYPES = ("bfloat16", "float16")
 TOKENS, SLOW_TOKENS = 4096, 256
 
 

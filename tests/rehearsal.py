@@ -32,7 +32,7 @@ from rmnb.models.bases import base_directory
 from rmnb.panels import load_panel
 from rmnb.scoring import logprobs, store
 from rmnb.scoring.list_scores import panel_lists, score_list
-from rmnb.scoring.parity import load_reward_model
+from rmnb.scoring.loading import load_reward_model
 from rmnb.scoring.scanning import scan_vocabulary
 from rmnb.search.config import SearchConfig
 from rmnb.search.rewards import RewardObjective

@@ -10,7 +10,7 @@ from pathlib import Path
 from rmnb.data.preferences import preference_pairs
 from rmnb.findings import sequences
 from rmnb.panels import Panel, load_panel
-from rmnb.scoring.parity import load_reward_model
+from rmnb.scoring.loading import load_reward_model
 from rmnb.scoring.store import panel_directory, write_table
 
 LONGEST = 400  # characters of question and answer

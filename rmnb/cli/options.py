@@ -89,7 +89,7 @@ class Loading:
 
     dtype: Annotated[
         str | None,
-        Option(help="auto (as stored), float32, bfloat16, float16, bfloat16-mixed. Default: float32, or a panel's."),
+        Option(help="auto (as stored), float32, bfloat16, float16. Default: float32, or a panel's."),
     ] = None
     device: Annotated[str | None, Option(help="cpu, cuda, cuda:1 … Default: a GPU if there is one.")] = None
     template: Annotated[

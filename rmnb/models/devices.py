@@ -10,8 +10,7 @@ import torch
 
 from rmnb.errors import InputError, first_line
 
-MIXED = "bfloat16-mixed"  # loaded in fp32, then `rmnb.models.precision`
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, MIXED: torch.float32}
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 def find_device(name: str | None = None) -> torch.device:

@@ -33,10 +33,9 @@ from rmnb.models.checkpoint_files import (
     read_tokenizer,
     readable,
 )
-from rmnb.models.devices import DTYPES, MIXED, find_device, input_device
+from rmnb.models.devices import DTYPES, find_device, input_device
 from rmnb.models.dialogue import Dialogue, plain_template, with_response
 from rmnb.models.origin import hashes_of
-from rmnb.models.precision import use_mixed_precision
 from rmnb.models.reading import Reading, is_language_model, own_reading, trainer_of
 from rmnb.models.readouts import (
     ALL,
@@ -115,9 +114,10 @@ def read_checkpoint(
             directory = base_directory(str(spec.source), spec.revision)
         adapts = is_adapter(directory)
         spec = _with_changes(spec, changes, None if adapts else directory)
-        if options and (adapts or spec.dtype == MIXED):
-            kind = "an adapter, merged when it is loaded" if adapts else f"loaded in {MIXED}"
-            raise InputError(f"{spec.name} is {kind}: it takes no {few(options)}", few(options))
+        if options and adapts:
+            raise InputError(
+                f"{spec.name} is an adapter, merged when it is loaded: it takes no {few(options)}", few(options)
+            )
         trunk = read_adapter(directory, spec) if adapts else _read_whole(directory, spec, options)
         settings = {} if spec.reads_language_head else trunk.network.config.to_dict()
         trainer = trainer_of(spec.read, settings, directory)
@@ -131,8 +131,6 @@ def read_checkpoint(
         network.set_attn_implementation(attention.NAME)
     else:
         logger.warning("scoring whole sequences, which is slower: %s", reason)
-    if spec.dtype == MIXED:
-        use_mixed_precision(network)
     try:
         if not _SPREAD & options.keys():
             network.to(target)

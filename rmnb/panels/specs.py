@@ -180,7 +180,7 @@ class ModelSpec(Weights):
     base_model: Place | None = None
     label: int | str | tuple[float, ...] | dict[str, float] | None = None
     tokenizer: Place | None = None
-    dtype: Literal["float32", "bfloat16", "float16", "bfloat16-mixed"] = "float32"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     head: HeadName | Literal["log-probability"] | Annotated[str, Field(pattern=r"\.")] | None = None
     read: Literal["model", "last", "trl", "openrlhf", "llama-factory"] = "model"
     developer: str | None = None

@@ -35,7 +35,7 @@ import rmnb
 from rmnb.errors import InputError, first_line
 from rmnb.models import attention
 from rmnb.models.attention import UnsupportedAttention
-from rmnb.models.devices import MIXED, own_attention
+from rmnb.models.devices import own_attention
 from rmnb.models.loading import language_model
 from rmnb.models.readouts import AnswerLikelihood, AnswerTokens, LanguageHead, LinearHead
 from rmnb.scoring.engine import check_finite, check_readable, score_continuations
@@ -218,7 +218,7 @@ def _reward(rm: RewardModel, classifier: Any, conversation: Mapping[str, list[in
 @contextlib.contextmanager
 def _moved_embeddings(rm: RewardModel) -> Iterator[None]:
     """For a while, every number of an embedding is moved by one unit in its last place, up or down."""
-    eps = torch.finfo(torch.bfloat16 if rm.spec.dtype == MIXED else rm.network.dtype).eps
+    eps = torch.finfo(rm.network.dtype).eps
     generator = torch.Generator().manual_seed(0)
 
     def move(_, __, vectors: torch.Tensor) -> torch.Tensor:

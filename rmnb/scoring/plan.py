@@ -24,17 +24,15 @@ from rmnb.models.adapters import is_decoder
 from rmnb.models.attention import why_unsupported
 from rmnb.models.bases import BASES, base_directory
 from rmnb.models.checkpoint_files import base_of, cached, is_adapter, read_config, read_tokenizer
-from rmnb.models.devices import DTYPES, MIXED, find_device
+from rmnb.models.devices import DTYPES, find_device
 from rmnb.models.dialogue import Dialogue, Prompt, as_messages
 from rmnb.models.loading import chosen_template, quiet_transformers, shipped_adapter
-from rmnb.models.precision import CentredLinear
 from rmnb.panels import ModelSpec
 from rmnb.scoring.engine import IDS_AT_ONCE, values_a_sequence
 from rmnb.yaml_files import read_yaml
 
 _KNOWN = Path(__file__).parents[1] / "data" / "lists" / "plan.yml"
 PASSES = 6  # of a layer's states between products, each read and written
-MIXED_PASSES = 3  # more, where a mean is taken off what goes into a product, and the rest rounded
 OF_DATA_SHEET = 0.6  # share of the data sheet's rate that products reach at most
 _LETTERS = 4  # of English text to an id, where the tokenizer is not on this machine
 
@@ -122,7 +120,6 @@ def plan_scan(
     itemsize = DTYPES[number_format].itemsize
     size = work.parameters * itemsize
     low = work.operations / machine.products
-    passes = PASSES + (MIXED_PASSES if number_format == MIXED else 0)
     return {
         "model": spec.name,
         "machine": machine.name,
@@ -132,7 +129,7 @@ def plan_scan(
         "TFLOP": work.operations / 1e12,
         "GB": size / 1e9,
         "low": low,
-        "high": low + 2 * passes * work.values * itemsize / machine.moved,
+        "high": low + 2 * PASSES * work.values * itemsize / machine.moved,
         "fits": size < 0.95 * machine.memory,
     }
 
@@ -207,7 +204,7 @@ def find_machine(device: str | None, dtype: str, config: PreTrainedConfig) -> Ma
     sheet = read_yaml(_KNOWN)["gpus"].get((device or "").lower())
     if sheet is None:
         return _this_machine(find_device(device), dtype, config)
-    rate = sheet.get(dtype.removesuffix("-mixed"))
+    rate = sheet.get(dtype)
     if rate is None:
         raise InputError(f"the {sheet['name']} has no {dtype}: choose --dtype float16 or float32", dtype)
     products = OF_DATA_SHEET * 1e12 * rate
@@ -223,7 +220,6 @@ def _this_machine(device: torch.device, dtype: str, config: Any) -> Machine:
     inner = getattr(config, "intermediate_size", 4 * config.hidden_size)
     states = torch.ones(rows, width, dtype=DTYPES[dtype], device=device)
     layer: Any = torch.nn.Linear(width, inner, bias=False, dtype=DTYPES[dtype], device=device)
-    layer = CentredLinear(layer) if dtype == MIXED else layer
     wide = layer(states)
 
     def seconds(statement: str) -> float:

@@ -98,7 +98,7 @@ def panel(tmp_path_factory):
 
 def _score_list(path, parts, columns):
     scored = {column: functools.partial(_score, step=step) for step, column in enumerate(columns)}
-    list_scores.score_columns(path, TextList(path.stem, parts, ()), scored, {})
+    list_scores.score_columns(path, TextList(path.stem, parts, ()), scored, {}, {})
 
 
 def _score(words, step):

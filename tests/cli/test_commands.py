@@ -116,13 +116,6 @@ def test_plans_need_no_network_and_hold_what_was_measured(directory, rm, tmp_pat
         known = measured.loc[f"{spec.family.split()[0]} {spec.parameters:g}B"]
         assert row["low"] < known["seconds"] < row["high"] < 4 * row["low"]
         assert row["GB"] < known["GPU memory, GB"] < 1.1 * row["GB"] and row["fits"]
-    between = {}
-    planned = ["plan", "S-Lla-8B-v0.2", "--panel", "facct2025", "--device", "h100", "--json", "--dtype"]
-    for dtype in ("float32", "bfloat16-mixed"):  # which passes over the states nine times in place of six
-        assert run(monkeypatch, *planned, dtype) == 0
-        [row] = json.loads(capsys.readouterr().out)
-        between[dtype] = row["high"] - row["low"]
-    assert between["bfloat16-mixed"] == pytest.approx(1.5 * between["float32"])
     panel = write_panel(tmp_path, {"tiny": directory, "theirs": "nobody/knows-this"})
     assert run(monkeypatch, "plan", "--panel", panel, "--prompt", "best", "--device", "cpu", "--json") == 0
     [row] = json.loads(capsys.readouterr().out)

@@ -119,7 +119,7 @@ def run(panel):
 
     columns = {step: functools.partial(score, step=int(step)) for step in STEPS}
     list_scores.score_columns(
-        trajectory_path(panel, RUN), TextList("training", ("afinn", "agency_communion"), ()), columns, {}
+        trajectory_path(panel, RUN), TextList("training", ("afinn", "agency_communion"), ()), columns, {}, {}
     )
     return tables.load_trajectories(panel)[RUN]
 

@@ -154,7 +154,6 @@ def test_a_wrong_checkpoint_is_one_line(kind, what, spoil, match, whole, tmp_pat
         ("decoder", {"colour": "red"}, "unexpected keyword argument 'colour'"),
         ("decoder", {"compile": "twice"}, "mode=twice"),
         ("decoder", {"dtype": "int3"}, "dtype: .*'float32'"),
-        ("decoder", {"dtype": "bfloat16-mixed", "device_map": "auto"}, "bfloat16-mixed: it takes no device_map"),
         ("decoder", {"label": "good"}, r"no label 'good': the head's are 0 \(LABEL_0\)"),
         ("decoder", {"softcap": False}, "no soft-capping that could be switched off"),
         ("decoder", {"base": "x"}, "is no adapter"),

@@ -157,10 +157,12 @@ def test_the_log_probability_of_an_answer_is_the_sum_over_its_tokens(tmp_path):
 def test_what_is_trained_measured_and_followed_is_finished(tmp_path, monkeypatch):
     monkeypatch.setenv("RMNB_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(evaluation, "load_reward_model", None)  # what is measured is not measured again
     panel, accuracies = load_panel("demo"), {"smollm2-values": 0.5, "gemma3-mixed": 0.5, "gemma3-values": 0.6}
     assert runs.unfinished(panel) == list(runs.runs(panel)) and COPY in runs.runs(panel)
     for name, accuracy in accuracies.items():
-        measured = {"held_out": {"all": {"value": 0.7}}, "rm_bench": {"all": {"value": accuracy}}}
+        measured = dict.fromkeys(evaluation.measurements(panel.model(name), panel), {})
+        measured |= {"held_out": {"all": {"value": 0.7}}, "rm_bench": {"all": {"value": accuracy}}}
         directory = tmp_path / "data" / panel.model(name).adapter
         directory.mkdir(parents=True)
         (directory / "provenance.json").write_text(json.dumps({"pairs": 7, "evaluation": measured}))
