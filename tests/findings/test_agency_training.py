@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import mannwhitneyu
+from scipy.stats import brunnermunzel, mannwhitneyu
 
 from rmnb.data import lexicons, text_lists
 from rmnb.data.sources import UnreachableError
@@ -75,6 +75,16 @@ def test_planted_preferences_come_back(nouns, tests):
         agency.two_bases(["one", "one", "two"])
     with pytest.raises(InputError, match="fewer than two words"):
         agency.gap(nouns["one-a"].iloc[:1], "positive", PROMPTS)
+
+
+def test_the_test_of_a_gap_is_that_of_brunner_and_munzel_and_its_value_the_difference_of_mean_ranks(nouns):
+    table, asked = nouns["one-a"], {"one": ["good_one"]}
+    scores = table["good_one"].groupby(table["category"])
+    gap = agency.gap(table, "one", asked)["agency_gap"]
+    known = brunnermunzel(scores.get_group("agency"), scores.get_group("communion"))
+    assert gap.p_value == pytest.approx(known.pvalue)
+    ranks = agency.percent_ranks(table, ["good_one"])["good_one"].groupby(table["category"]).mean()
+    assert gap.value == pytest.approx(ranks["agency"] - ranks["communion"])
 
 
 def test_the_interaction_is_large_where_models_prefer_other_kinds(medians):

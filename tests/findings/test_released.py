@@ -84,3 +84,9 @@ def test_numbers_of_a_panel_need_no_names(mirror, monkeypatch, tmp_path):
     assert released_files.human_elo().attrs["shipped"]
     with pytest.raises(sources.UnreachableError):
         part_texts("elo")
+
+
+def test_a_number_is_recomputed_read_or_counted_and_never_two_of_these():
+    report = released.reproduced()
+    assert report["way"].value_counts().to_dict() == {"": 88, "read": 18, "recomputed": 15, "counted": 10}
+    assert (report["released"].isna() == (report["way"] == "")).all()
