@@ -129,7 +129,7 @@ def test_a_gate_passes_with_0_and_stops_with_1_and_says_why(tmp_path, monkeypatc
     table = numbers.glossary().query("name == 'human_spearman'").reset_index(drop=True)
     words = ["compare", tmp_path / "before", tmp_path / "after", "--out", tmp_path / "out", "--fail-if"]
     for directory, value in zip(words[1:3], (0.7, 0.4), strict=True):
-        measured = table.assign(value=value, low=value - 0.05, high=value + 0.05, n=100)
+        measured = table.assign(value=value, low=value - 0.05, high=value + 0.05, error=0.025, n=100)
         left = pd.DataFrame([np.linspace(value - 0.002, value + 0.002, 20)])
         directory.mkdir()
         record.write(record.Report(directory.name, False, measured, left, {}), directory)

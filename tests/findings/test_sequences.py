@@ -81,7 +81,7 @@ def test_pairs_of_other_weights_are_refused(panel, tmp_path):
 def test_the_chapter_computes_the_same_shares_in_the_open(run_cells):
     planted = square(np.random.default_rng(1).normal(size=(30, 30)))
     found = SimpleNamespace(PROMPT="greatest", load_squares=lambda *_: {"m": planted})
-    shown = run_cells("08", "paired = ", sequences=found, models=None, model="m")
+    shown = run_cells("08", "paired = ", sequences=found, models=SimpleNamespace(name="made"), model="m")
     shares = sequences.shares(planted)
     for part, name in (("first", "first"), ("beyond", "rest")):
         assert shown[part].var() / planted.z.var() == pytest.approx(shares[name])
