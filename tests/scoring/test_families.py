@@ -83,7 +83,6 @@ def test_shared_is_whole_or_is_not_shared(family, windowed, dtype):
     with _moved_embeddings(rm):
         rounding = np.abs(score_continuations(alone, prefix, rows) - whole).max() / whole.std()
     difference = np.abs(shared - whole).max() / whole.std()
-    print(
-        f"{family}, {'window' if windowed else 'plain'}, {dtype}: {difference:.1e} of the spread, {rounding:.1e} rounding"
-    )
+    kind = "window" if windowed else "plain"
+    print(f"{family}, {kind}, {dtype}: {difference:.1e} of the spread, {rounding:.1e} rounding")
     assert difference < (1e-4 if dtype == "float32" else 3 * rounding)
