@@ -317,7 +317,7 @@ class SearchState:
                 break
         if not accepted:
             raise InputError(
-                "no sequence of allowed tokens keeps its ids as text: allow more tokens, or every (--allowed)"
+                "no sequence of allowed tokens keeps its ids as text: allow more tokens, or every"
             )
         return list(accepted)[:count]
 
