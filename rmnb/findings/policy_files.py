@@ -32,7 +32,7 @@ def samples_path(panel: Panel) -> Path:
 
 
 def load_reference(panel: str | Path | Panel, base: str, prompt: str, whole: bool = False) -> pd.DataFrame:
-    """π_ref of a base, as `rmnb.scoring.logprobs.scan_answers` gives it, in double.
+    """What a base says before training, as `rmnb.scoring.logprobs.scan_answers` gives it, in double.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def load_reference(panel: str | Path | Panel, base: str, prompt: str, whole: boo
     if whole and "end" not in frame:
         raise LackError(f"{base} was never taught to end its answer: choose another base, or its first tokens")
     frame = frame.astype({name: np.float64 for name in frame if name != "token_id"})
-    return frame.assign(first=frame["first"] - logsumexp(frame["first"]))
+    return frame.assign(first=frame["first"] - float(logsumexp(frame["first"])))
 
 
 def load_runs(panel: str | Path | Panel) -> tuple[pd.DataFrame, pd.DataFrame]:

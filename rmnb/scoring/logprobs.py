@@ -162,7 +162,7 @@ def scan_answers(lm: RewardModel, prompt: PromptSpec) -> pd.DataFrame:
     if lm.tokenizer.chat_template is None:
         return scan
     _, closing = lm.dialogue.frame(prompt.conversation)
-    answers = [[token_id, *closing] for token_id in scan["token_id"].tolist()]
+    answers = [[token_id, closing[0]] for token_id in scan["token_id"].tolist()]  # not the line break after the end
     scan["end"] = score_continuations(lm, prompt_ids(lm, prompt.conversation), answers) - scan["first"]
     scan.attrs["provenance"]["end_id"] = closing[0]
     return scan

@@ -119,7 +119,7 @@ def train_policy(
         answers = drawn[:, None].tolist()
         return {"prompt_ids": [ids] * len(prompts), "completion_ids": answers, "logprobs": [[0.0]] * len(prompts)}
 
-    def look_up(completion_ids: list[list[int]], **_) -> list[float]:
+    def look_up(completion_ids: list[list[int]], **_) -> list[float | None]:
         return reward[torch.tensor(completion_ids)[:, 0]].tolist()
 
     class Record(TrainerCallback):

@@ -3,9 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from checkpoints import write_base
 from scipy.special import log_softmax
+from transformers import AutoModelForCausalLM
 
+from rmnb.book.display import table_html
 from rmnb.errors import InputError
 from rmnb.panels import load_panel
 from rmnb.report import policy
@@ -48,16 +51,26 @@ def test_vocabularies_with_other_ids_are_matched_by_text():
 
 
 def test_whole_answers_are_what_the_model_gives_token_and_end_one_by_one(tmp_path):
-    lm = load_language_model(write_base(tmp_path / "lm", "llama"))
+    directory = write_base(tmp_path / "lm", "llama")
+    lm = load_language_model(directory)
     prompt = load_panel("demo").prompt("greatest")
     found = scan_answers(lm, prompt)
     ids = prompt_ids(lm, prompt.conversation)
     end = found.attrs["provenance"]["end_id"]
     assert end == lm.dialogue.frame(prompt.conversation)[1][0]
-    import torch
-
+    network = AutoModelForCausalLM.from_pretrained(directory)
     for token in (7, 100, 300):
         with torch.no_grad():
-            logits = lm.network(torch.tensor([[*ids, token]])).logits[0].double().log_softmax(-1)
+            logits = network(torch.tensor([[*ids, token]])).logits[0].double().log_softmax(-1)
         assert found["first"][token] == pytest.approx(logits[-2, token].item(), abs=1e-4)
         assert found["end"][token] == pytest.approx(logits[-1, end].item(), abs=1e-4)
+
+
+def test_what_was_written_is_read_back_and_shown_beside_another(tmp_path):
+    said = policy.said(scan(), rewards()).assign(language_model="lm")
+    assert policy.read(tmp_path) is None
+    said.to_csv(tmp_path / "policy.csv", index=False)
+    shown = policy.side_by_side(policy.read(tmp_path))
+    assert list(shown.columns[1::2]) == ["probability", "probability"]
+    assert [head.split(":")[0] for head in shown.columns[::2]] == ["0 nats", "2 nats"]
+    assert "love" in table_html(shown, tokens=shown.columns[::2])
