@@ -23,6 +23,10 @@ class TooFewError(InputError):
     """There are too few words, models or other units for what was to be estimated."""
 
 
+class UnreachableError(InputError):
+    """A file of others is in neither the cache nor the mirror, and cannot be downloaded."""
+
+
 class LackError(InputError):
     """A panel lacks what a chapter needs; a book is made without that chapter."""
 

@@ -22,8 +22,8 @@ from rmnb.models.checkpoint_files import read_tokenizer
 from rmnb.models.loading import language_model as causal
 from rmnb.panels import BaseSpec, Panel, find_base, load_panel
 from rmnb.plans import exclusive
-from rmnb.scoring.logprobs import load_language_model, prompt_ids, scan_answers
 from rmnb.scoring.loading import load_reward_model
+from rmnb.scoring.logprobs import load_language_model, prompt_ids, scan_answers
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.store import read_scores, versions, write_table
 from rmnb.training.policy import PolicyOptions, train_policy

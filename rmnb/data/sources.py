@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from rmnb.errors import InputError, first_line
+from rmnb.errors import InputError, UnreachableError, first_line
 from rmnb.files import CLONE, cache_dir, data_dir, git_blob_id, sync
 from rmnb.plans import exclusive
 
@@ -24,10 +24,6 @@ LISTS = Path(__file__).with_name("lists")  # that this project wrote
 RAW_URL = "https://raw.githubusercontent.com/"  # before owner/repository/commit/path
 LARGE_URL = "https://media.githubusercontent.com/media/"  # for files in git LFS, whose size no pin says
 _offline: set[str] = set()  # servers that could not be reached: later files fail at once, not after more waiting
-
-
-class UnreachableError(InputError):
-    """The file is in neither the cache nor the mirror, and cannot be downloaded."""
 
 
 @dataclass(frozen=True)
