@@ -38,7 +38,8 @@ def load_reward_model(
     **options
         These take the place of the spec's own (see `rmnb.panels.ModelSpec`):
 
-        - ``dtype``: ``float32``, ``bfloat16`` or ``float16`` for the trunk, or ``auto`` (as stored). The head is always fp32.
+        - ``dtype``: ``float32``, ``bfloat16`` or ``float16`` for the trunk, or ``auto`` (as stored). The head is always
+          fp32.
         - ``read``: ``model``, where the checkpoint's own code reads one conversation (`rmnb.models.reading`), or
           ``last``, at the last id, whatever that code does.
         - ``label``: which output of a classifier with several is the reward, by number from 0 or by name; or the

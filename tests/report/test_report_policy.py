@@ -10,6 +10,7 @@ from transformers import AutoModelForCausalLM
 
 from rmnb.book.display import table_html
 from rmnb.errors import InputError
+from rmnb.models.devices import own_attention
 from rmnb.panels import load_panel
 from rmnb.report import policy
 from rmnb.scoring.logprobs import load_language_model, prompt_ids, scan_answers
@@ -60,7 +61,7 @@ def test_whole_answers_are_what_the_model_gives_token_and_end_one_by_one(tmp_pat
     assert end == lm.dialogue.frame(prompt.conversation)[1][0]
     network = AutoModelForCausalLM.from_pretrained(directory)
     for token in (7, 100, 300):
-        with torch.no_grad():
+        with torch.no_grad(), own_attention(lm.network):
             logits = network(torch.tensor([[*ids, token]])).logits[0].double().log_softmax(-1)
         assert found["first"][token] == pytest.approx(logits[-2, token].item(), abs=1e-4)
         assert found["end"][token] == pytest.approx(logits[-1, end].item(), abs=1e-4)

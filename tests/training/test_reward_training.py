@@ -161,7 +161,7 @@ def test_what_is_trained_measured_and_followed_is_finished(tmp_path, monkeypatch
     panel, accuracies = load_panel("demo"), {"smollm2-values": 0.5, "gemma3-mixed": 0.5, "gemma3-values": 0.6}
     assert runs.unfinished(panel) == list(runs.runs(panel)) and COPY in runs.runs(panel)
     for name, accuracy in accuracies.items():
-        measured = dict.fromkeys(evaluation.measurements(panel.model(name), panel), {})
+        measured = {key: {} for key in evaluation.measurements(panel.model(name), panel)}
         measured |= {"held_out": {"all": {"value": 0.7}}, "rm_bench": {"all": {"value": accuracy}}}
         directory = tmp_path / "data" / panel.model(name).adapter
         directory.mkdir(parents=True)
