@@ -57,6 +57,8 @@ def write_panel(directory: Path, models: Iterable[str], framings: Mapping[str, s
         "models": [{"name": name, "source": f"nowhere/{name}", "family": name.split("-")[0]} for name in models],
         "prompts": [{"key": key, "text": f"What is {key}?", "framing": framing} for key, framing in framings.items()],
     }
+    rated = {"key": "elo_greatest", "text": "Which is it?", "framing": "positive", "scanned": False}
+    description["prompts"].append(rated)
     path = directory / "planted.yml"
     path.write_text(yaml.safe_dump(description))
     return load_panel(path)
@@ -66,7 +68,7 @@ def write_scans(panel: Panel, tables: Mapping[str, pd.DataFrame], **provenance) 
     """Put each model's rewards, a column a prompt of the panel, into its store."""
     for model, table in tables.items():
         loaded = panel.model(model).model_dump(include={"read", "softcap", "dtype"})
-        for prompt in panel.prompts:
+        for prompt in panel.scanned_prompts:
             scan = table[["token_id", "token", "kind"]].assign(score=table[prompt.key].astype(np.float32))
             asked = {"prompt_key": prompt.key, "prompt": prompt.text, "history": [], "protocol": "exact"}
             store.write_scores(panel, scan, provenance | loaded | asked | {"model": model})

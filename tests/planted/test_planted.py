@@ -47,6 +47,8 @@ def test_spellings_share_their_word_and_models_what_is_shared(features):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_estimators_recover_what_was_planted_and_those_that_do_not_are_seen_to_fail(case):
     n = 60 if case.slow else 150  # the shipped study tries all of them on many more
+    if not case.holds:
+        n *= 4  # an interval that holds the truth too often is seen to only in many samples
     result = study.run(case, n, seed=11)
     low, high = study.BAND[result["measure"]]
     assert (result["ci_low"] <= high and result["ci_high"] >= low) == case.holds

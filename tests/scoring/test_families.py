@@ -38,10 +38,10 @@ LATENT = dict(
 WINDOW = dict(sliding_window=100, use_sliding_window=True, max_window_layers=1)
 # Whose attention is of another kind, or goes past transformers' interface: scored whole.
 WHOLE = {
-    "axk2", "diffllama", "doge", "gpt_oss", "jamba", "minimax", "nemotron", "qwen3_5_text", "qwen3_next", "stablelm",
+    "diffllama", "doge", "gpt_oss", "jamba", "minimax", "nemotron", "qwen3_5_text", "qwen3_next", "stablelm",
 }  # fmt: skip
 # A configuration of several networks: the text's own is in the list. Or one that no few keys make tiny.
-LEFT_OUT = {"gemma3", "qwen3_5", "cohere_compass_text"}
+LEFT_OUT = {"gemma3", "qwen3_5", "cohere_compass_text", "axk2"}
 
 
 def families() -> dict[str, type]:
