@@ -232,7 +232,7 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
     elif options.out is None:
         rewards = table.filter(regex="^reward")
         if len(rewards.columns) > 1:
-            echo(" " * 6 + "".join(f"  {name.removeprefix('reward_'):>12}" for name in rewards))
+            echo(" " * 6 + "".join(f"  {str(name).removeprefix('reward_'):>12}" for name in rewards))
         for row, values in zip(table.get("row", table.index + 1), rewards.itertuples(index=False), strict=True):
             echo(f"{row:6}" + "".join(f"  {value:12.6f}" for value in values))
 

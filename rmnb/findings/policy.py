@@ -58,7 +58,7 @@ def policy_at_kl(log_reference: np.ndarray, rewards: np.ndarray, nats: float) ->
         log_policy = optimal_policy(log_reference, rewards, spread * np.exp(-log_inverse))
         return kl_divergence(log_policy, log_reference) - nats
 
-    beta = float(spread * np.exp(-brentq(excess, -30, 30, xtol=1e-13)))
+    beta = float(spread * np.exp(-brentq(excess, -30, 30, xtol=1e-13)))  # pyright: ignore[reportOperatorIssue]
     return optimal_policy(log_reference, rewards, beta), beta
 
 
@@ -109,5 +109,5 @@ def importance_weights(rewards: np.ndarray, beta: float) -> tuple[np.ndarray, fl
     Self-normalised importance sampling: w ∝ exp(r/β), with the effective sample size 1 / Σ w² (Kong 1992).
     """
     log_weights = np.asarray(rewards, float) / beta
-    weights = np.exp(log_weights - logsumexp(log_weights))
+    weights = np.exp(log_weights - float(logsumexp(log_weights)))  # pyright: ignore[reportArgumentType]
     return weights, float(1 / (weights @ weights))

@@ -58,7 +58,7 @@ def load_reference(panel: str | Path | Panel, base: str, prompt: str, whole: boo
     if whole and "end" not in frame:
         raise LackError(f"{base} was never taught to end its answer: choose another base, or its first tokens")
     frame = frame.astype({name: np.float64 for name in frame if name != "token_id"})
-    return frame.assign(first=frame["first"] - float(logsumexp(frame["first"])))
+    return frame.assign(first=frame["first"] - float(logsumexp(frame["first"])))  # pyright: ignore[reportArgumentType]
 
 
 def load_runs(panel: str | Path | Panel) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -333,7 +333,7 @@ def gate_pattern(dialogue: Dialogue) -> tuple[int, ...]:
 def linear_outputs(name: str, weight: Float[Tensor, "outputs hidden"]) -> LinearHead:
     """Each row of a linear layer as an output of its own."""
     head = LinearHead(weight.shape[1], outputs=len(weight))
-    head.score.weight = nn.Parameter(weight, False)
+    head.score.weight = nn.Parameter(weight, False)  # pyright: ignore[reportAttributeAccessIssue]
     head.name = f"{name}, each output"
     head.shape = (len(weight),)
     return head

@@ -233,8 +233,8 @@ class BaseSpec(Weights):
     def as_model(self) -> ModelSpec:
         """The same as any other model: a source, or a base and its adapter."""
         fields = self.model_dump(exclude={"kind", "source"})
-        origin = {"base": self.source} if self.adapter else {"source": self.source}
-        return ModelSpec(**fields, **origin)
+        fields["base" if self.adapter else "source"] = self.source
+        return ModelSpec.model_validate(fields)
 
 
 class Turn(Strict):

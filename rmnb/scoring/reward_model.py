@@ -82,7 +82,7 @@ class RewardModel(Checkpoint):
         if not self.readout.shape:
             return ["reward"]
         if isinstance(self.readout, AnswerTokens):
-            return self.tokenizer.convert_ids_to_tokens(self.readout.ids.tolist())
+            return [str(self.tokenizer.convert_ids_to_tokens(token_id)) for token_id in self.readout.ids.tolist()]
         return output_names(self.readout.shape[0], self.network.config.to_dict())
 
     @property
@@ -210,7 +210,7 @@ def _groups(
     by_prompt: dict[str, list[int]] = {}
     for row, prompt in enumerate(prompts):
         by_prompt.setdefault(json.dumps([prompt, tools_of(prompt)], default=str), []).append(row)
-    tokenise = rm.dialogue.conversations if protocol == "exact" else rm.dialogue.published_ids
+    tokenise: Any = rm.dialogue.conversations if protocol == "exact" else rm.dialogue.published_ids
     sequences: dict[int, Ids] = {}
     for rows in by_prompt.values():
         sequences.update(zip(rows, tokenise(prompts[rows[0]], [responses[row] for row in rows]), strict=True))

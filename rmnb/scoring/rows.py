@@ -164,7 +164,7 @@ def _table(rows: Sequence[Row], answers: Sequence[Answer], names: list[str], rew
     scored["length"] = [len(said) if isinstance(said, str) else len(json.dumps(said)) for *_, (_, said) in answers]
     if _is_wide(answers):
         scored = scored.pivot(index="row", columns="side", values=[*names, "length"])
-        scored.columns = [name if side == "response" else f"{name}_{side}" for name, side in scored]
+        scored.columns = [name if side == "response" else f"{name}_{side}" for name, side in scored.columns.tolist()]
         scored = scored.astype({name: "float32" if "reward" in name else "int64" for name in scored}).reset_index()
     else:
         scored = scored.sort_values("row", kind="stable", ignore_index=True)

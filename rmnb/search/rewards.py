@@ -161,7 +161,7 @@ class RewardObjective:
             dialogue = term.rm.dialogue
             alone = term.rm.tokenizer(texts, add_special_tokens=False)["input_ids"]
             verdicts &= [dialogue.control_ids.isdisjoint(ids) for ids in alone]
-            remaining = np.flatnonzero(verdicts)
+            remaining = np.flatnonzero(verdicts).tolist()
             conversations = dialogue.conversations(term.prompt, [texts[i] for i in remaining])
             for i, conversation in zip(remaining, conversations, strict=True):
                 verdicts[i] = conversation == [*term.prefix, *sequences[i], *term.closing]

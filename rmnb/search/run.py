@@ -316,9 +316,7 @@ class SearchState:
             if len(accepted) >= count:
                 break
         if not accepted:
-            raise InputError(
-                "no sequence of allowed tokens keeps its ids as text: allow more tokens, or every"
-            )
+            raise InputError("no sequence of allowed tokens keeps its ids as text: allow more tokens, or every")
         return list(accepted)[:count]
 
     def gradient(self, ids: Ids) -> np.ndarray:

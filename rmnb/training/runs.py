@@ -143,7 +143,7 @@ def follow(panel: Panel, name: str) -> Path | None:
 
     spec = runs(panel)[name]
     adapters = snapshots(work_directory(panel, name))
-    if not adapters:
+    if not adapters or isinstance(spec, BaseSpec):
         return None
     texts = text_list("training")
     (prompt,) = panel.named_prompts(texts.prompts)
