@@ -72,7 +72,8 @@ def test_the_store_gives_back_what_was_scanned_and_the_audit_tells_a_wrong_score
     file = store.write_scores(panel, scan, provenance)
     pd.testing.assert_frame_equal(store.read_scores(panel, "tiny", "greatest"), scan, check_categorical=False)
     assert audit_panel(panel, sample=40)["verdict"].tolist() == ["ok"]
-    wrong = scan.assign(score=np.where(scan["token_id"] % 2 == 0, scan["score"] + np.float32(0.01), scan["score"]))
+    hundredth = np.float32(0.01 * scan["score"].std())
+    wrong = scan.assign(score=scan["score"] + hundredth * (scan["token_id"] % 2 == 0))
     store.write_scores(panel, wrong, provenance)
     assert audit_panel(panel, sample=40)["verdict"].tolist() == ["scores differ"]
     store.write_scores(panel, scan, provenance | {"weights_sha256": "0" * 64})
