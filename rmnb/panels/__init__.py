@@ -7,6 +7,7 @@ from rmnb.panels.panel import Panel, find_base, find_spec, load_panel
 from rmnb.panels.specs import (
     BaseSpec,
     HeadName,
+    Judge,
     ModelSpec,
     PromptSpec,
     Reference,
@@ -17,6 +18,7 @@ from rmnb.panels.specs import (
 __all__ = [
     "BaseSpec",
     "HeadName",
+    "Judge",
     "ModelSpec",
     "Panel",
     "PromptSpec",
