@@ -40,7 +40,7 @@ def written(tmp_path_factory):
 def test_every_scan_of_the_store_comes_back_with_its_ranks_and_rewards(written):
     panel, directory, manifest = written
     found = [(scan["model"], scan["prompt"]) for token_set in manifest["sets"][1:] for scan in token_set["scans"]]
-    assert found == [(model, prompt.key) for model in panel.model_names for prompt in panel.prompts]
+    assert found == [(model, prompt.key) for model in panel.model_names for prompt in panel.scanned_prompts]
     for token_set in manifest["sets"]:
         folder = directory / token_set["key"]
         files = [folder / f"rows-{block}.bin" for block in range(math.ceil(token_set["tokens"] / 16))]

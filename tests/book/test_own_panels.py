@@ -36,7 +36,7 @@ def outcomes(panel: Path, out: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
-def test_the_panel_that_a_page_shows_runs_through_every_chapter_or_hears_what_it_lacks(page, tmp_path):
+def test_the_panel_that_a_page_shows_runs_through_every_chapter_or_hears_what_it_lacks(mirror, page, tmp_path):
     (block,) = PAGES[page]
     tokenizers = cut_tokenizers()
     for place, model in enumerate(yaml.safe_load(block)["models"]):
@@ -59,7 +59,7 @@ def test_the_panel_that_a_page_shows_runs_through_every_chapter_or_hears_what_it
 
 
 @pytest.mark.slow
-def test_ten_models_in_the_formats_of_the_papers_ten_have_all_chapters_but_those_on_training(tmp_path):
+def test_ten_models_in_the_formats_of_the_papers_ten_have_all_chapters_but_those_on_training(mirror, tmp_path):
     panel = write_ten(tmp_path / "models", cut_tokenizers())
     prepare(panel)
     lacking = {chapter for chapter, line in outcomes(panel, tmp_path / "out").items() if line}
