@@ -182,7 +182,7 @@ def compare(
 
 
 def _directory(text: str) -> Path:
-    path = Path(text).resolve()
+    path = Path(text).absolute()
     return path.parent if path.suffix == ".json" else path
 
 

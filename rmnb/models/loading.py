@@ -261,7 +261,8 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
     if not trunk.head:
         raise InputError(
             f"{directory}: a language model without the head of a reward model: it can be asked as a judge (--judge "
-            "yes-no), compared with a reference (--reference), or read by a layer of its own (--head lm_head.weight)"
+            "yes-no), compared with a reference (--reference), read by a layer of its own (--head lm_head.weight), or "
+            "scanned for the log-probabilities of its first token (`rmnb scan MODEL --logprobs`)"
         )
     readout = find_head(trunk.head, settings, directory, spec.head, spec.label)
     if spec.label == ALL and isinstance(readout, GatedHead | UrmHead):
