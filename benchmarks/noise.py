@@ -69,7 +69,7 @@ def whole(rm: RewardModel, prompt: str, ids: np.ndarray, attention: str) -> np.n
         rm.network.set_attn_implementation(attention)
         for start in range(0, len(ids), 32):
             answers = [[int(i), *closing] for i in ids[start : start + 32]]
-            read = [rm.reading.end(prefix, answer) - 1 for answer in answers]
+            read = [rm.reading.ids_read([*prefix, *answer]) - 1 for answer in answers]
             rows = torch.tensor([[*prefix, *answer] for answer in answers])
             hidden = rm.network(input_ids=rows, use_cache=False).last_hidden_state
             rewards.append(rm.readout(hidden[torch.arange(len(rows)), read]))

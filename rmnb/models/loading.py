@@ -35,20 +35,16 @@ from rmnb.models.checkpoint_files import (
 )
 from rmnb.models.devices import DTYPES, find_device, input_device
 from rmnb.models.dialogue import Dialogue, plain_template, with_response
+from rmnb.models.heads import ALL, find_head, label_weights
 from rmnb.models.origin import hashes_of
 from rmnb.models.reading import Reading, is_language_model, own_reading, trainer_of
 from rmnb.models.readouts import (
-    ALL,
     AnswerLikelihood,
     AnswerTokens,
     ClassifierOutputs,
     GatedHead,
     LanguageHead,
     Readout,
-    UrmHead,
-    find_head,
-    gate_pattern,
-    label_weights,
     opening_ids,
 )
 from rmnb.panels import ModelSpec
@@ -239,12 +235,13 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
     if spec.judge:
         judge = read_judge(spec.judge)
         answers = answer_ids(dialogue, judge)
-        readout = AnswerTokens(trunk.head, settings, directory, answers, judge.expected, spec.label == ALL)
+        weights = torch.eye(len(answers)) if spec.label == ALL else torch.tensor(list(answers.values()))
+        readout = AnswerTokens(trunk.head, settings, directory, list(answers), weights, judge.expected)
         return readout, Reading()
     if str(spec.head).startswith("lm_head."):  # as the model's own logits, which it may cap or scale
         weights = label_weights(len(trunk.head["lm_head.weight"]), spec.label, settings, directory)
-        answers = {number: float(weights[number]) for number in weights.nonzero().flatten().tolist()}
-        readout = AnswerTokens(trunk.head, settings, directory, answers)
+        ids = weights.nonzero().flatten()
+        readout = AnswerTokens(trunk.head, settings, directory, ids.tolist(), weights[ids])
         readout.name = str(spec.head)
         return readout, Reading()
     if spec.reference or reads_head:
@@ -265,10 +262,8 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
             "scanned for the log-probabilities of its first token (`rmnb scan MODEL --logprobs`)"
         )
     readout = find_head(trunk.head, settings, directory, spec.head, spec.label)
-    if spec.label == ALL and isinstance(readout, GatedHead | UrmHead):
-        readout = readout.objectives()
     if isinstance(readout, GatedHead):
-        readout.pattern = gate_pattern(dialogue)
+        readout.opening = opening_ids(dialogue)
     reading = own_reading(readout.name, padding, dialogue.trainer)
     if spec.base or spec.read == "last":  # our own were trained with a padding id that no conversation holds
         reading = Reading("last", None if spec.base else padding)

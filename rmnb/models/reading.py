@@ -45,23 +45,22 @@ class Reading:
     rule: Rule = "last"
     padding: int | None = None
 
-    def end(self, prefix: Sequence[int], ids: Sequence[int]) -> int:
-        """How many ids of prefix + ids count, at least one: the reward is read at the last of these."""
-        whole = [*prefix, *ids]
-        if self.rule in ("last", "own") or self.padding not in whole:
-            return len(whole)
+    def ids_read(self, ids: Sequence[int]) -> int:
+        """How many ids of a conversation count, at least one: the reward is read at the last of these."""
+        count = len(ids)
+        if self.rule in ("last", "own") or self.padding not in ids:
+            return count
         if self.rule == "turn":
-            return len(whole) - whole[::-1].index(self.padding)
+            return count - ids[::-1].index(self.padding)
         if self.rule == "before padding":  # with padding in the first place, too, that code reads the last id
-            return whole.index(self.padding) or len(whole)
-        last = len(whole)
-        while last > 1 and whole[last - 1] == self.padding:
-            last -= 1
-        return last
+            return ids.index(self.padding) or count
+        while count > 1 and ids[count - 1] == self.padding:
+            count -= 1
+        return count
 
-    def truncated(self, prefix: Sequence[int], ids: Sequence[int]) -> tuple[int, ...]:
-        """The ids after the prefix that can matter to the reward, at least one: what follows the place is dropped."""
-        return tuple(ids[: max(1, self.end(prefix, ids) - len(prefix))])
+    def truncated(self, ids: list[int]) -> list[int]:
+        """The ids of a conversation that can matter to the reward: what follows the place is dropped."""
+        return ids[: self.ids_read(ids)]
 
 
 def trainer_of(read: str, settings: Mapping[str, Any], directory: Path) -> Trainer:

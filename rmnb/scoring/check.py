@@ -158,14 +158,14 @@ def _trainers(rm: RewardModel) -> _Aspects:
     is_decided = bool(rm.spec.base) or rm.spec.read != "model" or trainer != "trl"
     # A whole classifier of a language model reads as transformers' others do.
     reading = own_reading("linear", rm.reading.padding, trainer) if rm.reading.rule == "own" else rm.reading
-    own = [list(reading.truncated([], ids)) for ids in dialogue.conversations(QUESTION, _FED)]
+    own = [reading.truncated(ids) for ids in dialogue.conversations(QUESTION, _FED)]
     by = f"as {TRAINERS[trainer]} feeds it" + ("" if is_decided else "; no file says who trained the model")
     yield "ids", "ok", f"{_FED[0]!r} is read as {' '.join(map(str, own[0]))}, {by}"
     for other, name in TRAINERS.items():
         if other == "llama-factory" and other != trainer and (rm.spec.base or not rm.spec.template):
             continue  # its templates are its own: only who names one can know what it fed
         reading = own_reading("linear", rm.reading.padding, other)
-        fed = [list(reading.truncated([], ids)) for ids in dialogue.fed_by(other, QUESTION, _FED)]
+        fed = [reading.truncated(ids) for ids in dialogue.fed_by(other, QUESTION, _FED)]
         differing = [place for place, ids in enumerate(fed) if ids != own[place]]
         if not differing:
             yield name, "ok", "would feed and read the same"

@@ -13,7 +13,6 @@ import logging
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from rmnb.errors import InputError
 from rmnb.models.attention import CHUNK, Prefix, Run, constant_up_to, forget_lengths, run_behind, run_prefix
 from rmnb.models.devices import free_memory, own_attention, upload
 from rmnb.models.dialogue import common_prefix
-from rmnb.models.readouts import AnswerLikelihood, GatedHead, PromptHead
+from rmnb.models.readouts import Span
 
 if TYPE_CHECKING:
     from rmnb.scoring.reward_model import RewardModel
@@ -46,6 +45,13 @@ class PrefixScorer:
     prefix_ids
         Ids before every continuation; may be empty only for a model that scores whole sequences.
 
+    Attributes
+    ----------
+    prefix : Prefix or None
+        Keys and values of the prefix; None if whole sequences are scored.
+    states : Float[Tensor, "prefix hidden"]
+        Last hidden states of the prefix.
+
     Raises
     ------
     InputError
@@ -56,8 +62,7 @@ class PrefixScorer:
         self.rm = rm
         self.prefix_ids = list(prefix_ids)
         self.prefix: Prefix | None = None
-        self.gated: PromptHead | None = None
-        self.states = torch.empty(0)  # of the prefix
+        self.states = torch.empty(0)
         self.reference = PrefixScorer(rm.reference, prefix_ids) if rm.reference else None
         self._most = sys.maxsize  # sequences that fit in memory, once it has run out
         check_readable(rm, [self.prefix_ids])
@@ -66,8 +71,6 @@ class PrefixScorer:
         if rm.shares_prefix and 0 < len(self.prefix_ids) <= self._shareable:
             self.prefix, states = run_prefix(rm.network, torch.tensor([self.prefix_ids], device=rm.device))
             self.states = states.to(rm.device)
-            if isinstance(rm.readout, GatedHead):
-                self.gated = PromptHead(rm.readout, self.prefix_ids, self.states)
 
     @property
     def attention(self) -> str:
@@ -91,36 +94,34 @@ class PrefixScorer:
         What continuations begin with as `parent` does is run once a batch: a hint that changes no reward beyond
         rounding.
         """
+        rm = self.rm
+        before = len(self.prefix_ids)
         lengths = list(map(len, continuations))
         if 0 in lengths:
             raise InputError(f"continuation {lengths.index(0)} is empty: there is no id to read the reward at")
-        check_readable(self.rm, continuations, len(self.prefix_ids))
-        if self.prefix is not None and len(self.prefix_ids) + max(lengths, default=0) > self._shareable:
-            whole = replace(self.rm, plain_because="rotary frequencies depend on the length")
-            return PrefixScorer(whole, self.prefix_ids)(continuations, batch_size)
-        ends = np.array([self.rm.reading.end(self.prefix_ids, ids) for ids in continuations]) - len(self.prefix_ids)
-        rewards = np.empty((len(continuations), *self.rm.readout.shape), dtype=np.float32)
-        for end in np.unique(ends[ends <= 0]):  # the id that is read lies in the prefix
-            rewards[ends == end] = self._whole_rewards([[]], int(end) - 1).cpu().numpy()
-        read = np.flatnonzero(ends > 0)
-        sequences = {i: continuations[i][: ends[i]] for i in read.tolist()}
-        shared = np.zeros(len(continuations), dtype=int)
-        if self.prefix is not None and parent and not isinstance(self.rm.readout, AnswerLikelihood):
-            shared[read] = [len(common_prefix([ids, [*parent, -1]])) for ids in sequences.values()]  # -1: no id
-        lengths = ends - shared
+        check_readable(rm, continuations, before)
+        conversations = [rm.reading.truncated([*self.prefix_ids, *ids]) for ids in continuations]
+        present = np.zeros(len(conversations), dtype=int)  # ids of each that need not be run again for it
+        fed = np.array(list(map(len, conversations)))
+        if self.prefix is not None and before + max(lengths, default=0) <= self._shareable:
+            with_parent = [
+                len(common_prefix([[*ids[before:], -1], [*parent, -1]])) for ids in conversations
+            ]  # -1: no id
+            present = np.minimum(fed, before) + with_parent
+            fed = np.maximum(fed - present - rm.readout.unfed, 1)
         # Longest first, so that memory runs out at once or never.
-        order = remaining = read[np.lexsort((shared[read], -lengths[read]))]
+        order = remaining = np.lexsort((present, -fed))
         # Rewards stay on their device until the last batch: a copy in between would make host and GPU wait in turn.
-        scored = [torch.empty(0, device=self.rm.device)]
+        scored = [torch.empty(0, *rm.readout.shape, device=rm.device)]
         # Not by accelerate's find_executable_batch_size: each call of it collects all garbage, which takes longer than
         # the batches of a search, and it does not see Python's MemoryError.
         while len(remaining):
-            count = min(batch_size or self._fitting(lengths[remaining]), self._most)
+            count = min(batch_size or self._fitting(fed[remaining]), self._most)
             batch = remaining[:count]
-            if self.prefix is None:  # whole sequences are never padded
-                batch = batch[ends[batch] == ends[batch[0]]]
+            if not present[batch[0]]:  # whole sequences are never padded
+                batch = batch[fed[batch] == fed[batch[0]]]
             try:
-                scored.append(self._rewards([sequences[i] for i in batch.tolist()], parent, shared[batch].tolist()))
+                scored.append(self._rewards([conversations[i] for i in batch], parent, present[batch].tolist()))
                 remaining = remaining[len(batch) :]
                 continue
             except (RuntimeError, MemoryError) as error:
@@ -132,10 +133,11 @@ class PrefixScorer:
             logger.warning("memory ran out with %d sequences at once: halving", len(batch))
             self._most = len(batch) // 2
             clear_device_cache()
+        rewards = np.empty((len(conversations), *rm.readout.shape), dtype=np.float32)
         rewards[order] = torch.cat(scored).cpu().numpy()
         if self.reference is not None:
-            rewards = self.rm.spec.beta * (rewards - self.reference(continuations, batch_size))
-        return check_finite(self.rm, self.prefix_ids, continuations, rewards)
+            rewards = rm.spec.beta * (rewards - self.reference(continuations, batch_size))
+        return check_finite(rm, self.prefix_ids, continuations, rewards)
 
     def _fitting(self, lengths: np.ndarray) -> int:
         """How many sequences of these lengths, longest first, to run at once: all, or batches of as many ids each."""
@@ -143,86 +145,42 @@ class PrefixScorer:
         batches = math.ceil(lengths.sum() / most)
         return max(1, int(np.searchsorted(lengths.cumsum(), lengths.sum() / batches, side="right")))
 
-    def _rewards(self, batch: list[Ids], parent: Ids, shared: list[int]) -> torch.Tensor:
-        """Of sequences that share so many ids with the parent, in one row behind these."""
-        if self.prefix is None:
+    def _rewards(self, batch: list[list[int]], parent: Ids, present: list[int]) -> torch.Tensor:
+        """Of conversations, each behind so many ids of prefix and parent, in one row; or whole ones of one length."""
+        rm = self.rm
+        if 0 in present:
             return self._whole_rewards(batch)
-        if self.gated is not None and not all(map(self.gated.holds_for, batch)):
-            return torch.cat([self._whole_rewards([ids]) for ids in batch])
-        rm = self.rm
-        if isinstance(rm.readout, AnswerLikelihood):
-            return self._likelihoods(batch, rm.readout)
-        states, last = self._states(batch, parent, shared)
-        readout = rm.readout if self.gated is None else self.gated.linear
-        return readout(states[last])
-
-    def _states(self, batch: list[Ids], parent: Ids, shared: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Last hidden states of a row of sequences, none empty, and the places of their last ids there."""
-        device = self.rm.device
-        before = len(self.prefix_ids)
-        begun = max(shared)
-        row = list(parent[:begun])
-        runs = [Run(1, begun, before, extends=True)] if begun else []
-        last = []
-        members = zip(shared, batch, strict=True)
-        for (own, size), group in itertools.groupby(members, lambda member: (member[0], len(member[1]))):
-            length = size - own
-            start = len(row)
+        row = list(parent[: max(0, max(present) - len(self.prefix_ids))])
+        runs = [Run(1, len(row), len(self.prefix_ids), extends=True)] if row else []
+        spans = []
+        members = [
+            (behind, ids[behind : len(ids) - rm.readout.unfed]) for behind, ids in zip(present, batch, strict=True)
+        ]
+        for (behind, length), group in itertools.groupby(members, lambda member: (member[0], len(member[1]))):
+            earlier = len(spans)
             for _, ids in group:
-                row += ids[own:]
-            count = (len(row) - start) // length
-            runs.append(Run(count, length, before + own))
-            last.append(start - 1 + length * torch.arange(1, count + 1, device=device))
-        assert self.prefix is not None
-        states = run_behind(self.rm.network, self.prefix, runs, input_ids=upload([row], device))
-        return states.to(device), torch.cat(last)
-
-    def _likelihoods(self, batch: list[Ids], readout: AnswerLikelihood) -> torch.Tensor:
-        """Σ log-probability of each answer's ids; the last is predicted and need not be fed."""
-        device = self.rm.device
-        before = len(self.prefix_ids)
+                spans.append(Span(behind, len(self.prefix_ids) + len(row)))
+                row += ids
+            if length:
+                runs.append(Run(len(spans) - earlier, length, behind))
         states = self.states
-        if fed := [ids[:-1] for ids in batch if len(ids) > 1]:  # longest first, so that what is not fed comes last
-            states = torch.cat([states, self._states(fed, (), [0] * len(fed))[0]])
-        begins = [readout.begin([*self.prefix_ids, *ids]) for ids in batch]
-        owners, places, targets = [], [], []
-        start = before
-        for owner, (begin, ids) in enumerate(zip(begins, batch, strict=True)):
-            first = max(0, begin - before)
-            own = [before - 1, *range(start, start + len(ids) - 1)]
-            owners += [owner] * (len(ids) - first)
-            places += own[first:]
-            targets += ids[first:]
-            start += len(ids) - 1
-        sums = torch.zeros(len(batch), dtype=torch.float64, device=device)
-        sums.index_add_(0, upload(owners, device), readout(states[upload(places, device)], upload(targets, device)))
-        for begin in {begin for begin in begins if begin < before}:  # a part of the answer is in the prefix
-            shared = torch.tensor(self.prefix_ids[begin:], device=device)
-            sums[upload([begin == own for own in begins], device)] += readout(self.states[begin - 1 : -1], shared).sum()
-        return sums
+        if row:
+            assert self.prefix is not None
+            added = run_behind(rm.network, self.prefix, runs, input_ids=upload([row], rm.device))
+            states = torch.cat([states, added.to(rm.device)])
+        return rm.readout.rewards(states, batch, spans)
 
-    def _whole_rewards(self, batch: list[Ids], at: int = -1) -> torch.Tensor:
-        """Whole sequences of one length, without padding; read at an index."""
+    def _whole_rewards(self, batch: list[list[int]]) -> torch.Tensor:
+        """Of whole conversations of one length, without padding."""
         rm = self.rm
-        ids = upload([[*self.prefix_ids, *ids] for ids in batch], rm.device)
+        ids = upload(batch, rm.device)
         forget_lengths(rm.network)
         if rm.pools_itself:
             return rm.readout(rm.network(input_ids=ids, **self.segments(ids)).logits)
         with own_attention(rm.network):
-            hidden = rm.network(input_ids=ids, use_cache=False).last_hidden_state.to(rm.device)
-        if isinstance(rm.readout, AnswerLikelihood):
-            sums = []
-            for states, whole in zip(hidden, ids[:, : ids.shape[1] + at + 1], strict=True):
-                begin = rm.readout.begin(whole.tolist())
-                sums.append(rm.readout(states[begin - 1 : len(whole) - 1], whole[begin:]).sum())
-            return torch.stack(sums)
-        if not isinstance(rm.readout, GatedHead):
-            return rm.readout(hidden[:, at])
-        weights = []
-        for states, whole in zip(hidden, ids.tolist(), strict=True):
-            prompt_end = rm.readout.place(whole)
-            weights.append(rm.readout.weights_after(states[prompt_end]))
-        return (hidden[:, at].float() * torch.stack(weights)).sum(-1)
+            states = rm.network(input_ids=ids, use_cache=False).last_hidden_state.to(rm.device)
+        spans = [Span(0, start) for start in range(0, ids.numel(), ids.shape[1])]
+        return rm.readout.rewards(states.flatten(0, 1), batch, spans)
 
     def segments(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """Of a pair, the question is 0 and the answer 1 (int64 [sequences, ids]); a conversation is one text."""

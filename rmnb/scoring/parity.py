@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.hooks import RemovableHandle
 from transformers import AutoModel, AutoModelForSequenceClassification, PreTrainedConfig
 
 import rmnb
@@ -37,7 +38,7 @@ from rmnb.models import attention
 from rmnb.models.attention import UnsupportedAttention
 from rmnb.models.devices import own_attention
 from rmnb.models.loading import language_model
-from rmnb.models.readouts import AnswerLikelihood, AnswerTokens, LanguageHead, LinearHead
+from rmnb.models.readouts import LanguageHead, LinearHead, Span
 from rmnb.scoring.engine import check_finite, check_readable, score_continuations
 from rmnb.scoring.reward_model import Parity, RewardModel
 
@@ -193,31 +194,27 @@ def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray | None, float]:
 
 def _reward(rm: RewardModel, classifier: Any, conversation: Mapping[str, list[int]]) -> Any:
     """From the logits of transformers' own class: a number, or one for each output."""
-    readout = rm.readout
     if rm.pools_itself:  # perhaps an encoder, which has no cache to switch off
         tensors = {name: torch.tensor([ids], device=rm.device) for name, ids in conversation.items()}
-        return readout(classifier(**tensors).logits).squeeze(0).tolist()
-    whole = conversation["input_ids"]
+        return rm.readout(classifier(**tensors).logits).squeeze(0).tolist()
+    ids = conversation["input_ids"]
+    readout: Any = copy.copy(rm.readout)
     if isinstance(readout, LanguageHead):
-        whole = whole[: rm.reading.end([], whole)]
-    ids = torch.tensor([whole], device=rm.device)
+        ids = rm.reading.truncated(ids)
     with own_attention(rm.network):
-        logits = classifier(input_ids=ids, use_cache=False).logits[0]
-    if isinstance(readout, AnswerTokens):
-        return readout.read(logits[-1, readout.ids].float()).tolist()
-    if not isinstance(readout, AnswerLikelihood):
+        logits = classifier(input_ids=torch.tensor([ids], device=rm.device), use_cache=False).logits[0].float()
+    if not isinstance(readout, LanguageHead):
         return logits[0].item()
-    begin = readout.begin(whole)
-    logprobs = logits[begin - 1 : -1].double().log_softmax(-1)
-    reward = logprobs.gather(1, ids[0, begin:, None]).sum().item()
+    # These logits in place of hidden states.
+    readout.logits = lambda states, chosen=slice(None): states[..., chosen]  # pyright: ignore[reportAttributeAccessIssue]
+    reward = readout.rewards(logits, [ids], [Span(0, 0)])[0].tolist()
     if rm.reference is None:
         return reward
     return rm.spec.beta * (reward - _reward(rm.reference, language_model(rm.reference), conversation))
 
 
-@contextlib.contextmanager
-def _moved_embeddings(rm: RewardModel) -> Iterator[None]:
-    """For a while, every number of an embedding is moved by one unit in its last place, up or down."""
+def _moved_embeddings(rm: RewardModel) -> RemovableHandle:
+    """While it is open, every number of an embedding is moved by one unit in its last place, up or down."""
     eps = torch.finfo(rm.network.dtype).eps
     generator = torch.Generator().manual_seed(0)
 
@@ -226,11 +223,7 @@ def _moved_embeddings(rm: RewardModel) -> Iterator[None]:
         return vectors * (1 + eps * signs).to(vectors)
 
     embedding: Any = rm.network.get_input_embeddings()
-    hook = embedding.register_forward_hook(move)
-    try:
-        yield
-    finally:
-        hook.remove()
+    return embedding.register_forward_hook(move)
 
 
 def _classifier(rm: RewardModel) -> Any:

@@ -15,8 +15,9 @@ from tqdm import tqdm
 from rmnb.errors import InputError
 from rmnb.models.devices import input_device
 from rmnb.models.dialogue import Prompt, Response, as_messages, check_protocol, tools_of
+from rmnb.models.heads import output_names
 from rmnb.models.loading import Checkpoint
-from rmnb.models.readouts import AnswerTokens, output_names
+from rmnb.models.readouts import AnswerTokens
 from rmnb.panels import load_panel
 from rmnb.plans import ResumableStore
 from rmnb.scoring import store
@@ -172,7 +173,7 @@ class RewardModel(Checkpoint):
             return "where its own classifier reads", None
         prefix, closing = self.dialogue.frame(prompt)
         ids = [*prefix, -1, *closing]  # -1: an answer that is no padding
-        at = self.reading.end([], ids) - 1
+        at = self.reading.ids_read(ids) - 1
         token = "the answer's last token" if at == len(prefix) else repr(self.tokenizer.decode([ids[at]]))
         return token, at - len(ids)
 

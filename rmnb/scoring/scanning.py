@@ -99,7 +99,8 @@ def scan_vocabulary(
             conversations = rm.dialogue.published_ids(prompt.conversation, texts)
             prefix = common_prefix(conversations)
             sequences = [tuple(ids[len(prefix) :]) for ids in conversations]
-        places, unique = pd.factorize(pd.Series([rm.reading.truncated(prefix, ids) for ids in sequences]))
+        read = [rm.reading.truncated([*prefix, *ids])[len(prefix) :] or ids[:1] for ids in sequences]
+        places, unique = pd.factorize(pd.Series(list(map(tuple, read))))
         distinct = unique.tolist()
         scorer = PrefixScorer(rm, prefix)
         batch_size = batch_size or _batch_size(scorer, max(map(len, distinct)))

@@ -13,7 +13,7 @@ from rmnb.errors import InputError
 from rmnb.models.attention import Run, run_behind
 from rmnb.models.devices import own_attention
 from rmnb.models.dialogue import Prompt
-from rmnb.models.readouts import AnswerLikelihood, GatedHead
+from rmnb.models.readouts import AnswerLikelihood, Span
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
 from rmnb.scoring.engine import PrefixScorer
@@ -51,34 +51,33 @@ class ModelPromptReward:
         Only the response and the closing ids are run where the prefix is shared. A vector is the one-hot times the
         embedding table, times a factor for models that scale their embeddings (Gemma: the root of the hidden size).
         """
+        scorer = self.scorer
         embedding: Any = self.rm.network.get_input_embeddings()
-        before = self.prefix if self.scorer.prefix is None else []
-        row = [*before, *self.rm.reading.truncated(self.prefix, [*ids, *self.closing])]
+        conversation = self.rm.reading.truncated([*self.prefix, *ids, *self.closing])
+        before = 0 if scorer.prefix is None else len(self.prefix)
+        row = torch.tensor([conversation[before:]], device=self.rm.device)
         with torch.enable_grad():
-            vectors = embedding(torch.tensor([row], device=self.rm.device)).detach().requires_grad_()
-            (slopes,) = torch.autograd.grad(self._reward(row, vectors), vectors)
-        gradient = (slopes[0, len(before) :][: len(ids)] @ embedding.weight.T).float()
+            vectors = embedding(row).detach().requires_grad_()
+            (slopes,) = torch.autograd.grad(self._reward(conversation, vectors, before), vectors)
+        gradient = (slopes[0, len(self.prefix) - before :][: len(ids)] @ embedding.weight.T).float()
         gradient *= getattr(embedding, "embed_scale", 1)
         return np.pad(gradient.cpu().numpy(), ((0, len(ids) - len(gradient)), (0, 0)))  # 0 for what is not read
 
-    def _reward(self, row: list[int], vectors: Float[Tensor, "1 length hidden"]) -> Tensor:
+    def _reward(self, conversation: list[int], vectors: Float[Tensor, "1 length hidden"], before: int) -> Tensor:
+        """Of a conversation, from the embeddings of all its ids but the first `before`."""
         rm = self.rm
         scorer = self.scorer
-        readout: Any = rm.readout if scorer.gated is None else scorer.gated.linear
-        if isinstance(readout, AnswerLikelihood):
+        if isinstance(rm.readout, AnswerLikelihood):
             raise InputError(f"{rm.name}: log-probabilities of answers have no gradient here: try --set method=beam")
         if rm.pools_itself:
-            return readout(rm.network(inputs_embeds=vectors, use_cache=False, **scorer.segments(vectors)).logits)[0]
+            return rm.readout(rm.network(inputs_embeds=vectors, use_cache=False, **scorer.segments(vectors)).logits)[0]
         if scorer.prefix is None:
             with own_attention(rm.network):
-                states = rm.network(inputs_embeds=vectors, use_cache=False).last_hidden_state[0]
+                states = rm.network(inputs_embeds=vectors, use_cache=False).last_hidden_state[0].to(rm.device)
         else:
-            runs = [Run(1, vectors.shape[1], len(self.prefix))]
-            states = run_behind(rm.network, scorer.prefix, runs, inputs_embeds=vectors)
-        states = states.to(rm.device)
-        if isinstance(readout, GatedHead):  # its gate reads the prompt, which nobody changes
-            return states[-1].float() @ readout.weights_after(states[readout.place(row)])
-        return readout(states[-1])
+            added = run_behind(rm.network, scorer.prefix, [Run(1, vectors.shape[1], before)], inputs_embeds=vectors)
+            states = torch.cat([scorer.states.clone(), added.to(rm.device)])  # a clone, which autograd may keep
+        return rm.readout.rewards(states, [conversation], [Span(before, before)])[0]
 
 
 class RewardObjective:

@@ -81,8 +81,6 @@ def test_the_rules_are_those_of_the_code_they_are_from(ids):
     row = torch.tensor([ids])
     last = (torch.arange(len(ids)) * (row != 0)).argmax(-1).item() + 1
     before = ((torch.eq(row, 0).int().argmax(-1) - 1) % len(ids)).item() + 1
-    for cut in range(len(ids)):
-        assert Reading("last but padding", 0).end(ids[:cut], ids[cut:]) == last
-        assert Reading("before padding", 0).end(ids[:cut], ids[cut:]) == before
-        assert Reading("last", 0).end(ids[:cut], ids[cut:]) == len(ids)
-        assert Reading("last but padding", None).end(ids[:cut], ids[cut:]) == len(ids)
+    assert Reading("last but padding", 0).ids_read(ids) == last
+    assert Reading("before padding", 0).ids_read(ids) == before
+    assert Reading("last", 0).ids_read(ids) == Reading("last but padding", None).ids_read(ids) == len(ids)

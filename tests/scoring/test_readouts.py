@@ -185,8 +185,7 @@ def test_objectives_are_shown_one_by_one(key, tmp_path):
         weight = weight.unflatten(0, (4, -1)).mean(1)
     ids = rm.dialogue.conversations(QUESTION, ANSWERS)
     hidden = []
-    for whole in ids:
-        read = whole[: rm.reading.end([], whole)]
+    for read in map(rm.reading.truncated, ids):
         with torch.no_grad():
             plain = type(rm.network).from_pretrained(tmp_path / key, attn_implementation="eager").eval()
             hidden.append(plain(torch.tensor([read])).last_hidden_state[0, -1])

@@ -1,0 +1,175 @@
+"""Which readout a checkpoint's tensors are: the known head whose tensors' names differ least from them."""
+
+import textwrap
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rmnb.errors import InputError, few
+from rmnb.models.readouts import GatedHead, LayersHead, LinearHead, Readout, UrmHead, mlp
+
+ALL = "all"  # the label that stands for every output by itself
+Label = int | str | Sequence[float] | Mapping[str, float] | None
+
+
+def _known_heads(config: Mapping[str, Any], shapes: Mapping[str, torch.Size]) -> Iterator[Readout]:
+    """Every head that these tensors could belong to, without weights; sizes that the configuration lacks are theirs."""
+    width = config["hidden_size"]
+
+    def rows(name: str) -> int:
+        return shapes[name][0] if shapes.get(name) else 1
+
+    # OpenRLHF's name is in the configuration; its first versions wrote `value_head` without saying so.
+    for layer in (config.get("value_head_prefix") or "score", "score", "value_head"):
+        yield LinearHead(width, layer, rows(f"{layer}.weight"), f"{layer}.bias" in shapes)
+    hidden = [rows("v_head.summary.0.weight")] * (config.get("vhead_num_layers") or 1)
+    for summary in (nn.Linear(width, 1), mlp([width, *hidden, 1])):
+        yield LayersHead("value-head", "v_head", nn.Sequential(OrderedDict(summary=summary)))
+    yield LayersHead("inform", "score", mlp([width, rows("score.0.weight"), 1]))
+    yield UrmHead(width, max(2, rows("score.weight")))
+    hidden = [rows("gating.layers.0.weight")] * config.get("gating_n_hidden", 3)
+    outputs = rows("regression_layer.weight")
+    # Without a temperature in the configuration, what the public code assumes.
+    temperature = config.get("gating_temperature", 1 if config.get("model_type") == "gemma2" else 10)
+    sizes = [width, *hidden, outputs]
+    layers = nn.Sequential()
+    for place, layer in enumerate(mlp(sizes)):  # ArmoRM's names: 0, relu1, 1, relu3, 2
+        layers.add_module(f"relu{place}" if place % 2 else str(place // 2), layer)
+    yield GatedHead("armorm", layers, sizes, quantiles=1, temperature=temperature, transform=True)
+    quantiles = config.get("num_quantiles", 19)
+    sizes = [width, *hidden, max(1, outputs // quantiles)]
+    for dropout in (False, True):
+        layers = mlp(sizes, norm=True, dropout=dropout)
+        yield GatedHead("qrm", layers, sizes, quantiles, temperature, "reward_transform_matrix" in shapes)
+
+
+def find_head(
+    tensors: Mapping[str, Tensor],
+    config: Mapping[str, Any],
+    source: object,
+    name: str | None = None,
+    label: Label = None,
+) -> Readout:
+    """The head of a checkpoint; one with a gate still needs its `rmnb.models.readouts.opening_ids`.
+
+    Parameters
+    ----------
+    tensors
+        By name, those that the trunk did not take.
+    config
+        ``config.json``, with ``hidden_size``.
+    source
+        The checkpoint, for messages.
+    name
+        A head's name, or the name of a linear layer's weight among the tensors; without it, the head that fits the
+        tensors best. ``linear-normalised`` and ``urm-plain`` (the first output of URM alone, what transformers computes
+        without URM's own code) must be asked for by name.
+    label
+        Which output is the reward, or the outputs' weights, where a head of layers has several: see `label_weights`.
+        `ALL` reads each output by itself: each objective of a gated head, each attribute's mean of URM.
+
+    Raises
+    ------
+    InputError
+        A tensor is missing, left over, or of another shape; each time it is named.
+    """
+    state = {key: tensor.float() for key, tensor in tensors.items()}
+    kind = name
+    if name and "." in name:
+        layer = name.removesuffix("weight")
+        if f"{layer}weight" not in state:
+            raise InputError(f"{source}: beside its trunk is no tensor {layer}weight, but {few(state) or 'none'}", name)
+        parts = ("weight", "bias")
+        state = {f"score.{part}": state[layer + part] for part in parts if layer + part in state}
+        kind = "linear"
+    elif name == "urm-plain":
+        state = {key: tensor for key, tensor in state.items() if not key.startswith("weights.")}
+        kind = "linear"
+    elif name == "linear-normalised":
+        kind = "linear"
+    shapes = {key: tensor.shape for key, tensor in state.items()}
+    with torch.device("meta"):
+        heads = [head for head in _known_heads(config, shapes) if kind in (None, head.name)]
+    head: Any = min(heads, key=lambda head: len(head.state_dict().keys() ^ state.keys()))
+    try:
+        head.load_state_dict(state, assign=True)
+    except RuntimeError as error:
+        difference = textwrap.shorten(str(error).partition("\n")[2], 400)
+        line = (
+            f"{source}: the tensors of the head are of no {name or 'known'} kind; nearest is {head.name}: {difference}"
+        )
+        layers = [key for key, shape in shapes.items() if len(shape) == 2 and shape[1] == config["hidden_size"]]
+        if name is None and layers:
+            line += f"; a linear layer of another name is the head by --head {layers[0]}"
+        raise InputError(line) from error
+    *_, last = head.parameters()
+    if isinstance(head, LayersHead):
+        head.output_weights = label_weights(len(last), 0 if name == "urm-plain" else label, config, source)
+    else:
+        head.output_weights = torch.eye(head.outputs) if label == ALL else torch.ones(1)
+    if head.name == "linear":
+        head.name = name or "linear"
+        if name == "linear-normalised" or config.get("normalize_reward"):
+            head.name = "linear-normalised"
+            if not {"mean", "std"} <= config.keys():
+                raise InputError(f"{source}: normalised rewards need mean and std in config.json: use head: linear")
+            head.mean = float(config["mean"])
+            head.std = float(config["std"])
+    return head.eval().requires_grad_(False)
+
+
+def label_weights(outputs: int, label: Label, config: Mapping[str, Any], source: object) -> Tensor:
+    """The weight of each of a classifier's outputs in the reward.
+
+    Parameters
+    ----------
+    outputs
+        How many there are.
+    label
+        The one that is the reward, by number or name; or weights, in order or by name or number; or `ALL` of them.
+        None: the only one.
+    config
+        ``config.json``, whose ``id2label`` names the outputs.
+    source
+        The checkpoint, for messages.
+
+    Returns
+    -------
+    Float[Tensor, " outputs"]
+        Of `ALL` a unit matrix.
+
+    Raises
+    ------
+    InputError
+        There are several and no label is given, or there is no such output.
+    """
+    names = output_names(outputs, config)
+    known = few(f"{number} ({name})" for number, name in enumerate(names))
+    if label is None and outputs != 1:
+        raise InputError(
+            f"{source}: the head has {outputs} outputs: it is a classifier with the labels {known}, where a "
+            "reward model has one: choose one with --label (`label` in a panel), or weigh several"
+        )
+    if label == ALL:
+        return torch.eye(outputs)
+    chosen: Any = 0 if label is None else label
+    if isinstance(chosen, int | str):
+        chosen = {chosen: 1.0}
+    elif not isinstance(chosen, Mapping):
+        chosen = dict(enumerate(chosen))
+    weights = torch.zeros(outputs)
+    for key, weight in chosen.items():
+        number = str(names.index(key) if key in names else key)
+        if not number.isdecimal() or int(number) >= outputs:
+            raise InputError(f"{source}: no label {key!r}: the head's are {known}", key)
+        weights[int(number)] = weight
+    return weights
+
+
+def output_names(outputs: int, config: Mapping[str, Any]) -> list[str]:
+    """What the configuration calls a head's outputs."""
+    names = config.get("id2label") or {}
+    return [str(names.get(number, names.get(str(number), number))) for number in range(outputs)]
