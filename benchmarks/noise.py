@@ -36,7 +36,7 @@ TOKENS, SLOW_TOKENS = 4096, 256
 
 def ways(rm: RewardModel, prompt: str) -> Iterator[tuple[str, str, bool, Callable[[np.ndarray], np.ndarray]]]:
     """Name, reference, whether it is slow, and the function from ids to rewards, of every way."""
-    prefix, closing = rm.dialogue.frame(prompt)
+    prefix, closing = rm.dialogue.frame_ids(prompt)
 
     def in_batches(model: RewardModel, size: int, threads: int = 1):
         def score(ids: np.ndarray) -> np.ndarray:
@@ -63,7 +63,7 @@ def ways(rm: RewardModel, prompt: str) -> Iterator[tuple[str, str, bool, Callabl
 def whole(rm: RewardModel, prompt: str, ids: np.ndarray, attention: str) -> np.ndarray:
     """Rewards of whole sequences with one of transformers' own implementations of attention."""
     torch.set_num_threads(1)
-    prefix, closing = rm.dialogue.frame(prompt)
+    prefix, closing = rm.dialogue.frame_ids(prompt)
     rewards = []
     with own_attention(rm.network):
         rm.network.set_attn_implementation(attention)

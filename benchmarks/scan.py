@@ -29,7 +29,7 @@ WAYS = ("papers", "padded", "expanded", "shared")
 
 def prepare(rm: RewardModel, way: str, prompt: str) -> Callable[[list[int]], np.ndarray]:
     """One of the ways as a function from token ids to rewards, float32 [tokens]."""
-    prefix, closing = rm.dialogue.frame(prompt)
+    prefix, closing = rm.dialogue.frame_ids(prompt)
     scorer = PrefixScorer(rm, prefix)
     batch = scorer.batch_size(1 + len(closing))
     if way == "shared":
@@ -98,7 +98,7 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     """One way in this process: tokens a second, largest difference from each conversation alone, memory."""
     rm = rmnb.load_reward_model(options.models[0], device="cpu")
     prompt = rmnb.load_panel("demo").prompt("greatest").text
-    prefix, closing = rm.dialogue.frame(prompt)
+    prefix, closing = rm.dialogue.frame_ids(prompt)
     score = prepare(rm, options.way, prompt)
     whole = options.way in WAYS[:2]
     tokens = options.tokens // 8 if whole else options.tokens

@@ -44,7 +44,7 @@ class Whole(RewardObjective):
         super().__init__([rm], [prompt])
         self.rm = rm
         self.trunk = as_classifier(rm).model.requires_grad_(False)
-        self.prefix, self.closing = rm.dialogue.frame(prompt)
+        self.prefix, self.closing = rm.dialogue.frame_ids(prompt)
         self.batch = BATCH
 
     def hidden(self, **inputs: Any) -> torch.Tensor:

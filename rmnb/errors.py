@@ -31,7 +31,7 @@ class LackError(InputError):
     """A panel lacks what a chapter needs; a book is made without that chapter."""
 
 
-def few(names: Iterable[object]) -> str:
+def list_some(names: Iterable[object]) -> str:
     """Some names in one line: the first five in order, and how many more there are."""
     listed = sorted(map(str, names))
     return ", ".join(listed[:5]) + (f" and {len(listed) - 5} more" if len(listed) > 5 else "")

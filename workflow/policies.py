@@ -89,7 +89,7 @@ def samples(panel: Panel, base: str) -> None:
             ids, do_sample=True, top_k=0, top_p=1.0, num_return_sequences=SAMPLES, max_new_tokens=LONGEST
         )
     answers = drawn[:, ids.shape[1] :]
-    end = lm.dialogue.frame(question.conversation)[1][0]
+    end = lm.dialogue.frame_ids(question.conversation)[1][0]
     frame = pd.DataFrame(
         {
             "text": lm.dialogue.tokenizer.batch_decode(answers, skip_special_tokens=True),

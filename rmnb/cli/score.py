@@ -11,7 +11,7 @@ from typing import Annotated
 from typer import Argument, Option, echo
 
 from rmnb.cli.options import Asking, Json, Loading, Model, PanelName, echo_json, fail, json_rows, key_values
-from rmnb.errors import InputError, few
+from rmnb.errors import InputError, list_some
 from rmnb.files import check_writable
 
 Protocol = Annotated[
@@ -212,7 +212,7 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
     content = read_rows(file)
     is_pairs = conversations_of(content)[0].side == "chosen"  # what is wrong is said before a model is loaded
     if options.by and not (is_pairs and any(options.by in row for row in content)):
-        columns = few(key for key in content[0] if not is_spoken(key)) or "none"
+        columns = list_some(key for key in content[0] if not is_spoken(key)) or "none"
         raise InputError(f"--by: {file} has no pairs with a column {options.by!r}: its columns are {columns}", "--by")
     if options.out is not None:
         _check_parquet(options.out)

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedModel
 
-from rmnb.errors import InputError, few
+from rmnb.errors import InputError, list_some
 from rmnb.models.bases import BASES, base_directory, base_tokenizer
 from rmnb.models.checkpoint_files import (
     base_of,
@@ -22,6 +22,7 @@ from rmnb.models.checkpoint_files import (
     read_tensors,
     read_tokenizer,
     readable,
+    tokenizer_directory,
     weight_files,
 )
 from rmnb.models.devices import DTYPES
@@ -90,10 +91,11 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
         check_files(base)
     except InputError as error:
         raise InputError(f"{directory}: its base: {error}: name another place with --base", error.about) from error
-    words = base
-    if not spec.base and (spec.tokenizer or any(directory.glob("tokenizer*"))):
-        words = Path(spec.tokenizer or directory)
-    tokenizer = base_tokenizer(spec.base) if spec.base else read_tokenizer(words)
+    tokenizer_files = tokenizer_directory(directory, spec.tokenizer, base)
+    if base_name in BASES and tokenizer_files == base:
+        tokenizer = base_tokenizer(base_name)
+    else:
+        tokenizer = read_tokenizer(tokenizer_files)
     config = read_config(base, spec.softcap)
     if getattr(config, "quantization_config", None):
         hint = "an adapter is merged into unquantised weights: name those with --base"
@@ -114,16 +116,17 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
     # A head of the base that has another shape than the adapter's gives way to it.
     missing = {*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])}
     if missing := missing - {name.removeprefix(_WHOLE).replace(".modules_to_save", "") for name in tensors}:
+        names = list_some(missing)
         hint = "PEFT saves it where task_type is SEQ_CLS"
-        raise InputError(f"{directory}: no head: neither adapter nor base {base_name} has {few(missing)}: {hint}")
+        raise InputError(f"{directory}: no head: neither adapter nor base {base_name} has {names}: {hint}")
     network = _merge(network, peft_config, tensors, directory, base_name)
-    if words != base:  # trainers give the classifier the tokenizer's padding id, which no file of an adapter records
+    if tokenizer_files != base:  # trainers give the classifier its padding id, which no file of an adapter records
         network.config.get_text_config().pad_token_id = tokenizer.pad_token_id
     if decodes:
         if not head or spec.reads_language_head:
             head = outside_trunk(network)
         network = network.base_model
-    hashes = hashes_of(directory, spec.base if spec.base in BASES else base, words)
+    hashes = hashes_of(directory, spec.base if spec.base in BASES else base, tokenizer_files)
     return Trunk(network.to(DTYPES[spec.dtype]), head if decodes else None, tokenizer, hashes)
 
 
@@ -176,9 +179,9 @@ def _merge(network, config, tensors: dict[str, torch.Tensor], directory: Path, b
             mismatch = str(error).splitlines()[-1].strip()
             raise InputError(f"{directory} does not fit its base {base_name}: {mismatch}") from error
         if loaded.unexpected_keys:
-            unexpected = few(loaded.unexpected_keys)
+            unexpected = list_some(loaded.unexpected_keys)
             raise InputError(f"{directory}: tensors that fit nowhere in its base {base_name}: {unexpected}")
         missing = [name for name in loaded.missing_keys if "lora_" in name or "modules_to_save" in name]
         if missing:
-            raise InputError(f"{directory}: the adapter lacks {few(missing)}")
+            raise InputError(f"{directory}: the adapter lacks {list_some(missing)}")
         return adapted.merge_and_unload()

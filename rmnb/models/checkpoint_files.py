@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rmnb.errors import InputError, few, first_line
+from rmnb.errors import InputError, first_line, list_some
 
 ADAPTER = "adapter_model.safetensors"
 VALUE_HEAD = "value_head.safetensors"
@@ -128,9 +128,9 @@ def weight_files(directory: Path, variant: str | None = None) -> list[Path]:
         files = [directory / Path(name).name for name in sorted(names)]
     if missing := [file.name for file in files if not file.exists()]:
         if pickles := files_of(directory, *_PICKLES):
-            names = few(file.name for file in pickles)
+            names = list_some(file.name for file in pickles)
             raise InputError(f"{directory}: only pickled weights ({names}), which can run code: convert to safetensors")
-        raise InputError(f"{directory}: no file named {few(missing)}")
+        raise InputError(f"{directory}: no file named {list_some(missing)}")
     return files + files_of(directory, VALUE_HEAD)
 
 
@@ -155,6 +155,13 @@ def read_tensors(directory: Path, names: set[str], variant: str | None = None) -
     if (directory / "value_head.bin").exists() and not (directory / VALUE_HEAD).exists():
         raise InputError(f"{directory}: value_head.bin is pickled, which can run code: convert it to {VALUE_HEAD}")
     return tensors
+
+
+def tokenizer_directory(directory: Path, chosen: str | None = None, base: Path | None = None) -> Path:
+    """Where a model's tokenizer is: as chosen, else its own directory, or of an adapter without one its base's."""
+    if chosen is not None:
+        return Path(chosen)
+    return directory if base is None or any(directory.glob("tokenizer*")) else base
 
 
 def read_tokenizer(directory: Path) -> Any:
@@ -196,7 +203,7 @@ def check_files(directory: Path, with_tokenizer: bool = True, variant: str | Non
     from safetensors import safe_open
 
     if not (directory / "config.json").exists():
-        inside = few(path.name for path in directory.iterdir()) or "nothing"
+        inside = list_some(path.name for path in directory.iterdir()) or "nothing"
         raise InputError(f"{directory} is no checkpoint: no config.json, no adapter_config.json; it holds {inside}")
     weights = weight_files(directory, variant)
     for file in [*weights, *files_of(directory, *PATTERNS)]:

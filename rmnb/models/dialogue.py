@@ -135,7 +135,7 @@ class Dialogue:
         except Exception as error:  # a template is a program, and whatever it raises is its own
             raise InputError(f"the chat template fails: {first_line(error)}") from error
 
-    def frame(self, prompt: Prompt) -> tuple[list[int], list[int]]:
+    def frame_ids(self, prompt: Prompt) -> tuple[list[int], list[int]]:
         """Prefix ids and closing ids of a scan: the ids between which conversations with different answers differ.
 
         Found by probing with a few words. For most models the prefix is the generation prompt. Where a
@@ -147,7 +147,7 @@ class Dialogue:
         InputError
             The template fails, drops or alters the assistant's words, or writes nothing after them.
         """
-        self.surroundings(prompt)
+        self.frame_text(prompt)
         conversations = self.conversations(prompt, _PROBES)
         prefix = common_prefix(conversations)
         return prefix, common_prefix([ids[len(prefix) :][::-1] for ids in conversations])[::-1]
@@ -226,7 +226,7 @@ class Dialogue:
         if self.template is None:
             assert isinstance(prompt, str)
             return [self.tokenizer(prompt, text)["input_ids"] for text in texts]
-        before, after = self.surroundings(prompt)
+        before, after = self.frame_text(prompt)
         start: list[int] = []
         if self.trainer == "llama-factory":
             start = self.tokenizer(before, add_special_tokens=False)["input_ids"]
@@ -246,12 +246,12 @@ class Dialogue:
 
     def joined_blank(self, prompt: Prompt) -> str:
         """The blanks that the template writes before an answer and the tokenizer joins to it, mostly none."""
-        before, _ = self.surroundings(prompt)
-        prefix, _ = self.frame(prompt)
+        before, _ = self.frame_text(prompt)
+        prefix, _ = self.frame_ids(prompt)
         blanks = before[len(before.rstrip()) :]
         return "" if str(self.tokenizer.decode(prefix)).endswith(blanks) else blanks
 
-    def surroundings(self, prompt: Prompt) -> tuple[str, str]:
+    def frame_text(self, prompt: Prompt) -> tuple[str, str]:
         """What the template, if there is one, writes before and after the assistant's words."""
         if self.template is None:
             return "", ""

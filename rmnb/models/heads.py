@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rmnb.errors import InputError, few
+from rmnb.errors import InputError, list_some
 from rmnb.models.readouts import GatedHead, LayersHead, LinearHead, Readout, UrmHead, mlp
 
 ALL = "all"  # the label that stands for every output by itself
@@ -81,7 +81,8 @@ def find_head(
     if name and "." in name:
         layer = name.removesuffix("weight")
         if f"{layer}weight" not in state:
-            raise InputError(f"{source}: beside its trunk is no tensor {layer}weight, but {few(state) or 'none'}", name)
+            others = list_some(state) or "none"
+            raise InputError(f"{source}: beside its trunk is no tensor {layer}weight, but {others}", name)
         parts = ("weight", "bias")
         state = {f"score.{part}": state[layer + part] for part in parts if layer + part in state}
         kind = "linear"
@@ -147,7 +148,7 @@ def label_weights(outputs: int, label: Label, config: Mapping[str, Any], source:
         There are several and no label is given, or there is no such output.
     """
     names = output_names(outputs, config)
-    known = few(f"{number} ({name})" for number, name in enumerate(names))
+    known = list_some(f"{number} ({name})" for number, name in enumerate(names))
     if label is None and outputs != 1:
         raise InputError(
             f"{source}: the head has {outputs} outputs: it is a classifier with the labels {known}, where a "

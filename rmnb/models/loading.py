@@ -19,7 +19,7 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from rmnb.errors import InputError, few, first_line
+from rmnb.errors import InputError, first_line, list_some
 from rmnb.files import shipped
 from rmnb.models import attention
 from rmnb.models.adapters import LOADING, Trunk, is_decoder, outside_trunk, read_adapter
@@ -32,6 +32,7 @@ from rmnb.models.checkpoint_files import (
     read_tensors,
     read_tokenizer,
     readable,
+    tokenizer_directory,
 )
 from rmnb.models.devices import DTYPES, find_device, input_device
 from rmnb.models.dialogue import Dialogue, plain_template, with_response
@@ -74,7 +75,7 @@ class Checkpoint:
         From the hidden state at the id that is read to the reward, in fp32.
     dialogue : Dialogue
         Tokenizer and template.
-    plain_because : str or None
+    why_not_shared : str or None
         Why the engine scores whole sequences instead of sharing the prefix, or None if it shares it.
     reading : Reading
         At which id of a conversation the reward is read.
@@ -88,7 +89,7 @@ class Checkpoint:
     network: PreTrainedModel
     readout: Readout
     dialogue: Dialogue
-    plain_because: str | None
+    why_not_shared: str | None
     reading: Reading = field(default_factory=Reading)
     hashes: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -112,7 +113,8 @@ def read_checkpoint(
         spec = _with_changes(spec, changes, None if adapts else directory)
         if options and adapts:
             raise InputError(
-                f"{spec.name} is an adapter, merged when it is loaded: it takes no {few(options)}", few(options)
+                f"{spec.name} is an adapter, merged when it is loaded: it takes no {list_some(options)}",
+                list_some(options),
             )
         trunk = read_adapter(directory, spec) if adapts else _read_whole(directory, spec, options)
         settings = {} if spec.reads_language_head else trunk.network.config.to_dict()
@@ -180,8 +182,8 @@ def _read_whole(directory: Path, spec: ModelSpec, options: Mapping[str, Any]) ->
         raise InputError(f"{directory} is no adapter: --base (`base_model` in a panel) names the base of one")
     if (directory / ADAPTER).exists():
         logger.warning("%s holds an adapter beside whole weights: they are read as merged, without it", directory)
-    words = Path(spec.tokenizer or directory)
-    tokenizer = read_tokenizer(words)
+    tokenizer_files = tokenizer_directory(directory, spec.tokenizer)
+    tokenizer = read_tokenizer(tokenizer_files)
     config = read_config(directory, spec.softcap)
     kind: Any = AutoModelForCausalLM
     if not spec.reads_language_head:
@@ -189,10 +191,10 @@ def _read_whole(directory: Path, spec: ModelSpec, options: Mapping[str, Any]) ->
     with readable(directory):  # also where an option is one of `LOADING`
         network, info = kind.from_pretrained(directory, config=config, dtype=DTYPES[spec.dtype], **LOADING, **options)
     if shapes := [f"{name} {list(stored)}, not {list(shape)}" for name, stored, shape in info["mismatched_keys"]]:
-        raise InputError(f"{directory}: tensors of another shape than the configuration says: {few(shapes)}")
+        raise InputError(f"{directory}: tensors of another shape than the configuration says: {list_some(shapes)}")
     unread = set(info["unexpected_keys"])
     if missing := info["missing_keys"]:
-        raise InputError(f"{directory}: the weights lack {few(missing)}{_prefix(missing, unread, network)}")
+        raise InputError(f"{directory}: the weights lack {list_some(missing)}{_prefix(missing, unread, network)}")
     unread = {name for name in unread if not name.endswith(_NOT_OF_A_HEAD)}
     head = None
     if kind is AutoModelForCausalLM:
@@ -201,8 +203,8 @@ def _read_whole(directory: Path, spec: ModelSpec, options: Mapping[str, Any]) ->
     elif kind is AutoModel:
         head = read_tensors(directory, unread, variant)
     elif unread:
-        raise InputError(f"{directory}: the weights do not match the head: {few(unread)}")
-    return Trunk(network, head, tokenizer, hashes_of(directory, tokenizer=words, variant=variant))
+        raise InputError(f"{directory}: the weights do not match the head: {list_some(unread)}")
+    return Trunk(network, head, tokenizer, hashes_of(directory, tokenizer=tokenizer_files, variant=variant))
 
 
 def _prefix(missing: set[str], unread: set[str], network: PreTrainedModel) -> str:
@@ -250,7 +252,7 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
             return readout, Reading()
         try:
             readout.opening = opening_ids(dialogue)
-            _, closing = dialogue.frame("a")
+            _, closing = dialogue.frame_ids("a")
         except InputError:  # a template that takes no answer is enough for the first token's log-probability
             return readout, Reading()
         ends = [token_id for token_id in closing if token_id in dialogue.control_ids]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rmnb.files import cached_sha256, data_dir, joint_sha256
 from rmnb.models.bases import BASES, base_sha256, weights_sha256
-from rmnb.models.checkpoint_files import ADAPTER, files_of, is_adapter, readable
+from rmnb.models.checkpoint_files import ADAPTER, files_of, is_adapter, readable, tokenizer_directory
 from rmnb.panels import ModelSpec
 
 _TOKENIZER = ("tokenizer*", "vocab*", "merges*", "*.model", "added_tokens*", "special_tokens_map*")
@@ -93,10 +93,10 @@ def hashes_now(spec: ModelSpec) -> dict[str, str]:
         # Of an adapter the base counts too, and finding it may mean asking the hub.
         if any(directory.glob("model.safetensors*")) and not is_adapter(directory):
             hashes = hashes_of(directory)
-        words = Path(spec.tokenizer or directory)
-        if any(words.glob("tokenizer*")):
-            hashes["tokenizer_sha256"] = tokenizer_sha256(words)
-        jinja = words / "chat_template.jinja"
+        tokenizer_files = tokenizer_directory(directory, spec.tokenizer)
+        if any(tokenizer_files.glob("tokenizer*")):
+            hashes["tokenizer_sha256"] = tokenizer_sha256(tokenizer_files)
+        jinja = tokenizer_files / "chat_template.jinja"
         if template is None and jinja.exists():  # a template in another file is part of the tokenizer's hash
             template = jinja.read_text(encoding="utf-8", errors="replace")
     if template is not None and "{" in template:  # else the name of one of several

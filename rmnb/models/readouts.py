@@ -26,7 +26,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from rmnb.errors import InputError, few
+from rmnb.errors import InputError, list_some
 from rmnb.models.devices import upload
 from rmnb.models.dialogue import Dialogue, as_messages, common_prefix
 
@@ -165,7 +165,7 @@ class LanguageHead(Readout):
         super().__init__(weights)
         matrices = [name for name, tensor in tensors.items() if tensor.ndim == 2]
         if len(matrices) != 1:
-            raise InputError(f"{source}: no language model's head among {few(tensors) or 'its tensors'}")
+            raise InputError(f"{source}: no language model's head among {list_some(tensors) or 'its tensors'}")
         self.weight = nn.Parameter(tensors[matrices[0]], False)
         self.register_buffer("bias", tensors.get(matrices[0].removesuffix("weight") + "bias"))
         self.cap = config.get("final_logit_softcapping")

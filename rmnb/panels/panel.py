@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import Field, model_validator
 
-from rmnb.errors import InputError, LackError, few
+from rmnb.errors import InputError, LackError, list_some
 from rmnb.panels.specs import PANELS, BaseSpec, FileName, ModelSpec, Place, PromptSpec, Strict, load_prompts, read
 
 
@@ -48,7 +48,7 @@ class Panel(Strict):
         ranked = [model.name for model in self.models if model.rank is not None]
         if ranked and len(ranked) < len(self.models):
             raise ValueError(
-                f"rank: only {few(ranked)} of {len(self.models)} models have one: give all of them or none"
+                f"rank: only {list_some(ranked)} of {len(self.models)} models have one: give all of them or none"
             )
         for kind, names in {"models": self.model_names, "bases": bases, "prompts": prompts}.items():
             if len(set(names)) < len(names):
@@ -194,7 +194,7 @@ def find_spec(name: str | Path, panel: str | Path | Panel | None = None) -> Mode
     hub_id = re.fullmatch(r"(\w[\w.-]*/(\w[\w.-]*))(?:@(.+))?", text)
     if hub_id is None:
         raise InputError(
-            f"unknown model {text!r}: no such directory here, and no nickname ({few(known)}): give a checkpoint's "
-            "directory, or a hub id owner/name or owner/name@revision"
+            f"unknown model {text!r}: no such directory here, and no nickname ({list_some(known)}): give a "
+            "checkpoint's directory, or a hub id owner/name or owner/name@revision"
         )
     return ModelSpec(name=hub_id[2], source=hub_id[1], revision=hub_id[3])

@@ -73,7 +73,7 @@ def audit_panel(
         spec = panel.model(name)
         if any((store_directory(panel) / name).rglob("*.parquet")):
             # The plain path shares nothing with the engine that made the scores.
-            rm = dataclasses.replace(load_reward_model(spec), plain_because="audited by whole sequences")
+            rm = dataclasses.replace(load_reward_model(spec), why_not_shared="audited by whole sequences")
             for prompt, provenance, shipped, again, spread in _scored_again(rm, panel, sample, rng):
                 difference = float(np.abs(again - shipped).max()) / spread
                 verdict = "ok" if difference <= TOLERANCE else "scores differ"
@@ -168,7 +168,7 @@ def _conversation(text: str, history: Sequence) -> Prompt:
 
 
 def _by_ids(rm: RewardModel, prompt: Prompt, responses: Iterable[Sequence[int]]) -> np.ndarray:
-    prefix, closing = rm.dialogue.frame(prompt)
+    prefix, closing = rm.dialogue.frame_ids(prompt)
     return PrefixScorer(rm, prefix)([[*ids, *closing] for ids in responses])
 
 

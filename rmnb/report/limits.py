@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rmnb.errors import InputError, few
+from rmnb.errors import InputError, list_some
 from rmnb.report import numbers
 from rmnb.yaml_files import read_yaml
 
@@ -168,7 +168,8 @@ def rows_of(limit: Limit, table: pd.DataFrame) -> pd.DataFrame:
         if chosen.empty:
             present = dict.fromkeys(name for name in [*rows["other"], *rows["question"]] if name)
             raise InputError(
-                f"limit {limit.text!r}: no {limit.name} of {limit.selection!r}: there is {few(present)}", limit.text
+                f"limit {limit.text!r}: no {limit.name} of {limit.selection!r}: there is {list_some(present)}",
+                limit.text,
             )
         rows = chosen
     return rows

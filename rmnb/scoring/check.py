@@ -69,7 +69,7 @@ def _as_loaded(rm: RewardModel) -> _Aspects:
     if rm.shares_prefix:
         yield "attention", "ok", "continuations share the prefix"
     else:
-        yield "attention", "warning", f"each conversation in full, which is slower: {rm.plain_because}"
+        yield "attention", "warning", f"each conversation in full, which is slower: {rm.why_not_shared}"
     cap = getattr(rm.network.config.get_text_config(), "attn_logit_softcapping", None)
     if cap is not None:
         yield "soft-capping", "ok", f"attention scores are capped at ±{cap:g}"
@@ -109,7 +109,7 @@ def _template(rm: RewardModel) -> _Aspects:
     else:
         origin = "the adapter's, as it was trained" if spec.base else "the model's own"
     try:
-        dialogue.frame(QUESTION)
+        dialogue.frame_ids(QUESTION)
         if altered := _altered(dialogue, *_PROBES):
             raise InputError(f"it alters the assistant's words: {altered}")
     except InputError as error:
@@ -130,7 +130,7 @@ def _ids(rm: RewardModel) -> _Aspects:
     tokenizer = rm.tokenizer
     if dialogue.template is None:
         return
-    prefix, closing = dialogue.frame(QUESTION)
+    prefix, closing = dialogue.frame_ids(QUESTION)
     ids = dialogue.conversations(QUESTION, [" love "])[0]
     read = tokenizer.decode(ids[len(prefix) : len(ids) - len(closing)])
     written = _written(dialogue, " love ")
@@ -187,7 +187,7 @@ def _endings(rm: RewardModel, *sequences: list[int]) -> tuple[str, ...]:
 
 def _place(rm: RewardModel) -> _Aspects:
     """How answers join the conversation, as tokens; where the reward is read, and whether that may surprise."""
-    prefix, closing = rm.dialogue.frame(QUESTION)
+    prefix, closing = rm.dialogue.frame_ids(QUESTION)
     conversations = zip(_ANSWERS, rm.dialogue.conversations(QUESTION, _ANSWERS), strict=True)
     answers = [f"{text}: {_tokens(rm, ids[len(prefix) : len(ids) - len(closing)])}" for text, ids in conversations]
     yield "boundary", "ok", f"{_tokens(rm, prefix[-2:])} | {', '.join(answers)} | {_tokens(rm, closing)}"
@@ -237,7 +237,7 @@ def _leading(ids: list[int], token_id: int) -> int:
 
 def _written(dialogue: Dialogue, response: str) -> str:
     """What the template makes of a response."""
-    before, after = dialogue.surroundings(QUESTION)
+    before, after = dialogue.frame_text(QUESTION)
     whole = dialogue.render(with_response(QUESTION, response))
     return whole[len(before) : len(whole) - len(after)]
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 
 from rmnb.data.preferences import dialogue_turns
-from rmnb.errors import InputError, few, first_line
+from rmnb.errors import InputError, first_line, list_some
 from rmnb.models.dialogue import Prompt, Response, ToolMessages, as_messages, without_gaps
 
 Row = dict[str, Any]
@@ -150,7 +150,7 @@ def conversations_of(rows: Sequence[Row]) -> list[Answer]:
         form = max(FORMS, key=lambda form: form.likeness(row))
         try:
             if form.likeness(row) < 1:
-                raise InputError(f"no known form has the keys {few(row)}")
+                raise InputError(f"no known form has the keys {list_some(row)}")
             sides = form.read(row)
             if by_side and sides and sides.keys() != by_side.keys():
                 raise InputError(f"it has {' and '.join(sides)}, the rows before have {' and '.join(by_side)}")

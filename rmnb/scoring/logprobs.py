@@ -161,7 +161,7 @@ def scan_answers(lm: RewardModel, prompt: PromptSpec) -> pd.DataFrame:
     scan = scan_logprobs(lm, prompt).rename(columns={"score": "first"})
     if lm.tokenizer.chat_template is None:
         return scan
-    _, closing = lm.dialogue.frame(prompt.conversation)
+    _, closing = lm.dialogue.frame_ids(prompt.conversation)
     answers = [[token_id, closing[0]] for token_id in scan["token_id"].tolist()]  # not the line break after the end
     scan["end"] = score_continuations(lm, prompt_ids(lm, prompt.conversation), answers) - scan["first"]
     scan.attrs["provenance"]["end_id"] = closing[0]

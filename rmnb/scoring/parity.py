@@ -80,7 +80,7 @@ def check_parity(rm: RewardModel) -> RewardModel:
             raise InputError(f"sharing the prefix would change its rewards by {parity.difference:.2g}")
     except (InputError, UnsupportedAttention) as error:
         logger.warning("%s: scoring whole sequences, which is slower: %s", rm.name, error)
-        return check_parity(replace(rm, plain_because=str(error)))
+        return check_parity(replace(rm, why_not_shared=str(error)))
     return replace(rm, parity=parity)
 
 
@@ -94,7 +94,7 @@ def _compare(rm: RewardModel, against: str, own: np.ndarray | None, rounding: fl
 
 def spread(rm: RewardModel) -> float:
     """The standard deviation of the rewards of fixed one-token answers."""
-    prefix, closing = rm.dialogue.frame(QUESTION)
+    prefix, closing = rm.dialogue.frame_ids(QUESTION)
     highest = min(rm.vocabulary_size, len(rm.tokenizer)) - 1
     ids = np.linspace(0, highest, ANSWERS).astype(int).tolist()
     return float(score_continuations(rm, prefix, [[i, *closing] for i in ids]).std())
@@ -182,7 +182,7 @@ def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray | None, float]:
 
         def rewards() -> np.ndarray:
             if classifier is None:
-                return replace(rm, plain_because="to compare with").score(QUESTION, RESPONSES)
+                return replace(rm, why_not_shared="to compare with").score(QUESTION, RESPONSES)
             return np.array([_reward(rm, classifier, conversation) for conversation in inputs])
 
         own = check_finite(rm, (), conversations, rewards())

@@ -23,7 +23,7 @@ from rmnb.errors import InputError
 from rmnb.models.adapters import is_decoder
 from rmnb.models.attention import why_unsupported
 from rmnb.models.bases import BASES, base_directory
-from rmnb.models.checkpoint_files import base_of, cached, is_adapter, read_config, read_tokenizer
+from rmnb.models.checkpoint_files import base_of, cached, is_adapter, read_config, read_tokenizer, tokenizer_directory
 from rmnb.models.devices import DTYPES, find_device
 from rmnb.models.dialogue import Dialogue, Prompt, as_messages
 from rmnb.models.loading import chosen_template, quiet_transformers, shipped_adapter
@@ -150,12 +150,11 @@ def _read(spec: ModelSpec, prompt: Prompt) -> tuple[PreTrainedConfig, int, int] 
         letters = sum(len(message["content"]) for message in as_messages(prompt))
         return AutoConfig.for_model(**shape["config"]), shape["opening"] + letters // _LETTERS + 1, shape["closing"]
     config = read_config(directory)
-    words = adapter if adapter is not None and any(adapter.glob("tokenizer*")) else directory
-    tokenizer = read_tokenizer(Path(spec.tokenizer or words))
+    tokenizer = read_tokenizer(tokenizer_directory(adapter or directory, spec.tokenizer, directory))
     template = chosen_template(tokenizer, spec, adapter or directory)
     if template is None and is_decoder(config):
         raise InputError(f"{source}: the tokenizer has no chat template: name one in a panel (key `template`)")
-    prefix, closing = Dialogue(tokenizer, template).frame(prompt)
+    prefix, closing = Dialogue(tokenizer, template).frame_ids(prompt)
     return config, len(prefix), len(closing)
 
 

@@ -70,7 +70,7 @@ class RewardModel(Checkpoint):
     @property
     def shares_prefix(self) -> bool:
         """Whether continuations share the prefix; else whole sequences are scored."""
-        return self.plain_because is None
+        return self.why_not_shared is None
 
     @property
     def pools_itself(self) -> bool:
@@ -171,7 +171,7 @@ class RewardModel(Checkpoint):
         """
         if self.reading.rule == "own":
             return "where its own classifier reads", None
-        prefix, closing = self.dialogue.frame(prompt)
+        prefix, closing = self.dialogue.frame_ids(prompt)
         ids = [*prefix, -1, *closing]  # -1: an answer that is no padding
         at = self.reading.ids_read(ids) - 1
         token = "the answer's last token" if at == len(prefix) else repr(self.tokenizer.decode([ids[at]]))
@@ -221,7 +221,7 @@ def _groups(
     if is_mixed:
         groups = [sorted(sequences, key=lambda row: len(sequences[row]))]
     for rows in groups:
-        start = None if is_mixed or protocol != "exact" else rm.dialogue.frame(prompts[rows[0]])[0]
+        start = None if is_mixed or protocol != "exact" else rm.dialogue.frame_ids(prompts[rows[0]])[0]
         for first in range(0, len(rows), store.SHARD):
             shard = rows[first : first + store.SHARD]
             yield shard, [sequences[row] for row in shard], start

@@ -56,7 +56,7 @@ def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
     if not response:
         raise InputError("the response is empty: there is nothing to trace")
     ids = rm.dialogue.conversations(prompt, [response])[0]
-    prefix, closing = rm.dialogue.frame(prompt)
+    prefix, closing = rm.dialogue.frame_ids(prompt)
     prefix = common_prefix([ids, [*prefix, -1]])  # a response may join the words around it; -1: no id
     rest = ids[len(prefix) :]
     closing = common_prefix([rest[::-1], [*closing[::-1], -1]])[::-1]

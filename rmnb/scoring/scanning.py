@@ -92,7 +92,7 @@ def scan_vocabulary(
             return finished
 
         if protocol == "exact":
-            prefix, closing = rm.dialogue.frame(prompt.conversation)
+            prefix, closing = rm.dialogue.frame_ids(prompt.conversation)
             sequences = [(token_id, *closing) for token_id in words["token_id"].tolist()]
         else:
             texts = words["token"].map(rm.dialogue.published_token).tolist()
@@ -170,7 +170,7 @@ def scan_pairs(rm: RewardModel, prompt: PromptSpec, ids: Sequence[int], output: 
     InputError
         A reward is not finite (the conversation is named), or what is at `output` is of another plan.
     """
-    prefix, closing = rm.dialogue.frame(prompt.conversation)
+    prefix, closing = rm.dialogue.frame_ids(prompt.conversation)
     plan = describe_scan(rm, prompt, "exact", ids)
     store.read_finished(output, plan)  # refuses another plan's
     pieces = ResumableStore(output, plan, {**note_model(rm), "prompt_key": prompt.key, "batch_size": PAIRS})
@@ -193,7 +193,7 @@ def _batch_size(scorer: PrefixScorer, longest: int) -> int:
 def describe_scan(rm: RewardModel, prompt: PromptSpec, protocol: str, ids: Sequence[int] | None) -> Provenance:
     """What a plan says of a model, a question and, of a sample, the ids in their order."""
     if rm.dialogue.template is None:
-        rendered = repr(rm.dialogue.frame(prompt.conversation))
+        rendered = repr(rm.dialogue.frame_ids(prompt.conversation))
     else:
         rendered = rm.dialogue.render(with_response(prompt.conversation, "{response}"))
     token, offset = rm.read_at(prompt.conversation)

@@ -37,7 +37,7 @@ class ModelPromptReward:
     weight: float
 
     def __post_init__(self):
-        self.prefix, self.closing = self.rm.dialogue.frame(self.prompt)
+        self.prefix, self.closing = self.rm.dialogue.frame_ids(self.prompt)
         self.blank = self.rm.dialogue.joined_blank(self.prompt)
         self.scorer = PrefixScorer(self.rm, self.prefix)
 

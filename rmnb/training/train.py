@@ -188,7 +188,7 @@ def load_base(kind, base: str, **options):
 def prompts_and_answers(dialogue: Dialogue, pairs: pd.DataFrame, side: str) -> Iterator[tuple[list[int], list[int]]]:
     """For each pair the ids of the prompt, and of the answer in column `side` up to the turn's end."""
     for prompt, answer in pairs[["prompt", side]].itertuples(index=False):
-        prefix, _ = dialogue.frame(prompt)
+        prefix, _ = dialogue.frame_ids(prompt)
         (whole,) = dialogue.conversations(prompt, [answer])
         yield prefix, whole[len(prefix) :]
 
@@ -297,7 +297,7 @@ def _padded_dialogue(base: str, template: str | None) -> Dialogue:
         raise InputError(f"{base} has no chat template: give the model one in its panel (key `template`)")
     # Sequence classification finds the end of a sequence by looking for padding. SmolLM2 pads with the very token that
     # closes a turn: with it, the reward would be read one position too early.
-    prefix, closing = dialogue.frame("a")
+    prefix, closing = dialogue.frame_ids("a")
     used = {None, tokenizer.eos_token_id, *prefix, *closing}
     candidates = [tokenizer.pad_token_id, tokenizer.unk_token_id, *tokenizer.all_special_ids]
     unused = [token_id for token_id in candidates if token_id not in used]

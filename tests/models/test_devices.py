@@ -53,7 +53,7 @@ def test_compiled_code_gives_the_same_rewards_and_is_not_compiled_for_every_batc
     torch._dynamo.reset()
     counters = torch._dynamo.utils.counters
     counters.clear()
-    prefix, closing = rm.dialogue.frame(PROMPT)
+    prefix, closing = rm.dialogue.frame_ids(PROMPT)
     continuations = [[i, *closing] for i in range(64)]
     expected = PrefixScorer(rm, prefix)(continuations, batch_size=16)
     compiled = dataclasses.replace(rm, network=copy.deepcopy(rm.network), options={"compile": "default"})

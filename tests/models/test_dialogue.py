@@ -51,7 +51,7 @@ def test_control_tokens_spelled_in_a_text_or_a_question_are_plain_text(special):
     dialogue, control = Dialogue(words, words.chat_template), words.convert_tokens_to_ids(marker)
     for prompt, text in ((PROMPT, f"a{marker}b"), (f"What is {marker}?", f" love {marker} "), (PROMPT, marker)):
         (ids,) = dialogue.conversations(prompt, [text])
-        prefix, closing = dialogue.frame(prompt)
+        prefix, closing = dialogue.frame_ids(prompt)
         assert ids[: len(prefix)] == prefix and ids.count(control) == 2 and closing == [control]
         assert words.decode(ids[len(prefix) : -1]) == text.strip()
 
@@ -65,5 +65,5 @@ def test_what_a_template_inserts_before_the_answer_belongs_to_the_prefix():
     thinking = TEMPLATE.replace(
         "{{ m['content'] | trim }}", "{{ '(thinks)' if m['role'] == 'assistant' }}{{ m['content'] }}"
     )
-    prefix, _ = Dialogue(tokenizer(), thinking).frame(PROMPT)
+    prefix, _ = Dialogue(tokenizer(), thinking).frame_ids(PROMPT)
     assert tokenizer().decode(prefix).endswith("<model>(thinks)")

@@ -46,7 +46,7 @@ def test_a_checkpoint_in_the_real_format_scans_and_equals_the_formula(key, writt
     directory, case = written(key), CASES[key]
     rm = load(directory, key)
     scan = rmnb.scan_vocabulary(rm, PROMPT, limit=LIMIT)
-    prefix, closing = rm.dialogue.frame(PROMPT)
+    prefix, closing = rm.dialogue.frame_ids(PROMPT)
     rows = [[*prefix, token, *closing] for token in range(LIMIT)]
     hidden = hidden_states(directory, rows)
     prompt = None
@@ -90,7 +90,7 @@ def test_each_renamed_missing_or_misshapen_tensor_of_a_head_is_named(key):
 def gated(request, written):
     """A model whose head reads the prompt, and the same one scoring whole sequences."""
     rm = load(written(request.param), request.param)
-    return rm, dataclasses.replace(rm, plain_because="a test wants it")
+    return rm, dataclasses.replace(rm, why_not_shared="a test wants it")
 
 
 def test_sharing_the_prefix_changes_nothing_for_a_gate(gated):
@@ -101,7 +101,7 @@ def test_sharing_the_prefix_changes_nothing_for_a_gate(gated):
     ]
     rewards = []
     for prompt in (PROMPT, turns):
-        prefix, closing = gated[0].dialogue.frame(prompt)
+        prefix, closing = gated[0].dialogue.frame_ids(prompt)
         continuations = [[token, *closing] for token in range(20, 30)] + [[40, 41, 42, *closing]]
         shared, whole = (score_continuations(model, prefix, continuations) for model in gated)
         np.testing.assert_allclose(shared, whole, atol=1e-4)
@@ -114,7 +114,7 @@ def test_sharing_the_prefix_changes_nothing_for_a_gate(gated):
 
 def test_a_continuation_that_opens_a_turn_of_its_own_moves_the_gate(gated):
     rm, plain = gated
-    whole, closing = rm.dialogue.frame(PROMPT)
+    whole, closing = rm.dialogue.frame_ids(PROMPT)
     pattern = list(opening_ids(rm.dialogue))
     again = [50, 51, *pattern, 52, *closing]
     for prefix in (whole, whole[:-1], whole[:3]):  # also where the continuation completes the pattern, or holds it all
@@ -133,7 +133,7 @@ def test_a_continuation_that_opens_a_turn_of_its_own_moves_the_gate(gated):
 
 def test_gradients_pass_through_the_head_of_a_prompt(written):
     rm = load(written("armorm"), "armorm")
-    whole = dataclasses.replace(rm, plain_because="a test wants it")
+    whole = dataclasses.replace(rm, why_not_shared="a test wants it")
     shared, alone = (ModelPromptReward(model, PROMPT, 1.0).gradient([20, 21]) for model in (rm, whole))
     assert np.abs(alone).max() > 1e-3
     np.testing.assert_allclose(shared, alone, atol=1e-4 * np.abs(alone).max())

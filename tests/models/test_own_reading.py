@@ -37,7 +37,7 @@ def checked(directory):
     assert rm.score(PROMPT, ANSWERS).tolist() == pytest.approx(expected, abs=1e-4)
     assert rm.score(PROMPT, ANSWERS, "published").tolist() == pytest.approx(expected, abs=1e-4)  # BOS is not doubled
     scan = rmnb.scan_vocabulary(rm, PROMPT)
-    prefix, closing = rm.dialogue.frame(PROMPT)
+    prefix, closing = rm.dialogue.frame_ids(PROMPT)
     texts = scan["token"].str.strip()
     reached = [i for i, ids in enumerate(own_ids(words, PROMPT, texts)) if ids == [*prefix, i, *closing]]
     assert (texts[reached].str.len() > 1).sum() > 15

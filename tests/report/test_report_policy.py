@@ -58,7 +58,7 @@ def test_whole_answers_are_what_the_model_gives_token_and_end_one_by_one(tmp_pat
     found = scan_answers(lm, prompt)
     ids = prompt_ids(lm, prompt.conversation)
     end = found.attrs["provenance"]["end_id"]
-    assert end == lm.dialogue.frame(prompt.conversation)[1][0]
+    assert end == lm.dialogue.frame_ids(prompt.conversation)[1][0]
     network = AutoModelForCausalLM.from_pretrained(directory)
     for token in (7, 100, 300):
         with torch.no_grad(), own_attention(lm.network):

@@ -19,7 +19,7 @@ PROMPT = "What, in one word, is the greatest thing ever?"
 def test_sharing_the_prefix_gives_the_reward_of_the_plain_pass(architecture, tmp_path, monkeypatch):
     rm = rmnb.load_reward_model(write_decoder(tmp_path, architecture))
     assert rm.shares_prefix
-    prefix, closing = rm.dialogue.frame(PROMPT)
+    prefix, closing = rm.dialogue.frame_ids(PROMPT)
     assert len(prefix) > WINDOW
     rng = np.random.default_rng(0)
     continuations = [[*rng.integers(6, 300, size), *closing] for size in rng.integers(1, 2 * WINDOW, 30)]
@@ -36,7 +36,7 @@ def test_sharing_the_prefix_gives_the_reward_of_the_plain_pass(architecture, tmp
         np.testing.assert_allclose(PrefixScorer(rm, prefix)(sharing, batch_size, parent), alone, atol=1e-4)
     monkeypatch.setattr(attention, "CHUNK", WINDOW - 1)  # a long prefix is run in parts
     np.testing.assert_allclose(score_continuations(rm, prefix, continuations), expected, atol=1e-4)
-    whole = dataclasses.replace(rm, plain_because="on purpose")
+    whole = dataclasses.replace(rm, why_not_shared="on purpose")
     np.testing.assert_allclose(score_continuations(whole, prefix, continuations), expected, atol=1e-4)
 
 

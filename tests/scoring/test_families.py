@@ -78,7 +78,7 @@ def test_shared_is_whole_or_is_not_shared(family, windowed, dtype):
     prefix = random.integers(6, len(WORDS), 640).tolist()
     rows = random.integers(6, len(WORDS), (8, 8)).tolist()
     shared = score_continuations(rm, prefix, rows)
-    alone = dataclasses.replace(rm, plain_because="to compare with")
+    alone = dataclasses.replace(rm, why_not_shared="to compare with")
     whole = score_continuations(alone, prefix, rows)
     with _moved_embeddings(rm):
         rounding = np.abs(score_continuations(alone, prefix, rows) - whole).max() / whole.std()

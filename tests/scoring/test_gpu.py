@@ -24,7 +24,7 @@ def test_a_gpu_gives_the_rewards_of_a_cpu_with_a_shared_prefix_and_without(archi
     expected = scores(tmp_path, device="cpu")
     on_gpu = rmnb.load_reward_model(tmp_path)
     assert on_gpu.device.type == "cuda"  # where there is a GPU it is used
-    plain = dataclasses.replace(on_gpu, plain_because="asked for by a test")
+    plain = dataclasses.replace(on_gpu, why_not_shared="asked for by a test")
     for rm in (on_gpu, plain):
         scan = rmnb.scan_vocabulary(rm, PROMPT)
         np.testing.assert_allclose(scan["score"], expected, atol=1e-4 * np.ptp(expected))
@@ -32,7 +32,7 @@ def test_a_gpu_gives_the_rewards_of_a_cpu_with_a_shared_prefix_and_without(archi
 
 def test_the_host_waits_for_the_gpu_once_a_shard(directory, rm):
     on_gpu = rmnb.load_reward_model(directory)
-    prefix, closing = on_gpu.dialogue.frame(PROMPT)
+    prefix, closing = on_gpu.dialogue.frame_ids(PROMPT)
     scorer = PrefixScorer(on_gpu, prefix)
     batch = [[i, *closing] for i in range(64)]
     scorer(batch)
@@ -49,7 +49,7 @@ def test_the_host_waits_for_the_gpu_once_a_shard(directory, rm):
 def test_compiled_code_gives_the_same_rewards_batch_after_batch(directory, compile):
     rm = rmnb.load_reward_model(directory, dtype="float16")
     compiled = rmnb.load_reward_model(directory, dtype="float16", compile=compile)
-    prefix, closing = rm.dialogue.frame(PROMPT)
+    prefix, closing = rm.dialogue.frame_ids(PROMPT)
     continuations = [[i, *closing] for i in range(100)]
     expected = PrefixScorer(rm, prefix)(continuations, 32)
     scorer = PrefixScorer(compiled, prefix)
@@ -66,7 +66,7 @@ def test_quantised_weights_rank_tokens_nearly_alike(directory, bits, least):
 
 def test_a_batch_that_does_not_fit_is_halved_and_nothing_else_changes(directory, rm, caplog):
     on_gpu = rmnb.load_reward_model(directory)
-    prefix, closing = on_gpu.dialogue.frame(PROMPT)
+    prefix, closing = on_gpu.dialogue.frame_ids(PROMPT)
     continuations = [[i % 300, *closing] for i in range(200_000)]
     scorer = PrefixScorer(on_gpu, prefix)
     expected = scorer(continuations[:300])

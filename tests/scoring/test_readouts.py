@@ -95,7 +95,7 @@ def test_a_language_model_is_read_as_transformers_logits_say(kind, architecture,
     assert rm.shares_prefix and rm.parity.exact and rm.parity.against.startswith(type(rm.network).__name__[:4])
     assert np.abs(rewards - expected).max() < 1e-4 * expected.std()
     scan = rmnb.scan_vocabulary(rm, QUESTION, ids=range(40, 60))["score"]
-    whole = rmnb.scan_vocabulary(dataclasses.replace(rm, plain_because="a test wants it"), QUESTION, ids=range(40, 60))
+    whole = rmnb.scan_vocabulary(dataclasses.replace(rm, why_not_shared="a test wants it"), QUESTION, ids=range(40, 60))
     assert np.abs(scan - whole["score"]).max() < 1e-4 * scan.std()
 
 

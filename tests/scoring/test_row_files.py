@@ -358,7 +358,7 @@ def test_each_row_is_the_reward_of_a_closed_beginning(write, tmp_path):
     rm = rmnb.load_reward_model(write(tmp_path), device="cpu")
     response = "Love, peace and water are good"
     table = trace(rm, PROMPTS[0], response)
-    prefix, closing = rm.dialogue.frame(PROMPTS[0])
+    prefix, closing = rm.dialogue.frame_ids(PROMPTS[0])
     alone = [
         score_sequences(rm, [[*prefix, *table["token_id"][:end], *closing]], prefix)[0] for end in range(len(table) + 1)
     ]

@@ -31,7 +31,7 @@ def test_a_scan_has_one_row_for_each_id_of_the_embedding(rm):
     assert set(scan["kind"][:6]) == {"special"} and set(scan["kind"][-1000:]) == {"unused"}
     assert scan["score"].dtype == np.float32
     assert "{response}" in scan.attrs["provenance"]["conversation"]
-    prefix, closing = rm.dialogue.frame(PROMPT)
+    prefix, closing = rm.dialogue.frame_ids(PROMPT)
     some = [7, 4711, 4999]
     again = rmnb.score_continuations(rm, prefix, [[i, *closing] for i in some])
     np.testing.assert_allclose(scan["score"].iloc[some], again, atol=1e-4)
@@ -44,7 +44,7 @@ def test_a_pair_is_worth_what_the_whole_conversation_is(rm, tmp_path, monkeypatc
     ids, prompt = [7, 250, 31, 12, 99], PromptSpec(key="greatest", text=PROMPT, framing="positive")
     monkeypatch.setattr(scanning, "PAIRS", 2)
     rewards, provenance = scanning.scan_pairs(rm, prompt, ids, tmp_path / "pairs.parquet")
-    prefix, closing = rm.dialogue.frame(PROMPT)
+    prefix, closing = rm.dialogue.frame_ids(PROMPT)
     whole = [[*prefix, first, second, *closing] for first in ids for second in ids]
     expected = np.reshape([rmnb.score_continuations(rm, [], [ids])[0] for ids in whole], rewards.shape)
     assert expected.std() > 0.01

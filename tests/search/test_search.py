@@ -147,7 +147,7 @@ def test_a_search_honours_the_turns_that_came_before_the_question(rm):
     turns = [{"role": "user", "content": "war and pain"}, {"role": "assistant", "content": "are bad"}]
     prompt = PromptSpec(key="again", text=PROMPT, framing="positive", history=turns)
     sequences = [(70, 90, 45), (71, 92, 46)]
-    prefix, closing = rm.dialogue.frame(prompt.conversation)
+    prefix, closing = rm.dialogue.frame_ids(prompt.conversation)
     expected = rmnb.score_continuations(rm, prefix, [[*ids, *closing] for ids in sequences])
     np.testing.assert_allclose(RewardObjective([rm], [prompt]).measure(sequences), expected, atol=1e-4)
     assert np.abs(RewardObjective([rm], [PROMPT]).measure(sequences) - expected).min() > 0.01
@@ -158,7 +158,7 @@ def test_a_search_honours_the_turns_that_came_before_the_question(rm):
 def test_what_retokenises_has_the_same_ids_in_its_conversation(rm, ids):
     """The template trims, so that an answer with a blank at its edge is another answer."""
     kept = RewardObjective([rm], [PROMPT]).retokenises([tuple(ids)])[0]
-    prefix, closing = rm.dialogue.frame(PROMPT)
+    prefix, closing = rm.dialogue.frame_ids(PROMPT)
     text = rm.tokenizer.decode(ids, clean_up_tokenization_spaces=False)
     [whole] = own_ids(rm.tokenizer, PROMPT, [text])
     assert kept == (whole == [*prefix, *ids, *closing] and rm.dialogue.control_ids.isdisjoint(ids))

@@ -25,7 +25,7 @@ def test_the_gradient_is_how_fast_the_reward_rises(kind, tmp_path):
     else:
         rm = rmnb.load_reward_model(write_decoder(tmp_path, kind if kind in DECODERS else "llama"))
     if kind == "whole sequences":
-        rm = dataclasses.replace(rm, plain_because="on purpose")
+        rm = dataclasses.replace(rm, why_not_shared="on purpose")
     term = ModelPromptReward(rm, PROMPT, 1.0)
     assert sum((*term.prefix, *IDS, *term.closing).count(token) for token in IDS) == len(IDS)
     assert_rises(rm, term)

@@ -19,7 +19,7 @@ PROMPT = "What, in one word, is the greatest thing ever?"
 
 
 def test_memory_that_runs_out(rm, attack, monkeypatch):
-    prefix, closing = rm.dialogue.frame(PROMPT)
+    prefix, closing = rm.dialogue.frame_ids(PROMPT)
     rng = np.random.default_rng(0)
     continuations = [[*rng.integers(6, 300, rng.integers(1, 9)).tolist(), *closing] for _ in range(120)]
     whole = PrefixScorer(rm, prefix)(continuations, 8)
@@ -52,7 +52,7 @@ def test_memory_that_runs_out(rm, attack, monkeypatch):
 
 
 def a_long_response_among_single_tokens(rm, many, length):
-    prefix, closing = rm.dialogue.frame(PROMPT)
+    prefix, closing = rm.dialogue.frame_ids(PROMPT)
     rng = np.random.default_rng(0)
     singles = [[int(i), *closing] for i in rng.integers(6, 300, many)]
     long = [*rng.integers(6, 300, length).tolist(), *closing]

@@ -32,7 +32,7 @@ def test_markers_in_prompts_and_responses_are_text(kind, attack, times):
     def read(seed: int) -> str:
         rng = random.Random(seed)
         text = "".join(rng.choices(PIECES, k=rng.randint(0, 8)))
-        prefix, closing = dialogue.frame(text)
+        prefix, closing = dialogue.frame_ids(text)
         (ids,) = dialogue.conversations(text, [text])
         assert ids[: len(prefix)] == prefix and ids[-len(closing) :] == closing
         assert [i for i in ids if i in control] == structure
@@ -71,7 +71,7 @@ TEMPLATES = [
 
 def test_templates_made_to_harm(attack):
     def fill(template: str) -> tuple:
-        return Dialogue(tokenizer(), template).frame(PROMPT)
+        return Dialogue(tokenizer(), template).frame_ids(PROMPT)
 
     attack("chat templates that fail or try to leave their sandbox", TEMPLATES, fill, refused="the chat template")
 
@@ -96,7 +96,7 @@ def test_odd_tokenizers(what, attack, tmp_path):
     size = len(words) + more
     rm = rmnb.load_reward_model(write_model(tmp_path, LlamaConfig(**SHAPE, vocab_size=size), words))
     scan = rmnb.scan_vocabulary(rm, PROMPT)
-    prefix, closing = rm.dialogue.frame(PROMPT)
+    prefix, closing = rm.dialogue.frame_ids(PROMPT)
     assert scan["token_id"].tolist() == list(range(size)) and (scan["kind"] == "unused").sum() >= more
     assert prefix.count(1) == (what != "without BOS")
     alone = rmnb.score_continuations(rm, prefix, [[i, *closing] for i in range(size)], batch_size=1)
