@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from typer import Argument, Exit, Option, Typer, echo
 
-from rmnb.cli.options import Loading, Model, PanelName, fail, flat, need
+from rmnb.cli.options import Loading, Model, PanelName, fail, flat, key_values, need
 from rmnb.errors import InputError, LackError, TooFewError
 
 TRAINING = ("datasets", "sklearn", "trl")  # what only the extra `train` installs
@@ -144,10 +144,8 @@ def run(
     from rmnb.book import results
     from rmnb.book.notebook import failure, run_notebook
 
-    if wrong := [text for text in parameter or [] if "=" not in text]:
-        raise InputError(f"parameter {wrong[0]!r}: write NAME=VALUE", wrong[0])
     try:
-        run_notebook(notebook, out, dict(text.split("=", 1) for text in parameter or []))
+        run_notebook(notebook, out, key_values("--parameter", parameter, read=str))
     except (LackError, TooFewError) as error:
         if not leave_out:
             raise

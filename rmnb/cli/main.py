@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Exit, Option, Typer, echo
 
 from rmnb import __version__
-from rmnb.cli import book, report, score
+from rmnb.cli import book, report, scan, score
 from rmnb.cli.options import flat
 from rmnb.errors import InputError, first_line
 
@@ -17,7 +17,7 @@ app = Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    score.check, score.score, score.scan, score.search, score.trace, report.report, report.compare, score.plan,
+    score.check, score.score, scan.scan, scan.search, score.trace, report.report, report.compare, scan.plan,
 ):  # fmt: skip
     app.command()(flat(command))
 app.add_typer(book.app, name="book")

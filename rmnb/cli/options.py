@@ -9,9 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
+import yaml
 from typer import Argument, Exit, Option, echo
 
 from rmnb.errors import InputError
+from rmnb.files import check_writable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +29,11 @@ Model = Annotated[
 ]
 Json = Annotated[bool, Option("--json", help="As JSON on stdout.")]
 PanelName = Annotated[str, Option(help="Name of a panel, or path of your own YAML.")]
+Protocol = Annotated[
+    str,
+    Option(help="exact: as the model's own template gives the ids. published: tokenised again, as in the papers."),
+]
+Restart = Annotated[bool, Option("--restart", help="Compute again what is at --out, finished or not.")]
 
 
 @dataclass(frozen=True)
@@ -155,25 +162,24 @@ def _label(text: str) -> Any:
     """A number, a name, or weights by name or in order."""
     if not {"=", ","} & set(text):
         return int(text) if text.isdecimal() else text
-    parts = [part.rpartition("=") for part in text.split(",")]
+    names, weights = [], []
     try:
-        weights = [float(weight) for _, _, weight in parts]
+        for part in text.split(","):
+            name, _, weight = part.rpartition("=")
+            names.append(name.strip())
+            weights.append(float(weight))
     except ValueError as error:
         raise InputError(f"--label {text}: write NAME=WEIGHT,NAME=WEIGHT", text) from error
-    return (
-        {name.strip(): weight for (name, _, _), weight in zip(parts, weights, strict=True)} if "=" in text else weights
-    )
+    return dict(zip(names, weights, strict=True)) if "=" in text else weights
 
 
-def key_values(option: str, texts: list[str] | None) -> dict[str, Any]:
+def key_values(option: str, texts: list[str] | None, read: Callable[[str], Any] = yaml.safe_load) -> dict[str, Any]:
     """What a repeatable option of the form KEY=VALUE says, each value as YAML reads it."""
-    import yaml
-
     values = {}
     for text in texts or []:
         key, equals, value = text.partition("=")
         try:
-            values[key] = yaml.safe_load(value)
+            values[key] = read(value)
         except yaml.YAMLError:
             equals = ""
         if not (key and equals):
@@ -209,6 +215,13 @@ def need(*packages: str) -> None:
     for package in packages:
         if find_spec(package) is None:
             raise ModuleNotFoundError(f"no package {package}", name=package)
+
+
+def check_parquet(out: Path) -> None:
+    """Raise InputError now if a table could not be written there later."""
+    if out.suffix != ".parquet":
+        raise InputError(f"--out {out}: choose a name that ends with .parquet", out)
+    check_writable(out)
 
 
 def fail(message: str) -> NoReturn:

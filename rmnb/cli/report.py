@@ -147,26 +147,26 @@ def compare(
         else:
             find_spec(text)
     from rmnb.book import comparison_page
-    from rmnb.report import comparison, policy, scores
+    from rmnb.report import comparison, scores
 
     if not record.is_report(b) and (quick or loading != Loading() or scores.shipped(b) is None):
         loading.model(b)  # one that does not open is refused before the other is scored, too
 
-    report_a, scores_a = _side(a, out / "a", quick, loading)
-    report_b, scores_b = _side(b, out / "b", quick, loading)
+    report_a, scores_a, policy_a = _side(a, out / "a", quick, loading)
+    report_b, scores_b, policy_b = _side(b, out / "b", quick, loading)
     if report_a.name == report_b.name:  # two directories of one name
         report_a, report_b = replace(report_a, name=a), replace(report_b, name=b)
     table = comparison.compare(report_a, report_b, replicates)
     outcomes = check(limits, table)
     moved = comparison.moved(scores_a, scores_b) if scores_a and scores_b else None
-    would_say = [policy.read(_scored(text, out / side)) for text, side in ((a, "a"), (b, "b"))]
-    comparison_page.write(out / "compare.html", (report_a, report_b), table, moved, outcomes, would_say)
+    policies = (policy_a, policy_b)
+    comparison_page.write(out / "compare.html", (report_a, report_b), table, moved, outcomes, policies)
     content = {
         "a": {"model": report_a.name, "provenance": report_a.provenance},
         "b": {"model": report_b.name, "provenance": report_b.provenance},
         "numbers": json_rows(table),
         "moved": json_rows(moved),
-        "policies": [json_rows(said) for said in would_say],
+        "policies": list(map(json_rows, policies)),
         "limits": json_rows(outcomes),
     }
     write_json(out / "compare.json", content, ensure_ascii=False)
@@ -186,27 +186,26 @@ def _directory(text: str) -> Path:
     return path.parent if path.suffix == ".json" else path
 
 
-def _scored(text: str, directory: Path) -> Path:
-    """Where a side's files are: in its own report, or where it was scored for the comparison."""
-    from rmnb.report import record
+def _side(
+    text: str, directory: Path, quick: bool, loading: Loading
+) -> "tuple[Report, ModelScores | None, pd.DataFrame | None]":
+    """The report that an argument names, and what is beside it: scores, and what a policy would say.
 
-    return _directory(text) if record.is_report(text) else directory
-
-
-def _side(text: str, directory: Path, quick: bool, loading: Loading) -> "tuple[Report, ModelScores | None]":
-    """The report that an argument names, and the scores behind it if they are here; a model is scored first."""
-    from rmnb.report import record, scores
+    A model is scored first, into `directory`.
+    """
+    from rmnb.report import policy, record, scores
 
     if record.is_report(text):
-        beside = _directory(text)
-        return record.read(text), scores.read(beside) if (beside / "scores").exists() else None
+        directory = _directory(text)
+        rewards = scores.read(directory) if (directory / "scores").exists() else None
+        return record.read(text), rewards, policy.read(directory)
     rewards = None if quick or loading != Loading() else scores.shipped(text)
     if rewards is None:
         scores.score(loading.model(text), directory, quick, progress=True, tell=echo)
         rewards = scores.read(directory)
     else:
         echo(f"{text}: of the demo panel: its shipped scores are read, nothing is scored")
-    return _build(rewards), rewards
+    return _build(rewards), rewards, None
 
 
 def _build(scores: "ModelScores") -> "Report":

@@ -165,10 +165,11 @@ def conversations_of(rows: Sequence[Row]) -> list[Answer]:
     return [answer for answers in by_side.values() for answer in answers]
 
 
-def is_spoken(key: str) -> bool:
-    """Whether a key of a row says a part of its conversations."""
-    keys = {"tools", "system", "chosen", "rejected", *_RESPONSES, *_GROUPS, *itertools.chain(*_QUESTIONS)}
-    return key in keys or _TWO.fullmatch(key) is not None
+def other_columns(rows: Sequence[Row]) -> list[str]:
+    """The keys of rows that say no part of their conversations."""
+    spoken = {"tools", "system", "chosen", "rejected", *_RESPONSES, *_GROUPS, *itertools.chain(*_QUESTIONS)}
+    keys = dict.fromkeys(itertools.chain(*rows))
+    return [key for key in keys if key not in spoken and not _TWO.fullmatch(key)]
 
 
 def _conversation(row: Row, response: Any) -> Conversation:

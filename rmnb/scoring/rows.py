@@ -18,7 +18,7 @@ from rmnb.errors import InputError
 from rmnb.models.dialogue import Prompt, common_prefix, tools_of
 from rmnb.plans import ResumableStore, exclusive
 from rmnb.scoring.engine import score_continuations
-from rmnb.scoring.forms import Answer, Conversation, Row, conversations_of, is_spoken, read_rows
+from rmnb.scoring.forms import Answer, Conversation, Row, conversations_of, other_columns
 from rmnb.scoring.reward_model import RewardModel, check_prompt
 from rmnb.scoring.store import content_sha256, describe_model, note_model, read_finished, write_table
 
@@ -77,7 +77,7 @@ def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
 
 def score_file(
     rm: RewardModel,
-    rows: Path | Sequence[Row],
+    rows: Sequence[Row],
     output: Path | None = None,
     shorten: bool = False,
     progress: bool = False,
@@ -90,7 +90,7 @@ def score_file(
     rm
         The reward model.
     rows
-        A file, or what `rmnb.scoring.forms.read_rows` read of one.
+        As `rmnb.scoring.forms.read_rows` reads them.
     output
         Parquet file for the rewards. What is done is kept beside it: cut off, the same call goes on.
     shorten
@@ -112,10 +112,8 @@ def score_file(
     Raises
     ------
     InputError
-        The file cannot be read, or a row of it, see `rmnb.scoring.forms`; a conversation is too long; or other rewards
-        are at `output`.
+        A row cannot be read, see `rmnb.scoring.forms`; a conversation is too long; or other rewards are at `output`.
     """
-    rows = read_rows(rows) if isinstance(rows, Path) else rows
     answers = conversations_of(rows)
     if left_out := len(rows) - len({answer.row for answer in answers}):
         logger.warning("%d of %d rows call their responses equally good: left out", left_out, len(rows))
@@ -168,8 +166,8 @@ def _table(rows: Sequence[Row], answers: Sequence[Answer], names: list[str], rew
         scored = scored.astype({name: "float32" if "reward" in name else "int64" for name in scored}).reset_index()
     else:
         scored = scored.sort_values("row", kind="stable", ignore_index=True)
-    keys = dict.fromkeys(key for row in rows for key in row if not is_spoken(key))
-    given = pd.DataFrame({key: _storable([rows[place].get(key) for place in scored["row"]]) for key in keys})
+    columns = {key: _storable([rows[place].get(key) for place in scored["row"]]) for key in other_columns(rows)}
+    given = pd.DataFrame(columns)
     if _is_wide(answers):
         del scored["row"]
     else:
@@ -227,14 +225,7 @@ def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     -------
     DataFrame
         part, accuracy, low, high (Wilson's 95 % interval), pairs.
-
-    Raises
-    ------
-    InputError
-        There is no such column.
     """
-    if by is not None and by not in frame:
-        raise InputError(f"the rows have no column {by!r}: choose one of {', '.join(map(str, frame))}", by)
     pairs = _pairs(frame)
     right = pairs["reward_chosen"] > pairs["reward_rejected"]
     groups = right.groupby(pairs[by], dropna=False) if by else ()

@@ -43,10 +43,8 @@ def scanned_pairs(model, out, other):
 
 
 def rows(model, out, other):
-    file = model / "rows.jsonl"
-    lines = [{"prompt": f"What is {i}?", "response": "other" if other else "love"} for i in range(40)]
-    file.write_text("\n".join(map(json.dumps, lines)))
-    return score_file(load(model), file, out)["reward"]
+    content = [{"prompt": f"What is {i}?", "response": "other" if other else "love"} for i in range(40)]
+    return score_file(load(model), content, out)["reward"]
 
 
 def search(model, out, other):

@@ -33,11 +33,6 @@ def answer(text):
     return {"role": "assistant", "content": text}
 
 
-def write(path, rows):
-    path.write_text("\n".join(json.dumps(row) for row in rows) + "\n")
-    return path
-
-
 def pairs(n):
     """Pairs of random answers, of many lengths."""
     generator = np.random.default_rng(0)
@@ -183,9 +178,9 @@ def theirs(directory, prompts, responses) -> np.ndarray:
     return own_rewards(directory, [own_ids(words, prompt, [response])[0] for prompt, response in rows])
 
 
-def test_pairs_are_scored_as_by_transformers_and_counted_as_by_rewardbench(directory, rm, tmp_path):
+def test_pairs_are_scored_as_by_transformers_and_counted_as_by_rewardbench(directory, rm):
     rows = pairs(50)
-    table = score_file(rm, write(tmp_path / "pairs.jsonl", rows))
+    table = score_file(rm, rows)
     expected = {}
     for key in ("chosen", "rejected"):
         expected[key] = theirs(directory, [row["prompt"] for row in rows], [row[key] for row in rows])
@@ -314,13 +309,13 @@ def test_a_response_that_is_cut_inside_a_character_of_several_ids_ends(rm):
     assert np.isfinite(score_file(rm, [row], shorten=True)["reward"]).all()
 
 
-def test_a_row_that_is_too_long_is_named_or_cut(rm, tmp_path):
-    file = write(tmp_path / "long.jsonl", [{"prompt": "a?", "response": text} for text in ("love", "peace " * 600)])
+def test_a_row_that_is_too_long_is_named_or_cut(rm):
+    rows = [{"prompt": "a?", "response": text} for text in ("love", "peace " * 600)]
     with pytest.raises(InputError, match=r"row 2 has too many"):
-        score_file(rm, file)
-    assert np.isfinite(score_file(rm, file, shorten=True)["reward"]).all()
+        score_file(rm, rows)
+    assert np.isfinite(score_file(rm, rows, shorten=True)["reward"]).all()
     with pytest.raises(InputError, match="this prompt alone is too long"):
-        score_file(rm, write(file, [{"prompt": "peace " * 600, "response": "love"}]), shorten=True)
+        score_file(rm, [{"prompt": "peace " * 600, "response": "love"}], shorten=True)
 
 
 @pytest.mark.parametrize("repeats", [1, 20])

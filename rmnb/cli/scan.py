@@ -1,0 +1,204 @@
+"""The commands that go through a vocabulary: plan, scan, search."""
+
+import functools
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option, echo
+
+from rmnb.cli.options import Asking, Json, Loading, Model, Protocol, Restart, check_parquet, echo_json, key_values
+from rmnb.errors import InputError
+from rmnb.files import check_writable
+
+
+def plan(
+    asking: Asking,
+    models: Annotated[list[str] | None, Argument(help="Models. Default: every model of the panel.")] = None,
+    device: Annotated[
+        str | None, Option(help="cpu or cuda of this machine, or a GPU by name: h100, a100, l4, t4 …")
+    ] = None,
+    dtype: Annotated[str | None, Option(help="Number format. Default: float32, or a panel's.")] = None,
+    book: Annotated[bool, Option("--book", help="All that `make book PANEL=…` scores, not scans alone.")] = False,
+    json: Json = False,
+) -> None:
+    """Say what a scan will take before anything is fetched: operations, weights, and a range of times."""
+    from rmnb.panels import find_spec
+
+    members = asking.members()
+    questions = list(members.scanned_prompts) if book else asking.questions()
+    specs = [find_spec(name, members) for name in models or members.model_names]
+    import pandas as pd
+
+    from rmnb.scoring.list_scores import book_answers
+    from rmnb.scoring.plan import plan_scan
+
+    plans = {spec.name: plan_scan(spec, questions[0].conversation, device, dtype) for spec in specs}
+    known = list(filter(None, plans.values()))
+    left_out = f"nothing is known before it is fetched of {', '.join(name for name in plans if not plans[name])}"
+    if not known:
+        raise InputError(f"{left_out}: see `rmnb check`")
+    table = pd.DataFrame(known)
+    answers = book_answers(members) if book else {}
+    others = sum(answers.values()) / table["tokens"]  # texts have several tokens: at most as long again
+    table["low"] *= len(questions) + others
+    table["high"] *= len(questions) + 2 * others
+    if json:
+        return echo_json(table)
+    echo(table.drop(columns="fits").to_string(index=False, float_format="{:,.1f}".format))
+    low, high = table[["low", "high"]].sum() / 60
+    echo(
+        f"\nIn all {low:,.1f} to {high:,.1f} minutes. ids: how many each token sends through the network; "
+        f"TFLOP: of one scan; GB: weights; low, high: seconds, prompts: {len(questions)}."
+    )
+    if answers:
+        echo("Beside scans, answers a model: " + ", ".join(f"{count:,} {what}" for what, count in answers.items()))
+    for name in table["model"][~table["fits"]]:
+        echo(f"{name} does not fit: try --dtype bfloat16, or --load device_map=auto with rmnb scan")
+    if len(known) < len(plans):
+        echo(left_out)
+
+
+@dataclass(frozen=True)
+class ScanOptions:
+    """How a vocabulary is scored."""
+
+    first: Annotated[int | None, Option(min=1, help="Score only the first so many ids.")] = None
+    protocol: Protocol = "exact"
+    batch_size: Annotated[int | None, Option(min=1, help="Tokens at once. Default: from free memory.")] = None
+    logprobs: Annotated[
+        bool, Option("--logprobs", help="Of a language model: log-probabilities of the answer's first token.")
+    ] = False
+    whole: Annotated[
+        bool, Option("--whole", help="Of a language model: of each token as a whole answer, which ends there.")
+    ] = False
+
+
+def scan(
+    model: Model,
+    asking: Asking,
+    loading: Loading,
+    options: ScanOptions,
+    out: Annotated[
+        Path | None,
+        Option(help="Parquet file; a directory: one file a prompt. Default: the panel's own store of scores."),
+    ] = None,
+    restart: Restart = False,
+) -> None:
+    """Score every token of a vocabulary. Interrupted, the same command goes on where it stopped."""
+    from rmnb.panels import find_base, find_spec
+    from rmnb.plans import ResumableStore, exclusive
+    from rmnb.scoring import store
+
+    if options.whole:
+        loading = replace(loading, head="log-probability")
+    members = asking.members()
+    questions = asking.questions()
+    load_options = loading.arguments()
+    keys = [question.key for question in questions]
+    if options.logprobs and (options != ScanOptions(logprobs=True) or load_options.keys() - {"wrapping", "dtype"}):
+        raise InputError("--logprobs takes --dtype and --load wrapping=…, and scores every id: leave out other options")
+    if out:
+        paths = _files(out, keys)
+    else:
+        find_spec(model, members)  # an unknown name is said as such
+        changed = load_options.keys() - {"device", "device_map", "compile"}
+        if model not in members.model_names or "custom" in keys or options.first or changed:
+            raise InputError(
+                "only a whole scan of a panel's model, as the panel says, goes into its store: "
+                "give --out FILE or DIRECTORY"
+            )
+        paths = [store.scores_path(members, model, key, options.protocol) for key in keys]
+    for path in paths:
+        check_parquet(path)
+    if options.logprobs:  # only now is a model loaded: what is wrong so far is said without torch
+        from rmnb.scoring.logprobs import load_language_model, scan_logprobs
+
+        lm = load_language_model(find_base(members, model), load_options.get("wrapping"), load_options.get("dtype"))
+        scan_one = functools.partial(scan_logprobs, lm)
+    else:
+        rm = loading.model(model, members)
+        from rmnb.scoring.scanning import scan_vocabulary
+
+        scan_one = functools.partial(
+            scan_vocabulary,
+            rm,
+            protocol=options.protocol,
+            limit=options.first,
+            batch_size=options.batch_size,
+            progress=True,
+        )
+    for question, path in zip(questions, paths, strict=True):
+        with exclusive(path):
+            is_done = path.exists() and not restart
+            frame = scan_one(question, path, restart=restart)  # which refuses what was made by another plan
+            if not is_done:
+                if out:
+                    store.write_table(path, frame, frame.attrs["provenance"])
+                else:
+                    store.write_scores(members, frame, frame.attrs["provenance"])
+        echo(f"{len(frame):,} tokens in {path}" + (", already complete" if is_done else ""))
+        for end, rows in (("highest", frame.nlargest(5, "score")), ("lowest", frame.nsmallest(5, "score"))):
+            echo(f"{end}: " + ", ".join(f"{row.token!r} {row.score:.4f}" for row in rows.itertuples()))
+    # Not before the last prompt is written: whoever runs several in one job deletes all that a failed job has
+    # written, and then they come back from the pieces without being computed again.
+    for path in paths:
+        ResumableStore.discard(path)
+
+
+def _files(out: Path, keys: list[str]) -> list[Path]:
+    """Where each prompt's scan is written: into a file, or into one a prompt in a directory."""
+    if out.suffix == ".parquet" and len(keys) == 1:
+        return [out]
+    if (out.suffix and not out.is_dir()) or len(set(keys)) < len(keys):
+        raise InputError(f"--out {out}: one question takes a name that ends with .parquet, several a directory", out)
+    return [out / f"{key}.parquet" for key in keys]
+
+
+def search(
+    models: Annotated[list[str], Argument(help="A model, or several: their mean is sought.")],
+    asking: Asking,
+    loading: Loading,
+    out: Annotated[Path, Option(help="JSON file for the result.")],
+    settings: Annotated[
+        list[str] | None,
+        Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Any option of rmnb.SearchConfig: length=8, direction=min, method=beam, steps=200, width=256, "
+            "topk=256, starts=[random], allowed=latin, stop_at=9.5, seed=1; repeatable.",
+        ),
+    ] = None,
+    minus: Annotated[str | None, Option(help="Seek where the model differs most from this one.")] = None,
+) -> None:
+    """Search for the response with the highest or lowest reward. Interrupted, the same command goes on.
+
+    So does a search that ended by its steps, with more of them.
+    """
+    from rmnb.panels import find_spec
+    from rmnb.search.config import SearchConfig
+
+    config = SearchConfig(**key_values("--set", settings))
+    members = asking.members()
+    questions = asking.questions()
+    names = list(models)
+    weights = [1 / len(models)] * len(models)
+    if minus:
+        names.append(minus)
+        weights.append(-1.0)
+    for name in names:
+        find_spec(name, members)  # what is unknown is said before minutes are spent on loading the others
+    check_writable(out)
+    from rmnb.scoring.scanning import find_scan
+    from rmnb.search.rewards import RewardObjective
+    from rmnb.search.run import search as run
+    from rmnb.visible import visible
+
+    loaded = [loading.model(name, members) for name in names]
+    scan = None
+    if len(loaded) == len(questions) == 1:
+        scan = find_scan(members, loaded[0], questions[0])  # its best single tokens need not be found again
+    result = run(RewardObjective(loaded, questions, weights), config, scan=scan, output=out, progress=True)
+    echo(f"{result.scored:,} sequences scored, the best {len(result.sequences)} in {out}")
+    for row in result.sequences.itertuples():
+        echo(f"{row.reward:12.6f}  {'' if row.retokenises else '(not as text) '}{visible(str(row.text))}")
