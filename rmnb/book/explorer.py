@@ -149,12 +149,9 @@ def write_explorer(panel: str | Path | Panel, directory: Path) -> Path:
         described = [_write_set(tokens, directory / tokens.key, panel) for tokens in sets]
     except OSError as error:
         raise InputError(f"cannot write {directory}: {error.strerror or error}", directory) from error
-    sizes, used = {}, set()
-    for tokens in sets:
-        for scan in tokens.scans:
-            used.add(scan.prompt)
-            if tokens.key != "shared":
-                sizes[scan.model] = len(scan.rank)
+    scans = [scan for tokens in sets if tokens.key != "shared" for scan in tokens.scans]
+    sizes = {scan.model: len(scan.rank) for scan in scans}
+    used = {scan.prompt for scan in scans}
     prompts = [prompt for prompt in panel.all_prompts if prompt.key in used]
     manifest = {
         "panel": panel.title,
@@ -164,9 +161,8 @@ def write_explorer(panel: str | Path | Panel, directory: Path) -> Path:
         "models": [{"name": name, "tokens": sizes[name]} for name in panel.model_names if name in sizes],
         "sets": described,
     }
-    path = directory / "manifest.json"
-    write_json(path, manifest)
-    return path
+    write_json(directory / "manifest.json", manifest)
+    return directory / "manifest.json"
 
 
 def packed(values: NDArray[np.int32]) -> bytes:
@@ -204,22 +200,18 @@ def _write_set(tokens: TokenSet, directory: Path, panel: Panel) -> dict[str, Any
     scans = []
     for scan in tokens.scans:
         name = f"{places[scan.model]}-{keys[scan.prompt]}.bin"
-        size = _write(directory / name, packed_scan(scan))
+        size = (directory / name).write_bytes(packed_scan(scan))
         scans.append(
             {"model": scan.model, "prompt": scan.prompt, "file": name, "bytes": size, "decimals": scan.decimals}
         )
     numbers = np.array([[scan.rank, scan.reward] for scan in tokens.scans], dtype=np.int32)
     for block, start in enumerate(range(0, len(tokens.words), BLOCK)):
-        _write(directory / f"rows-{block}.bin", packed(numbers[:, :, start : start + BLOCK].ravel()))
+        rows = packed(numbers[:, :, start : start + BLOCK].ravel())
+        (directory / f"rows-{block}.bin").write_bytes(rows)
     return {
         "key": tokens.key,
         "title": tokens.title,
         "tokens": len(tokens.words),
-        "bytes": _write(directory / "tokens.bin", packed_words(tokens.words)),
+        "bytes": (directory / "tokens.bin").write_bytes(packed_words(tokens.words)),
         "scans": scans,
     }
-
-
-def _write(path: Path, content: bytes) -> int:
-    """The number of bytes written."""
-    return path.write_bytes(content)

@@ -12,9 +12,8 @@ from rmnb.book.notebook import results_directory
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
 from rmnb.findings.claims import Claim, Verdict, judge, load_claims
-from rmnb.findings.rows import ENDS, interval_text, numbers
+from rmnb.findings.rows import ENDS, interval_text
 from rmnb.panels import Panel, load_panel
-from rmnb.stats.estimate import Estimate
 
 KEY = ["quantity", "source", "model", "other", "question"]
 COLUMNS = [*KEY, "value", "low", "high", "n"]
@@ -36,7 +35,7 @@ def save(chapter: str, /, **frames: Any) -> Path:
         Tidy frames have a column value, and any of model, other, question, source, low, high, n; further columns, such
         as the choices of a specification curve, are joined in other. Wide frames have models as their index, and
         questions (or what the columns' name says) as columns; a square of models gives pairs. A series has an index of
-        models. Numbers, `Estimate` and mappings of all these are accepted, too. Frames of
+        models, unless the name of the index says otherwise. A number is accepted, too. Frames of
         `rmnb.findings.released.load_released` keep their quantities and their source. Missing values are left out.
 
     Returns
@@ -53,11 +52,9 @@ def save(chapter: str, /, **frames: Any) -> Path:
     parts = [_tidy(name, frame) for name, frame in frames.items()]
     parts = [part for part in parts if len(part)]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
-    infinite = table[np.isinf(table["value"].astype(float))]
-    if len(infinite):
+    if len(infinite := table[np.isinf(table["value"].astype(float))]):
         raise InputError(f"{infinite['quantity'].iloc[0]} has an infinite value")
-    repeated = table[table.duplicated(KEY)]
-    if len(repeated):
+    if len(repeated := table[table.duplicated(KEY)]):
         raise InputError(f"two rows of {' '.join(repeated[KEY].iloc[0])}: add a column that distinguishes them")
     path = results_directory() / f"{chapter}.csv"
     with atomic_path(path) as temporary:
@@ -67,12 +64,7 @@ def save(chapter: str, /, **frames: Any) -> Path:
 
 def _tidy(name: str, frame: Any) -> pd.DataFrame:
     """One argument of `save` as rows with all its columns."""
-    if isinstance(frame, Estimate):
-        frame = pd.DataFrame([numbers(frame)], columns=["value", "low", "high", "n"])
-    elif isinstance(frame, Mapping):
-        parts = [_tidy(f"{name} {key}", part) for key, part in frame.items()]
-        return pd.concat(parts, ignore_index=True)
-    elif isinstance(frame, pd.Series):
+    if isinstance(frame, pd.Series):
         frame = frame.rename("value").rename_axis(frame.index.name or "model").reset_index()  # pyright: ignore[reportArgumentType]
     elif not isinstance(frame, pd.DataFrame):
         frame = pd.DataFrame({"value": [frame]})
@@ -80,7 +72,7 @@ def _tidy(name: str, frame: Any) -> pd.DataFrame:
         frame = _long(frame)
     if frame.empty:
         return pd.DataFrame(columns=COLUMNS)
-    rows = frame.drop(columns=["headline"], errors="ignore").rename(columns={"ci_low": "low", "ci_high": "high"})
+    rows = frame.drop(columns=["headline"], errors="ignore")
     if "source" not in rows:
         quantity = f"{name} " + rows["quantity"] if "quantity" in rows else name
         rows = rows.assign(source="panel", quantity=quantity)
@@ -89,13 +81,9 @@ def _tidy(name: str, frame: Any) -> pd.DataFrame:
         joined = ["other", *extra] if "other" in rows else extra
         texts = rows[joined].astype(object).fillna("").astype(str)
         rows = rows.assign(other=texts.agg(", ".join, axis=1)).drop(columns=extra)
-    rows = rows.reindex(columns=COLUMNS).dropna(subset="value")
-    for column in KEY:
-        rows[column] = rows[column].astype(object).fillna("").astype(str)
-    for column in ENDS:
-        rows[column] = rows[column].astype(float)
-    rows["n"] = rows["n"].astype("Float64").round().astype("Int64")
-    return rows
+    rows = rows.reindex(columns=COLUMNS).dropna(subset="value").astype(dict.fromkeys(ENDS, float))
+    rows[KEY] = rows[KEY].astype(object).fillna("").astype(str)
+    return rows.astype({"n": "Float64"}).round({"n": 0}).astype({"n": "Int64"})
 
 
 def _long(frame: pd.DataFrame) -> pd.DataFrame:

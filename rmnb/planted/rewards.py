@@ -7,6 +7,7 @@ where f is 1 for a question that asks for something good and `negative_framing` 
 The spellings of a word ("love", " Love") share its word effect, as they share most of a real model's reward.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -16,7 +17,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rmnb.data import lexicons
-from rmnb.errors import InputError
 
 Framing = Literal["positive", "negative"]
 
@@ -55,7 +55,7 @@ class PlantedEffects:
     skewness: float = 0.0
 
 
-def spell(words: Iterable[str], variants: int | Iterable[int] = 4) -> pd.DataFrame:
+def spell(words: Iterable[str], variants: Iterable[int] = itertools.repeat(4)) -> pd.DataFrame:
     """A vocabulary with up to four spellings of each word: " love", "love", " Love", "Love".
 
     Parameters
@@ -63,24 +63,15 @@ def spell(words: Iterable[str], variants: int | Iterable[int] = 4) -> pd.DataFra
     words
         Distinct lower-case words.
     variants
-        How many spellings, 1 to 4; one number for all words or one for each.
+        How many spellings each word has, 1 to 4.
 
     Returns
     -------
     DataFrame
         token_id (int32), token (str), kind (category), as a real vocabulary has them.
-
-    Raises
-    ------
-    InputError
-        A number of spellings is out of range, or there are more or fewer numbers than words.
     """
-    words = list(words)
-    numbers = [variants] * len(words) if isinstance(variants, int) else list(variants)
-    if len(numbers) != len(words) or not all(1 <= number <= 4 for number in numbers):
-        raise InputError("variants must be a number from 1 to 4, or one such number a word")
     rows = []
-    for word, number in zip(words, numbers, strict=True):
+    for word, number in zip(words, variants, strict=False):
         spellings = (f" {word}", word, f" {word.capitalize()}", word.capitalize())
         kinds = ("word_start", "word_continuation", "word_start", "word_continuation")
         rows += zip(spellings[:number], kinds[:number], strict=True)
@@ -142,14 +133,7 @@ def planted_scores(
     word_effects
         A model's own, (words,), in the order in which words first appear in `features`. Give the same ones for all
         questions of a model. By default they are drawn.
-
-    Raises
-    ------
-    InputError
-        Another framing.
     """
-    if framing not in ("positive", "negative"):
-        raise InputError(f"framing must be 'positive' or 'negative', got {framing!r}")
     codes, words = pd.factorize(features["word"])
     if word_effects is None:
         word_effects = scatter(len(words), effects.word_sd, effects.skewness, rng)

@@ -15,8 +15,7 @@ from scipy.stats import binomtest
 from tqdm import tqdm
 
 import rmnb
-from rmnb.errors import InputError
-from rmnb.files import CLONE, atomic_path, data_dir, sha256, write_json
+from rmnb.files import atomic_path, data_dir, sha256, shipped, write_json
 from rmnb.planted import models, panels, words
 from rmnb.planted.cases import Case
 
@@ -41,14 +40,7 @@ def run(case: Case, n_simulations: int, seed: int = 0) -> dict[str, Any]:
         without one, "rejection" at 5 % of a true null hypothesis; truth, mean_estimate and spread (standard deviation
         of the estimates) in that unit; value, the share of data sets, with its 95 % Wilson interval ci_low, ci_high;
         n_simulations; within_band, whether that share lies in `BAND`.
-
-    Raises
-    ------
-    InputError
-        `n_simulations` is less than 1.
     """
-    if n_simulations < 1:
-        raise InputError(f"n_simulations must be 1 or more, got {n_simulations}")
     key = zlib.crc32(case.name.encode())
     drawn = pd.DataFrame([case.simulate(np.random.default_rng([seed, key, i])) for i in range(n_simulations)])
     if drawn["ci_low"].notna().all():
@@ -83,7 +75,7 @@ def study(n_simulations: int, seed: int = 0, cases: Iterable[Case] | None = None
     return pd.DataFrame(rows)
 
 
-def read_study(path: Path = STUDY) -> pd.DataFrame:
+def read_study() -> pd.DataFrame:
     """The shipped study, as `study` returns it; origin is "" if the book relies on the estimator.
 
     Raises
@@ -91,9 +83,9 @@ def read_study(path: Path = STUDY) -> pd.DataFrame:
     InputError
         There is no such file.
     """
-    if not path.exists():
-        raise InputError(f"no study at {path}: {CLONE}")
-    return pd.read_csv(path).fillna({"origin": "", "unit": ""})
+    return pd.read_csv(shipped("simulations/coverage.csv", "the study of estimators")).fillna(
+        {"origin": "", "unit": ""}
+    )
 
 
 def main(n_simulations: int = 1000, seed: int = 0, out: Path = STUDY) -> None:

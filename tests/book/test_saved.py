@@ -7,7 +7,6 @@ import pytest
 from rmnb import book
 from rmnb.errors import InputError
 from rmnb.panels import ModelSpec, load_panel
-from rmnb.stats.estimate import Estimate
 
 
 @pytest.fixture
@@ -23,15 +22,14 @@ def test_frames_of_every_shape_become_rows(results):
     authors = pd.DataFrame([{"quantity": "slope", "source": "released", "model": "a", "value": 2.0}])
     square = pd.DataFrame([[1.0, 0.3], [0.3, 1.0]], index=["m", "n"], columns=["m", "n"])
     square = square.rename_axis(index="model", columns="model")
-    total = Estimate(3, 5, 5, 2, 4, 1, 0)
-    slopes = pd.DataFrame([slope])
-    path = book.save("chapter", tau=wide, slopes=slopes, curve=curve, authors=authors, pairs=square, total=total)
+    slopes, shares = pd.DataFrame([slope]), pd.Series({"within": 3}).rename_axis("quantity")
+    path = book.save("chapter", tau=wide, slopes=slopes, curve=curve, authors=authors, pairs=square, shares=shares)
     rows = pd.read_csv(path, keep_default_na=False)
     keys = rows[["quantity", "model", "other", "question"]].agg("|".join, axis=1)
     values = dict(zip(keys, rows["value"], strict=True))
     expected = {"tau|m||best, worst": 0.5, "slopes good|m||best": 1, "slope|a||": 2, "curve||few|": 2}
-    assert values.items() >= {**expected, "pairs|m|n|": 0.3, "total|||": 3}.items()
-    assert "tau|n||best, worst" not in values and "2.0" in rows.loc[rows["quantity"] == "total", "low"].to_list()
+    assert values.items() >= {**expected, "pairs|m|n|": 0.3, "shares within|||": 3}.items()
+    assert "tau|n||best, worst" not in values and rows["n"].iloc[1] == "9"
     with pytest.raises(InputError, match="two rows of tau"):
         book.save("chapter", tau=pd.DataFrame({"model": ["m", "m"], "value": [1.0, 2.0]}))
 

@@ -7,7 +7,6 @@ import pytest
 from planted_panels import planted_panel
 
 from rmnb.data import lexicons
-from rmnb.errors import InputError
 from rmnb.files import sha256
 from rmnb.planted import rewards, study
 from rmnb.planted.cases import Case, Outcome
@@ -80,10 +79,3 @@ def test_a_study_counts_what_it_should():
     assert table["value"].tolist() == pytest.approx([0.7, 0.05], abs=0.06)
     assert (table["ci_low"] < table["value"]).all() and (table["value"] < table["ci_high"]).all()
     assert study.study(400, cases=cases[1:]).loc[0].equals(table.loc[1])  # the same data whatever else is run
-
-
-def test_bad_input_is_named():
-    with pytest.raises(InputError, match="1 to 4"):
-        rewards.spell(["love"], 5)
-    with pytest.raises(InputError, match="n_simulations"):
-        study.run(CASES[0], 0)
