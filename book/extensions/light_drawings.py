@@ -1,7 +1,7 @@
-"""Matplotlib's drawings in two thirds of the bytes, and with colours for the dark theme.
+"""Matplotlib's drawings with colours for the dark theme.
 
-Numbers are rounded to a hundredth of a point, and a cloud of dots drawn as an image has 32 colours. A drawing follows
-the theme of its page: browsers answer the query ``prefers-color-scheme`` inside of it with the page's scheme.
+A drawing follows the theme of its page: browsers answer the query ``prefers-color-scheme`` inside of it with the page's
+scheme.
 """
 
 import base64
@@ -11,38 +11,10 @@ import re
 import numpy as np
 from PIL import Image
 
-_MADE_BY = re.compile(r"<!--.*?-->|<metadata>.*?</metadata>", re.DOTALL)
-_GEOMETRY = re.compile(r'\b(?:d|x|y|points)="[^"]*"|translate\([^()]*\)')
-_FINE = re.compile(r"-?\d+\.\d{3,}")
-_MOVED = re.compile(r'(<use [^>]*?) transform="translate\(([-\d.]+)[ ,]+([-\d.]+)\)"')
-_NAME = re.compile(r'((?:\bid="|href="#|url\(#))([^")]+)')
-_TARGET = re.compile(r'(?:href="#|url\(#)([^")]+)')
 _INK = re.compile(r'(fill|stroke)(: ?|=")(#[0-9a-fA-F]{3,6})\b')
 _LAYER = re.compile(r'<image [^>]*?"data:image/png;base64,([^"]+)"[^>]*>')
-_IMAGE = re.compile(r"(?<=data:image/png;base64,)[^\"]+")
 GROUND = "#14181e"  # of the theme's pages in the dark
 _LIGHTEST = 0.8  # luminance of the lightest ink there
-
-
-def _few_colours(image: re.Match[str]) -> str:
-    smaller = io.BytesIO()
-    drawn = Image.open(io.BytesIO(base64.b64decode(image[0])))
-    drawn.quantize(32, method=Image.Quantize.FASTOCTREE).save(smaller, "PNG", optimize=True)
-    return base64.b64encode(smaller.getvalue()).decode()
-
-
-def _coarse(number: re.Match[str]) -> str:
-    return f"{round(float(number[0]), 2) + 0:g}"  # no minus before a zero
-
-
-def tightened(drawing: str) -> str:
-    """An SVG drawing that looks the same, without comments, indents and names that nothing refers to."""
-    text = " ".join(_MADE_BY.sub("", drawing).split()).replace("> <", "><")
-    text = _IMAGE.sub(_few_colours, text)
-    text = _GEOMETRY.sub(lambda part: _FINE.sub(_coarse, part[0]), text)
-    text = _MOVED.sub(r'\1 x="\2" y="\3"', text).replace(' y="0"', "")
-    short = {name: f"n{place:x}" for place, name in enumerate(dict.fromkeys(_TARGET.findall(text)))}
-    return _NAME.sub(lambda name: name[1] + short.get(name[2], ""), text).replace(' id=""', "")
 
 
 def _linear(colour: str) -> np.ndarray:
