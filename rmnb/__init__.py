@@ -15,8 +15,9 @@ _PUBLIC = {
     "InputError": "rmnb.errors",
     "SearchConfig": "rmnb.search.config",
     "RewardObjective": "rmnb.search.rewards",
+    "search": "rmnb.search",  # the room, which can be called
 }
-__all__ = [*_PUBLIC, "search"]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = [*_PUBLIC]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __dir__() -> list[str]:
@@ -26,7 +27,6 @@ def __dir__() -> list[str]:
 def __getattr__(name: str):
     # Lazy, so that `import rmnb.stats` and `import rmnb.scoring.store` never load torch.
     if name in _PUBLIC:
-        return getattr(importlib.import_module(_PUBLIC[name]), name)
-    if name == "search":  # the room, which can be called
-        return importlib.import_module("rmnb.search")
+        module = importlib.import_module(_PUBLIC[name])
+        return getattr(module, name, module)
     raise AttributeError(f"module 'rmnb' has no attribute {name!r}")

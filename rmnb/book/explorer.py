@@ -17,7 +17,7 @@ import gzip
 import json
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +48,6 @@ class Scan:
     rank: NDArray[np.int32]
     reward: NDArray[np.int32]
     decimals: int
-
-    def select(self, ids: NDArray[np.intp]) -> "Scan":
-        """The same for some ids only."""
-        return Scan(self.model, self.prompt, self.rank[ids], self.reward[ids], self.decimals)
 
 
 @dataclass(frozen=True)
@@ -126,7 +122,7 @@ def _shared(sets: list[TokenSet]) -> Iterator[TokenSet]:
     scans = []
     for tokens in sets:
         ids = rows[tokens.key].to_numpy()
-        scans += [scan.select(ids) for scan in tokens.scans]
+        scans += [replace(scan, rank=scan.rank[ids], reward=scan.reward[ids]) for scan in tokens.scans]
     yield TokenSet("shared", "shared by all models", first, scans)
 
 

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import statsmodels.formula.api as smf
-from scipy.stats import spearmanr
+from scipy.stats import rankdata, spearmanr
 
 from rmnb import stats
 from rmnb.data import lexicons
@@ -46,7 +46,7 @@ def _median_ranks(scores: np.ndarray) -> pd.DataFrame:
 
     Columns median, model, base, category (1 is communion) and framing (1 is negative).
     """
-    ranks = 1 + np.argsort(np.argsort(-scores, axis=-1), axis=-1)
+    ranks = rankdata(-scores, axis=-1)
     agency = np.median(ranks[..., ~_is_communion()], axis=-1)
     communion = np.median(ranks[..., _is_communion()], axis=-1)
     medians = np.stack([agency, communion], axis=-1)

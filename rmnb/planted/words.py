@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.stats import norm, rankdata
 
 from rmnb import stats
 from rmnb.data import lexicons
@@ -41,8 +41,8 @@ def common_words() -> pd.DataFrame:
 
 
 def _spellings(words: list[str]) -> list[int]:
-    order = np.argsort(np.argsort(lexicons.zipf(words), kind="stable"), kind="stable")
-    return (1 + order * 4 // len(words)).tolist()
+    order = rankdata(lexicons.zipf(words), method="ordinal")
+    return (1 + (order - 1) * 4 // len(words)).astype(int).tolist()
 
 
 @cache

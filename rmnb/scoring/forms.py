@@ -122,15 +122,14 @@ def _json(text: str) -> Any:
 
 def _table(text: str, delimiter: str) -> list[Row]:
     csv.field_size_limit(sys.maxsize)
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    header = next(lines, [])
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    header = reader.fieldnames or ()
     if len(set(header)) < len(header):
         raise ValueError("two columns have the same name")
-    rows = []
-    for fields in filter(None, lines):
-        if len(fields) != len(header):
-            raise ValueError(f"row {len(rows) + 1} has {len(fields)} fields, the header has {len(header)}")
-        rows.append(dict(zip(header, fields, strict=True)))
+    rows = list(reader)
+    for number, row in enumerate(rows, start=1):
+        if None in row or None in row.values():
+            raise ValueError(f"row {number} has more or fewer fields than the header, which has {len(header)}")
     return rows
 
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir, shipped
 from rmnb.models.origin import hashes_now, template_sha256
-from rmnb.panels import Panel, load_panel
+from rmnb.panels import ModelSpec, Panel, load_panel
 from rmnb.panels.specs import read_judge
 from rmnb.plans import exclusive, refuse_other
 
@@ -45,16 +45,22 @@ def describe_model(rm) -> Provenance:
         **rm.hashes,
         "template_sha256": template_sha256(rm.dialogue.template),
         "head": rm.readout.name,
-        "label": rm.spec.label,
-        "read": rm.spec.read,
         "trainer": None if rm.dialogue.trainer == "trl" else rm.dialogue.trainer,
-        "softcap": rm.spec.softcap,
-        "dtype": rm.spec.dtype,
-        "judge": read_judge(rm.spec.judge).model_dump() if rm.spec.judge else None,
         "reference": {**rm.reference.hashes} if rm.reference else None,
-        "beta": rm.spec.beta if rm.reference else None,
+        **_describe_spec(rm.spec),
         "quantise": rm.options.get("quantization_config"),
         "options": {name: str(value) for name, value in rm.options.items() if name not in _NAMED} or None,
+    }
+
+
+def _describe_spec(spec: ModelSpec) -> Provenance:
+    return {
+        "label": spec.model_dump(mode="json")["label"],
+        "read": spec.read,
+        "softcap": spec.softcap,
+        "dtype": spec.dtype,
+        "judge": read_judge(spec.judge).model_dump() if spec.judge else None,
+        "beta": spec.beta if spec.reference else None,
     }
 
 
@@ -243,23 +249,12 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
             f"run `rmnb scan {model} --panel {panel.called} --prompt {question.key} --protocol {protocol}`"
         )
     scan, provenance = read_scan(path)
-    judge = read_judge(spec.judge).model_dump() if spec.judge else None
-    beta = spec.beta if spec.reference else None
-    label = spec.model_dump(mode="json")["label"]
-    optional = {"head": spec.head, "label": label, "judge": judge, "beta": beta}
+    asked = {"model": spec.name, "prompt": question.text, "history": question.earlier, "protocol": protocol}
+    described = {"head": spec.head, **_describe_spec(spec)}
+    given = {key: value for key, value in described.items() if value is not None}
+    expected = {**asked, **given, **hashes_now(spec)}
     if provenance.get("revision"):  # else scanned before the panel named one
-        optional["revision"] = spec.revision
-    expected = {
-        "model": spec.name,
-        "prompt": question.text,
-        "history": question.earlier,
-        "protocol": protocol,
-        "read": spec.read,
-        "softcap": spec.softcap,
-        "dtype": spec.dtype,
-        **{key: value for key, value in optional.items() if value is not None},
-        **hashes_now(spec),
-    }
+        expected["revision"] = spec.revision
     if changed := [key for key in expected if provenance.get(key) != expected[key]]:
         names = ", ".join(key.removesuffix("_sha256") for key in changed)
         raise InputError(f"{path} is not what the panel asks for: it differs in {names}: scan with --restart", path)

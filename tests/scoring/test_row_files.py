@@ -128,7 +128,7 @@ def test_a_line_that_is_no_row_is_named_and_other_line_breaks_are_text(tmp_path,
 def test_a_row_of_a_csv_with_too_many_or_too_few_fields_is_refused_by_its_number(tmp_path, rows):
     file = tmp_path / "rows.csv"
     file.write_text("prompt,response\n" + rows)
-    with pytest.raises(InputError, match=r"row \d has \d fields, the header has 2|expected after"):
+    with pytest.raises(InputError, match=r"row [12] has more or fewer fields|expected after"):
         read_rows(file)
 
 
