@@ -1,6 +1,7 @@
 """Chapters 7 and 9: effects on nouns find what was planted, their cells compute the same, stored words come back."""
 
 import functools
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -82,7 +83,8 @@ def test_the_test_of_a_gap_is_that_of_brunner_and_munzel_and_its_value_the_diffe
     scores = table["good_one"].groupby(table["category"])
     gap = agency.gap(table, "one", asked)["agency_gap"]
     known = brunnermunzel(scores.get_group("agency"), scores.get_group("communion"))
-    assert gap.p_value == pytest.approx(known.pvalue)
+    assert gap.value / gap.standard_error == pytest.approx(known.statistic)
+    assert gap.p_value == pytest.approx(known.pvalue, rel=1e-6, abs=0)
     ranks = agency.percent_ranks(table, ["good_one"])["good_one"].groupby(table["category"]).mean()
     assert gap.value == pytest.approx(ranks["agency"] - ranks["communion"])
 
@@ -109,6 +111,21 @@ def test_log_probabilities_of_nouns_find_their_words_again(panel, tmp_path, monk
     write_table(file, frame, {"parts": parts, "wrapping": "chat"})
     table = tables.load_logprobs(panel)["gemma3-270m", "chat"].set_index("word")
     assert np.exp(table["best"]).to_dict() == pytest.approx({"ambition": 0.2, "kindness": 0.6})
+
+
+def test_two_formats_that_disagree_are_two_rows_of_the_verdict(run_cells):
+    """What the first words say of a base is judged once for each way in which it was asked."""
+    tested = pd.DataFrame({"quantity": [], "question": [], "other": [], "model": [], "value": []}, dtype=object)
+    medians = pd.DataFrame({"agency": [40.0, 60], "communion": [50.0, 50]})
+    medians.index = pd.MultiIndex.from_product(
+        [["one"], ["chat", "bare"], ["good_one"]], names=["model", "asked", "prompt"]
+    )
+    book = SimpleNamespace(verdict=lambda key, first=None, *others, **named: (key, first))
+    known = {"ours": tested, "theirs": tested, "morals": tested, "own": True, "models": None}
+    shown = {}
+    known |= {"display": lambda *verdicts: shown.update(verdicts), "first_words": medians, "wordings": PROMPTS}
+    run_cells("07", "def by_base(", book=book, **known)
+    assert sorted(shown["logprobs"]["value"]) == [-10, 10]
 
 
 RUN, STEPS = "smollm2-values", ["0", "1", "2", "4"]

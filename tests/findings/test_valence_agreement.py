@@ -59,6 +59,19 @@ def test_the_regressions_of_the_chapters_are_the_effects(table, run_cells):
         assert (estimate.value, estimate.ci_high) == pytest.approx((expected.value, expected.ci_high), abs=1e-10)
 
 
+def test_a_model_that_turns_on_shared_tokens_alone_shows_it_on_its_whole_vocabulary(table, run_cells):
+    turned = table.assign(worst=-table["best"], same=table["best"])
+    shared, own = turned.iloc[:400], turned.assign(worst=turned["best"].where(turned.index >= 400, turned["worst"]))
+    asked = ["best", "same", "worst"]
+    scores = pd.concat({question: shared[[question]].set_axis(["a"], axis=1) for question in asked}, axis=1)
+    loaded = SimpleNamespace(load_scores=lambda *_, how: scores, load_tables=lambda *_: {"a": own})
+    known = {"scores": scores, "models": None, "rmnb": loaded, "tables": SimpleNamespace(afinn=lambda: pd.Series())}
+    known |= {"turn": pd.Series({"a": -1.0}), **{question: question for question in asked}}
+    shown = run_cells("03", "words = rmnb.load_scores", **known)["by_choice"].loc["a"].xs("kendall", level=1)
+    assert shown["shared tokens"] == -1
+    assert shown.filter(like="whole vocabulary").gt(0.5).tolist() == [True, True]
+
+
 def test_order_takes_away_an_asymmetry_that_is_only_one_of_scale(planted_tables):
     even = PlantedEffects(valence_positive=0.3, valence_negative=0.3, word_sd=0.8)
     table = standardise(planted_tables(even, ["a"], QUESTIONS, seed=4)["a"], ["best"])

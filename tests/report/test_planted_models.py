@@ -70,3 +70,11 @@ def test_without_an_oddity_the_question_is_read_and_nothing_else_is_clear(measur
         row = find(measured["none"], key)
         assert row["low"] < 0 < row["high"], row
     assert find(measured["none"], NUMBERS["deaf"])["high"] < -0.3
+
+
+def test_how_far_a_number_stands_out_is_in_units_of_its_own_standard_error():
+    """An interval of four matched sets is 3.18 standard errors long on each side, not 1.96."""
+    key = ("identity_gap", "positive", "religion")
+    known = pd.DataFrame([("demo", *key, place) for place in range(5)], columns=["panel", *numbers.KEY, "value"])
+    row = pd.DataFrame([(*key, 6.0, 2.8176, 9.1824, 1.0)], columns=[*numbers.KEY, "value", "low", "high", "error"])
+    assert numbers.stand_out(row, known)["distance"].item() == pytest.approx(4 / np.hypot(known["value"].std(), 1))
