@@ -95,7 +95,7 @@ class RewardObjective:
     Raises
     ------
     InputError
-        There is no prompt, or the models' vocabularies differ.
+        There is no prompt or no model, or the models' vocabularies differ.
 
     Attributes
     ----------
@@ -113,11 +113,13 @@ class RewardObjective:
     ):
         if isinstance(prompts, str) or not prompts:
             raise InputError(f"prompts must be a list of at least one question, not {prompts!r}")
+        if not models:
+            raise InputError("no model given: name at least one")
         first = models[0]
         for rm in models:
             if rm.tokenizer.get_vocab() != first.tokenizer.get_vocab():
                 raise InputError(f"{first.name} and {rm.name} have different tokenizers: search with each alone")
-        weights = weights or [1 / len(models)] * len(models)
+        weights = [1 / len(models)] * len(models) if weights is None else [float(weight) for weight in weights]
         self.terms = []
         for prompt in prompts:
             conversation = prompt.conversation if isinstance(prompt, PromptSpec) else prompt
