@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -74,6 +75,12 @@ def test_what_is_missing_is_scanned_by_one_job_before_anything_uses_it_and_score
         assert scans(planned(clone, panel, "scores")) == left
     again = scans(planned(clone, panel, "scores", "--forcerun", "scan"))
     assert sorted(line.split("--prompt ")[1] for line in again) == ["best", "worst"]
+
+
+def test_models_whose_names_differ_in_a_sign_alone_or_have_a_blank_are_scanned_each(tmp_path, clone):
+    names = ["a.b", "a-b", "a b"]
+    plan = planned(clone, write_panel(tmp_path, dict.fromkeys(names, "nowhere/tiny")), "book")
+    assert sorted(shlex.split(line)[2] for line in scans(plan)) == sorted(names)
 
 
 def test_the_whole_graph_of_the_papers_models_can_be_planned(clone, tmp_path, monkeypatch):
