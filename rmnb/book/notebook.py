@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
-import rmnb.data.sources  # noqa: F401  with it a kind of InputError that notebooks raise
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rmnb.errors import InputError
 from rmnb.files import atomic_path
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def _contents(body: "BeautifulSoup") -> list[tuple[str, str]]:
     return contents
 
 
-def write_page(notebook: Path, page: Path, title: str) -> Path:
+def write_page(notebook: Path, page: Path, title: str) -> None:
     """Write an executed notebook as one HTML file that fetches nothing and can be read without a network.
 
     Code is left out; so are cells tagged ``remove-cell`` and what goes to standard error. Images (SVG) get alternative
@@ -96,24 +95,14 @@ def write_page(notebook: Path, page: Path, title: str) -> Path:
     title
         Plain text: the page's title and first heading, in the place of the notebook's own.
 
-    Returns
-    -------
-    Path
-        `page`.
-
     Raises
     ------
     InputError
-        No readable notebook, or a page that cannot be written.
+        The page cannot be written.
     """
     import nbformat
 
-    try:
-        document = nbformat.read(notebook, 4)
-    except Exception as error:  # nbformat raises several kinds
-        reason = str(error).strip().partition("\n")[0]
-        raise InputError(f"{notebook} is not a readable notebook: {reason}") from error
-    cells = [cell for cell in document.cells if "remove-cell" not in cell.metadata.get("tags", [])]
+    cells = [cell for cell in nbformat.read(notebook, 4).cells if "remove-cell" not in cell.metadata.get("tags", [])]
     for cell in cells:
         if cell.cell_type == "code":
             _prepare(cell)
@@ -122,10 +111,10 @@ def write_page(notebook: Path, page: Path, title: str) -> Path:
     body = _html(cell for cell in cells if cell not in last)
     if body.h1:
         body.h1.decompose()
-    return _write(page, title, body, str(_html(last)).strip())
+    _write(page, title, body, str(_html(last)).strip())
 
 
-def write_sections(page: Path, title: str, sections: Mapping[str, str]) -> Path:
+def write_sections(page: Path, title: str, sections: Mapping[str, str]) -> None:
     """Write sections as a page like that of `write_page`, without a notebook.
 
     Parameters
@@ -137,11 +126,6 @@ def write_sections(page: Path, title: str, sections: Mapping[str, str]) -> Path:
     sections
         Heading (plain text) to HTML, which is trusted: use what `rmnb.book.display` returns. A section with an empty
         heading has none.
-
-    Returns
-    -------
-    Path
-        `page`.
 
     Raises
     ------
@@ -155,10 +139,10 @@ def write_sections(page: Path, title: str, sections: Mapping[str, str]) -> Path:
         if heading:
             parts.append(f"<h2>{html.escape(heading)}</h2>")
         parts.append(content)
-    return _write(page, title, BeautifulSoup("".join(parts), "html.parser"))
+    _write(page, title, BeautifulSoup("".join(parts), "html.parser"))
 
 
-def _write(page: Path, title: str, body: "BeautifulSoup", footer: str = "") -> Path:
+def _write(page: Path, title: str, body: "BeautifulSoup", footer: str = "") -> None:
     import jinja2
     from markupsafe import Markup
 
@@ -166,6 +150,5 @@ def _write(page: Path, title: str, body: "BeautifulSoup", footer: str = "") -> P
         _TEMPLATE.read_text(encoding="utf-8")
     )
     parts = {"title": title, "contents": _contents(body), "body": Markup(body), "footer": Markup(footer)}
-    with atomic_path(Path(page)) as temporary:
+    with atomic_path(page) as temporary:
         temporary.write_text(template.render(parts), encoding="utf-8")
-    return Path(page)

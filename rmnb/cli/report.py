@@ -147,10 +147,7 @@ def compare(
         else:
             find_spec(text)
     from rmnb.book import comparison_page
-    from rmnb.report import comparison, scores
-
-    if not record.is_report(b) and (quick or loading != Loading() or scores.shipped(b) is None):
-        loading.model(b)  # one that does not open is refused before the other is scored, too
+    from rmnb.report import comparison
 
     report_a, scores_a, policy_a = _side(a, out / "a", quick, loading)
     report_b, scores_b, policy_b = _side(b, out / "b", quick, loading)

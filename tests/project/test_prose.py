@@ -8,7 +8,6 @@ from pathlib import Path
 import pandas as pd
 import prose_numbers
 import public_names
-import publishing
 import pytest
 import yaml
 
@@ -92,13 +91,6 @@ def test_every_public_module_has_an_entry():
     listed = set(re.findall(r"automodule:: (\S+)", pages))
     missing = {name for name in modules - listed if name.rpartition(".")[0] not in public_names.PACKAGES}
     assert not missing and listed - modules == set(public_names.PACKAGES)
-
-
-def test_the_address_of_the_book_follows_from_what_is_known():
-    assert publishing.book_url(None, None) is None
-    assert publishing.book_url(None, "https://github.com/Some-One/book") == "https://some-one.github.io/book/"
-    assert publishing.book_url("https://x.org/y", "https://github.com/a/b") == "https://x.org/y/"
-    assert publishing.book_url(None, "https://codeberg.org/a/b") is None
 
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
