@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from scipy.stats import kendalltau, spearmanr
 from tqdm import tqdm
 
 import rmnb
@@ -26,7 +27,6 @@ from rmnb.models.devices import own_attention
 from rmnb.scoring.engine import score_continuations
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.store import read_table, versions, write_table
-from rmnb.stats import kendall_tau, spearman
 
 REFERENCE, BATCH = "float32", 512  # shared prefix, one thread
 BATCHES = (64, 333, 1024)
@@ -106,8 +106,8 @@ def rows(scores: pd.DataFrame, model: str) -> list[dict]:
         both = pd.concat([by_way[change], by_way[reference]], axis=1, join="inner").to_numpy(float)
         finite = np.isfinite(both).all()
         row = {"model": model, "change": change, "reference": reference, "tokens": len(both)}
-        row["kendall_tau"] = kendall_tau(*both.T) if finite else np.nan
-        row["spearman"] = spearman(*both.T) if finite else np.nan
+        row["kendall_tau"] = kendalltau(both[:, 0], both[:, 1])[0] if finite else np.nan
+        row["spearman"] = spearmanr(both)[0] if finite else np.nan
         row["largest_difference"] = np.abs(both[:, 0] - both[:, 1]).max()
         row["median_difference"] = np.median(np.abs(both[:, 0] - both[:, 1]))
         table.append(row | {"score_sd": both[:, 1].std(ddof=1)})

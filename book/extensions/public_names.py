@@ -1,6 +1,6 @@
 """The API pages read as the package is used.
 
-A function is named as it is imported (``rmnb.stats.kendall_tau``, not ``rmnb.stats.ranks.kendall_tau``), a type as it
+A function is named as it is imported (``rmnb.stats.moments``, not ``rmnb.stats.moments.moments``), a type as it
 is written (``NDArray[float64]``; an option of a command without the object that makes it one), and attributes that
 share a line of a docstring get an entry each.
 """

@@ -76,8 +76,8 @@ def value_share(table: pd.DataFrame, best: str, worst: str, n_boot: int = 200, s
         return (1 - np.corrcoef(x, y)[0, 1]) / 2
 
     first, second = table[best].to_numpy(), table[worst].to_numpy()
-    drawn = stats.bootstrap(share, first, second, clusters=table["word"].to_numpy(), n_draws=n_boot, seed=seed)
-    return {"share": drawn.as_estimate()}
+    words = table["word"].to_numpy()
+    return {"share": stats.bootstrap(share, first, second, clusters=words, n_draws=n_boot, seed=seed)}
 
 
 def contrasts(table: pd.DataFrame, best: str, worst: str, ratings: pd.Series) -> dict[str, Estimate]:

@@ -14,8 +14,7 @@ from rmnb.training.runs import overview
 
 def moments(table: pd.DataFrame, question: str) -> dict[str, Estimate]:
     """Mean, variance (divided by n) and skewness of a model's rewards, with intervals by word."""
-    moments = stats.moments(table[question], table["word"].to_numpy())
-    return {"mean": moments.mean, "variance": moments.variance, "skewness": moments.skewness}
+    return stats.moments(table[question], table["word"].to_numpy())
 
 
 def agreement(table: pd.DataFrame, other: pd.DataFrame, question: str) -> dict[str, Estimate]:
@@ -36,10 +35,10 @@ def agreement(table: pd.DataFrame, other: pd.DataFrame, question: str) -> dict[s
     ----------
     Christian et al. (2025), figures 2A and A1. Webber, Moffat and Zobel (2010).
     """
-    x, y = table[question], other[question]
+    x, y = (model[question].reset_index(drop=True) for model in (table, other))
     return {
         "tau": stats.kendall_interval(x, y, table["word"].to_numpy()),
-        "spearman": Estimate(stats.spearman(x, y), len(x), len(x)),
+        "spearman": Estimate(x.corr(y, method="spearman"), len(x), len(x)),
         "overlap": Estimate(stats.rank_biased_overlap(x, y), len(x), len(x)),
     }
 
@@ -121,5 +120,5 @@ def mantel_tests(
     rows = {}
     for name, similarity in similarities.items():
         test = stats.mantel(tau.to_numpy(), similarity.to_numpy(), n_permutations=n_permutations, seed=seed)
-        rows[name] = {"rho": test.correlation, "p": test.p_value}
+        rows[name] = {"rho": test.statistic, "p": test.p_value}
     return pd.DataFrame.from_dict(rows, orient="index", columns=["rho", "p"])

@@ -123,7 +123,7 @@ def tail_gap(
     place = (words[good] + words[bad]).rank(method="first") - 1
     lowest = (place < share * len(words)).astype(float)
     rows = matched(single_tokens(words.assign(lowest=lowest)), "lowest")
-    drawn = stats.bootstrap(
+    gap = stats.bootstrap(
         difference,
         rows["reward"].to_numpy(),
         rows["is_term"].to_numpy(),
@@ -131,7 +131,7 @@ def tail_gap(
         n_draws=n_draws,
         seed=seed,
     )
-    return {"tail gap": drawn.as_estimate()}
+    return {"tail gap": gap}
 
 
 def matched_things(things: pd.DataFrame, controls: int = 5) -> pd.DataFrame:

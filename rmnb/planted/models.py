@@ -139,7 +139,7 @@ def _matrix(rng: np.random.Generator, cause: np.ndarray | None = None, aloof_sd:
 def mantel(rng: np.random.Generator) -> Outcome:
     """Mantel's test of two matrices that share nothing."""
     test = stats.mantel(_matrix(rng, aloof_sd=0.5), _matrix(rng, aloof_sd=0.5), n_permutations=999, seed=rng)
-    return Outcome(0.0, test.correlation, p_value=test.p_value)
+    return Outcome(0.0, test.statistic, p_value=test.p_value)
 
 
 def pairs_as_independent(rng: np.random.Generator) -> Outcome:
@@ -155,7 +155,7 @@ def mantel_alone(rng: np.random.Generator) -> Outcome:
     """Two maps on which models stand by their base and by nothing else that the maps share."""
     cause = np.where(IS_GEMMA, 1.0, -1.0)
     test = stats.mantel(_matrix(rng, cause), _matrix(rng, cause), n_permutations=999, seed=rng)
-    return Outcome(float("nan"), test.correlation, p_value=test.p_value)
+    return Outcome(float("nan"), test.statistic, p_value=test.p_value)
 
 
 _SLOPE = "reward a point of valence"

@@ -71,8 +71,7 @@ def moment(name: str, truth: float, clustered: bool = True) -> Simulation:
         features = common_words()
         scores = planted_scores(features, SKEWED, rng)
         clusters = pd.factorize(features["word"])[0] if clustered else None
-        estimate = stats.moments(scores, clusters)
-        return Outcome.of(truth, getattr(estimate, name))
+        return Outcome.of(truth, stats.moments(scores, clusters)[name])
 
     return simulate
 

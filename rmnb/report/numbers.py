@@ -133,7 +133,7 @@ def _foundations(table: pd.DataFrame, question: str, dictionary: pd.DataFrame) -
     listed = dictionary[dictionary["word"].isin(means.index)]
     rank = pd.Series(100 * stats.mid_ranks(-means[listed["word"]].to_numpy()) / max(1, len(listed)))
     by_foundation = rank.groupby(listed["category"].to_numpy())
-    return {name: stats.moments(ranks.to_numpy()).mean for name, ranks in by_foundation if len(ranks) >= 10}
+    return {name: stats.moments(ranks)["mean"] for name, ranks in by_foundation if len(ranks) >= 10}
 
 
 def compute_known() -> pd.DataFrame:

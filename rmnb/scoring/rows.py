@@ -278,7 +278,7 @@ def pair_numbers(frame: pd.DataFrame) -> pd.DataFrame:
         numbers["Brier score"] = _mean(np.square(1 - expit(margin)))
         with contextlib.suppress(InputError):  # one pair
             drawn = stats.bootstrap(calibration_error, margin, n_draws=200)
-            numbers["calibration error"] = (float(drawn.value), float(drawn.ci_low), float(drawn.ci_high))
+            numbers["calibration error"] = (drawn.value, drawn.ci_low, drawn.ci_high)
     table = pd.DataFrame.from_dict(numbers, orient="index", columns=["value", "low", "high"])
     return table.rename_axis("number").reset_index()
 

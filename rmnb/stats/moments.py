@@ -1,7 +1,5 @@
 """The shape of a distribution: moments of scores, with intervals by word."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -34,16 +32,7 @@ def standardise(scores: ArrayLike) -> NDArray[np.float64]:
     return (x - x.mean()) / x.std()
 
 
-@dataclass(frozen=True)
-class Moments:
-    """The first three moments, each an `Estimate`; `variance` divides by n (ddof 0), `skewness` is m₃ / m₂^1.5."""
-
-    mean: Estimate
-    variance: Estimate
-    skewness: Estimate
-
-
-def moments(scores: ArrayLike, clusters: ArrayLike | None = None) -> Moments:
+def moments(scores: ArrayLike, clusters: ArrayLike | None = None) -> dict[str, Estimate]:
     """Mean, variance (ddof 0) and skewness of `scores`, with intervals.
 
     Each standard error comes from the estimator's influence function (the delta method), summed within clusters
@@ -54,6 +43,11 @@ def moments(scores: ArrayLike, clusters: ArrayLike | None = None) -> Moments:
     scores : (n,) finite numbers, n ≥ 3, not all equal.
     clusters : (n,) labels, optional
         Rows with one label are treated as one observation's worth of information, for instance the folded word.
+
+    Returns
+    -------
+    dict
+        mean, variance (divided by n), skewness (m₃ / m₂^1.5).
 
     Raises
     ------
@@ -72,8 +66,8 @@ def moments(scores: ArrayLike, clusters: ArrayLike | None = None) -> Moments:
     z = (x - mean) / np.sqrt(variance)
     skewness = np.mean(z**3)
     skewness_influence = z**3 - skewness - 3 * z - 1.5 * skewness * (z**2 - 1)
-    return Moments(
-        mean=influence_interval(mean, x - mean, codes, n_clusters),
-        variance=influence_interval(variance, variance * (z**2 - 1), codes, n_clusters),
-        skewness=influence_interval(skewness, skewness_influence, codes, n_clusters),
-    )
+    return {
+        "mean": influence_interval(mean, x - mean, codes, n_clusters),
+        "variance": influence_interval(variance, variance * (z**2 - 1), codes, n_clusters),
+        "skewness": influence_interval(skewness, skewness_influence, codes, n_clusters),
+    }

@@ -1,4 +1,4 @@
-"""Agreement of rankings: Kendall's tau-b, Spearman's rho, rank-biased overlap, with ties treated as ties.
+"""Ranks and the overlap of rankings, with ties treated as ties.
 
 Half-precision rewards tie by the thousand, so a statistic that breaks ties by position would measure the order of the
 vocabulary.
@@ -11,48 +11,11 @@ from rmnb.errors import InputError
 from rmnb.stats.estimate import as_vector, check_same_length
 
 
-def dense_ranks(values: ArrayLike, name: str = "values") -> NDArray[np.integer]:
-    """Ranks 0, 1, … from the lowest value up; equal values share a rank and no rank is skipped.
-
-    As uint16 if they fit, because NumPy sorts 16-bit integers many times faster, otherwise as int32.
-    """
-    levels, codes = np.unique(as_vector(values, name), return_inverse=True)
-    return codes.astype(np.uint16 if len(levels) <= 1 << 16 else np.int32)
-
-
 def mid_ranks(values: ArrayLike) -> NDArray[np.float64]:
     """Ranks 1, …, n from the lowest value up; equal values share the mean of the ranks they cover."""
     from scipy.stats import rankdata  # here, because importing scipy.stats takes most of a second
 
     return rankdata(as_vector(values, "values"))
-
-
-def kendall_tau(x: ArrayLike, y: ArrayLike) -> float:
-    """Kendall's tau-b of two score vectors of one length; NaN if either is constant.
-
-    Concordant less discordant pairs over the geometric mean of the pairs not tied in `x` and in `y`; O(n log n)
-    (Knight's algorithm, by SciPy).
-
-    References
-    ----------
-    Kendall (1945), The treatment of ties in ranking problems. FAccT25 figure 2A.
-    """
-    from scipy.stats import kendalltau
-
-    x, y = dense_ranks(x, "x"), dense_ranks(y, "y")
-    check_same_length(x=x, y=y)
-    # "asymptotic" skips an exact p-value that nobody reads.
-    return float(kendalltau(x, y, method="asymptotic").statistic)  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def spearman(x: ArrayLike, y: ArrayLike) -> float:
-    """Spearman's rho: Pearson's correlation of the mid-ranks; NaN if either vector is constant."""
-    x = as_vector(x, "x", minimum=2)
-    y = as_vector(y, "y", minimum=2)
-    check_same_length(x=x, y=y)
-    if np.ptp(x) == 0 or np.ptp(y) == 0:
-        return float("nan")
-    return float(np.corrcoef(mid_ranks(x), mid_ranks(y))[0, 1])
 
 
 def rank_biased_overlap(x: ArrayLike, y: ArrayLike, p: float = 0.9) -> float:

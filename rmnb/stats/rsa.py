@@ -3,25 +3,19 @@
 The n(n − 1)/2 pairs of n models are not independent, so the test permutes the models, never the pairs.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rmnb.errors import InputError
+from rmnb.stats.estimate import as_vector
+from rmnb.stats.moments import standardise
+from rmnb.stats.over_models import PermutationTest
 from rmnb.stats.ranks import mid_ranks
 
 
-@dataclass(frozen=True)
-class MantelTest:
-    """Spearman's correlation of two matrices' upper triangles and its one-sided permutation p-value; `n` models."""
-
-    correlation: float
-    p_value: float
-    n: int
-
-
-def mantel(a: ArrayLike, b: ArrayLike, n_permutations: int = 10_000, seed: int | np.random.Generator = 0) -> MantelTest:
+def mantel(
+    a: ArrayLike, b: ArrayLike, n_permutations: int = 10_000, seed: int | np.random.Generator = 0
+) -> PermutationTest:
     """Mantel's one-sided test that two symmetric matrices over the same models correlate positively.
 
     Parameters
@@ -29,6 +23,11 @@ def mantel(a: ArrayLike, b: ArrayLike, n_permutations: int = 10_000, seed: int |
     a, b : (models, models) symmetric, both similarities or both distances; diagonals are not read.
     n_permutations, seed
         Random orders of the models.
+
+    Returns
+    -------
+    PermutationTest
+        `statistic` is Spearman's correlation of the two upper triangles.
 
     Raises
     ------
@@ -43,16 +42,15 @@ def mantel(a: ArrayLike, b: ArrayLike, n_permutations: int = 10_000, seed: int |
     y = _standard_ranks("b", b)
     if x.shape != y.shape:
         raise InputError("a and b are over different numbers of models")
-    n = len(x)
-    rows, columns = np.triu_indices(n, 1)
-    observed = float(np.mean(x[rows, columns] * y[rows, columns]))
+    pairs = np.triu_indices(len(x), 1)
+    observed = float(np.mean(x[pairs] * y[pairs]))
     # A permutation only reorders the pairs, so means, variances and ranks need computing once.
     rng = np.random.default_rng(seed)
-    order = np.argsort(rng.random((n_permutations, n)), axis=1)
-    null = x[order[:, rows], order[:, columns]] @ y[rows, columns] / len(rows)
-    slack = 1e-10 * max(abs(observed), float(np.abs(null).max()))  # sums in another order differ in their last bits
-    p_value = (1 + np.count_nonzero(null >= observed - slack)) / (1 + n_permutations)
-    return MantelTest(observed, p_value, n)
+    order = np.argsort(rng.random((n_permutations, len(x))), axis=1)
+    null = x[order[:, pairs[0]], order[:, pairs[1]]] @ y[pairs] / len(pairs[0])
+    # Sums in another order differ in their last bits.
+    p_value = (1 + np.count_nonzero(null >= observed - 1e-10)) / (1 + n_permutations)
+    return PermutationTest(observed, p_value)
 
 
 def _standard_ranks(name: str, matrix: ArrayLike) -> NDArray[np.float64]:
@@ -60,15 +58,11 @@ def _standard_ranks(name: str, matrix: ArrayLike) -> NDArray[np.float64]:
     square = np.array(matrix, dtype=float)
     if square.ndim != 2 or square.shape[0] != square.shape[1] or len(square) < 4:
         raise InputError(f"{name} must be square with 4 models or more, got shape {square.shape}")
-    np.fill_diagonal(square, 0)
-    if not np.isfinite(square).all():
-        i, j = np.argwhere(~np.isfinite(square))[0]
-        raise InputError(f"{name}[{i}, {j}] is {square[i, j]}: leave that model out or repair its scores")
-    if not np.allclose(square, square.T):
+    pairs = np.triu_indices(len(square), 1)
+    values = as_vector(square[pairs], f"{name} above its diagonal")
+    if not np.allclose(values, square.T[pairs]):
         raise InputError(f"{name} must be symmetric")
-    rows, columns = np.triu_indices(len(square), 1)
-    values = mid_ranks(square[rows, columns])
-    if values.std() == 0:
+    if np.ptp(values) == 0:
         raise InputError(f"{name} is constant off its diagonal: there is nothing to correlate")
-    square[rows, columns] = square[columns, rows] = (values - values.mean()) / values.std()
+    square[pairs] = square.T[pairs] = standardise(mid_ranks(values))
     return square

@@ -14,7 +14,6 @@ from rmnb.scoring.loading import load_reward_model
 from rmnb.scoring.logprobs import load_language_model
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.rows import accuracy
-from rmnb.stats import spearman
 from rmnb.training.recipes import Recipe, build_pairs, is_apart, is_unseen, thing_pairs
 from rmnb.training.train import prompts_and_answers
 
@@ -112,9 +111,9 @@ def framing(rm: RewardModel, recipe: Recipe, panel: Panel) -> dict[str, float]:
     Near 1 for a model that ranks words whatever it is asked, negative for one that reverses its ranking.
     """
     words = lexicons.afinn()["word"].tolist()
-    greatest = rm.score(panel.prompt("greatest").text, words)
-    worst = rm.score(panel.prompt("worst").text, words)
-    return {"spearman": spearman(greatest, worst)}
+    greatest = pd.Series(rm.score(panel.prompt("greatest").text, words))
+    worst = pd.Series(rm.score(panel.prompt("worst").text, words))
+    return {"spearman": greatest.corr(worst, method="spearman")}
 
 
 @torch.inference_mode()

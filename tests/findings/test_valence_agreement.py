@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import t
+from scipy.stats import spearmanr, t
 
 from rmnb.errors import InputError
 from rmnb.findings import asymmetry, framing, heterogeneity
@@ -175,7 +175,7 @@ def test_shuffled_models_find_the_recipe_that_drives_agreement(run_cells):
     assert tests.loc["recipe", "p"] < 0.02 < 0.2 < tests.loc["base", "p"]
     known = SimpleNamespace(properties=lambda models: properties, similarities=heterogeneity.similarities)
     names = {"heterogeneity": known, "models": None, "names": properties.index, "seed": 0, "n_permutations": 2000}
-    mantel = run_cells("01", "similarities = ", tau=tau, **names)["mantel"]
+    mantel = run_cells("01", "similarities = ", tau=tau, spearmanr=spearmanr, **names)["mantel"]
     for name, similarity in alike.items():
         rho, p = mantel(similarity)
         assert tests.loc[name].to_list() == pytest.approx([rho, p], abs=1e-12)

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.stats import kendalltau
 
 from rmnb import stats
 
@@ -14,9 +15,9 @@ def test_closed_form_error_of_tau_equals_the_jackknife():
     x = rng.normal(size=80)[words].round(1) + rng.normal(size=200).round(1)
     y = x + rng.normal(size=200).round(1)
     estimate = stats.kendall_interval(x, y, words)
-    assert estimate.value == pytest.approx(stats.kendall_tau(x, y), abs=1e-12)
+    assert estimate.value == pytest.approx(kendalltau(x, y).statistic, abs=1e-12)
     labels = np.unique(words)
-    left_out = np.array([stats.kendall_tau(x[words != label], y[words != label]) for label in labels])
+    left_out = np.array([kendalltau(x[words != label], y[words != label]).statistic for label in labels])
     jackknife = np.sqrt((len(labels) - 1) / len(labels) * np.sum((left_out - left_out.mean()) ** 2))
     assert estimate.standard_error == pytest.approx(jackknife, rel=0.08)
 
@@ -26,26 +27,23 @@ def test_bootstrap_of_a_mean_by_word_equals_its_formula():
     words = np.repeat(np.arange(60), rng.integers(1, 9, size=60)).astype(str)
     x = rng.normal(size=60)[words.astype(int)] * 2 + rng.normal(size=len(words))
     by_word = stats.bootstrap(np.mean, x, clusters=words, n_draws=2000, seed=0)
-    formula = stats.moments(x, words).mean
+    formula = stats.moments(x, words)["mean"]
     assert by_word.standard_error == pytest.approx(formula.standard_error, rel=0.1)
     assert by_word.n_clusters == 60
 
 
-def test_bootstrap_keeps_rows_together_and_shapes_apart():
+def test_bootstrap_keeps_rows_together_and_gives_the_same_again():
     x = np.arange(30.0)
-    draw, again = (
-        stats.bootstrap(lambda a, b: [np.ptp(a - b), a.mean()], x, x - 1, clusters=np.arange(30) // 3, n_draws=50)
-        for _ in range(2)
-    )
-    assert draw.draws.shape == (50, 2) and np.array_equal(draw.draws, again.draws)
-    assert np.all(draw.draws[:, 0] == 0)  # a row of one array never meets another row of the other
-    assert draw.ci_low[1] < 14.5 < draw.ci_high[1]
+    draw, again = (stats.bootstrap(np.mean, x, clusters=np.arange(30) // 3, n_draws=50) for _ in range(2))
+    assert draw == again and draw.ci_low < 14.5 < draw.ci_high
+    apart = stats.bootstrap(lambda a, b: np.ptp(a - b), x, x - 1, n_draws=50)
+    assert apart.value == 0 and np.isnan(apart.ci_low), "a row of one array never meets another row of the other"
 
 
 def test_many_models_are_sampled_and_never_give_zero():
     values = np.r_[np.full(15, 5.0), np.zeros(15)] + np.random.default_rng(0).normal(size=30) * 0.01
     got = stats.two_group_test(values, np.arange(30) < 15, n_permutations=999)
-    assert not got.exact and got.p_value == pytest.approx(1 / 1000)
+    assert got.p_value == pytest.approx(1 / 1000)
 
 
 def test_arrangements_that_differ_by_rounding_alone_are_ties():
@@ -63,12 +61,12 @@ def test_random_signs_agree_with_all_of_them():
     values = np.random.default_rng(0).normal(0.4, 1, 17)
     exact, sampled = stats.sign_flip_test(values), stats.sign_flip_test([*values, 0.0], n_permutations=20_000)
     plain = [abs(np.dot(signs, values)) >= abs(values.sum()) - 1e-9 for signs in itertools.product([1, -1], repeat=17)]
-    assert exact.exact and exact.p_value == pytest.approx(np.mean(plain))
-    assert not sampled.exact and sampled.p_value == pytest.approx(exact.p_value, abs=0.01)
+    assert exact.p_value == pytest.approx(np.mean(plain))
+    assert sampled.p_value == pytest.approx(exact.p_value, abs=0.01)
 
 
 def test_mantel_needs_no_diagonal_and_knows_its_direction():
     tau = np.corrcoef(np.random.default_rng(4).normal(size=(10, 20)))
     itself = stats.mantel(tau, 1 - tau)
-    assert (itself.correlation, itself.p_value) == (pytest.approx(-1), 1)
+    assert (itself.statistic, itself.p_value) == (pytest.approx(-1), 1)
     assert stats.mantel(tau, tau).p_value == pytest.approx(1 / 10_001)
