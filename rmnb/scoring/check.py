@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 
 from rmnb.errors import InputError
@@ -78,6 +79,11 @@ def _as_loaded(rm: RewardModel) -> _Aspects:
     rows = rm.vocabulary_size
     tokens = len(rm.tokenizer)
     yield "vocabulary", "ok" if rows >= tokens else "failed", f"{rows:,} rows of the embedding, {tokens:,} tokens"
+    config = rm.network.config.get_text_config()
+    for name in ("bos_token_id", "eos_token_id"):
+        configured, own = getattr(config, name, None), getattr(rm.tokenizer, name)
+        if configured is not None and own is not None and own not in np.atleast_1d(configured):
+            yield name, "warning", f"{configured} by the configuration, {own} by the tokenizer, whose id is used here"
 
 
 def _judge(rm: RewardModel) -> _Aspects:

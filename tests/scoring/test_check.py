@@ -57,6 +57,12 @@ def test_what_a_template_does_to_words_bos_and_date_is_said(directory, aspect, v
     assert ("scores" in findings) == (aspect != "template")  # nothing is scored through such a template
 
 
+def test_a_closing_id_of_the_configuration_that_is_not_the_tokenizers_is_warned_of(tmp_path):
+    assert "eos_token_id" not in found(write_decoder(tmp_path / "right", shape={"eos_token_id": None}))
+    [(verdict, text)] = found(write_decoder(tmp_path / "wrong", shape={"eos_token_id": [5, 7]}))["eos_token_id"]
+    assert verdict == "warning" and text.startswith("[5, 7] by the configuration")
+
+
 def test_a_padding_id_that_closes_turns_is_warned_of_and_the_place_is_named(directory, tmp_path):
     """A classifier of transformers, and a trainer that uses it, then reads one id before the closing one."""
     padded = write_decoder(tmp_path, shape={"pad_token_id": 5})
