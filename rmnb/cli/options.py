@@ -217,10 +217,11 @@ def need(*packages: str) -> None:
             raise ModuleNotFoundError(f"no package {package}", name=package)
 
 
-def check_parquet(out: Path) -> None:
-    """Raise InputError now if a table could not be written there later."""
-    if out.suffix != ".parquet":
-        raise InputError(f"--out {out}: choose a name that ends with .parquet", out)
+def check_table(out: Path, *suffixes: str) -> None:
+    """Raise InputError now if a table, by default Parquet, could not be written there later."""
+    suffixes = suffixes or (".parquet",)
+    if out.suffix not in suffixes:
+        raise InputError(f"--out {out}: choose a name that ends with {' or '.join(suffixes)}", out)
     check_writable(out)
 
 

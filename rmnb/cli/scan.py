@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Argument, Option, echo
 
-from rmnb.cli.options import Asking, Json, Loading, Model, Protocol, Restart, check_parquet, echo_json, key_values
+from rmnb.cli.options import Asking, Json, Loading, Model, Protocol, Restart, check_table, echo_json, key_values
 from rmnb.errors import InputError
 from rmnb.files import check_writable
 
@@ -110,7 +110,7 @@ def scan(
             )
         paths = [store.scores_path(members, model, key, options.protocol) for key in keys]
     for path in paths:
-        check_parquet(path)
+        check_table(path)
     if options.logprobs:  # only now is a model loaded: what is wrong so far is said without torch
         from rmnb.scoring.logprobs import load_language_model, scan_logprobs
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option, echo
 
-from rmnb.cli.options import Asking, Json, Loading, Model, PanelName, Protocol, Restart, check_parquet, echo_json, fail
+from rmnb.cli.options import Asking, Json, Loading, Model, PanelName, Protocol, Restart, check_table, echo_json, fail
 from rmnb.errors import InputError, list_some
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def check(
 class Rows:
     """What is done with the rows of a file."""
 
-    out: Annotated[Path | None, Option(help="Parquet file for the rewards of a file of rows.")] = None
+    out: Annotated[Path | None, Option(help="For a file of rows: its rewards, as .parquet, .csv or .jsonl.")] = None
     by: Annotated[str | None, Option(help="For pairs: also print the accuracy for each value of this column.")] = None
     truncate: Annotated[bool, Option("--truncate", help="For a file of rows: cut responses that are too long.")] = False
     restart: Restart = False
@@ -156,18 +156,24 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
         raise InputError(
             f"--by: {file} has no pairs with a column {options.by!r}: its columns are {list_some(columns) or 'none'}"
         )
+    kept = None
     if options.out is not None:
-        check_parquet(options.out)
+        check_table(options.out, ".parquet", ".csv", ".jsonl")
+        kept = options.out.with_suffix(".parquet")  # what goes on where it stopped, whatever the format
     rm = loading.model(model)
     from rmnb.scoring import rows
 
-    table = rows.score_file(rm, content, options.out, options.truncate, progress=True, restart=options.restart)
+    table = rows.score_file(rm, content, kept, options.truncate, progress=True, restart=options.restart)
     if options.out is not None:
+        if options.out.suffix == ".csv":
+            table.to_csv(options.out, index=False)
+        elif options.out.suffix == ".jsonl":
+            options.out.write_text(table.to_json(orient="records", lines=True, double_precision=15, force_ascii=False))
         echo(f"{len(table):,} rows in {options.out}", err=json)
     is_pairs = is_pairs and len(rm.outputs) == 1
     tables = [rows.pair_accuracies(table, options.by), rows.pair_numbers(table)] if is_pairs else [table]
     if json:
-        echo_json(*tables)
+        echo_json(*tables, *([table] if is_pairs else []))
     elif is_pairs:
         shown = [part.to_string(index=False, na_rep="none", float_format="{:.3f}".format) for part in tables]
         echo("\n\n".join(shown))

@@ -206,6 +206,18 @@ def test_the_command_scores_each_kind_of_file_in_its_order(directory, rm, tmp_pa
     assert [row["reward"] for row in json.loads(capsys.readouterr().out)] == pytest.approx(table["reward"])
 
 
+def test_rewards_of_pairs_come_as_csv_as_json_lines_and_on_stdout(directory, tmp_path, monkeypatch, capsys):
+    file = tmp_path / "rows.jsonl"
+    file.write_text("\n".join(map(json.dumps, pairs(3))))
+    for name in ("a.csv", "b.jsonl"):
+        assert run(monkeypatch, "score", directory, file, "--out", tmp_path / name, "--device", "cpu", "--json") == 0
+    printed = json.loads(capsys.readouterr().out.split("]\n")[1] + "]")
+    rewards = read_table(tmp_path / "a.parquet")[0]["reward_chosen"]
+    assert [row["reward_chosen"] for row in printed if "reward_chosen" in row] == pytest.approx(rewards)
+    assert pd.read_csv(tmp_path / "a.csv")["reward_chosen"].tolist() == pytest.approx(rewards)
+    assert pd.read_json(tmp_path / "b.jsonl", lines=True)["reward_chosen"].tolist() == pytest.approx(rewards)
+
+
 def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm, tmp_path):
     rows = [
         {"prompt": "a?", "chosen": ["love"], "rejected": ["war", "pain", "bad"], "subset": "s"},
