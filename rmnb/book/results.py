@@ -207,7 +207,7 @@ def verdict_html(claim: Claim, verdicts: Mapping[str, Verdict]) -> str:
     )
 
 
-def leave_out(notebook: Path, output: Path, reason: str) -> Path:
+def leave_out(notebook: Path, output: Path, reason: str) -> None:
     """Write a page that has a chapter's title and says why the rest is not there; results of earlier runs go.
 
     Parameters
@@ -220,17 +220,15 @@ def leave_out(notebook: Path, output: Path, reason: str) -> Path:
     import nbformat
 
     results = output.parent / "results"
-    old = [
-        results / "verdicts" / f"{key}.csv" for key, claim in load_claims().items() if claim.chapter == notebook.stem
-    ]
-    for path in [results / f"{notebook.stem[3:]}.csv", *old]:
-        path.unlink(missing_ok=True)
+    (results / f"{notebook.stem[3:]}.csv").unlink(missing_ok=True)
+    for key, claim in load_claims().items():
+        if claim.chapter == notebook.stem:
+            (results / "verdicts" / f"{key}.csv").unlink(missing_ok=True)
     page = nbformat.read(notebook, 4)
     title = page.cells[0].source.splitlines()[0]
     page.cells = [nbformat.v4.new_markdown_cell(f"{title}\n\n```{{admonition}} Left out\n{reason}\n```")]
     with atomic_path(output) as temporary:
         nbformat.write(page, temporary)
-    return output
 
 
 def _groups(claim: Claim, models: str | Path | Panel) -> dict[str, str]:

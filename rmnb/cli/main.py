@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 from typer import Exit, Option, Typer, echo
 
@@ -38,20 +38,21 @@ def main() -> None:
     try:
         app()
     except InputError as error:
-        print(f"rmnb: {error}", file=sys.stderr)
-        sys.exit(2)
+        _end(str(error))
     except OSError as error:  # a file that may not be read, a link that leads to itself
-        print(f"rmnb: {error.filename or 'the system'}: {error.strerror or first_line(error)}", file=sys.stderr)
-        sys.exit(2)
+        _end(f"{error.filename or 'the system'}: {error.strerror or first_line(error)}")
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
         extra = "train" if package in book.TRAINING else "report"
-        print(f"rmnb: this needs {package}, which is not installed: pip install 'rmnb[{extra}]'", file=sys.stderr)
-        sys.exit(2)
+        _end(f"this needs {package}, which is not installed: pip install 'rmnb[{extra}]'")
     except SystemExit as end:
-        if end.code == 130:  # what Typer makes of Ctrl-C: the exception itself does not come through
-            from rmnb.plans import in_progress
+        if end.code != 130:  # what Typer makes of Ctrl-C: the exception itself does not come through
+            raise
+        from rmnb.plans import in_progress
 
-            promise = "; the same command goes on where it stopped" if in_progress else ""
-            print(f"rmnb: interrupted{promise}", file=sys.stderr)
-        raise
+        _end("interrupted" + ("; the same command goes on where it stopped" if in_progress else ""), 130)
+
+
+def _end(message: str, code: int = 2) -> NoReturn:
+    print(f"rmnb: {message}", file=sys.stderr)
+    sys.exit(code)

@@ -100,12 +100,10 @@ def word_features(vocabulary: pd.DataFrame, identity: Mapping[str, str] | None =
         terms = lexicons.identity_terms()
         identity = dict(zip(terms["term"].str.casefold(), terms["axis"], strict=True))
     word = vocabulary["token"].str.strip().str.casefold()
-    distinct = word.unique()
-    zipf = word.map(dict(zip(distinct, lexicons.zipf(distinct), strict=True))).astype(float)
     return vocabulary[["token_id", "token", "kind"]].assign(
         word=word,
         valence=word.map(lexicons.afinn().set_index("word")["valence"]).fillna(0.0).astype(float),
-        log_frequency=(zipf.clip(lower=lexicons.RAREST) - 3) * np.log(10),
+        log_frequency=(np.maximum(lexicons.zipf(word), lexicons.RAREST) - 3) * np.log(10),
         length=word.str.len().astype(float),
         axis=[identity.get(text, "") for text in word],
     )

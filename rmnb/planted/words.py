@@ -34,9 +34,7 @@ def valence_words() -> pd.DataFrame:
 @cache
 def common_words() -> pd.DataFrame:
     """4,000 frequent English words, spelled likewise."""
-    from wordfreq import top_n_list
-
-    words = [word for word in top_n_list("en", 6000) if word.isalpha() and word.isascii()][:4000]
+    words = [word for word in lexicons.frequent_words(6000) if word.isalpha() and word.isascii()][:4000]
     return word_features(spell(words, _spellings(words)))
 
 
