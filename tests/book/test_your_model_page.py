@@ -53,9 +53,10 @@ def test_every_limit_is_one_that_can_be_read():
             parse(text)
 
 
-def test_a_branchs_name_becomes_no_part_of_the_gates_script():
+def test_a_branchs_name_becomes_no_part_of_the_gates_script_and_cuda_is_not_fetched():
     script = "".join(SCRIPTS)
     assert "rmnb compare" in script and "${{" not in script
+    assert GATE["jobs"]["gate"]["env"]["PIP_EXTRA_INDEX_URL"].endswith("whl/cpu")
 
 
 def test_what_is_shown_is_what_was_run():

@@ -96,6 +96,11 @@ def test_every_public_module_has_an_entry():
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
+def test_a_week_compares_with_the_shipped_scores_and_does_not_replace_them():
+    weekly = (ROOT / ".github/workflows/weekly.yml").read_text(encoding="utf-8")
+    assert "make rescan" in weekly and "make scores" not in weekly
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_workflows_run_what_is_there(path):
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))

@@ -240,6 +240,14 @@ def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm, tmp_p
     pd.testing.assert_frame_equal(again, table)
 
 
+def test_the_command_gives_the_accuracy_of_lists_also_by_a_column_of_lists(directory, tmp_path, monkeypatch, capsys):
+    file = tmp_path / "lists.json"
+    file.write_text(json.dumps([{"prompt": "a?", "chosen": "love", "rejected": ["war", "pain"], "kinds": ["x"]}]))
+    assert run(monkeypatch, "score", directory, file, "--by", "kinds", "--device", "cpu", "--json") == 0
+    part, whole, *_ = json.loads(capsys.readouterr().out)
+    assert (part["part"], part["pairs"], whole["pairs"]) == ('["x"]', 1, 1)
+
+
 def test_margins_go_with_length_and_calibration_are_those_that_were_planted():
     rng = np.random.default_rng(0)
     margin = rng.normal(1, 1, 4000)

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from checkpoints import TEMPLATE, pair_tokenizer, write_base, write_decoder, write_encoder
+from head_checkpoints import write_head
 
 import rmnb
 from rmnb.panels import ModelSpec
@@ -31,16 +32,27 @@ def test_the_gradient_is_how_fast_the_reward_rises(kind, tmp_path):
     assert_rises(rm, term)
 
 
-def assert_rises(rm, term):
-    gradient, weight = term.gradient(IDS), rm.network.get_input_embeddings().weight.data
+def test_a_gate_that_reads_the_prompt_has_a_gradient_where_whole_sequences_are_scored(tmp_path):
+    rm = rmnb.load_reward_model(write_head(tmp_path / "armorm", "armorm"), device="cpu")
+    rm = dataclasses.replace(rm, why_not_shared="on purpose")
+    term = ModelPromptReward(rm, PROMPT, 1.0)
+    others = set(range(rm.vocabulary_size)) - {
+        *term.prefix,
+        *term.closing,
+    }  # a change of their vectors changes no prompt
+    assert_rises(rm, term, sorted(others)[-3:])
+
+
+def assert_rises(rm, term, ids=IDS):
+    gradient, weight = term.gradient(ids), rm.network.get_input_embeddings().weight.data
     assert gradient.shape == (3, rm.vocabulary_size)
-    for position, token in enumerate(IDS):
+    for position, token in enumerate(ids):
         for other in (7, 33, 200):
             direction, row = weight[other].clone(), weight[token].clone()
             values = []
             for amount in (0.005, -0.005):
                 weight[token] = row + amount * direction
-                values.append(ModelPromptReward(rm, PROMPT, 1.0).rewards([IDS], None)[0])
+                values.append(ModelPromptReward(rm, PROMPT, 1.0).rewards([ids], None)[0])
             weight[token] = row
             assert gradient[position, other] == pytest.approx((values[0] - values[1]) / 0.01, rel=0.02, abs=2e-3)
 
