@@ -17,8 +17,7 @@ import functools
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from inspect import signature
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from rmnb.errors import InputError, first_line
@@ -150,14 +149,15 @@ class Dialogue:
         self.frame_text(prompt)
         conversations = self.conversations(prompt, _PROBES)
         prefix = common_prefix(conversations)
-        return prefix, common_prefix([ids[len(prefix) :][::-1] for ids in conversations])[::-1]
+        backwards = [ids[len(prefix) :][::-1] for ids in conversations]
+        return prefix, common_prefix(backwards)[::-1]
 
-    def conversations(self, prompt: Prompt, texts: Sequence[Response]) -> list[list[int]]:
+    def conversations(self, prompt: Prompt, texts: Sequence[Response], as_plain_text: bool = True) -> list[list[int]]:
         """Ids of whole conversations, one list a response: those that `apply_chat_template` gives.
 
         So a template that trims takes blanks off a text. Control tokens such as ``<|im_end|>`` spelled out in the
-        prompt or a text are plain text (`sanitize_control_tokens`); tags that mark up an answer, such as ``<think>``,
-        are the ids that they have.
+        prompt or a text are plain text (`sanitize_control_tokens`), unless `as_plain_text` is False; tags that mark up
+        an answer, such as ``<think>``, are the ids that they have.
 
         Raises
         ------
@@ -172,35 +172,25 @@ class Dialogue:
         if not texts:
             return []
         conversations = [with_response(prompt, text) for text in texts]
-        contents = [conversation[-1]["content"] or "" for conversation in conversations]
-        contents += [message["content"] or "" for message in conversations[0][:-1]]
+        contents = dict.fromkeys(message["content"] or "" for messages in conversations for message in messages)
         _check_texts(contents)
         text = "\0".join(contents)
-        spelled = any(token in text for token in self.control_tokens)
+        spelled = as_plain_text and any(token in text for token in self.control_tokens)
         if spelled and _PRIVATE.search(text):  # transformers marks control tokens with such characters
             raise InputError("a text with private-use characters spells control tokens: leave either out")
         tools = tools_of(prompt)
+        tokenizer = self.tokenizer
         is_text = tools is None and all(isinstance(text, str) for text in texts)
         if self.trainer == "llama-factory" and is_text and not spelled:
-            return self.ids_in_context(prompt, texts)  # type: ignore[arg-type]
-        tokenizer = self.tokenizer
+            before, after = self.frame_text(prompt)
+            start = tokenizer(before, add_special_tokens=False)["input_ids"]
+            answers = tokenizer([f"{text}{after}" for text in texts], add_special_tokens=False)["input_ids"]
+            return [[*start, *ids] for ids in answers]
         if spelled:
-            if "sanitize_control_tokens" not in signature(tokenizer.apply_chat_template).parameters:
-                raise InputError(
-                    "a text spells control tokens, which this transformers cannot read as text: take 5.20 or later"
-                )
             tokenizer = copy.copy(tokenizer)
             tokenizer.chat_control_tokens = self.control_tokens
         options = {"tokenize": True, "sanitize_control_tokens": spelled, "tools": tools}
         return self._apply(tokenizer, conversations, **options)["input_ids"]
-
-    def fed_by(self, trainer: Trainer, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of conversations as a trainer feeds them, one list a text: control tokens in a text count as such."""
-        dialogue = replace(self, trainer=trainer)
-        if trainer == "llama-factory":
-            return dialogue.ids_in_context(prompt, texts)
-        conversations = [with_response(prompt, text) for text in texts]
-        return dialogue._apply(self.tokenizer, conversations, tokenize=True, tools=tools_of(prompt))["input_ids"]
 
     @functools.cached_property
     def control_tokens(self) -> list[str]:
@@ -217,31 +207,10 @@ class Dialogue:
             written = [name for name in names - is_tag if name in (self.template or "") and not name.isspace()]
         return sorted({*written, *(token.content for token in added if token.special)})
 
-    def ids_in_context(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
-        """Whole conversations as the tokenizer reads them in one piece, one id list a text.
-
-        Nothing is trimmed or escaped: a response may merge with the words around it, and control tokens inside it
-        count. Equal to prefix, response and closing ids where no such thing happens.
-        """
-        if self.template is None:
-            assert isinstance(prompt, str)
-            return [self.tokenizer(prompt, text)["input_ids"] for text in texts]
-        before, after = self.frame_text(prompt)
-        start: list[int] = []
-        if self.trainer == "llama-factory":
-            start = self.tokenizer(before, add_special_tokens=False)["input_ids"]
-            before = ""
-        rest = self.tokenizer([before + text + after for text in texts], add_special_tokens=False)["input_ids"]
-        return [[*start, *ids] for ids in rest]
-
     @functools.cached_property
     def control_ids(self) -> frozenset[int]:
-        """Ids of the tokens that structure conversations: the special ones, and added ones that the template writes."""
-        ids = set()
-        for token_id, token in self.tokenizer.added_tokens_decoder.items():
-            is_written = token.content in (self.template or "") and not token.content.isspace()
-            if token.special or is_written:
-                ids.add(token_id)
+        """Ids of the `control_tokens`."""
+        ids: Any = self.tokenizer.convert_tokens_to_ids(self.control_tokens)
         return frozenset(ids)
 
     def joined_blank(self, prompt: Prompt) -> str:
@@ -264,11 +233,6 @@ class Dialogue:
         if not after:
             raise InputError("the chat template writes nothing after the assistant's words: no closing id to read at")
         return before, after
-
-    def response_ids(self, text: str) -> list[int]:
-        """Ids of a response by itself, special tokens spelled out inside it encoded as plain text."""
-        _check_texts([text])
-        return self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
 
     def published_ids(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
         """Whole conversations as the papers' code tokenises them, cut at the tokenizer's limit, one id list a text.
@@ -300,7 +264,7 @@ def common_prefix(sequences: Sequence[Sequence[int]]) -> list[int]:
     return [column[0] for column in columns][: min(map(len, sequences)) - 1]
 
 
-def _check_texts(texts: Sequence[str]) -> None:
+def _check_texts(texts: Iterable[str]) -> None:
     for text in texts:
         try:
             text.encode()

@@ -112,10 +112,8 @@ def read_checkpoint(
         adapts = is_adapter(directory)
         spec = _with_changes(spec, changes, None if adapts else directory)
         if options and adapts:
-            raise InputError(
-                f"{spec.name} is an adapter, merged when it is loaded: it takes no {list_some(options)}",
-                list_some(options),
-            )
+            names = list_some(options)
+            raise InputError(f"{spec.name} is an adapter, merged when it is loaded: it takes no {names}", names)
         trunk = read_adapter(directory, spec) if adapts else _read_whole(directory, spec, options)
         settings = {} if spec.reads_language_head else trunk.network.config.to_dict()
         trainer = trainer_of(spec.read, settings, directory)
@@ -164,8 +162,7 @@ def _with_changes(spec: ModelSpec, changes: Mapping[str, Any], whole: Path | Non
     if dtype == "auto":
         dtype = (None if whole is None else read_config(whole).dtype) or "float32"
     name = str(dtype).removeprefix("torch.")
-    canonical = getattr(torch, name, name)  # torch.half is torch.float16
-    fields["dtype"] = str(canonical).removeprefix("torch.")
+    fields["dtype"] = str(getattr(torch, name, name)).removeprefix("torch.")  # torch.half is torch.float16
     return validate(ModelSpec, fields, spec.name)
 
 
@@ -212,7 +209,7 @@ def _prefix(missing: set[str], unread: set[str], network: PreTrainedModel) -> st
     name = min(missing)
     for longer in sorted(unread):
         prefix = longer.removesuffix(name)
-        if prefix != longer and all(f"{prefix}{other}" in unread for other in missing):
+        if prefix != longer:
             prefix = prefix.removesuffix(f"{network.base_model_prefix}.")
             return f": all names begin with {prefix!r}, as a compiled or wrapped model's do: save the model inside it"
     return ""

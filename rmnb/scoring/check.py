@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -171,7 +171,8 @@ def _trainers(rm: RewardModel) -> _Aspects:
         if other == "llama-factory" and other != trainer and (rm.spec.base or not rm.spec.template):
             continue  # its templates are its own: only who names one can know what it fed
         reading = own_reading("linear", rm.reading.padding, other)
-        fed = [reading.truncated(ids) for ids in dialogue.fed_by(other, QUESTION, _FED)]
+        their_ids = replace(dialogue, trainer=other).conversations(QUESTION, _FED, as_plain_text=False)
+        fed = [reading.truncated(ids) for ids in their_ids]
         differing = [place for place, ids in enumerate(fed) if ids != own[place]]
         if not differing:
             yield name, "ok", "would feed and read the same"

@@ -28,7 +28,6 @@ from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.store import Provenance, read_finished, versions, write_table
 
 NOUNS = ("agency_communion", "big_two")  # lists of texts
-ANSWERS_AT_ONCE = 128  # whose logits over the vocabulary are held in double
 SPELLINGS = ("{}", " {}", "{C}", " {C}")  # of "love": love, ␣love, Love, ␣Love
 
 

@@ -163,7 +163,8 @@ def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray | None, float]:
     cannot be scored, which scoring says again.
     """
     try:
-        conversations = rm.dialogue.ids_in_context(QUESTION, RESPONSES)
+        rm.dialogue.frame_ids(QUESTION)  # which some templates do not have
+        conversations = rm.dialogue.conversations(QUESTION, RESPONSES)
         check_readable(rm, conversations)
         if rm.dialogue.template is None:
             inputs = [dict(rm.tokenizer(QUESTION, text)) for text in RESPONSES]

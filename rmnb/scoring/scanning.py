@@ -1,4 +1,4 @@
-"""Scan a vocabulary: the reward of every token, or of all pairs of some, as the answer to a question."""
+"""Scan a vocabulary: the reward of every token as the answer to a question."""
 
 import functools
 import hashlib
@@ -16,11 +16,10 @@ from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import Panel, PromptSpec
 from rmnb.plans import ResumableStore, differences, exclusive
 from rmnb.scoring import store
-from rmnb.scoring.engine import PrefixScorer, score_continuations
+from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.store import Provenance, describe_model, note_model
 
-PAIRS = 500  # of one first token, scored at once
 _vocabulary = functools.lru_cache(maxsize=1)(vocabulary)  # the next prompt's is the same; nobody changes it
 
 
@@ -86,7 +85,7 @@ def scan_vocabulary(
         if not len(ids):
             raise InputError("ids is empty: name at least one, or leave it out to scan them all", "ids")
         words = words.iloc[list(ids)].reset_index(drop=True)
-    plan = {**describe_scan(rm, prompt, protocol, ids), "tokens": len(words)}
+    plan = {**_describe(rm, prompt, protocol, ids), "tokens": len(words)}
     with exclusive(output):
         if not restart and (finished := store.read_finished(output, plan, store.read_scan)) is not None:
             return finished
@@ -137,50 +136,8 @@ def find_scan(panel: Panel, rm: RewardModel, prompt: PromptSpec) -> pd.DataFrame
     if not path.exists():
         return None
     scan, provenance = store.read_scan(path)
-    plan = describe_scan(rm, prompt, "exact", None)
+    plan = _describe(rm, prompt, "exact", None)
     return None if differences(provenance, plan) else scan
-
-
-def scan_pairs(rm: RewardModel, prompt: PromptSpec, ids: Sequence[int], output: Path) -> tuple[np.ndarray, Provenance]:
-    """The reward of every pair of tokens as the response to a prompt.
-
-    The first token lengthens the prefix that is run once, so that a pair costs no more than a token. Rewards are kept
-    as those of `scan_vocabulary` are.
-
-    Parameters
-    ----------
-    rm
-        The reward model.
-    prompt
-        The question.
-    ids
-        Token ids.
-    output
-        Where the caller will write the pairs, with the provenance.
-
-    Returns
-    -------
-    rewards : ndarray
-        float32 [first token, second token].
-    provenance : dict
-        What was scored and how.
-
-    Raises
-    ------
-    InputError
-        A reward is not finite (the conversation is named), or what is at `output` is of another plan.
-    """
-    prefix, closing = rm.dialogue.frame_ids(prompt.conversation)
-    plan = describe_scan(rm, prompt, "exact", ids)
-    store.read_finished(output, plan)  # refuses another plan's
-    pieces = ResumableStore(output, plan, {**note_model(rm), "prompt_key": prompt.key, "batch_size": PAIRS})
-
-    continuations = [[second, *closing] for second in ids]
-    rewards = [
-        pieces.rewards(place, score_continuations, rm, [*prefix, first], continuations, PAIRS)
-        for place, first in enumerate(ids)
-    ]
-    return np.stack(rewards), pieces.begun
 
 
 def _batch_size(scorer: PrefixScorer, longest: int) -> int:
@@ -190,7 +147,7 @@ def _batch_size(scorer: PrefixScorer, longest: int) -> int:
     return math.ceil(store.SHARD / batches)
 
 
-def describe_scan(rm: RewardModel, prompt: PromptSpec, protocol: str, ids: Sequence[int] | None) -> Provenance:
+def _describe(rm: RewardModel, prompt: PromptSpec, protocol: str, ids: Sequence[int] | None) -> Provenance:
     """What a plan says of a model, a question and, of a sample, the ids in their order."""
     if rm.dialogue.template is None:
         rendered = repr(rm.dialogue.frame_ids(prompt.conversation))

@@ -175,10 +175,7 @@ class RewardObjective:
         return [text.removeprefix(term.blank) for text in texts]
 
     def encode(self, text: str) -> Ids:
-        """The ids of a text as the answer to the first prompt, or alone if it would join the words around it."""
+        """The ids of a text as the answer to the first prompt."""
         term = self.terms[0]
         (conversation,) = term.rm.dialogue.conversations(term.prompt, [text])
-        ids = conversation[len(term.prefix) : len(conversation) - len(term.closing)]
-        if [*term.prefix, *ids, *term.closing] != conversation:
-            ids = term.rm.dialogue.response_ids(text)
-        return tuple(ids)
+        return tuple(conversation[len(term.prefix) : len(conversation) - len(term.closing)])

@@ -1,6 +1,5 @@
 """Conversations have the ids that trainers have fed: TRL's RewardTrainer and OpenRLHF's RewardDataset, run once."""
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -55,10 +54,9 @@ def fixed_tokenizer(template: str | None) -> PreTrainedTokenizerFast:
 @pytest.mark.parametrize("trainer", ["trl", "openrlhf"])
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_conversation_has_the_ids_that_the_trainer_fed(template, trainer):
-    dialogue = Dialogue(fixed_tokenizer(TEMPLATES[template]), TEMPLATES[template])
-    fed = FED[template][trainer]
-    assert dialogue.fed_by(trainer, QUESTION, TEXTS) == fed
-    assert dataclasses.replace(dialogue, trainer=trainer).conversations(QUESTION, TEXTS) == fed
+    dialogue = Dialogue(fixed_tokenizer(TEMPLATES[template]), TEMPLATES[template], trainer)
+    for as_plain_text in (True, False):
+        assert dialogue.conversations(QUESTION, TEXTS, as_plain_text) == FED[template][trainer]
 
 
 def test_llama_factory_tokenises_an_answer_apart_from_what_comes_before():

@@ -110,7 +110,7 @@ def test_what_is_wrong_elsewhere_is_named(cause, rm, theirs):
 def test_special_tokens_that_a_response_spells_out_are_a_cause(rm):
     answers = ["love", "war and peace", "it is <end> here", "7"]
     conversations = [Conversation("What is good?", answer) for answer in answers]
-    ids = rm.dialogue.ids_in_context("What is good?", answers)
+    ids = rm.dialogue.conversations("What is good?", answers, as_plain_text=False)
     assert "special tokens" in compare_rewards(rm, Elsewhere(score_sequences(rm, ids), conversations)).text
 
 

@@ -53,7 +53,7 @@ def write(directory, config, **shape):
 def test_an_architecture_of_another_kind_gets_the_rewards_of_its_own_classifier(kind, tmp_path, caplog):
     config, shape, shares = OTHERS[kind]
     rm = rmnb.load_reward_model(write(tmp_path / kind, config, **shape), device="cpu")
-    expected = own_rewards(tmp_path / kind, rm.dialogue.ids_in_context(PROMPT, TEXTS))
+    expected = own_rewards(tmp_path / kind, rm.dialogue.conversations(PROMPT, TEXTS))
     assert np.std(expected) > 0.02
     np.testing.assert_allclose(rm.score(PROMPT, TEXTS), expected, atol=1e-4)
     assert rm.parity.exact and rm.shares_prefix == shares
@@ -79,7 +79,7 @@ def test_what_differs_or_fails_goes_by_whole_sequences(attend, reason, tmp_path,
     monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, attention.NAME, attend)
     rm = rmnb.load_reward_model(directory, device="cpu")
     np.testing.assert_allclose(
-        rm.score(PROMPT, TEXTS), own_rewards(directory, rm.dialogue.ids_in_context(PROMPT, TEXTS)), atol=1e-4
+        rm.score(PROMPT, TEXTS), own_rewards(directory, rm.dialogue.conversations(PROMPT, TEXTS)), atol=1e-4
     )
     (said,) = caplog.messages
     assert said.startswith("gemma2: scoring whole sequences, which is slower: sharing the prefix") and reason in said
@@ -206,8 +206,8 @@ CONTEXTS = {
 def test_a_conversation_beyond_the_context_is_one_line(kind, tmp_path):
     config, limit = CONTEXTS[kind]
     rm = rmnb.load_reward_model(write(tmp_path / kind, config, max_position_embeddings=64), device="cpu")
-    whole = len(rm.dialogue.ids_in_context(PROMPT, ["love"])[0])
-    love = len(rm.dialogue.response_ids("love" * 2)) - len(rm.dialogue.response_ids("love"))
+    whole = len(rm.dialogue.conversations(PROMPT, ["love"])[0])
+    love = len(rm.dialogue.conversations(PROMPT, ["love" * 2])[0]) - whole
     fits = "love" * (1 + (limit - whole) // love)
     assert np.isfinite(rm.score(PROMPT, [fits])).all()
     for prompt, responses in ((PROMPT, ["love", fits + "love" * 3]), (PROMPT * 9, ["love"])):

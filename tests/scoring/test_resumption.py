@@ -38,10 +38,6 @@ def scored_list(model, out, other):
     return store.read_table(list_scores.score_list(rm, panel, "words", prompts=prompts))[0]["best"]
 
 
-def scanned_pairs(model, out, other):
-    return scanning.scan_pairs(load(model), BEST, [7, 9, 12] if other else [7, 9, 11], out)[0]
-
-
 def rows(model, out, other):
     content = [{"prompt": f"What is {i}?", "response": "other" if other else "love"} for i in range(40)]
     return score_file(load(model), content, out)["reward"]
@@ -89,7 +85,7 @@ EDITS = {
     "tokenizer": lambda directory: (directory / "base" / "merges.txt").write_text("a b\n"),
 }
 NAMES = {"config": "config_sha256", "adapter": "config_sha256", "tokenizer": "tokenizer_sha256"}
-WORKS = [scan, scored_list, scanned_pairs, rows, search, report, logprobs]
+WORKS = [scan, scored_list, rows, search, report, logprobs]
 BEGUN = [(work, False) for work in WORKS[:-1]]  # log-probabilities are one pass
 FINISHED = [(work, True) for work in WORKS]
 

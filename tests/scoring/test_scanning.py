@@ -9,7 +9,7 @@ from checkpoints import write_decoder
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.panels import Panel, PromptSpec, load_panel
+from rmnb.panels import Panel, load_panel
 from rmnb.report import audit
 from rmnb.report.audit import audit_panel
 from rmnb.scoring import scanning, store
@@ -38,19 +38,6 @@ def test_a_scan_has_one_row_for_each_id_of_the_embedding(rm):
     for wrong in ({"rm": "path"}, {"limit": 0}, {"protocol": "none"}, {"ids": []}, {"ids": [5, 100000]}, {"ids": [-1]}):
         with pytest.raises(InputError):
             rmnb.scan_vocabulary(**{"rm": rm, "prompt": PROMPT, **wrong})
-
-
-def test_a_pair_is_worth_what_the_whole_conversation_is(rm, tmp_path, monkeypatch):
-    ids, prompt = [7, 250, 31, 12, 99], PromptSpec(key="greatest", text=PROMPT, framing="positive")
-    monkeypatch.setattr(scanning, "PAIRS", 2)
-    rewards, provenance = scanning.scan_pairs(rm, prompt, ids, tmp_path / "pairs.parquet")
-    prefix, closing = rm.dialogue.frame_ids(PROMPT)
-    whole = [[*prefix, first, second, *closing] for first in ids for second in ids]
-    expected = np.reshape([rmnb.score_continuations(rm, [], [ids])[0] for ids in whole], rewards.shape)
-    assert expected.std() > 0.01
-    np.testing.assert_allclose(rewards, expected, atol=1e-4)
-    assert not np.allclose(rewards, rewards.T, atol=1e-3), "which token is first must matter"
-    assert provenance["prompt_key"] == "greatest"
 
 
 @pytest.fixture

@@ -165,15 +165,16 @@ def test_what_retokenises_has_the_same_ids_in_its_conversation(rm, ids):
 
 
 def test_a_blank_that_the_template_trims_is_no_part_of_an_answer(rm):
-    words, blank = (tuple(rm.dialogue.response_ids(text)) for text in ("love", " love"))
+    words, blank = rm.tokenizer(["love", " love"], add_special_tokens=False).input_ids
     assert RewardObjective([rm], [PROMPT]).retokenises([blank, words]).tolist() == [False, True]
 
 
 def test_a_control_token_is_filtered_as_an_id_and_spelled(rm):
     end = rm.tokenizer.convert_tokens_to_ids("<end>")
-    spelled, words = map(rm.dialogue.response_ids, ("<end>", "love and peace"))
+    objective = RewardObjective([rm], [PROMPT])
+    spelled, words = map(objective.encode, ("<end>", "love and peace"))
     assert end not in spelled
-    assert RewardObjective([rm], [PROMPT]).retokenises([(end,), spelled, words]).tolist() == [False, False, True]
+    assert objective.retokenises([(end,), spelled, words]).tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,8 @@ def test_the_log_probability_of_an_answer_is_the_sum_over_its_tokens(tmp_path):
     lm = load_language_model(write_base(tmp_path))
     network = language_model(lm)
     network.set_attn_implementation("eager")
-    (prompt, _), answer = lm.dialogue.frame_ids(PROMPT), lm.dialogue.response_ids("peace and love")
+    prompt, _ = lm.dialogue.frame_ids(PROMPT)
+    answer = lm.tokenizer("peace and love", add_special_tokens=False)["input_ids"]
     expected = 0.0
     for length, token_id in enumerate(answer):
         logits = network(torch.tensor([prompt + answer[:length]])).logits[0, -1]
