@@ -29,8 +29,8 @@ from rmnb.models.dialogue import common_prefix
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.search.config import Ids, SearchConfig
+from rmnb.search.methods import SearchState, neighbours
 from rmnb.search.rewards import RewardObjective
-from rmnb.search.run import SearchState, neighbours
 
 BATCH = 64  # whole conversations at once; larger batches were slower
 WHOLE = 32  # of them are scored, and count for all

@@ -160,8 +160,7 @@ class RewardObjective:
         texts = self.texts(sequences)
         for term in self.terms:
             dialogue = term.rm.dialogue
-            alone = term.rm.tokenizer(texts, add_special_tokens=False)["input_ids"]
-            verdicts &= [dialogue.control_ids.isdisjoint(ids) for ids in alone]
+            verdicts &= [not any(token in text for token in dialogue.control_tokens) for text in texts]
             remaining = np.flatnonzero(verdicts).tolist()
             conversations = dialogue.conversations(term.prompt, [texts[i] for i in remaining])
             for i, conversation in zip(remaining, conversations, strict=True):

@@ -18,8 +18,9 @@ import rmnb
 from rmnb.errors import InputError
 from rmnb.panels import PromptSpec
 from rmnb.search.config import SearchConfig
+from rmnb.search.methods import allowed_ids
 from rmnb.search.rewards import RewardObjective
-from rmnb.search.run import allowed_ids, read_result, search
+from rmnb.search.run import read_result, search
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 ROWS = 4000

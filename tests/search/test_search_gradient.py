@@ -10,8 +10,8 @@ from head_checkpoints import write_head
 import rmnb
 from rmnb.panels import ModelSpec
 from rmnb.search.config import SearchConfig
+from rmnb.search.methods import SearchState
 from rmnb.search.rewards import ModelPromptReward, RewardObjective
-from rmnb.search.run import SearchState
 
 PROMPT = "What is the greatest thing?"
 IDS = (70, 90, 45)
