@@ -45,7 +45,7 @@ def test_the_lesson_shows_no_answer_before_a_guess():
     lesson = cells(ROOT / "notebooks/lesson.ipynb")
     answer = re.compile(r"book\.(table|show)\(|plt\.|^turning\(", re.MULTILINE)
     steps = [place for place, (_, source, _) in enumerate(lesson) if "**Guess:**" in source]
-    assert len(steps) >= 7
+    assert len(steps) >= 8
     for start, end in zip(steps, [*steps[1:], len(lesson)], strict=True):
         shown = [(source, tags) for _, source, tags in lesson[start + 1 : end] if answer.search(source)]
         assert shown and all("hide-output" in tags or "behind_a_click" in source for source, tags in shown)
@@ -56,7 +56,7 @@ def test_slides_of_the_lesson_ask_the_network_for_nothing():
     exporter = SlidesExporter(extra_template_basedirs=templates, template_name="slides", reveal_url_prefix="reveal")
     page, _ = exporter.from_filename(str(ROOT / "notebooks/lesson.ipynb"))
     assert not re.findall(r'(?:src|href)="https?:|import .* from .http', page)
-    assert "{doc}" not in page and "{cite" not in page and page.count('<aside class="notes">') == 8
+    assert "{doc}" not in page and "{cite" not in page and page.count('<aside class="notes">') == 9
 
 
 def test_every_question_of_a_quiz_has_options_and_an_answer_among_them():
