@@ -26,7 +26,7 @@ def write(
     table: pd.DataFrame,
     moved: pd.DataFrame | None,
     outcomes: pd.DataFrame,
-    would_say: Sequence[pd.DataFrame | None] = (),
+    would_say: Sequence[pd.DataFrame | None],
 ) -> None:
     """Write the page of a comparison.
 
@@ -61,7 +61,7 @@ def write(
         for question, rows in moved.groupby("question", sort=False):
             shown = rows[["word", "a", "b", "change"]].set_axis(["word", "A", "B", "change (sd)"], axis=1)
             sections[f"Words that moved most, asked for the {question}"] = table_html(shown, tokens=["word"], digits=2)
-    for report, said in zip(reports, would_say, strict=False):
+    for report, said in zip(reports, would_say, strict=True):
         if said is not None:
             lists = policy.side_by_side(said)
             title = f"What {said['language_model'].iloc[0]} would say if it were trained on {report.name}"

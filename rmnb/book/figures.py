@@ -1,6 +1,5 @@
 """One look for all figures: a base by its colour, a recipe by its marker, one width, one set of sizes."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -70,17 +69,10 @@ def colours(panel: Panel) -> dict[str, str]:
 
 
 def markers(panel: Panel) -> dict[str, str]:
-    """The marker of each model: one for each recipe; without a recipe, by its place among the models of its colour."""
-    recipes = list(dict.fromkeys(model.recipe for model in panel.models if model.recipe))
-    colour = colours(panel)
-    of_colour = Counter[str]()
-    chosen = {}
-    for model in panel.models:
-        ink = colour[model.name]
-        place = recipes.index(model.recipe) if model.recipe else of_colour[ink]
-        chosen[model.name] = MARKERS[place % len(MARKERS)]
-        of_colour[ink] += 1
-    return chosen
+    """The marker of each model: one for each recipe, and for each model without one."""
+    recipes = {model.name: model.recipe or model.name for model in panel.models}
+    order = list(dict.fromkeys(recipes.values()))
+    return {name: MARKERS[order.index(recipe) % len(MARKERS)] for name, recipe in recipes.items()}
 
 
 def dot_chart(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
-from rmnb.errors import InputError
+from rmnb.errors import InputError, first_line
 from rmnb.files import atomic_path
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _TYPES = {kind.__name__: kind for kind in (str, int, float, bool)}
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _RESULTS = "RMNB_RESULTS"
+_SHOWN = 15  # lines of a cell that failed
 
 
 def results_directory() -> Path:
@@ -75,13 +76,10 @@ def check_parameters(notebook: Path, parameters: Mapping[str, object]) -> dict[s
     """
     import papermill
 
-    notebook = Path(notebook)
-    if not notebook.is_file():
-        raise InputError(f"no notebook at {notebook}")
     try:
         declared = papermill.inspect_notebook(str(notebook))
     except Exception as error:  # nbformat raises several kinds
-        raise InputError(f"{notebook} is not a readable notebook: {str(error).splitlines()[0]}") from error
+        raise InputError(f"{notebook} is not a readable notebook: {first_line(error)}") from error
     checked = {}
     for name, value in parameters.items():
         if name not in declared:
@@ -98,13 +96,13 @@ def check_parameters(notebook: Path, parameters: Mapping[str, object]) -> dict[s
     return checked
 
 
-def failure(error: "papermill.PapermillExecutionError", lines: int = 15) -> str:
-    """What a terminal shows of a notebook that failed: the cell's first `lines` lines, where in the code, the error."""
+def failure(error: "papermill.PapermillExecutionError") -> str:
+    """What a terminal shows of a notebook that failed: the cell's first lines, where in the code, the error."""
     source = error.source.splitlines()
     report = [f"cell {error.cell_index + 1} failed"]
-    report += [f"    {line}" for line in source[:lines]]
-    if len(source) > lines:
-        report.append(f"    … {len(source) - lines} more lines")
+    report += [f"    {line}" for line in source[:_SHOWN]]
+    if len(source) > _SHOWN:
+        report.append(f"    … {len(source) - _SHOWN} more lines")
     traceback = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback))
     places = re.findall(r"^File (\S+:\d+), in (\w+)", traceback, re.MULTILINE)
     if places:

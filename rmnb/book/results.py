@@ -123,12 +123,9 @@ def verdict(
     Raises
     ------
     InputError
-        There is no such claim, or the file cannot be written.
+        The file cannot be written.
     """
-    claims = load_claims()
-    if key not in claims:
-        raise InputError(f"no claim {key!r}: choose one of {', '.join(claims)}")
-    claim = claims[key]
+    claim = load_claims()[key]
     parts = []
     if panel is not None:
         parts.append(_with_groups(panel, _groups(claim, models), source="panel"))
