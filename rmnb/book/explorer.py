@@ -7,8 +7,8 @@ and compressed with gzip, which a browser undoes by itself:
 
 - ``SET/tokens.bin``: JSON with ``tokens``; ``kinds``, one digit a token; ``shown``, what a page shows of a token that
   is not just its characters and blanks; ``hidden``, the rows of tokens to be shown only after a click.
-- ``SET/MODEL-PROMPT.bin``: the rank of each row; then, for the rows in the order of their ranks, the steps of the
-  reward in units of 10^-decimals, the first from zero.
+- ``SET/scan-NUMBER.bin``, of a model and a prompt: the rank of each row; then, for the rows in the order of their
+  ranks, the steps of the reward in units of 10^-decimals, the first from zero.
 - ``SET/rows-BLOCK.bin``: for each scan in the order of the manifest, the ranks of a block of rows, then their rewards.
 - ``manifest.json``: what there is. It alone is not compressed.
 """
@@ -134,7 +134,7 @@ def write_explorer(panel: str | Path | Panel, directory: Path) -> Path:
             raise InputError(f"{path} is no part of an explorer: choose an empty directory", path)
     shutil.rmtree(directory, ignore_errors=True)
     try:
-        described = [_write_set(tokens, directory / tokens.key, panel) for tokens in sets]
+        described = [_write_set(tokens, directory / tokens.key) for tokens in sets]
     except OSError as error:
         raise InputError(f"cannot write {directory}: {error.strerror or error}", directory) from error
     scans = [scan for tokens in sets if tokens.key != "shared" for scan in tokens.scans]
@@ -181,13 +181,11 @@ def packed_words(words: pd.DataFrame) -> bytes:
     return gzip.compress(json.dumps(text, ensure_ascii=False, separators=(",", ":")).encode(), mtime=0)
 
 
-def _write_set(tokens: TokenSet, directory: Path, panel: Panel) -> dict[str, Any]:
+def _write_set(tokens: TokenSet, directory: Path) -> dict[str, Any]:
     directory.mkdir(parents=True)
-    places = {name: place for place, name in enumerate(panel.model_names)}
-    keys = {prompt.key: place for place, prompt in enumerate(panel.all_prompts)}
     scans = []
-    for scan in tokens.scans:
-        name = f"{places[scan.model]}-{keys[scan.prompt]}.bin"
+    for number, scan in enumerate(tokens.scans):
+        name = f"scan-{number}.bin"
         size = (directory / name).write_bytes(packed_scan(scan))
         scans.append(
             {"model": scan.model, "prompt": scan.prompt, "file": name, "bytes": size, "decimals": scan.decimals}
