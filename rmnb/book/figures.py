@@ -69,8 +69,8 @@ def colours(panel: Panel) -> dict[str, str]:
 
 
 def markers(panel: Panel) -> dict[str, str]:
-    """The marker of each model: one for each recipe, and for each model without one."""
-    recipes = {model.name: model.recipe or model.name for model in panel.models}
+    """The marker of each model: one for each recipe, whatever the seed, and for each model without one."""
+    recipes = {model.name: model.recipe_family if model.recipe else model.name for model in panel.models}
     order = list(dict.fromkeys(recipes.values()))
     return {name: MARKERS[order.index(recipe) % len(MARKERS)] for name, recipe in recipes.items()}
 
