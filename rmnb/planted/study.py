@@ -5,7 +5,6 @@ import platform
 import zlib
 from collections.abc import Iterable
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -88,10 +87,10 @@ def read_study() -> pd.DataFrame:
     )
 
 
-def main(n_simulations: int = 1000, seed: int = 0, out: Path = STUDY) -> None:
+def main(n_simulations: int = 1000, seed: int = 0) -> None:
     """Try every estimator on planted rewards and write how often it is right, with its provenance as JSON beside it."""
     table = study(n_simulations, seed)
-    with atomic_path(out) as path:
+    with atomic_path(STUDY) as path:
         table.to_csv(path, index=False, float_format="%.6g")
     provenance = {
         "command": f"python -m rmnb.planted.study --n-simulations {n_simulations} --seed {seed}",
@@ -99,9 +98,9 @@ def main(n_simulations: int = 1000, seed: int = 0, out: Path = STUDY) -> None:
         "rmnb": rmnb.__version__,
         "python": platform.python_version(),
         "versions": {package: version(package) for package in PACKAGES},
-        "sha256": sha256(out),
+        "sha256": sha256(STUDY),
     }
-    write_json(out.with_suffix(".json"), provenance)
+    write_json(STUDY.with_suffix(".json"), provenance)
 
 
 if __name__ == "__main__":

@@ -36,9 +36,6 @@ DIRECT = [Requirement(line) for line in sum(EXTRAS.values(), list(PROJECT["depen
 DIRECT = [requirement for requirement in DIRECT if requirement.name != PROJECT["name"]]  # an extra that holds another
 
 
-MINIMUM = PROJECT["requires-python"].removeprefix(">=")
-
-
 def test_conda_takes_the_constraints_and_they_pin_the_direct_dependencies_at_versions_that_pyproject_allows():
     pinned = {requirement: CONSTRAINTS[canonicalize_name(requirement.name)] for requirement in DIRECT}
     assert not [str(each) for each, version in pinned.items() if not each.specifier.contains(version)]
