@@ -81,7 +81,8 @@ def test_no_command_runs_a_checkpoints_own_code(answer, tmp_path, monkeypatch, c
     (tmp_path / "rm" / "code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     words = tmp_path / "rm" / "tokenizer_config.json"
     words.write_text(json.dumps(json.loads(words.read_text()) | {"auto_map": {"AutoTokenizer": ["code.Words", None]}}))
-    for command in (["plan"], ["check"], ["scan", "--logprobs", "--prompt", "best"]):
+    scan = ["scan", "--logprobs", "--prompt", "best", "--out", tmp_path / "x.parquet"]
+    for command in (["plan"], ["check"], scan):
         monkeypatch.setattr("sys.stdin", io.StringIO(answer))
         capsys.readouterr()
         assert run(monkeypatch, command[0], tmp_path / "rm", *command[1:]) == 2
@@ -131,4 +132,5 @@ def test_several_templates_of_a_language_model_are_no_reason_to_fail(tmp_path, m
     words = tokenizer()
     words.chat_template = {"default": words.chat_template, "rag": "{{ messages[0]['content'] }}"}
     words.save_pretrained(tmp_path)
-    assert run(monkeypatch, "scan", tmp_path, "--logprobs", "--prompt", "best") == 0
+    out = tmp_path / "x.parquet"
+    assert run(monkeypatch, "scan", tmp_path, "--logprobs", "--prompt", "best", "--out", out) == 0
