@@ -85,7 +85,8 @@ def test_a_page_that_is_left_out_has_its_title_its_reason_and_no_results_of_anot
     for path in old:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    page = leave_out(ROOT / "notebooks/03_framing.ipynb", tmp_path / "03_framing.ipynb", "it needs two questions")
+    page = tmp_path / "03_framing.ipynb"
+    leave_out(ROOT / "notebooks/03_framing.ipynb", page, "it needs two questions")
     (cell,) = nbformat.read(page, 4).cells
     assert cell.source.startswith("# Framing") and "it needs two questions" in cell.source
     assert not any(path.exists() for path in old)
