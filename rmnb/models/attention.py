@@ -188,7 +188,8 @@ def attend(
     """
     if shared_prefix is None or not isinstance(attention_mask, Visible) or kwargs.get("s_aux") is not None:
         raise UnsupportedAttention("the model's layers do not pass on what shared-prefix attention needs")
-    keys, values = shared_prefix.layers.get(module.layer_idx) or (key[0, :, :0], value[0, :, :0])
+    nothing = key[0, :, :0], value[0, :, :0]
+    keys, values = shared_prefix.layers.get(module.layer_idx, nothing)
     if torch.is_grad_enabled():  # autograd keeps nothing that inference mode has computed
         keys = keys.clone()
         values = values.clone()
@@ -217,8 +218,7 @@ def attend(
             old, new = weights.split([before, end], -1)
             result = torch.einsum("kgnij,kjd->kgnid", old, values[:, :before])
             attended.append(result + torch.einsum("kgnij,knjd->kgnid", new, within_values[:, :, :end]))
-        result = attended[0] if len(attended) == 1 else torch.cat(attended, -2)
-        results.append(result.flatten(2, 3))
+        results.append(torch.cat(attended, -2).flatten(2, 3))
         if run.extends:
             keys = torch.cat([keys, own_key], 1)
             values = torch.cat([values, own_value], 1)

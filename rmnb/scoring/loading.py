@@ -66,16 +66,10 @@ def load_reward_model(
         options["base_model"] = str(base)
     rm = RewardModel(**vars(read_checkpoint(spec, device, compile, **options)))
     if rm.spec.reference:
-        rm = replace(rm, reference=_reference(rm, device, compile))
+        shared = {name: value for name, value in rm.options.items() if name != "compile"}
+        shared |= {"head": LanguageHead.name, "template": rm.dialogue.template, "dtype": rm.spec.dtype}
+        reference = load_reward_model(rm.spec.reference, device=device, compile=compile, **shared)
+        if reference.tokenizer.get_vocab() != rm.tokenizer.get_vocab():
+            raise InputError(f"{rm.name} and its reference {reference.name} have different vocabularies", "reference")
+        rm = replace(rm, reference=reference)
     return check_parity(rm)
-
-
-def _reference(rm: RewardModel, device: str | None, compile: str | None) -> RewardModel:
-    """The language model whose log-probabilities an implicit reward takes off."""
-    found = find_spec(str(rm.spec.reference))
-    changes = {"head": LanguageHead.name, "template": rm.dialogue.template, "dtype": rm.spec.dtype}
-    options = {name: value for name, value in rm.options.items() if name != "compile"}
-    reference = RewardModel(**vars(read_checkpoint(found, device, compile, **options, **changes)))
-    if reference.tokenizer.get_vocab() != rm.tokenizer.get_vocab():
-        raise InputError(f"{rm.name} and its reference {found.name} have different vocabularies", "reference")
-    return check_parity(reference)

@@ -10,15 +10,13 @@ from functools import partial
 import pytest
 import torch
 import transformers
-from checkpoints import TEMPLATE, rewards_alone, write_base, write_encoder
+from checkpoints import TEMPLATE, rewards_alone, write_base
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import save_file
 from trained import (
-    ANSWERS,
     ARCHITECTURES,
     CONVERSATIONS,
     LINEAR,
-    QUESTIONS,
     WORDS,
     WRITERS,
     Writer,
@@ -90,28 +88,6 @@ def test_an_adapter_of_a_reward_model_adapts_its_head_or_brings_its_own(labels, 
         adapted.config.to_json_file(tmp_path / "adapter" / "config.json")
     rm = rmnb.load_reward_model(tmp_path / "adapter", device="cpu")
     assert difference(rm, rewards_alone(adapted, CONVERSATIONS)) < 1e-4
-
-
-def test_of_several_labels_one_is_chosen(tmp_path):
-    shape = dict(num_labels=3, id2label={0: "bad", 1: "so", 2: "ok"})
-    write_classifier(tmp_path, "llama", shape=shape)
-    with pytest.raises(InputError, match=r"3 outputs.*0 \(bad\), 1 \(so\), 2 \(ok\).*--label"):
-        rmnb.load_reward_model(tmp_path)
-    with pytest.raises(InputError, match="no label 3"):
-        rmnb.load_reward_model(tmp_path, label=3)
-    rm = rmnb.load_reward_model(tmp_path, label=2, device="cpu")
-    assert rmnb.scan_vocabulary(rm, QUESTIONS[0], limit=20).attrs["provenance"]["label"] == 2
-
-
-def test_an_encoders_label_and_adapter(tmp_path):
-    base = write_encoder(tmp_path / "base", labels=2)
-    words = transformers.AutoTokenizer.from_pretrained(base)
-    adapted = write_adapter(base, tmp_path / "adapter", labels=2, target_modules=["query", "value"]).eval()
-    inputs = [words(QUESTIONS[0], answer, return_tensors="pt") for answer in ANSWERS]
-    with torch.no_grad():
-        expected = [adapted(**pair).logits[0, 1].item() for pair in inputs]
-    rm = rmnb.load_reward_model(tmp_path / "adapter", label=1, device="cpu")
-    assert rm.score(QUESTIONS[0], list(ANSWERS)).tolist() == pytest.approx(expected, abs=1e-4)
 
 
 def test_a_base_that_has_moved_is_named_by_hand(tmp_path):

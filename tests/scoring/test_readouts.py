@@ -172,8 +172,13 @@ def test_outputs_are_weighed_by_name_or_in_order_or_shown_one_by_one(kind, tmp_p
         assert rm.parity.difference < 1e-4
     every = rmnb.load_reward_model(tmp_path, label="all", device="cpu")
     assert every.outputs == names and every.score(QUESTION, ANSWERS) == pytest.approx(single.T, abs=1e-5)
-    with pytest.raises(InputError, match=rf"no label 'good': the head's are 0 .{names[0]}"):
-        rmnb.load_reward_model(tmp_path, label={"good": 1.0}, device="cpu")
+    for label, match in (
+        (None, rf"3 outputs.*0 \({names[0]}\), .*--label"),
+        (3, "no label 3"),
+        ({"good": 1.0}, rf"no label 'good': the head's are 0 .{names[0]}"),
+    ):
+        with pytest.raises(InputError, match=match):
+            rmnb.load_reward_model(tmp_path, label=label, device="cpu")
 
 
 @pytest.mark.parametrize("key", ["armorm", "qrm-llama", "urm"])
