@@ -15,7 +15,7 @@ from statsmodels.stats.anova import anova_lm
 
 from rmnb import stats
 from rmnb.errors import LackError, TooFewError
-from rmnb.findings.rows import numbers
+from rmnb.findings.rows import ENDS, numbers
 from rmnb.stats.estimate import Estimate
 
 Prompts = Mapping[str, Sequence[str]]
@@ -141,44 +141,46 @@ def compare_bases(
         contrasts[f"{first}_less_{other}"] = medians[first] - medians[other]
     questions = medians.index.get_level_values("prompt").map(framing)
     n_tests = questions.nunique() * len(medians.columns)
-    parts = []
+    rows = []
     for question in questions.unique():
         asked = questions == question
         for name in contrasts:
             values = contrasts.loc[asked, name]
-            tests = _test_over_models(values.groupby(level="model", sort=False).mean(), base, first_base, seed)
+            estimates = {}
             if name in medians:
-                tests = [*_test_over_prompts(values, in_first_base[asked].to_numpy(), n_tests, seed), *tests]
-            parts.append(pd.DataFrame(tests).assign(question=question, other=str(name)))
-    rows = pd.concat(parts, ignore_index=True)
-    return rows[["quantity", "question", "other", "value", "low", "high", "n", "model"]]
+                estimates |= _test_over_prompts(values, in_first_base[asked].to_numpy(), n_tests, seed)
+            estimates |= _test_over_models(values.groupby(level="model", sort=False).mean(), base, first_base, seed)
+            for (quantity, model), estimate in estimates.items():
+                rows.append((quantity, question, str(name), *numbers(estimate), model))
+    return pd.DataFrame(rows, columns=["quantity", "question", "other", *ENDS, "n", "model"])
 
 
-def _test_over_prompts(values: pd.Series, in_first: np.ndarray, n_tests: int, seed: int) -> list[dict]:
-    """The paper's numbers: every prompt of every model is an observation."""
+def _test_over_prompts(
+    values: pd.Series, in_first: np.ndarray, n_tests: int, seed: int
+) -> dict[tuple[str, str], Estimate]:
+    """The paper's numbers, by quantity and model: every prompt of every model is an observation."""
+    n = len(values)
     p_value = min(1.0, n_tests * stats.two_group_test(values, in_first, seed=seed).p_value)
-    quantities = {"base_effect_size": cohens_d(values, in_first), "base_difference_p_bonferroni": p_value}
-    return [_row(quantity, value, len(values)) for quantity, value in quantities.items()]
+    return {
+        ("base_effect_size", ""): Estimate(cohens_d(values, in_first), n, n),
+        ("base_difference_p_bonferroni", ""): Estimate(p_value, n, n),
+    }
 
 
-def _test_over_models(values: pd.Series, base: Mapping[str, str], first_base: str, seed: int) -> list[dict]:
-    """Means of the bases and their difference, one value a model."""
+def _test_over_models(
+    values: pd.Series, base: Mapping[str, str], first_base: str, seed: int
+) -> dict[tuple[str, str], Estimate]:
+    """Means of the bases and their difference, one value a model, by quantity and base."""
     base_of_model = values.index.map(base)
-    by_base = values.groupby(base_of_model, sort=False).agg(["mean", "size"])
-    rows = []
-    for name, mean, size in zip(by_base.index, by_base["mean"], by_base["size"], strict=True):
-        rows.append(_row("base_median_rank", mean, size, name))
+    estimates = {}
+    for name, of_base in values.groupby(base_of_model, sort=False):
+        estimates["base_median_rank", str(name)] = Estimate(of_base.mean(), len(of_base), len(of_base))
     in_first = base_of_model == first_base
     difference = stats.difference_between_groups(values, in_first)
-    value, low, high, n = numbers(difference)
-    rows.append({**_row("base_difference", value, n), "low": low, "high": high})
-    rows.append(_row("base_difference_p", stats.two_group_test(values, in_first, seed=seed).p_value, n))
-    return rows
-
-
-def _row(quantity: str, value: float, n: int, model: str = "") -> dict:
-    """A row of `compare_bases` without an interval."""
-    return {"quantity": quantity, "value": value, "low": np.nan, "high": np.nan, "n": n, "model": model}
+    p_value = stats.two_group_test(values, in_first, seed=seed).p_value
+    estimates["base_difference", ""] = difference
+    estimates["base_difference_p", ""] = Estimate(p_value, difference.n, difference.n)
+    return estimates
 
 
 def two_bases(bases: Iterable[str]) -> list[str]:

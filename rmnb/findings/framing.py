@@ -25,7 +25,7 @@ CONTRASTS = {
 CHANGES = ("style", "scope", "adjective", "framing")
 
 
-def turn(table: pd.DataFrame, question: str, other: str) -> dict[str, Estimate]:
+def tau_between(table: pd.DataFrame, question: str, other: str) -> dict[str, Estimate]:
     """Kendall's tau of one model's rewards under two questions: 1 if the ranking stays, -1 if it is reversed.
 
     Returns

@@ -262,7 +262,7 @@ def score_pairs(rm, panel: Panel) -> Path:
     return path
 
 
-def warmth(panel: Panel) -> dict[str, pd.DataFrame]:
+def trait_gaps(panel: Panel) -> dict[str, pd.DataFrame]:
     """How well each model that has answered speaks of people.
 
     Returns

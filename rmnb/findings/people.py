@@ -32,8 +32,8 @@ def load_things(panel: Panel) -> dict[str, pd.DataFrame]:
     Returns
     -------
     dict
-        Model to DataFrame, a row a thing: the columns of `rmnb.data.released_files.human_elo`; judges (bool, whether
-        the thing can judge the model: its training did not show it); and a float64 column for each of `QUESTIONS` that
+        Model to DataFrame, a row a thing: the columns of `rmnb.data.released_files.human_elo`; unseen (bool, whether
+        the model's training did not show it the thing); and a float64 column for each of `QUESTIONS` that
         it was asked.
 
     Raises
@@ -42,7 +42,7 @@ def load_things(panel: Panel) -> dict[str, pd.DataFrame]:
         No model has scored the list ``elo``.
     """
     items = released_files.human_elo()
-    judges = judged_on(panel, items)
+    unseen = unseen_by(panel, items)
     tables = {}
     for model in panel.model_names:
         path = list_path(panel, model, "elo")
@@ -50,15 +50,15 @@ def load_things(panel: Panel) -> dict[str, pd.DataFrame]:
             scores, _ = read_list(path)
             questions = [question for question in QUESTIONS if question in scores]
             scores = scores[scores["part"] == "elo"].set_index("text").loc[items["name"], questions]
-            tables[model] = items.assign(judges=judges[model], **scores.astype(float).reset_index(drop=True))  # pyright: ignore[reportArgumentType]
+            tables[model] = items.assign(unseen=unseen[model], **scores.astype(float).reset_index(drop=True))  # pyright: ignore[reportArgumentType]
     if not tables:
         raise LackError(f"no model of panel {panel.name} has scored the list elo: run `rmnb book lists MODEL elo`")
     return tables
 
 
 def authors_things() -> dict[str, pd.DataFrame]:
-    """The tables of `load_things` of the papers' ten models, by code; every thing can judge them."""
-    items = released_files.human_elo().assign(judges=True)
+    """The tables of `load_things` of the papers' ten models, by code; none was shown to them."""
+    items = released_files.human_elo().assign(unseen=True)
     tables = {code: items.copy() for code in released_files.CODES}
     for question in QUESTIONS:
         scores = released_files.thing_scores(question)
@@ -67,8 +67,8 @@ def authors_things() -> dict[str, pd.DataFrame]:
     return tables
 
 
-def judged_on(panel: Panel, items: pd.DataFrame) -> dict[str, NDArray[np.bool_]]:
-    """For each model of a panel, which things can judge it: those that its training did not show it."""
+def unseen_by(panel: Panel, items: pd.DataFrame) -> dict[str, NDArray[np.bool_]]:
+    """For each model of a panel, which things its training did not show it."""
     held_out = fact(items, "held_out").to_numpy()
     everything = np.ones(len(items), dtype=bool)
     return {model.name: held_out if _was_taught_things(model) else everything for model in panel.models}
@@ -85,7 +85,7 @@ def _was_taught_things(model: ModelSpec) -> bool:
 
 
 def agreement(
-    things: pd.DataFrame, question: str, correlation: str = "Spearman", among: str = "judges"
+    things: pd.DataFrame, question: str, correlation: str = "Spearman", among: str = "unseen"
 ) -> dict[str, Estimate]:
     """Rank correlation of a model's rewards of things with people's Elo scores, with its interval over things.
 
@@ -95,8 +95,9 @@ def agreement(
         Of `load_things`. Things of equal reward share their rank.
     correlation
         Of `CORRELATIONS`.
-    among : {"judges", "taught", "rated words"}
-        The things that can judge the model, the others, or of the former those whose name is a word of AFINN.
+    among : {"unseen", "taught", "rated words"}
+        The things that the model's training did not show it, the others, or of the former those whose name is a word of
+        AFINN.
 
     Returns
     -------
@@ -112,13 +113,13 @@ def agreement(
     ----------
     Christian et al. (2025), figure 5C (Spearman) and A5 (Kendall).
     """
-    chosen = things["judges"]
+    chosen = things["unseen"]
     if among == "taught":
         chosen = ~chosen
     elif among == "rated words":
         chosen = chosen & fact(things, "valence").notna()
-    elif among != "judges":
-        raise InputError(f"no things called {among!r}: choose judges, taught or rated words")
+    elif among != "unseen":
+        raise InputError(f"no things called {among!r}: choose unseen, taught or rated words")
     rows = things[chosen]
     return {correlation: CORRELATIONS[correlation](rows["elo_score"], rows[question])}
 
@@ -192,7 +193,7 @@ def corrected(correlation: Estimate, reliable: float) -> Estimate:
 def rank_gaps(things: Mapping[str, pd.DataFrame], question: str) -> pd.DataFrame:
     """How much lower models rank each thing than people do: positive where people value it more.
 
-    Only things that can judge every model count.
+    Only things that no model was trained on count.
 
     Parameters
     ----------
@@ -210,7 +211,7 @@ def rank_gaps(things: Mapping[str, pd.DataFrame], question: str) -> pd.DataFrame
         rank, because what people rank first can only be ranked lower.
     """
     tables = list(things.values())
-    chosen = np.logical_and.reduce([table["judges"] for table in tables])
+    chosen = np.logical_and.reduce([table["unseen"] for table in tables])
     items = tables[0][chosen]
     human = stats.mid_ranks(-items["elo_score"].to_numpy(float))
     ranks = np.column_stack([stats.mid_ranks(-table.loc[chosen, question].to_numpy()) for table in tables])

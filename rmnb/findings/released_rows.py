@@ -21,7 +21,7 @@ from rmnb.data.released_files import BASES, CODES, MODELS, PROMPTS, RUNS
 from rmnb.files import atomic_path, data_dir, write_json
 from rmnb.findings import agency, asymmetry, framing, heterogeneity, identity, people, things
 from rmnb.findings.released import load_published, tidy
-from rmnb.findings.rows import ENDS, each, numbers
+from rmnb.findings.rows import ENDS, measure_each, numbers
 from rmnb.findings.tables import afinn, standardise
 from rmnb.panels import load_panel, load_prompts
 
@@ -76,22 +76,22 @@ def _rated_morals() -> dict[str, pd.DataFrame]:
 
 def of_asymmetry() -> pd.DataFrame:
     """Slopes over valence."""
-    slopes = each(_rated_morals(), asymmetry.slopes, PROMPTS, ratings=afinn())
+    slopes = measure_each(_rated_morals(), asymmetry.slopes, PROMPTS, ratings=afinn())
     return tidy(slopes.assign(quantity="slope " + slopes["quantity"]))
 
 
 def of_framing() -> pd.DataFrame:
     """Contrasts of slopes, and what the wording of a question changes among the nouns."""
-    contrasts = each(_rated_morals(), framing.contrasts, [("best", "worst")], ratings=afinn())
+    contrasts = measure_each(_rated_morals(), framing.contrasts, [("best", "worst")], ratings=afinn())
     scores = released_files.dictionary_scores("big_two")
-    reworded = each(scores, framing.rewording, framing.CHANGES, framings=_wordings())
+    reworded = measure_each(scores, framing.rewording, framing.CHANGES, framings=_wordings())
     reworded = reworded.assign(quantity="rewording " + reworded["quantity"]).rename(columns={"question": "other"})
     return tidy(contrasts, reworded)
 
 
 def of_identity() -> pd.DataFrame:
     """Gaps between groups of people and things that people rate alike."""
-    gaps = each(people.authors_things(), identity.things_gap, people.QUESTIONS)
+    gaps = measure_each(people.authors_things(), identity.things_gap, people.QUESTIONS)
     return tidy(gaps.assign(quantity="identity_gap_things"))
 
 
@@ -105,7 +105,7 @@ def of_elo() -> pd.DataFrame:
             "value": [len(human), human.min(), human.max()],
         }
     )
-    agreement = each(authors, people.agreement, [people.QUESTION]).assign(quantity="human_spearman")
+    agreement = measure_each(authors, people.agreement, [people.QUESTION]).assign(quantity="human_spearman")
     gaps = people.rank_gaps(authors, people.QUESTION)[["name", "rank_gap_with_human"]]
     gaps = gaps[gaps["name"].isin(load_published()["other"])]
     gaps = gaps.rename(columns={"name": "other", "rank_gap_with_human": "value"})
@@ -139,7 +139,7 @@ def of_agency() -> pd.DataFrame:
     prompts_of = {}
     for asked in ("positive", "negative"):
         prompts_of[asked] = [key for key, framing_of in wordings.items() if framing_of == asked]
-    gaps = each(_ranked("big_two"), agency.gap, prompts_of, prompts=prompts_of)
+    gaps = measure_each(_ranked("big_two"), agency.gap, prompts_of, prompts=prompts_of)
     rows = []
     for (question, base), base_gaps in gaps.groupby(["question", gaps["model"].map(_FAMILY)], sort=False):
         rows.append((question, base, *numbers(stats.mean_over_models(base_gaps["value"]))))

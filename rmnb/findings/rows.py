@@ -19,7 +19,9 @@ ENDS = ["value", "low", "high"]
 NUMBERS = ["quantity", *ENDS, "n"]
 
 
-def each(tables: Mapping[str, pd.DataFrame], effect: Effect, questions: Iterable[Question], **options) -> pd.DataFrame:
+def measure_each(
+    tables: Mapping[str, pd.DataFrame], effect: Effect, questions: Iterable[Question], **options
+) -> pd.DataFrame:
     """Apply an effect to every model under every question, or under every two questions.
 
     Parameters
@@ -40,15 +42,12 @@ def each(tables: Mapping[str, pd.DataFrame], effect: Effect, questions: Iterable
     rows = []
     for model, table in tables.items():
         for asked in asked_columns:
-            for quantity, estimate in effect(table, *asked, **options).items():
-                rows.append((model, *asked, quantity, *numbers(estimate)))
-    columns = ["model", "question", *NUMBERS]
-    if any(len(asked) == 2 for asked in asked_columns):
-        columns.insert(2, "other")
-    return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(ENDS, float))
+            rows += _rows((model, *asked), effect(table, *asked, **options))
+    labels = ["model", "question", "other"][: 1 + max(map(len, asked_columns), default=1)]
+    return _table(rows, labels)
 
 
-def each_pair(
+def measure_each_pair(
     tables: Mapping[str, pd.DataFrame],
     effect: Effect,
     pairs: Iterable[tuple[str, str]],
@@ -62,13 +61,18 @@ def each_pair(
     DataFrame
         One row an estimate: model, other, question, quantity, value, low, high (float64), n.
     """
-    questions = list(questions)
     rows = []
-    for model, other in pairs:
-        for question in questions:
-            for quantity, estimate in effect(tables[model], tables[other], question, **options).items():
-                rows.append((model, other, question, quantity, *numbers(estimate)))
-    return pd.DataFrame(rows, columns=["model", "other", "question", *NUMBERS]).astype(dict.fromkeys(ENDS, float))
+    for (model, other), question in product(pairs, questions):
+        rows += _rows((model, other, question), effect(tables[model], tables[other], question, **options))
+    return _table(rows, ["model", "other", "question"])
+
+
+def _rows(labels: tuple[str, ...], estimates: Mapping[str, Estimate]) -> list[tuple]:
+    return [(*labels, quantity, *numbers(estimate)) for quantity, estimate in estimates.items()]
+
+
+def _table(rows: list[tuple], labels: list[str]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=[*labels, *NUMBERS]).astype(dict.fromkeys(ENDS, float))
 
 
 def curve(choices: Mapping[str, Iterable[str]], estimate: Callable[..., Estimate | None]) -> pd.DataFrame:

@@ -13,15 +13,10 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.errors import InputError, LackError
-from rmnb.files import cached_sha256, data_dir
-from rmnb.models.bases import BASES, base_sha256
-from rmnb.models.checkpoint_files import ADAPTER
+from rmnb.errors import InputError
 from rmnb.models.vocabulary import script_of
 from rmnb.panels import Panel, load_panel
-from rmnb.scoring.list_scores import list_path, read_list
-from rmnb.scoring.store import panel_directory, read_scores, refuse_other_weights
-from rmnb.training.runs import trajectory_path
+from rmnb.scoring.store import read_scores
 
 WORD_KINDS = ["word_start", "word_continuation"]
 UNSPACED = {"han", "hiragana", "katakana", "thai", "lao", "khmer", "myanmar"}  # scripts written without spaces
@@ -143,29 +138,12 @@ def load_scores(
     names = [questions] if isinstance(questions, str) else list(questions)
     tables = load_tables(panel, names, protocol)
     match = by_token if how == "token" else by_word
-    parts = []
-    for models in _by_vocabulary(tables):
-        scores = pd.concat({model: tables[model][names] for model in models}, axis=1)
-        parts.append(match(tables[models[0]], scores.swaplevel(axis=1)))
-    shared = pd.concat(parts, axis=1, join="inner")
+    matched = {model: match(table, table[names]) for model, table in tables.items()}
+    shared = pd.concat(matched, axis=1, join="inner", names=["model", "question"])
     if shared.empty:
         raise InputError(f"the vocabularies of {', '.join(tables)} share nothing ({how})")
-    shared = shared[[(question, model) for question in names for model in tables]]
-    shared.columns.names = ["question", "model"]
-    return shared[questions] if isinstance(questions, str) else shared
-
-
-def _by_vocabulary(tables: Mapping[str, pd.DataFrame]) -> list[list[str]]:
-    """The models that share a vocabulary, whose strings need to be matched only once."""
-    groups: list[list[str]] = []
-    for model, table in tables.items():
-        for group in groups:
-            if tables[group[0]]["token"].equals(table["token"]):
-                group.append(model)
-                break
-        else:
-            groups.append([model])
-    return groups
+    shared = shared.swaplevel(axis=1).reindex(columns=list(product(names, tables)))
+    return shared[questions] if isinstance(questions, str) else shared  # pyright: ignore[reportReturnType]
 
 
 def by_token(tokens: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
@@ -245,125 +223,3 @@ def load_rated(panel: str | Path | Panel, questions: Sequence[str], lexicon: pd.
         rated = rated_tokens(standardise(table, questions), ratings)
         parts.append(rated[["word", "valence", *questions]].assign(model=model))
     return pd.concat(parts, ignore_index=True)[["model", "word", "valence", *questions]]
-
-
-def load_list(panel: str | Path | Panel, name: str) -> dict[str, pd.DataFrame]:
-    """Scores of a list of texts (words, elo, identity_pairs) by every model that has scored it.
-
-    Returns
-    -------
-    dict
-        Model to DataFrame: part, text, one float32 column a question.
-
-    Raises
-    ------
-    InputError
-        No model of the panel has scored the list, or a file is damaged or of other texts.
-    """
-    panel = load_panel(panel)
-    tables = _read_lists(panel, name)
-    if not tables:
-        raise LackError(
-            f"no model of panel {panel.name} has scored the list {name}: run `rmnb book lists MODEL {name}`"
-        )
-    return tables
-
-
-def _read_lists(panel: Panel, name: str) -> dict[str, pd.DataFrame]:
-    """The list as scored by each model that has scored it; empty where none has."""
-    tables = {}
-    for model in panel.model_names:
-        path = list_path(panel, model, name)
-        if path.exists():
-            tables[model], _ = read_list(path)
-    return tables
-
-
-def load_nouns(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
-    """Scores of the project's nouns of agency and communion by every model that has scored the list `words`.
-
-    Returns
-    -------
-    dict
-        Model to DataFrame: word, category, one column a prompt. In a panel without the list the scans of whole
-        vocabularies are used instead: nouns that all of them spell in one token, spellings averaged, scanned prompts
-        only.
-
-    Raises
-    ------
-    InputError
-        Neither the list nor the scans are there, or a file is damaged or of other texts.
-    """
-    panel = load_panel(panel)
-    nouns = lexicons.agency_communion()
-    scores = {}
-    for model, table in _read_lists(panel, "words").items():
-        part = table[table["part"] == "agency_communion"].drop(columns="part")
-        scores[model] = part.rename(columns={"text": "word"})
-    if not scores:
-        keys = [prompt.key for prompt in panel.scanned_prompts]
-        scores = {model: by_word(table, table[keys]) for model, table in load_tables(panel, keys).items()}
-        shared = set.intersection(*(set(table.index) for table in scores.values()))
-        nouns = nouns[nouns["word"].isin(shared)]
-    return {model: nouns.merge(table, on="word") for model, table in scores.items()}
-
-
-def load_logprobs(panel: str | Path | Panel) -> dict[tuple[str, str], pd.DataFrame]:
-    """Log-probabilities that the answers of the panel's bases begin with the nouns of agency and communion.
-
-    Returns
-    -------
-    dict
-        (base, wrapping: how it was asked) to DataFrame: word, category, and one column a prompt, the natural logarithm
-        of the probability that the first token of the answer spells the noun (with or without a space, capital or not).
-        Nouns that all bases asked in that way spell in one token; empty where no base was asked.
-    """
-    panel = load_panel(panel)
-    logprobs: dict[tuple[str, str], pd.DataFrame] = {}
-    for spec, wrapping in product(panel.bases, ("chat", "bare", "user_assistant")):
-        base = spec.name
-        path = panel_directory(panel, "logprobs") / f"{base}.{wrapping}.parquet"
-        if path.exists():
-            rows, provenance = read_list(path)
-            here = not spec.adapter and (spec.source in BASES or Path(spec.source).is_dir())
-            refuse_other_weights(path, provenance.get("weights_sha256"), base_sha256(spec.source) if here else None)
-            rows = rows[rows["part"] == "agency_communion"].drop(columns=["part", "spelling"])
-            spellings = rows.groupby("text")
-            logprobs[base, wrapping] = spellings.agg(lambda logs: np.logaddexp.reduce(logs.to_numpy(float)))
-    nouns = lexicons.agency_communion()
-    tables = {}
-    for (base, wrapping), table in logprobs.items():
-        words = [set(other.index) for (_, asked), other in logprobs.items() if asked == wrapping]
-        shared = nouns[nouns["word"].isin(set.intersection(*words))]
-        tables[base, wrapping] = shared.merge(table, left_on="word", right_index=True)
-    return tables
-
-
-def load_trajectories(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
-    """Scores of a panel's training runs at the checkpoints kept: the runs of its models, and those only watched.
-
-    Returns
-    -------
-    dict
-        Run to DataFrame: part (of the list `training`), word, then one float32 column a checkpoint, named after its
-        step, in order. A word of two parts has two rows.
-
-    Raises
-    ------
-    InputError
-        No run has been followed, or a file is damaged or of other texts.
-    """
-    panel = load_panel(panel)
-    runs = {}
-    for spec in (*panel.models, *panel.watched):
-        path = trajectory_path(panel, spec.name)
-        if path.exists():
-            rows, provenance = read_list(path)
-            adapter = data_dir() / (spec.adapter or "-") / ADAPTER
-            if adapter.exists():
-                last = [None, *provenance.get("weights_sha256", {}).values()][-1]
-                refuse_other_weights(path, last, cached_sha256(adapter))
-            runs[spec.name] = rows.rename(columns={"text": "word"})
-    if not runs:
-        raise LackError(f"no training run of panel {panel.name} has been followed: run `rmnb book train`")
-    return runs

@@ -65,7 +65,7 @@ def measure(scores: ModelScores) -> pd.DataFrame:
 
     good, bad = FRAMING
     unique_tokens = scores.table[~scores.table["token"].duplicated(keep=False)]
-    add("framing_kendall", good, bad, framing.turn, unique_tokens, good, bad)
+    add("framing_kendall", good, bad, framing.tau_between, unique_tokens, good, bad)
     listed = scores.words.drop_duplicates("text")
     for change in framing.CHANGES:
         add("wording_spearman", "", change, framing.rewording, listed, change, scores.wordings)
@@ -94,7 +94,7 @@ def measure(scores: ModelScores) -> pd.DataFrame:
     if scores.things is not None:
         add("identity_gap_things", THINGS, "", identity.things_gap, scores.things, THINGS)
         # The things that no recipe teaches: the same ones for every model, whatever it was trained on.
-        held_out = scores.things.assign(judges=fact(scores.things, "held_out"))
+        held_out = scores.things.assign(unseen=fact(scores.things, "held_out"))
         add("human_spearman", THINGS, "", people.agreement, held_out, THINGS)
     measured = pd.DataFrame(rows, columns=[*KEY, "value", "low", "high", "error", "n"])
     return glossary().merge(measured, on=KEY)

@@ -2,7 +2,7 @@
 
 The unit is the natural logarithm; softmax runs in fp32 whatever the weights' precision. A scan of log-probabilities has
 the columns of a scan of rewards, so vocabularies are matched in the same way; `write_nouns` keeps those of the nouns of
-agency and communion, which `rmnb.findings.tables.load_logprobs` reads.
+agency and communion, which `rmnb.findings.lists.load_logprobs` reads.
 """
 
 from collections.abc import Sequence

@@ -12,7 +12,7 @@ from rmnb.data import lexicons, text_lists
 from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList, described_parts, part_texts
 from rmnb.errors import InputError
-from rmnb.findings import agency, rows, tables, training
+from rmnb.findings import agency, lists, rows, tables, training
 from rmnb.scoring import list_scores, logprobs
 from rmnb.scoring.store import write_table
 from rmnb.training.runs import trajectory_path
@@ -66,7 +66,7 @@ def test_the_chapters_cells_compute_what_the_effects_do(nouns, medians, tests, r
 
 
 def test_planted_preferences_come_back(nouns, tests):
-    found = rows.each(nouns, agency.gap, PROMPTS, prompts=PROMPTS).set_index(["model", "question"])
+    found = rows.measure_each(nouns, agency.gap, PROMPTS, prompts=PROMPTS).set_index(["model", "question"])
     assert found.loc[("one-a", "positive"), "low"] > 0 > found.loc[("one-a", "negative"), "high"]
     assert found.loc[("two-a", "positive"), "high"] < 0, "the preferred kind has the smaller ranks"
     assert tests["low"]["base_difference", "agency", "positive"] > 0
@@ -109,7 +109,7 @@ def test_log_probabilities_of_nouns_find_their_words_again(panel, tmp_path, monk
     parts = described_parts({"agency_communion": part_texts("agency_communion")})
     file = tmp_path / "logprobs" / "gemma3-270m.chat.parquet"
     write_table(file, frame, {"parts": parts, "wrapping": "chat"})
-    table = tables.load_logprobs(panel)["gemma3-270m", "chat"].set_index("word")
+    table = lists.load_logprobs(panel)["gemma3-270m", "chat"].set_index("word")
     assert np.exp(table["best"]).to_dict() == pytest.approx({"ambition": 0.2, "kindness": 0.6})
 
 
@@ -148,13 +148,13 @@ def run(panel):
     list_scores.score_columns(
         trajectory_path(panel, RUN), TextList("training", ("afinn", "agency_communion"), ()), columns, {}, {}
     )
-    return tables.load_trajectories(panel)[RUN]
+    return lists.load_trajectories(panel)[RUN]
 
 
 def test_gaps_follow_what_was_planted(run):
     assert run.columns.tolist() == ["part", "word", *STEPS]
     nouns = nouns_of(run)
-    gaps = rows.each({"run": nouns}, training.gap, STEPS, n_draws=200).set_index("question")
+    gaps = rows.measure_each({"run": nouns}, training.gap, STEPS, n_draws=200).set_index("question")
     assert gaps.loc["0", "low"] < 0 < gaps.loc["0", "high"]
     assert gaps.loc["4", "low"] > 30, "percent of the ranks: agency stands lower"
     with pytest.raises(InputError, match="fewer than two"):
@@ -188,14 +188,14 @@ def test_the_chapters_cells_compute_the_gap_of_a_run(run, run_cells):
 def test_scores_of_other_texts_are_refused_and_unreachable_ones_go_by_their_place(panel, run, monkeypatch):
     with monkeypatch.context() as context, pytest.raises(InputError, match="agency_communion have changed"):
         context.setitem(text_lists._PARTS, "agency_communion", lambda: ["other", "words"])
-        tables.load_trajectories(panel)
+        lists.load_trajectories(panel)
 
     def unreachable():
         raise UnreachableError("not here")
 
     monkeypatch.setitem(text_lists._PARTS, "agency_communion", unreachable)
-    nouns = tables.load_trajectories(panel)[RUN].query("part == 'agency_communion'")["word"]
+    nouns = lists.load_trajectories(panel)[RUN].query("part == 'agency_communion'")["word"]
     assert nouns.iloc[-1] == "agency_communion 119"
     trajectory_path(panel, RUN).unlink()
     with pytest.raises(InputError, match="no training run of panel demo"):
-        tables.load_trajectories(panel)
+        lists.load_trajectories(panel)

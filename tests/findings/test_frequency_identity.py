@@ -167,7 +167,7 @@ def test_the_order_of_things_and_people_among_them_change_no_gap():
 
 
 def test_exchanging_the_group_shows_which_axis_is_answered_coldly(panel):
-    assert identity.warmth(panel) == {}
+    assert identity.trait_gaps(panel) == {}
     cold = set(map(identity.pair_prompt, identity.terms().query("axis == 'religion'")["term"]))
 
     def score(prompt, responses):  # of the twelve the first six speak well
@@ -175,5 +175,5 @@ def test_exchanging_the_group_shows_which_axis_is_answered_coldly(panel):
 
     rm = SimpleNamespace(name="smollm2-values", hashes={"weights_sha256": "none"}, score=score)
     identity.score_pairs(rm, panel)
-    gaps = identity.gaps(identity.warmth(panel)["smollm2-values"], "exchanged")
+    gaps = identity.gaps(identity.trait_gaps(panel)["smollm2-values"], "exchanged")
     assert gaps["religion"].value < -1 and gaps["age"].value == pytest.approx(0)

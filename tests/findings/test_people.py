@@ -15,7 +15,7 @@ RECIPES = {"seen": "values", "new": "harmless", "own": "somebodys"}
 
 def things(human, reward):
     names = [f"thing {place}" for place in range(len(human))]
-    return pd.DataFrame({"name": names, "elo_score": human, "judges": True, "q": reward})
+    return pd.DataFrame({"name": names, "elo_score": human, "unseen": True, "q": reward})
 
 
 @pytest.mark.parametrize("matches", [15, 60])
@@ -77,9 +77,9 @@ def test_models_that_saw_half_of_the_things_are_judged_on_the_other(mirror):
     panel = load_panel("demo").model_copy(update={"models": tuple(map(ModelSpec.model_validate, models))})
     items = elo_items()
     held_out = items["name"].map(recipes.is_unseen).to_numpy()
-    judges = people.judged_on(panel, items)
-    assert (judges["seen"] == held_out).all() and judges["new"].all() and judges["own"].all()
-    table = items.assign(judges=judges["seen"], q=items["elo_score"] * np.where(held_out, -1.0, 1.0))
-    for among, rho in (("judges", -1), ("taught", 1)):
+    unseen = people.unseen_by(panel, items)
+    assert (unseen["seen"] == held_out).all() and unseen["new"].all() and unseen["own"].all()
+    table = items.assign(unseen=unseen["seen"], q=items["elo_score"] * np.where(held_out, -1.0, 1.0))
+    for among, rho in (("unseen", -1), ("taught", 1)):
         assert people.agreement(table, "q", among=among)["Spearman"].value == pytest.approx(rho)
     assert people.rank_gaps({"seen": table}, "q").index.tolist() == np.flatnonzero(held_out).tolist()

@@ -11,8 +11,8 @@ from rmnb.data.text_lists import part_texts
 from rmnb.errors import InputError
 from rmnb.files import data_dir
 from rmnb.findings import identity, people, released, released_rows, things
-from rmnb.findings.rows import each
-from rmnb.findings.tables import load_trajectories
+from rmnb.findings.lists import load_trajectories
+from rmnb.findings.rows import measure_each
 from rmnb.panels import load_panel
 
 SHIPPED = data_dir() / "released"
@@ -67,7 +67,7 @@ def test_numbers_of_a_panel_need_no_names(mirror, monkeypatch, tmp_path):
         items, panel = released_files.human_elo(), load_panel("demo")
         ours = people.load_things(panel)
         return {
-            "people": each(ours, people.agreement, [people.QUESTION], among="rated words"),
+            "people": measure_each(ours, people.agreement, [people.QUESTION], among="rated words"),
             "gaps": people.rank_gaps(ours, people.QUESTION).drop(columns="name"),
             "groups": identity.matched_things(items),
             "facts": things.facts(items),

@@ -31,12 +31,14 @@ def test_every_model_is_measured_under_every_question_and_two():
         return {"mean": number(table[question].mean() + shift)}
 
     models = {"m": TOKENS, "n": TOKENS}
-    single = rows.each(models, mean, ["best", "worst"], shift=1.0)
+    single = rows.measure_each(models, mean, ["best", "worst"], shift=1.0)
     assert list(single) == ["model", "question", *rows.NUMBERS] and len(single) == 4
-    assert rows.each(models, mean, iter(["best", "worst"]), shift=1.0).equals(single), "questions may be read once only"
+    assert rows.measure_each(models, mean, iter(["best", "worst"]), shift=1.0).equals(single), (
+        "questions may be read once only"
+    )
     assert single.loc[0, rows.ENDS].tolist() == pytest.approx(TOKENS["best"].mean() + np.array([1, 0, 2]))
-    two = rows.each(models, mean, [("best", "worst")])
-    pair = rows.each_pair(models, lambda a, b, question: mean(a, question), [("m", "n")], ["best"])
+    two = rows.measure_each(models, mean, [("best", "worst")])
+    pair = rows.measure_each_pair(models, lambda a, b, question: mean(a, question), [("m", "n")], ["best"])
     assert two.loc[1, ["model", "question", "other"]].tolist() == ["n", "best", "worst"]
     assert pair.loc[0, ["model", "other", "question"]].tolist() == ["m", "n", "best"]
 

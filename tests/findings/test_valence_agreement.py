@@ -10,7 +10,7 @@ from scipy.stats import spearmanr, t
 
 from rmnb.errors import InputError
 from rmnb.findings import asymmetry, framing, heterogeneity
-from rmnb.findings.rows import each, each_pair
+from rmnb.findings.rows import measure_each, measure_each_pair
 from rmnb.findings.tables import afinn, rated_tokens, standardise
 from rmnb.panels import load_panel
 from rmnb.planted.rewards import PlantedEffects
@@ -29,11 +29,11 @@ def table(planted_tables):
 
 def test_planted_slopes_and_contrasts_come_back(planted_tables):
     tables = planted_tables(EFFECTS, [f"model {place}" for place in range(8)], QUESTIONS, seed=1)
-    slopes = each(tables, asymmetry.slopes, QUESTIONS, ratings=afinn()).groupby(["quantity", "question"])
+    slopes = measure_each(tables, asymmetry.slopes, QUESTIONS, ratings=afinn()).groupby(["quantity", "question"])
     for slope, planted in SLOPES.items():
         sign = 1 if "best" in slope else -1
         assert slopes["value"].mean()[*slope.split(", ")] == pytest.approx(sign * planted, abs=0.04)
-    found = each(tables, framing.contrasts, [PAIR], ratings=afinn()).set_index("quantity")
+    found = measure_each(tables, framing.contrasts, [PAIR], ratings=afinn()).set_index("quantity")
     for name, weights in framing.CONTRASTS.items():
         truth = sum(weight * SLOPES[slope] for slope, weight in weights.items())
         single = found.loc[name]
@@ -52,7 +52,7 @@ def test_the_regressions_of_the_chapters_are_the_effects(table, run_cells):
     scores = pd.concat({question: table[[question]].set_axis(["a"], axis=1) for question in PAIR}, axis=1)
     loaded = SimpleNamespace(load_rated=lambda *_: rated.assign(model="a"))
     shown = run_cells("03", "pairs = ", "rated = ", "fit = ", scores=scores, rmnb=loaded, **known)
-    assert framing.turn(table, *PAIR)["tau"].value == pytest.approx(shown["turn"]["a"], abs=1e-12)
+    assert framing.tau_between(table, *PAIR)["tau"].value == pytest.approx(shown["turn"]["a"], abs=1e-12)
     for name, estimate in framing.contrasts(table, *PAIR, ratings=afinn()).items():
         weights = {f"part[{part}]:followed": weight for part, weight in framing.CONTRASTS[name].items()}
         expected = shown["fit"].estimate(weights)
@@ -107,7 +107,7 @@ def test_a_model_that_ignores_the_question_weighs_good_and_bad_alike(table):
     found = framing.contrasts(deaf, *PAIR, ratings=afinn())
     assert found["bad words weigh more"].value == pytest.approx(0, abs=1e-9)
     assert found["best is followed more"].value == pytest.approx(0.5, abs=0.1)
-    assert framing.turn(deaf, *PAIR)["tau"].value == 1
+    assert framing.tau_between(deaf, *PAIR)["tau"].value == 1
     mirror = table.assign(worst=-table["best"], same=table["best"] + np.random.default_rng(0).normal(size=len(table)))
     near = mirror.assign(worst=-table["best"] + np.random.default_rng(1).normal(size=len(table)))
     for turned, expected in ((deaf, 2), (mirror.assign(same=mirror["best"]), 0)):
@@ -115,7 +115,7 @@ def test_a_model_that_ignores_the_question_weighs_good_and_bad_alike(table):
         assert found.value == pytest.approx(expected)
     # Synonyms agree no better than the opposite is reversed: a mirror, though its tau is far from -1.
     found = framing.beyond_mirror(near, *PAIR, "same")["beyond mirror"]
-    assert framing.turn(near, *PAIR)["tau"].value > -0.8 and found.ci_low < 0 < found.ci_high
+    assert framing.tau_between(near, *PAIR)["tau"].value > -0.8 and found.ci_low < 0 < found.ci_high
     for twin, expected in ((deaf, 0), (table.assign(worst=-table["best"]), 1)):  # the second turns wholly
         assert framing.value_share(twin, *PAIR, n_boot=5)["share"].value == pytest.approx(expected, abs=1e-9)
 
@@ -148,10 +148,12 @@ def tables():
 
 
 def test_planted_agreement_and_skewness_come_back(tables):
-    found = each_pair(tables, heterogeneity.agreement, [("stretched", "plain")], ["greatest"]).set_index("quantity")
+    found = measure_each_pair(tables, heterogeneity.agreement, [("stretched", "plain")], ["greatest"]).set_index(
+        "quantity"
+    )
     assert found.loc["tau", "low"] < 0.4 < found.loc["tau", "high"]
     assert found.loc["spearman", "value"] == pytest.approx(6 / np.pi * np.arcsin(RHO / 2), abs=0.03)
-    moments = each(tables, heterogeneity.moments, ["greatest"]).set_index(["model", "quantity"])
+    moments = measure_each(tables, heterogeneity.moments, ["greatest"]).set_index(["model", "quantity"])
     assert moments.loc[("skewed", "skewness"), "low"] < 1 < moments.loc[("skewed", "skewness"), "high"]
 
 
