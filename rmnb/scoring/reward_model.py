@@ -143,8 +143,8 @@ class RewardModel(Checkpoint):
             raise InputError("no response given: name at least one")
         if isinstance(prompt, str) and prompt in _known_keys():
             logger.warning("%r is scored as a text: `load_panel(...).prompt(%r).text` is the question", prompt, prompt)
-        prompts: list[Any] = list(prompt) if is_list_like(prompt) else [prompt]
-        if not is_list_like(prompt) or (prompts and isinstance(prompts[0], dict)):  # a text, or messages
+        prompts: list[Any] = list(prompt) if is_list_like(prompt) else []
+        if not prompts or isinstance(prompts[0], dict):  # a text, or messages
             prompts = [prompt] * len(responses)
         if len(prompts) != len(responses):
             raise InputError(f"{len(prompts)} prompts and {len(responses)} responses: give one prompt, or one for each")
