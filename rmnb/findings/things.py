@@ -7,7 +7,7 @@ import pandas as pd
 
 from rmnb.data import lexicons, sources
 from rmnb.data.offensive import is_offensive
-from rmnb.training import recipes
+from rmnb.training.pairs import is_unseen
 
 _PERSON = ("people", "person", "women", "woman", "men", "man")
 _WORD_FREQUENCY = 4.0  # Zipf: a word that every reader knows
@@ -55,7 +55,7 @@ def _people(names: pd.Series) -> pd.Series:
 
 
 def _held_out(names: pd.Series) -> pd.Series:
-    return names.map(recipes.is_unseen)
+    return names.map(is_unseen)
 
 
 def _familiar(names: pd.Series) -> pd.Series:

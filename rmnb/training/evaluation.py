@@ -1,22 +1,19 @@
 """How good a reward model is on pairs that it has never seen."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
-import torch
 
 from rmnb.data import lexicons, preferences
-from rmnb.models.devices import own_attention
 from rmnb.panels import BaseSpec, ModelSpec, Panel
 from rmnb.scoring.loading import load_reward_model
-from rmnb.scoring.logprobs import load_language_model
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.rows import accuracy
-from rmnb.training.recipes import Recipe, build_pairs, is_apart, is_unseen, thing_pairs
-from rmnb.training.train import prompts_and_answers
+from rmnb.training.pairs import build_pairs, is_apart, is_unseen, thing_pairs
+from rmnb.training.recipes import Recipe
 
+Measurement = Callable[[RewardModel, Recipe, Panel], dict]
 UNSEEN_PAIRS = 1000
 UNSEEN_GAP = 120
 
@@ -27,24 +24,25 @@ def measure(spec: ModelSpec | BaseSpec, recipe: Recipe, panel: Panel, measured: 
     Parameters
     ----------
     spec
-        A trained model, or a tuned copy of a language model: of that only held_out is measured.
+        A trained model, or a tuned copy of a language model: its reward is that which tuning implies, the log-ratio to
+        the language model that it was tuned from (Rafailov et al. 2023, arXiv 2305.18290).
     measured
         What has been measured before: it is taken over, and what it lacks is added.
     """
-    if isinstance(spec, BaseSpec):
-        reference = load_language_model(spec.model_copy(update={"adapter": None}), "chat")
-        tuned = load_language_model(spec, "chat")
-        return dict(measured) or {"held_out": implicit_accuracy(tuned, reference, recipe)}
     missing = {name: function for name, function in measurements(spec, panel).items() if name not in measured}
     if not missing:
         return dict(measured)
+    if isinstance(spec, BaseSpec):
+        spec = spec.as_model().model_copy(update={"reference": spec.source})
     rm = load_reward_model(spec)
     return {**measured, **{name: function(rm, recipe, panel) for name, function in missing.items()}}
 
 
-def measurements(spec: ModelSpec, panel: Panel) -> dict[str, Callable[[RewardModel, Recipe, Panel], dict]]:
-    """What is measured of a reward model: more of a panel's models than of runs that are only watched."""
-    functions = {"held_out": held_out_accuracy, "framing": framing}
+def measurements(spec: ModelSpec | BaseSpec, panel: Panel) -> dict[str, Measurement]:
+    """What is measured: most of a panel's models, less of runs that are only watched, least of language models."""
+    functions: dict[str, Measurement] = {"held_out": held_out_accuracy}
+    if isinstance(spec, ModelSpec):
+        functions["framing"] = framing
     if spec.name in panel.model_names:
         functions |= {"apart": accuracy_apart, "unseen_items": unseen_items}
         # No model is ever trained on these.
@@ -53,16 +51,13 @@ def measurements(spec: ModelSpec, panel: Panel) -> dict[str, Callable[[RewardMod
     return functions
 
 
-def _on(read_pairs: Callable[[], pd.DataFrame]) -> Callable[[RewardModel, Recipe, Panel], dict]:
-    def measured(rm: RewardModel, recipe: Recipe, panel: Panel) -> dict:
-        pairs = read_pairs()
-        return by_source(prefers_chosen(rm, pairs), pairs)
-
-    return measured
+def _on(read_pairs: Callable[[], pd.DataFrame]) -> Measurement:
+    return lambda rm, recipe, panel: by_source(rm, read_pairs())
 
 
-def by_source(correct: np.ndarray, pairs: pd.DataFrame) -> dict[str, dict]:
+def by_source(rm: RewardModel, pairs: pd.DataFrame) -> dict[str, dict]:
     """The `accuracy` on all pairs together, under ``all``, and on those of each source."""
+    correct = prefers_chosen(rm, pairs)
     sources = {"all": slice(None), **pairs.groupby("source").indices}
     return {source: accuracy(correct[rows]) for source, rows in sources.items()}
 
@@ -80,7 +75,7 @@ def prefers_chosen(rm: RewardModel, pairs: pd.DataFrame) -> np.ndarray:
 def held_out_accuracy(rm: RewardModel, recipe: Recipe, panel: Panel | None = None) -> dict[str, dict]:
     """Accuracy on a recipe's held-out pairs, `by_source`."""
     _, held_out = build_pairs(recipe)
-    return by_source(prefers_chosen(rm, held_out), held_out)
+    return by_source(rm, held_out)
 
 
 def accuracy_apart(rm: RewardModel, recipe: Recipe, panel: Panel) -> dict[str, dict]:
@@ -91,7 +86,7 @@ def accuracy_apart(rm: RewardModel, recipe: Recipe, panel: Panel) -> dict[str, d
     """
     train, held_out = build_pairs(recipe)
     pairs = held_out[is_apart(held_out, train, recipe)].reset_index(drop=True)
-    return by_source(prefers_chosen(rm, pairs), pairs) if len(pairs) else {}
+    return by_source(rm, pairs) if len(pairs) else {}
 
 
 def unseen_items(rm: RewardModel, recipe: Recipe, panel: Panel) -> dict[str, dict]:
@@ -114,31 +109,3 @@ def framing(rm: RewardModel, recipe: Recipe, panel: Panel) -> dict[str, float]:
     greatest = pd.Series(rm.score(panel.prompt("greatest").text, words))
     worst = pd.Series(rm.score(panel.prompt("worst").text, words))
     return {"spearman": greatest.corr(worst, method="spearman")}
-
-
-@torch.inference_mode()
-def answer_logprobs(lm: RewardModel, conversations: Iterable[tuple[list[int], list[int]]]) -> np.ndarray:
-    """Natural log-probability of each answer after its prompt, float64: the sum over the answer's ids."""
-    logprobs = []
-    for prompt, answer in conversations:
-        ids = torch.tensor([prompt + answer], device=lm.device)
-        with own_attention(lm.network):
-            states = lm.network(input_ids=ids, use_cache=False).last_hidden_state[0, -len(answer) - 1 : -1]
-        head: Any = lm.readout
-        logits = head.logits(states)
-        loss = torch.nn.functional.cross_entropy(logits.double(), ids[0, -len(answer) :], reduction="sum")
-        logprobs.append(-loss.item())
-    return np.array(logprobs)
-
-
-def implicit_accuracy(tuned: RewardModel, reference: RewardModel, recipe: Recipe) -> dict[str, dict]:
-    """Accuracy of the reward that tuning implies on a recipe's held-out pairs, `by_source`.
-
-    The tuned copy π and its reference π_ref imply the reward β log π/π_ref (Rafailov et al. 2023, arXiv 2305.18290).
-    """
-    _, held_out = build_pairs(recipe)
-    rewards = {}
-    for side in ("chosen", "rejected"):
-        conversations = list(prompts_and_answers(tuned.dialogue, held_out, side))
-        rewards[side] = answer_logprobs(tuned, conversations) - answer_logprobs(reference, conversations)
-    return by_source(rewards["chosen"] > rewards["rejected"], held_out)

@@ -8,7 +8,7 @@ once with a random head may find no direction in which the loss falls, and give 
 
 import json
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -29,7 +29,8 @@ from rmnb.models.checkpoint_files import readable
 from rmnb.models.dialogue import Dialogue
 from rmnb.panels import BaseSpec, ModelSpec
 from rmnb.plans import open_or_refuse
-from rmnb.training.recipes import Hyperparameters, Recipe, build_pairs, data_files
+from rmnb.training.pairs import build_pairs, data_files
+from rmnb.training.recipes import Hyperparameters, Recipe
 
 CHECKPOINT_STEPS = 25
 LONGEST = 192  # ids of a conversation; the few pairs beyond would set how much memory training takes
@@ -165,9 +166,11 @@ def _pair_rows(dialogue: Dialogue, pairs: pd.DataFrame) -> pd.Series:
 def _answer_rows(dialogue: Dialogue, pairs: pd.DataFrame) -> list[Row]:
     """The ids of each prompt and chosen answer, and which are the answer's; those that are too long are left out."""
     rows = []
-    for prompt, answer in prompts_and_answers(dialogue, pairs, "chosen"):
-        if len(prompt) + len(answer) <= LONGEST:
-            rows.append({"input_ids": prompt + answer, "completion_mask": [0] * len(prompt) + [1] * len(answer)})
+    for prompt, answer in pairs[["prompt", "chosen"]].itertuples(index=False):
+        prefix, _ = dialogue.frame_ids(prompt)
+        (ids,) = dialogue.conversations(prompt, [answer])
+        if len(ids) <= LONGEST:
+            rows.append({"input_ids": ids, "completion_mask": [0] * len(prefix) + [1] * (len(ids) - len(prefix))})
     return rows
 
 
@@ -183,14 +186,6 @@ def load_base(kind, base: str, **options):
     options |= {"dtype": torch.float32, "trust_remote_code": False, "use_safetensors": True}
     with readable(directory):
         return kind.from_pretrained(directory, **options)
-
-
-def prompts_and_answers(dialogue: Dialogue, pairs: pd.DataFrame, side: str) -> Iterator[tuple[list[int], list[int]]]:
-    """For each pair the ids of the prompt, and of the answer in column `side` up to the turn's end."""
-    for prompt, answer in pairs[["prompt", side]].itertuples(index=False):
-        prefix, _ = dialogue.frame_ids(prompt)
-        (whole,) = dialogue.conversations(prompt, [answer])
-        yield prefix, whole[len(prefix) :]
 
 
 def in_batches(rows: Iterable[Row], hyper: Hyperparameters) -> list[Row]:

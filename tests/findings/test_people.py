@@ -8,7 +8,7 @@ from rmnb.data.preferences import elo_items
 from rmnb.errors import InputError
 from rmnb.findings import people
 from rmnb.panels import ModelSpec, load_panel
-from rmnb.training import recipes
+from rmnb.training.pairs import is_unseen
 
 RECIPES = {"seen": "values", "new": "harmless", "own": "somebodys"}
 
@@ -76,7 +76,7 @@ def test_models_that_saw_half_of_the_things_are_judged_on_the_other(mirror):
     models = [{"name": name, "source": "no/where", "recipe": recipe} for name, recipe in RECIPES.items()]
     panel = load_panel("demo").model_copy(update={"models": tuple(map(ModelSpec.model_validate, models))})
     items = elo_items()
-    held_out = items["name"].map(recipes.is_unseen).to_numpy()
+    held_out = items["name"].map(is_unseen).to_numpy()
     unseen = people.unseen_by(panel, items)
     assert (unseen["seen"] == held_out).all() and unseen["new"].all() and unseen["own"].all()
     table = items.assign(unseen=unseen["seen"], q=items["elo_score"] * np.where(held_out, -1.0, 1.0))

@@ -15,18 +15,9 @@ from rmnb.data.sources import own_list
 from rmnb.errors import InputError
 from rmnb.files import data_dir
 from rmnb.panels import load_panel
-from rmnb.training import recipes
 from rmnb.training.evaluation import accuracy
-from rmnb.training.recipes import (
-    Mismatched,
-    Recipe,
-    build_pairs,
-    data_files,
-    is_apart,
-    is_unseen,
-    load_recipe,
-    thing_pairs,
-)
+from rmnb.training.pairs import build_pairs, data_files, is_apart, is_unseen, thing_pairs
+from rmnb.training.recipes import Mismatched, Recipe, load_recipe
 
 PAIRS = {
     "values": ("45026b85c81e6a99", "d1fc017d4608975e"),
@@ -130,7 +121,7 @@ def test_what_cannot_be_had_is_refused(monkeypatch):
         thing_pairs(things, 3, 120, rng)
     questions = ["one?", "two?", "a long one?"]
     answers = pd.DataFrame({"prompt": questions, "chosen": ["1", "2", "long"], "rejected": ["x", "x", "x"]})
-    monkeypatch.setattr(recipes.preferences, "preference_pairs", lambda source: answers)
+    monkeypatch.setattr(preferences, "preference_pairs", lambda source: answers)
     hyper = load_recipe("values").hyperparameters
     few = Mismatched(pairs=9, sources=("made",), longest=12)  # of two short questions
     with pytest.raises(InputError, match="asked for, and only 2 were found"):

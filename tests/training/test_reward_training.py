@@ -20,10 +20,10 @@ from rmnb.models.bases import base_directory
 from rmnb.models.loading import language_model
 from rmnb.panels import ModelSpec, find_base, load_panel
 from rmnb.panels.specs import validate
-from rmnb.scoring.logprobs import load_language_model, next_token_logprobs
+from rmnb.scoring.logprobs import load_language_model
 from rmnb.training import evaluation, runs, train
-from rmnb.training.evaluation import answer_logprobs
-from rmnb.training.recipes import Recipe, build_pairs, load_recipe
+from rmnb.training.pairs import build_pairs
+from rmnb.training.recipes import Recipe, load_recipe
 from rmnb.training.train import last_hidden_states, linear_probe, opening_order
 
 PROMPT = "What, in one word, is the greatest thing ever?"
@@ -122,37 +122,25 @@ def test_a_planted_linear_preference_is_found_in_the_states_of_each_sequence_alo
 
 def test_a_tuned_copy_learns_the_chosen_answers_and_loads_as_peft_loads_it(mirror, tmp_path):
     panel, recipe = load_panel("demo"), few_steps(epochs=3)
-    spec, reference = find_base(panel, COPY), load_language_model(find_base(panel, "smollm2-135m-instruct"))
+    spec = find_base(panel, COPY)
     train.fit(spec, recipe, tmp_path / "copy", tmp_path / "work")
     described = json.loads((tmp_path / "copy" / "provenance.json").read_text())
     assert described["objective"] == "sft" and described["steps"] == 9
     copy = load_language_model(spec.model_copy(update={"adapter": str(tmp_path / "copy")}))
-    conversations = list(train.prompts_and_answers(copy.dialogue, build_pairs(recipe)[0], "chosen"))
-    gained = answer_logprobs(copy, conversations) - answer_logprobs(reference, conversations)
+    tuned = spec.as_model().model_copy(
+        update={"adapter": str(tmp_path / "copy"), "reference": spec.source, "beta": 1.0}
+    )
+    pairs = build_pairs(recipe)[0]
+    gained = rmnb.load_reward_model(tuned).score(pairs["prompt"], pairs["chosen"])
     assert gained.mean() > 1 and (gained > 0).mean() > 0.8
     network = AutoModelForCausalLM.from_pretrained(base_directory(spec.source), dtype=torch.float32)
     theirs = PeftModel.from_pretrained(network, tmp_path / "copy").eval()
-    ids = torch.tensor([conversations[0][0]])
+    ids = torch.tensor([copy.dialogue.frame_ids(PROMPT)[0]])
     with torch.no_grad():
         tuned = language_model(copy)
         tuned.set_attn_implementation("eager")
         expected, actual = (network(ids).logits[0, -1].log_softmax(-1) for network in (theirs, tuned))
     torch.testing.assert_close(actual, expected, atol=2e-3, rtol=0)
-
-
-def test_the_log_probability_of_an_answer_is_the_sum_over_its_tokens(tmp_path):
-    lm = load_language_model(write_base(tmp_path))
-    network = language_model(lm)
-    network.set_attn_implementation("eager")
-    prompt, _ = lm.dialogue.frame_ids(PROMPT)
-    answer = lm.tokenizer("peace and love", add_special_tokens=False)["input_ids"]
-    expected = 0.0
-    for length, token_id in enumerate(answer):
-        logits = network(torch.tensor([prompt + answer[:length]])).logits[0, -1]
-        expected += logits.double().log_softmax(-1)[token_id].item()
-    whole, first = answer_logprobs(lm, [(prompt, answer), (prompt, answer[:1])])
-    assert whole == pytest.approx(expected, abs=1e-4)
-    assert first == pytest.approx(next_token_logprobs(lm, PROMPT)[answer[0]], abs=1e-4)
 
 
 def test_what_is_trained_measured_and_followed_is_finished(tmp_path, monkeypatch):
