@@ -151,9 +151,19 @@ def test_a_hidden_state_that_is_normalised_before_the_head_is_a_cause(rm):
     assert "normalised before the head" in compare_rewards(rm, Elsewhere(rewards, conversations)).text
 
 
+def test_half_precision_excuses_no_difference_of_half_the_spread(directory):
+    rm = rmnb.load_reward_model(directory, dtype="bfloat16", device="cpu")
+    answers = ["love", "war and peace", "it is good", "7"]
+    rewards = rm.score("What is good?", answers)
+    moved = rewards + 0.5 * rewards.std() * np.array([1, -1, 1, -1])
+    conversations = [Conversation("What is good?", answer) for answer in answers]
+    assert compare_rewards(rm, Elsewhere(rewards, conversations)).verdict == "ok"
+    assert compare_rewards(rm, Elsewhere(moved, conversations)).verdict == "failed"
+
+
 def test_a_model_of_pairs_is_compared_by_its_own_segments(tmp_path):
     write_encoder(tmp_path)
-    rm, answers = rmnb.load_reward_model(tmp_path), ["love", "war"]
+    rm, answers = rmnb.load_reward_model(tmp_path), ["war", "war and pain"]  # both segments begin alike
     words = AutoTokenizer.from_pretrained(tmp_path)
     classifier = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
     inputs = [words("What is good?", answer, return_tensors="pt") for answer in answers]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from checkpoints import TEMPLATE, write_base, write_decoder, write_encoder
+from checkpoints import TEMPLATE, tokenizer, write_base, write_decoder, write_encoder, write_model
 from safetensors.torch import load_file, save_file
 
 from rmnb.errors import InputError
@@ -72,6 +72,16 @@ def test_a_head_that_is_not_there_is_never_made_up_and_pickles_are_not_read(dama
     with pytest.raises(InputError, match=r"lack|safetensors") as refused:
         logprobs.load_language_model(tmp_path, "bare")
     assert "\n" not in str(refused.value)
+
+
+def test_a_prompt_that_a_model_cannot_read_is_one_line(tmp_path):
+    write_base(tmp_path / "llama", shape={"max_position_embeddings": 64})
+    config = transformers.GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=64, vocab_size=400)
+    write_model(tmp_path / "gpt2", config, tokenizer(), kind=transformers.AutoModelForCausalLM)
+    write_base(tmp_path / "small", rows=200)
+    for name, match in (("llama", "more than the 64"), ("gpt2", "more than the 64"), ("small", "reads 200 ids")):
+        with pytest.raises(InputError, match=match):
+            logprobs.next_token_logprobs(logprobs.load_language_model(tmp_path / name), PROMPT * 9)
 
 
 def test_earlier_turns_are_read(tmp_path):

@@ -132,7 +132,10 @@ LONG = {
              moe_intermediate_size=16, shared_expert_intermediate_size=16, max_position_embeddings=1024),
     ),
     "dynamic": (transformers.LlamaConfig, dict(max_position_embeddings=256, rope_parameters=rope("dynamic"))),
-    "longrope": (transformers.Phi3Config, dict(max_position_embeddings=1024, rope_parameters=rope("longrope"))),
+    "longrope": (
+        transformers.Phi3Config,
+        dict(max_position_embeddings=1024, original_max_position_embeddings=256, rope_parameters=rope("longrope")),
+    ),
 }  # fmt: skip
 
 

@@ -151,6 +151,16 @@ def test_files_are_read_gzipped_with_a_byte_order_mark_as_a_list_with_gaps_and_a
             assert read_rows(file) == [row | ({"score": None} if name == "7.jsonl" else {})]
 
 
+def test_messages_of_a_table_of_pandas_are_arrays_and_may_hold_a_time(rm, tmp_path):
+    file = tmp_path / "rows.parquet"
+    asked = [QUESTION | {"time": datetime(2026, 1, 1)}]
+    pd.DataFrame([{"prompt": asked, "response": "love"}]).to_parquet(file)
+    expected = pytest.approx(rm.score("What is good?", ["love"]), abs=1e-4)
+    assert score_file(rm, read_rows(file))["reward"].tolist() == expected
+    frame = pd.read_parquet(file)
+    assert rm.score(frame["prompt"], frame["response"]) == expected
+
+
 @pytest.mark.parametrize(
     ("row", "nearest"),
     [
