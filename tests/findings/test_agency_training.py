@@ -172,7 +172,7 @@ def test_two_runs_are_compared_on_the_same_nouns(run):
 
 
 def test_the_chapters_cells_compute_the_gap_of_a_run(run, run_cells):
-    known = {"example": "run", "n_boot": 500, "seed": 0, "ratings": tables.afinn()}
+    known = {"example": "run", "n_boot": 500, "seed": 0, "afinn": tables.afinn}
     known |= {"runs": {"run": run}, "steps": {"run": STEPS}, "nouns": {"run": nouns_of(run)}}
     names = run_cells("09", "margin = ", "example = next(", "last = ", **known)
     effect = training.gap(names["nouns"]["run"], "4")["agency_less_communion"]
