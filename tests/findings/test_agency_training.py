@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import brunnermunzel, mannwhitneyu
+from scipy.stats import bootstrap, brunnermunzel, mannwhitneyu
 
 from rmnb.data import lexicons, text_lists
 from rmnb.data.sources import UnreachableError
@@ -172,11 +172,12 @@ def test_two_runs_are_compared_on_the_same_nouns(run):
 
 
 def test_the_chapters_cells_compute_the_gap_of_a_run(run, run_cells):
-    known = {"example": "run", "n_boot": 500, "seed": 0, "afinn": tables.afinn}
+    known = {"example": "run", "n_boot": 500, "seed": 0, "afinn": tables.afinn, "bootstrap": bootstrap}
     known |= {"runs": {"run": run}, "steps": {"run": STEPS}, "nouns": {"run": nouns_of(run)}}
     names = run_cells("09", "margin = ", "example = next(", "last = ", **known)
     effect = training.gap(names["nouns"]["run"], "4")["agency_less_communion"]
-    shown = (names["value"], names["low"], names["high"])
+    value, interval = names["gap_of"](*names["samples"]), names["interval"]
+    shown = (value, interval.low, interval.high)
     assert shown == pytest.approx((effect.value, effect.ci_low, effect.ci_high), abs=2.5)
     pairs = len(names["good"]) * len(names["bad"])
     won = mannwhitneyu(names["good"]["4"], names["bad"]["4"]).statistic
