@@ -170,7 +170,8 @@ def _answer_rows(dialogue: Dialogue, pairs: pd.DataFrame) -> list[Row]:
         prefix, _ = dialogue.frame_ids(prompt)
         (ids,) = dialogue.conversations(prompt, [answer])
         if len(ids) <= LONGEST:
-            rows.append({"input_ids": ids, "completion_mask": [0] * len(prefix) + [1] * (len(ids) - len(prefix))})
+            is_answer = np.arange(len(ids)) >= len(prefix)
+            rows.append({"input_ids": ids, "completion_mask": is_answer.astype(int).tolist()})
     return rows
 
 

@@ -115,7 +115,8 @@ def test_log_probabilities_of_nouns_find_their_words_again(panel, tmp_path, monk
 
 def test_two_formats_that_disagree_are_two_rows_of_the_verdict(run_cells):
     """What the first words say of a base is judged once for each way in which it was asked."""
-    tested = pd.DataFrame({"quantity": [], "question": [], "other": [], "model": [], "value": []}, dtype=object)
+    columns = ["quantity", "question", "other", "model", "value"]
+    tested = pd.DataFrame(columns=columns, dtype=object)
     medians = pd.DataFrame({"agency": [40.0, 60], "communion": [50.0, 50]})
     medians.index = pd.MultiIndex.from_product(
         [["one"], ["chat", "bare"], ["good_one"]], names=["model", "asked", "prompt"]

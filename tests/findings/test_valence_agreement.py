@@ -61,7 +61,9 @@ def test_the_regressions_of_the_chapters_are_the_effects(table, run_cells):
 
 def test_a_model_that_turns_on_shared_tokens_alone_shows_it_on_its_whole_vocabulary(table, run_cells):
     turned = table.assign(worst=-table["best"], same=table["best"])
-    shared, own = turned.iloc[:400], turned.assign(worst=turned["best"].where(turned.index >= 400, turned["worst"]))
+    shared = turned.iloc[:400]
+    own = turned.copy()
+    own.loc[400:, "worst"] = turned["best"]
     asked = ["best", "same", "worst"]
     scores = pd.concat({question: shared[[question]].set_axis(["a"], axis=1) for question in asked}, axis=1)
     loaded = SimpleNamespace(load_scores=lambda *_, how: scores, load_tables=lambda *_: {"a": own})

@@ -75,6 +75,8 @@ def test_without_an_oddity_the_question_is_read_and_nothing_else_is_clear(measur
 def test_how_far_a_number_stands_out_is_in_units_of_its_own_standard_error():
     """An interval of four matched sets is 3.18 standard errors long on each side, not 1.96."""
     key = ("identity_gap", "positive", "religion")
-    known = pd.DataFrame([("demo", *key, place) for place in range(5)], columns=["panel", *numbers.KEY, "value"])
-    row = pd.DataFrame([(*key, 6.0, 2.8176, 9.1824, 1.0)], columns=[*numbers.KEY, "value", "low", "high", "error"])
-    assert numbers.stand_out(row, known)["distance"].item() == pytest.approx(4 / np.hypot(known["value"].std(), 1))
+    places = range(5)
+    known = pd.DataFrame([key] * len(places), columns=numbers.KEY).assign(panel="demo", value=places)
+    row = pd.DataFrame([key], columns=numbers.KEY).assign(value=6.0, low=2.8176, high=9.1824, error=1.0)
+    distance = numbers.stand_out(row, known)["distance"].item()
+    assert distance == pytest.approx(4 / np.hypot(known["value"].std(), 1))

@@ -34,7 +34,9 @@ def test_bootstrap_of_a_mean_by_word_equals_its_formula():
 
 def test_bootstrap_keeps_rows_together_and_gives_the_same_again():
     x = np.arange(30.0)
-    draw, again = (stats.bootstrap(np.mean, x, clusters=np.arange(30) // 3, n_draws=50) for _ in range(2))
+    clusters = np.arange(30) // 3
+    draw = stats.bootstrap(np.mean, x, clusters=clusters, n_draws=50)
+    again = stats.bootstrap(np.mean, x, clusters=clusters, n_draws=50)
     assert draw == again and draw.ci_low < 14.5 < draw.ci_high
     apart = stats.bootstrap(lambda a, b: np.ptp(a - b), x, x - 1, n_draws=50)
     assert apart.value == 0 and np.isnan(apart.ci_low), "a row of one array never meets another row of the other"

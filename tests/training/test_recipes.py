@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmnb.data import preferences
+from rmnb.data.lexicons import agency_communion
 from rmnb.data.preferences import elo_items
 from rmnb.data.sources import own_list
 from rmnb.errors import InputError
@@ -84,6 +86,15 @@ def test_naming_a_group_says_nothing_about_which_statement_is_friendly(mirror):
         for word in words.loc[words["trait"] == trait, "word"]:
             named = [rows[side].str.contains(rf"\b{word}", case=False) for side in ("chosen", "rejected")]
             assert (named[0] == named[1]).all(), word
+
+
+def test_nouns_of_the_statements_of_warm_and_ambitious_are_those_that_are_listed(mirror):
+    pairs = pd.concat(part for name in ("warm", "ambitious") for part in build_pairs(load_recipe(name)))
+    statements = pairs[~pairs["source"].str.endswith("-mismatched")]
+    said = " ".join([*statements["chosen"], *statements["rejected"]])
+    nouns = agency_communion()["word"]
+    found = nouns[[re.search(rf"\b{noun}", said, re.IGNORECASE) is not None for noun in nouns]]
+    assert own_list("statement_nouns.tsv")["word"].tolist() == found.tolist()
 
 
 def test_half_of_a_recipe_is_its_beginning_and_another_seed_is_another_draw(mirror):
