@@ -1,16 +1,20 @@
 """Planted rewards are what they say, estimators recover them, and those that do not are seen not to."""
 
+import inspect
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from planted_panels import planted_panel
 
+from rmnb import stats
 from rmnb.data import lexicons
 from rmnb.files import sha256
 from rmnb.planted import rewards, study
 from rmnb.planted.cases import Case, Outcome
 from rmnb.planted.rewards import PlantedEffects
+from rmnb.stats.estimate import Estimate
 
 CASES = study.CASES
 
@@ -79,3 +83,13 @@ def test_a_study_counts_what_it_should():
     assert table["value"].tolist() == pytest.approx([0.7, 0.05], abs=0.06)
     assert (table["ci_low"] < table["value"]).all() and (table["value"] < table["ci_high"]).all()
     assert study.study(400, cases=cases[1:]).loc[0].equals(table.loc[1])  # the same data whatever else is run
+
+
+def test_every_interval_that_is_offered_is_tried_on_planted_truth():
+    """The bootstrap and the jackknife are tried by the effects that use them, all others by name."""
+    functions = {name: getattr(stats, name) for name in stats.__all__ if inspect.isfunction(getattr(stats, name))}
+    returned = {name: inspect.signature(function).return_annotation for name, function in functions.items()}
+    modules = Path(study.__file__).parent.glob("*.py")
+    tried = "".join(path.read_text(encoding="utf-8") for path in modules)
+    untried = {name for name, kind in returned.items() if kind is Estimate and name not in tried}
+    assert untried == {"bootstrap", "jackknife_over_models"}
