@@ -168,7 +168,7 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
         if options.out.suffix == ".csv":
             table.to_csv(options.out, index=False)
         elif options.out.suffix == ".jsonl":
-            options.out.write_text(table.to_json(orient="records", lines=True, double_precision=15, force_ascii=False))
+            table.to_json(options.out, orient="records", lines=True, double_precision=15, force_ascii=False)
         echo(f"{len(table):,} rows in {options.out}", err=json)
     is_pairs = is_pairs and len(rm.outputs) == 1
     tables = [rows.pair_accuracies(table, options.by), rows.pair_numbers(table)] if is_pairs else [table]
