@@ -99,8 +99,9 @@ def test_the_planted_axis_is_found_and_no_other(planted):
 
 def test_the_test_shown_in_the_chapter_is_the_effect(planted, run_cells):
     texts = identity.single_tokens(planted[0])
-    shown = run_cells("05", "rng = np.random.default_rng(0)\naxis", example=identity.matched(texts, "best"))
-    gap = identity.gaps(texts, "best")[shown["axis"]]
+    rows = identity.matched(texts, "best").query("axis == 'religion'")
+    shown = run_cells("05", "rng = np.random.default_rng(0)\nmeans", rows=rows, axis="religion")
+    gap = identity.gaps(texts, "best")["religion"]
     assert gap.value == pytest.approx(shown["gap"]) and gap.n == len(shown["difference"])
     assert gap.p_value == pytest.approx(shown["p_value"], abs=0.02)
 
