@@ -34,7 +34,7 @@ def rewards(features, **effects):
 def test_the_regressions_shown_in_the_chapter_are_the_effects(features, run_cells):
     table = rewards(features, log_frequency=0.1, length=-0.1)[0].drop(columns=["log_frequency", "valence"])
     names = {"rewards": {"a": table}, "good": "good", "models": SimpleNamespace(model_names=["a"])}
-    shown = run_cells("04", "counted = ", lexicons=lexicons, **names)["slope"]
+    shown = run_cells("04", "counted = ", "fit = ", lexicons=lexicons, **names)["slope"]
     assert frequency.published_slope(table, "good")["slope as published"].value == pytest.approx(shown.value)
     words = frequency.word_tokens(table)
     effects = frequency.ladder(words, "good")
