@@ -46,7 +46,7 @@ def test_the_regressions_of_the_chapters_are_the_effects(table, run_cells):
     rated = rated_tokens(table, afinn())
     shown = run_cells("02", 'words["side"]', words=rated, question="best")
     for name, estimate in asymmetry.slopes(table, "best", afinn()).items():
-        expected = shown[name] if name == "difference" else shown["fit"][shown[name]]
+        expected = shown["gap"] if name == "difference" else shown["fit"][shown[name]]
         assert (estimate.value, estimate.ci_low) == pytest.approx((expected.value, expected.ci_low), abs=1e-10)
     known = {"best": "best", "worst": "worst", "same": "best", "turns": ["a"], "models": None, "framing": framing}
     scores = pd.concat({question: table[[question]].set_axis(["a"], axis=1) for question in PAIR}, axis=1)
