@@ -46,6 +46,10 @@ def _sizes_of_the_papers() -> list[float]:
     return sorted(model.parameters or 0 for model in load_panel("facct2025").models)
 
 
+def _sizes_of_the_models() -> list[float]:
+    return sorted(1000 * (model.parameters or 0) for model in load_panel("demo").models)
+
+
 #: What `{number}` can write, by name.
 FACTS: dict[str, Callable[[], str]] = {
     "models": lambda: in_words(len(load_panel("demo").models)),
@@ -53,6 +57,8 @@ FACTS: dict[str, Callable[[], str]] = {
     "papers_models": lambda: in_words(len(load_panel("facct2025").models)),
     "papers_smallest": lambda: f"{_sizes_of_the_papers()[0]:g}",
     "papers_largest": lambda: f"{_sizes_of_the_papers()[-1]:g}",
+    "smallest_model": lambda: f"{_sizes_of_the_models()[0]:.0f}",
+    "largest_model": lambda: f"{_sizes_of_the_models()[-1]:.0f}",
     "smallest_vocabulary": lambda: f"{_vocabulary_sizes()[0]:,}",
     "largest_vocabulary": lambda: f"{_vocabulary_sizes()[-1]:,}",
     "shard": lambda: f"{store.SHARD:,}",
