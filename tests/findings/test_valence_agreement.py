@@ -48,11 +48,13 @@ def test_the_regressions_of_the_chapters_are_the_effects(table, run_cells):
     for name, estimate in asymmetry.slopes(table, "best", afinn()).items():
         expected = shown["gap"] if name == "difference" else shown["fit"][shown[name]]
         assert (estimate.value, estimate.ci_low) == pytest.approx((expected.value, expected.ci_low), abs=1e-10)
-    known = {"best": "best", "worst": "worst", "same": "best", "turns": ["a"], "models": None, "framing": framing}
+    known = {"best": "best", "worst": "worst", "turns": ["a"], "pairs": [PAIR], "models": None, "framing": framing}
     scores = pd.concat({question: table[[question]].set_axis(["a"], axis=1) for question in PAIR}, axis=1)
     loaded = SimpleNamespace(load_rated=lambda *_: rated.assign(model="a"))
-    shown = run_cells("03", "pairs = ", "rated = ", "fit = ", scores=scores, rmnb=loaded, **known)
-    assert framing.tau_between(table, *PAIR)["tau"].value == pytest.approx(shown["turn"]["a"], abs=1e-12)
+    shown = run_cells("03", "tau = ", "rated = ", "fit = ", scores=scores, rmnb=loaded, **known)
+    assert framing.tau_between(table, *PAIR)["tau"].value == pytest.approx(
+        shown["tau"].loc["a", "best, worst"], abs=1e-12
+    )
     for name, estimate in framing.contrasts(table, *PAIR, ratings=afinn()).items():
         weights = {f"part[{part}]:followed": weight for part, weight in framing.CONTRASTS[name].items()}
         expected = shown["fit"].estimate(weights)
@@ -66,8 +68,14 @@ def test_a_model_that_turns_on_shared_tokens_alone_shows_it_on_its_whole_vocabul
     own.loc[400:, "worst"] = turned["best"]
     asked = ["best", "same", "worst"]
     scores = pd.concat({question: shared[[question]].set_axis(["a"], axis=1) for question in asked}, axis=1)
-    loaded = SimpleNamespace(load_scores=lambda *_, how: scores, load_tables=lambda *_: {"a": own})
-    known = {"scores": scores, "models": None, "rmnb": loaded, "tables": SimpleNamespace(afinn=lambda: pd.Series())}
+    loaded = SimpleNamespace(load_scores=lambda *_, how: scores)
+    known = {
+        "scores": scores,
+        "vocabularies": {"a": own},
+        "models": None,
+        "rmnb": loaded,
+        "tables": SimpleNamespace(afinn=lambda: pd.Series()),
+    }
     known |= {"turn": pd.Series({"a": -1.0}), **{question: question for question in asked}}
     shown = run_cells("03", "words = rmnb.load_scores", **known)["by_choice"].loc["a"].xs("kendall", level=1)
     assert shown["shared tokens"] == -1
