@@ -96,7 +96,7 @@ def check_parameters(notebook: Path, parameters: Mapping[str, object]) -> dict[s
     return checked
 
 
-def failure(error: "papermill.PapermillExecutionError") -> str:
+def _failure(error: "papermill.PapermillExecutionError") -> str:
     """What a terminal shows of a notebook that failed: the cell's first lines, where in the code, the error."""
     source = error.source.splitlines()
     report = [f"cell {error.cell_index + 1} failed"]
@@ -132,11 +132,10 @@ def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] 
     Raises
     ------
     InputError
-        A wrong parameter, an output that cannot be written, or an InputError raised inside the notebook.
+        A wrong parameter, an output that cannot be written, or an error inside the notebook: its InputError in one
+        line, another with the first lines of the cell.
     LackError
         The notebook says that the panel lacks what it needs.
-    papermill.PapermillExecutionError
-        Any other error inside the notebook.
     """
     import nbformat
     import papermill
@@ -151,9 +150,8 @@ def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] 
             )
         except papermill.PapermillExecutionError as error:
             kinds = {kind.__name__: kind for kind in (InputError, *InputError.__subclasses__())}
-            if error.ename in kinds:
-                raise kinds[error.ename](f"{Path(notebook).name}: {error.evalue}") from error
-            raise
+            reason = error.evalue if error.ename in kinds else _failure(error)
+            raise kinds.get(error.ename, InputError)(f"{Path(notebook).name}: {reason}") from error
         for cell in executed.cells:
             if "injected-parameters" in cell.metadata.get("tags", []):
                 cell.metadata["tags"].append("remove-input")  # a page begins with its result

@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 
 from typer import Argument, Exit, Option, Typer, echo
 
-from rmnb.cli.options import Loading, Model, PanelName, fail, flat, key_values, need
+from rmnb.cli.options import Loading, Model, PanelName, echo_table, fail, flat, key_values, need
 from rmnb.errors import InputError, LackError, TooFewError
+from rmnb.panels import load_panel
 
 TRAINING = ("datasets", "sklearn", "trl")  # what only the extra `train` installs
 
@@ -16,13 +17,9 @@ app = Typer(no_args_is_help=True, help="Commands that build and check the book."
 @app.command()
 def models(panel: PanelName = "demo") -> None:
     """List a panel's models, what they were trained on, and how often they prefer what people preferred."""
-    from rmnb.panels import load_panel
     from rmnb.training.runs import overview
 
-    members = load_panel(panel)
-    if not members.models:
-        raise InputError(f"panel {members.name!r} has no reward models, only language models under `bases`")
-    echo(overview(members).to_string(index=False, float_format="{:.3f}".format, na_rep=""))
+    echo_table(overview(load_panel(panel).require(models=1)))
 
 
 @app.command()
@@ -37,11 +34,13 @@ def audit(
     report = audit_panel(panel, models=models, accuracy=accuracy)
     if report.empty:
         raise InputError(f"panel {panel!r} has no scores to audit: run `rmnb scan` first")
-    echo(report.to_string(index=False, float_format="{:.1e}".format))
+    echo_table(report, "{:.1e}")
     if wrong := (report["verdict"] != "ok").sum():
         fail(f"{wrong} of {len(report)} scans disagree")
 
 
+@app.command()
+@flat
 def lists(
     model: Model,
     texts: Annotated[
@@ -52,20 +51,15 @@ def lists(
         ),
     ],
     loading: Loading,
-    panel: PanelName = "demo",
 ) -> None:
     """Score some of the panel's lists with each of their prompts. Interrupted, the same command goes on."""
     from rmnb.findings.identity import score_pairs
-    from rmnb.panels import load_panel
     from rmnb.scoring.list_scores import score_list
 
-    members = load_panel(panel)
-    rm = loading.model(members.model(model).name, members)
+    members = load_panel(loading.panel)
+    rm = loading.model(members.model(model).name)
     for name in texts:
         echo(score_pairs(rm, members) if name == "identity_pairs" else score_list(rm, members, name, progress=True))
-
-
-app.command()(flat(lists))
 
 
 @app.command()
@@ -118,7 +112,6 @@ def train(
     Interrupted, the same command goes on from the last checkpoint.
     """
     need(*TRAINING)
-    from rmnb.panels import load_panel
     from rmnb.training.runs import follow, train_model, unfinished
 
     members = load_panel(panel)
@@ -139,10 +132,8 @@ def run(
     ] = False,
 ) -> None:
     """Execute a notebook, its parameters checked by name and type first; a cell that fails is shown with its error."""
-    from papermill import PapermillExecutionError
-
     from rmnb.book import results
-    from rmnb.book.notebook import failure, run_notebook
+    from rmnb.book.notebook import run_notebook
 
     try:
         run_notebook(notebook, out, key_values("--parameter", parameter, read=str))
@@ -151,5 +142,3 @@ def run(
             raise
         results.leave_out(notebook, out, str(error))
         echo(f"left out: {error}")
-    except PapermillExecutionError as error:
-        raise InputError(f"{notebook.name}: {failure(error)}") from error

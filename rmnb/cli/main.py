@@ -1,14 +1,13 @@
 """The command ``rmnb``: ``rmnb --help`` lists what it can do."""
 
 import logging
-import sys
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 from typer import Exit, Option, Typer, echo
 
-from rmnb import __version__
+from rmnb import __version__, plans
 from rmnb.cli import book, report, scan, score
-from rmnb.cli.options import flat
+from rmnb.cli.options import fail, flat
 from rmnb.errors import InputError, first_line
 
 app = Typer(
@@ -38,21 +37,14 @@ def main() -> None:
     try:
         app()
     except InputError as error:
-        _end(str(error))
+        fail(str(error), code=2)
     except OSError as error:  # a file that may not be read, a link that leads to itself
-        _end(f"{error.filename or 'the system'}: {error.strerror or first_line(error)}")
+        fail(f"{error.filename or 'the system'}: {error.strerror or first_line(error)}", code=2)
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
         extra = "train" if package in book.TRAINING else "report"
-        _end(f"this needs {package}, which is not installed: pip install 'rmnb[{extra}]'")
+        fail(f"this needs {package}, which is not installed: pip install 'rmnb[{extra}]'", code=2)
     except SystemExit as end:
         if end.code != 130:  # what Typer makes of Ctrl-C: the exception itself does not come through
             raise
-        from rmnb.plans import in_progress
-
-        _end("interrupted" + ("; the same command goes on where it stopped" if in_progress else ""), 130)
-
-
-def _end(message: str, code: int = 2) -> NoReturn:
-    print(f"rmnb: {message}", file=sys.stderr)
-    sys.exit(code)
+        fail("interrupted" + ("; the same command goes on where it stopped" if plans.in_progress else ""), code=130)

@@ -1,24 +1,25 @@
 """What several commands ask for: dataclasses whose fields the command line takes as options."""
 
 import functools
+import importlib.util
 import inspect
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import yaml
-from typer import Argument, Exit, Option, echo
+from pydantic import TypeAdapter
+from typer import Argument, Option, echo
 
 from rmnb.errors import InputError
-from rmnb.files import check_writable
+from rmnb.panels import PromptSpec, Turn, find_spec, load_panel
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rmnb.panels import Panel, PromptSpec
     from rmnb.scoring.reward_model import RewardModel
 
 Model = Annotated[
@@ -49,19 +50,11 @@ class Asking:
         Path | None,
         Option(help='JSON list of {"role": …, "content": …} that ends with the question, in place of --prompt.'),
     ] = None
-    panel: PanelName = "demo"
 
-    def members(self) -> "Panel":
-        from rmnb.panels import load_panel
-
-        return load_panel(self.panel)
-
-    def questions(self) -> "list[PromptSpec]":
+    def questions(self, panel: str) -> list[PromptSpec]:
         """Each question once; the name of a prompt set stands for all of its prompts."""
-        from rmnb.panels import Turn
-
         if self.messages is None:
-            questions = self.members().named_prompts(self.prompt or ["greatest"])
+            questions = load_panel(panel).named_prompts(self.prompt or ["greatest"])
         elif self.prompt:
             raise InputError("give either --prompt or --messages, not both")
         else:
@@ -74,11 +67,7 @@ class Asking:
         return list(dict.fromkeys(questions))
 
 
-def _read_messages(file: Path) -> "PromptSpec":
-    from pydantic import TypeAdapter
-
-    from rmnb.panels import PromptSpec, Turn
-
+def _read_messages(file: Path) -> PromptSpec:
     try:
         *before, last = TypeAdapter(tuple[Turn, ...]).validate_json(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
@@ -92,15 +81,16 @@ def _read_messages(file: Path) -> "PromptSpec":
 
 @dataclass(frozen=True)
 class Loading:
-    """How a model is loaded."""
+    """Where a model is looked up, and how it is loaded."""
 
+    panel: PanelName = "demo"
     dtype: Annotated[
         str | None,
         Option(help="auto (as stored), float32, bfloat16, float16. Default: float32, or a panel's."),
     ] = None
     device: Annotated[str | None, Option(help="cpu, cuda, cuda:1 … Default: a GPU if there is one.")] = None
     template: Annotated[
-        Path | None, Option(help="File with the chat template (Jinja); plain: prompt, answer, EOS, without one.")
+        str | None, Option(help="File with the chat template (Jinja); plain: prompt, answer, EOS, without one.")
     ] = None
     read: Annotated[
         str | None,
@@ -108,9 +98,7 @@ class Loading:
             help="As a trainer feeds and reads: trl, openrlhf, llama-factory; last: at the last id. Default: model."
         ),
     ] = None
-    tokenizer: Annotated[
-        str | None, Option(metavar="<path>", help="Directory of the tokenizer, if it is not in the model's own.")
-    ] = None
+    tokenizer: Annotated[str | None, Option(help="Directory of the tokenizer, if it is not in the model's own.")] = None
     base: Annotated[str | None, Option(help="Base of an adapter. Default: what the adapter names.")] = None
     head: Annotated[str | None, Option(help="Kind of head, or a linear layer by its tensor: v_head.weight.")] = None
     judge: Annotated[
@@ -135,24 +123,20 @@ class Loading:
 
     def arguments(self) -> dict[str, Any]:
         """What `rmnb.load_reward_model` is given beside the model."""
-        options = vars(self) | {"load": None}
-        try:
-            if self.template == Path("plain"):
-                options["template"] = "plain"
-            elif self.template is not None:
-                options["template"] = self.template.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeError) as error:
-            raise InputError(f"--template {self.template} cannot be read", self.template) from error
+        options = vars(self) | {"panel": None, "load": None}
+        if self.template not in (None, "plain"):
+            try:
+                options["template"] = Path(self.template).read_text(encoding="utf-8-sig")
+            except (OSError, UnicodeError) as error:
+                raise InputError(f"--template {self.template} cannot be read", self.template) from error
         if self.label is not None:
             options["label"] = _label(self.label)
         options |= key_values("--load", self.load)
         return {key: value for key, value in options.items() if value is not None}
 
-    def model(self, name: str, members: "Panel | None" = None) -> "RewardModel":
+    def model(self, name: str) -> "RewardModel":
         """The loaded model of that name: of the panel, else as `rmnb.panels.find_spec` finds it."""
-        from rmnb.panels import find_spec
-
-        spec, arguments = find_spec(name, members), self.arguments()  # what is wrong so far is said without torch
+        spec, arguments = find_spec(name, self.panel), self.arguments()  # what is wrong so far is said without torch
         from rmnb.scoring.loading import load_reward_model
 
         return load_reward_model(spec, **arguments)
@@ -160,30 +144,24 @@ class Loading:
 
 def _label(text: str) -> Any:
     """A number, a name, or weights by name or in order."""
-    if not {"=", ","} & set(text):
-        return int(text) if text.isdecimal() else text
-    names, weights = [], []
-    try:
-        for part in text.split(","):
-            name, _, weight = part.rpartition("=")
-            names.append(name.strip())
-            weights.append(float(weight))
-    except ValueError as error:
-        raise InputError(f"--label {text}: write NAME=WEIGHT,NAME=WEIGHT", text) from error
-    return dict(zip(names, weights, strict=True)) if "=" in text else weights
+    if "=" in text:
+        return key_values("--label", text.split(","), read=float)
+    if "," in text:
+        return text.split(",")
+    return int(text) if text.isdecimal() else text
 
 
-def key_values(option: str, texts: list[str] | None, read: Callable[[str], Any] = yaml.safe_load) -> dict[str, Any]:
+def key_values(
+    option: str, texts: list[str] | None, read: Callable[[str], Any] = yaml.safe_load, sign: str = "="
+) -> dict[str, Any]:
     """What a repeatable option of the form KEY=VALUE says, each value as YAML reads it."""
     values = {}
     for text in texts or []:
-        key, equals, value = text.partition("=")
         try:
-            values[key] = read(value)
-        except yaml.YAMLError:
-            equals = ""
-        if not (key and equals):
-            raise InputError(f"{option} {text}: write KEY=VALUE", text)
+            key, value = text.split(sign, maxsplit=1)
+            values[key.strip()] = read(value)
+        except (ValueError, yaml.YAMLError) as error:
+            raise InputError(f"{option} {text}: write KEY{sign}VALUE", text) from error
     return values
 
 
@@ -213,29 +191,26 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
 def need(*packages: str) -> None:
     """Raise ModuleNotFoundError for the first that is not installed: now, and not when minutes have been spent."""
     for package in packages:
-        if find_spec(package) is None:
+        if importlib.util.find_spec(package) is None:
             raise ModuleNotFoundError(f"no package {package}", name=package)
 
 
-def check_table(out: Path, *suffixes: str) -> None:
-    """Raise InputError now if a table, by default Parquet, could not be written there later."""
-    suffixes = suffixes or (".parquet",)
-    if out.suffix not in suffixes:
-        raise InputError(f"--out {out}: choose a name that ends with {' or '.join(suffixes)}", out)
-    check_writable(out)
-
-
-def fail(message: str) -> NoReturn:
-    """End with a line on stderr and exit code 1: what was asked for is there, and not as it should be."""
+def fail(message: str, code: int = 1) -> NoReturn:
+    """End with a line on stderr. Exit code 1: what was asked for is there, and not as it should be."""
     echo(f"rmnb: {message}", err=True)
-    raise Exit(1)
+    sys.exit(code)
 
 
-def json_rows(table: "pd.DataFrame | None") -> Any:
+def echo_table(table: "pd.DataFrame", number: str = "{:.3f}") -> None:
+    """Write a table on stdout, its numbers in a format of Python."""
+    echo(table.to_string(index=False, na_rep="none", float_format=number.format))
+
+
+def json_rows(table: "pd.DataFrame") -> list[dict[str, Any]]:
     """A table as a list of its rows, which JSON can hold."""
-    return None if table is None else json.loads(table.to_json(orient="records", double_precision=15))
+    return json.loads(table.to_json(orient="records", double_precision=15))
 
 
-def echo_json(*tables: "pd.DataFrame") -> None:
-    """Write tables as a JSON list of all their rows on stdout."""
-    echo(json.dumps([row for table in tables for row in json_rows(table)], ensure_ascii=False, indent=1))
+def echo_json(content: Any) -> None:
+    """Write JSON on stdout, tables in it as lists of their rows."""
+    echo(json.dumps(content, ensure_ascii=False, indent=1, default=json_rows))

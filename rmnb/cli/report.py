@@ -1,16 +1,16 @@
 """The commands that write pages about what models value: report and compare."""
 
 import functools
-import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Exit, Option, echo
 
-from rmnb.cli.options import Json, Loading, Model, PanelName, echo_json, fail, json_rows, need
+from rmnb.cli.options import Json, Loading, Model, echo_json, echo_table, fail, json_rows, need
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, check_writable, write_json
+from rmnb.panels import find_spec
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rmnb.report.scores import ModelScores
 
 PACKAGES = ("afinn", "nbconvert", "papermill", "seaborn", "statsmodels", "wordfreq")  # of the extra `report`
+WORKERS = 4  # processes that measure at the same time, at most
 QuickOption = Annotated[
     bool, Option("--quick", help="A sample of 5,000 tokens and shorter lists: two minutes in place of ten.")
 ]
@@ -45,14 +46,8 @@ def _list_names(value: bool) -> None:
     from rmnb.report import numbers
 
     for row in numbers.glossary().itertuples():
-        echo(f"{number_name(row):46} {row.meaning}")
+        echo(f"{numbers.selector(row):46} {row.meaning}")
     raise Exit
-
-
-def number_name(row: Any) -> str:
-    """A number of a report as ``--fail-if`` takes it: its name, and in brackets which of several it is."""
-    selection = ", ".join(filter(None, (row.other, row.question)))
-    return f"{row.name}[{selection}]" if selection else row.name
 
 
 def report(
@@ -63,7 +58,6 @@ def report(
     ] = None,
     quick: QuickOption = False,
     policy: PolicyOption = None,
-    panel: PanelName = "demo",
     names: Annotated[
         bool, Option("--names", callback=_list_names, is_eager=True, help="List the numbers and their names.")
     ] = False,
@@ -71,17 +65,14 @@ def report(
 ) -> None:
     """Report on a model: report.html, report.json, report.md. Interrupted, the same command goes on."""
     need(*PACKAGES)
-    from rmnb.panels import find_spec, load_panel
-
     if policy and quick:
         raise InputError("--policy needs the reward of every token: leave out --quick", "--policy")
-    members = load_panel(panel)
     if out is None:
         suffix = "-quick" if quick else ""
-        out = Path(f"report-{find_spec(model, members).name}{suffix}")
+        out = Path(f"report-{find_spec(model, loading.panel).name}{suffix}")
     check_writable(out / "report.html")
     say = functools.partial(echo, err=json)
-    rm = loading.model(model, members)
+    rm = loading.model(model)
     import pandas as pd
 
     from rmnb.book.notebook import run_notebook
@@ -101,7 +92,7 @@ def report(
         say(f"what {policy} would say")
         what_it_would_say.write(policy, scores.read(out), out)
     say("measuring, drawing and writing the page: about a minute")
-    measured = _build(scores.read(out))
+    measured = record.build(scores.read(out), workers=WORKERS, progress=True)
     record.write(measured, out)
     source = Path(record.__file__).with_name("report.ipynb")
     executed = run_notebook(source, out / "report.ipynb", {"model": rm.name, "directory": str(out.resolve())})
@@ -131,23 +122,21 @@ def compare(
 ) -> None:
     """Compare two models, number by number. Exit code 0: passed, 1: a limit is broken, 2: bad input."""
     need(*PACKAGES)
-    from rmnb.panels import find_spec
     from rmnb.report import record
     from rmnb.report.limits import check, parse, read_limits
 
     limits = []
     for text in fail_if or []:
         limits += read_limits(Path(text)) if text.endswith((".yml", ".yaml")) else [parse(text)]
-    out = out or Path(f"compare-{_directory(a).name}-{_directory(b).name}")
-    check_writable(out / "compare.html")
     replicates = [record.read(text) for text in seeds or []]
+    names = []
     for text in (a, b):  # what is neither a model nor a report is refused before minutes are spent on the other
-        if record.is_report(text):
-            record.read(text)
-        else:
-            find_spec(text)
+        source = record.read(text) if record.is_report(text) else find_spec(text, loading.panel)
+        names.append(source.name)
+    out = out or Path(f"compare-{names[0]}-{names[1]}")
+    check_writable(out / "compare.html")
     from rmnb.book import comparison_page
-    from rmnb.report import comparison
+    from rmnb.report import comparison, numbers
 
     report_a, scores_a, policy_a = _side(a, out / "a", quick, loading)
     report_b, scores_b, policy_b = _side(b, out / "b", quick, loading)
@@ -161,26 +150,21 @@ def compare(
     content = {
         "a": {"model": report_a.name, "provenance": report_a.provenance},
         "b": {"model": report_b.name, "provenance": report_b.provenance},
-        "numbers": json_rows(table),
-        "moved": json_rows(moved),
-        "policies": list(map(json_rows, policies)),
-        "limits": json_rows(outcomes),
+        "numbers": table,
+        "moved": moved,
+        "policies": policies,
+        "limits": outcomes,
     }
-    write_json(out / "compare.json", content, ensure_ascii=False)
+    write_json(out / "compare.json", content, ensure_ascii=False, default=json_rows)
     _show(table)
     echo(f"written to {out / 'compare.html'} and {out / 'compare.json'}")
     for limit, rows in outcomes.groupby("limit", sort=False):
         broken = rows[rows["broken"]]
         echo(f"{'kept' if broken.empty else 'broken':7} {limit}")
         for row in broken.itertuples():
-            echo(f"        {number_name(row)}: {row.value:.3g}, the limit is {row.bound:.3g}")
+            echo(f"        {numbers.selector(row)}: {row.value:.3g}, the limit is {row.bound:.3g}")
     if outcomes["broken"].any():
         fail("a limit is broken")
-
-
-def _directory(text: str) -> Path:
-    path = Path(text).absolute()
-    return path.parent if path.suffix == ".json" else path
 
 
 def _side(
@@ -193,7 +177,8 @@ def _side(
     from rmnb.report import policy, record, scores
 
     if record.is_report(text):
-        directory = _directory(text)
+        path = Path(text)
+        directory = path if path.is_dir() else path.parent
         rewards = scores.read(directory) if (directory / "scores").exists() else None
         return record.read(text), rewards, policy.read(directory)
     rewards = None if quick or loading != Loading() else scores.shipped(text)
@@ -202,13 +187,7 @@ def _side(
         rewards = scores.read(directory)
     else:
         echo(f"{text}: of the demo panel: its shipped scores are read, nothing is scored")
-    return _build(rewards), rewards, None
-
-
-def _build(scores: "ModelScores") -> "Report":
-    from rmnb.report import record
-
-    return record.build(scores, workers=min(4, os.cpu_count() or 1), progress=True)
+    return record.build(rewards, workers=WORKERS, progress=True), rewards, None
 
 
 def _show(table: "pd.DataFrame") -> None:
@@ -218,7 +197,7 @@ def _show(table: "pd.DataFrame") -> None:
 
     unit = table["seeds"].fillna((table["high"] - table["low"]) / 2)
     largest = (table["change"].abs() / unit).nlargest(12).index
-    echo(changes(table.loc[largest]).to_string(index=False, float_format="{:.3f}".format))
+    echo_table(changes(table.loc[largest]))
     clear = comparison.clear(table).sum()
     intervals = table["low"].count()
     echo(f"clear on other words: {clear} of {intervals}; this says nothing of another training")

@@ -5,11 +5,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option, echo
+from typer import Argument, Exit, Option, echo
 
-from rmnb.cli.options import Asking, Json, Loading, Model, Protocol, Restart, check_table, echo_json, key_values
+from rmnb.cli.options import (
+    Asking,
+    Json,
+    Loading,
+    Model,
+    PanelName,
+    Protocol,
+    Restart,
+    echo_json,
+    echo_table,
+    key_values,
+)
 from rmnb.errors import InputError
 from rmnb.files import check_writable
+from rmnb.panels import find_base, find_spec, load_panel
+from rmnb.plans import ResumableStore, exclusive
 
 
 def plan(
@@ -19,33 +32,35 @@ def plan(
         str | None, Option(help="cpu or cuda of this machine, or a GPU by name: h100, a100, l4, t4 …")
     ] = None,
     dtype: Annotated[str | None, Option(help="Number format. Default: float32, or a panel's.")] = None,
+    panel: PanelName = "demo",
     book: Annotated[bool, Option("--book", help="All that `make book PANEL=…` scores, not scans alone.")] = False,
     json: Json = False,
 ) -> None:
     """Say what a scan will take before anything is fetched: operations, weights, and a range of times."""
-    from rmnb.panels import find_spec
-
-    members = asking.members()
-    questions = list(members.scanned_prompts) if book else asking.questions()
+    members = load_panel(panel)
+    questions = list(members.scanned_prompts) if book else asking.questions(panel)
     specs = [find_spec(name, members) for name in models or members.model_names]
     import pandas as pd
 
     from rmnb.scoring.list_scores import book_answers
     from rmnb.scoring.plan import plan_scan
 
-    plans = {spec.name: plan_scan(spec, questions[0].conversation, device, dtype) for spec in specs}
-    known = list(filter(None, plans.values()))
-    left_out = f"nothing is known before it is fetched of {', '.join(name for name in plans if not plans[name])}"
-    if not known:
-        raise InputError(f"{left_out}: see `rmnb check`")
-    table = pd.DataFrame(known)
+    plans = []
+    for spec in specs:
+        if known := plan_scan(spec, questions[0].conversation, device, dtype):
+            plans.append(known)
+        else:
+            echo(f"rmnb: nothing is known of {spec.name} before it is fetched: see `rmnb check`", err=True)
+    if not plans:
+        raise Exit(2)
+    table = pd.DataFrame(plans)
     answers = book_answers(members) if book else {}
     others = sum(answers.values()) / table["tokens"]  # texts have several tokens: at most as long again
     table["low"] *= len(questions) + others
     table["high"] *= len(questions) + 2 * others
     if json:
         return echo_json(table)
-    echo(table.drop(columns="fits").to_string(index=False, float_format="{:,.1f}".format))
+    echo_table(table.drop(columns="fits"), "{:,.1f}")
     low, high = table[["low", "high"]].sum() / 60
     echo(
         f"\nIn all {low:,.1f} to {high:,.1f} minutes. ids: how many each token sends through the network; "
@@ -55,8 +70,6 @@ def plan(
         echo("Beside scans, answers a model: " + ", ".join(f"{count:,} {what}" for what, count in answers.items()))
     for name in table["model"][~table["fits"]]:
         echo(f"{name} does not fit: try --dtype bfloat16, or --load device_map=auto with rmnb scan")
-    if len(known) < len(plans):
-        echo(left_out)
 
 
 @dataclass(frozen=True)
@@ -86,21 +99,17 @@ def scan(
     restart: Restart = False,
 ) -> None:
     """Score every token of a vocabulary. Interrupted, the same command goes on where it stopped."""
-    from rmnb.panels import find_base, find_spec
-    from rmnb.plans import ResumableStore, exclusive
     from rmnb.scoring import store
 
     if options.whole:
         loading = replace(loading, head="log-probability")
-    members = asking.members()
-    questions = asking.questions()
+    members = load_panel(loading.panel)
+    questions = asking.questions(loading.panel)
     load_options = loading.arguments()
     keys = [question.key for question in questions]
     if options.logprobs and (options != ScanOptions(logprobs=True) or load_options.keys() - {"wrapping", "dtype"}):
         raise InputError("--logprobs takes --dtype and --load wrapping=…, and scores every id: leave out other options")
-    if out:
-        paths = _files(out, keys)
-    else:
+    if out is None:
         find_spec(model, members)  # an unknown name is said as such
         changed = load_options.keys() - {"device", "device_map", "compile"}
         if model not in members.model_names or "custom" in keys or options.first or changed:
@@ -109,15 +118,21 @@ def scan(
                 "give --out FILE or DIRECTORY"
             )
         paths = [store.scores_path(members, model, key, options.protocol) for key in keys]
+    elif out.suffix == ".parquet" and len(keys) == 1:
+        paths = [out]
+    elif (out.suffix and not out.is_dir()) or len(set(keys)) < len(keys):
+        raise InputError(f"--out {out}: one question takes a name that ends with .parquet, several a directory", out)
+    else:
+        paths = [out / f"{key}.parquet" for key in keys]
     for path in paths:
-        check_table(path)
+        check_writable(path)
     if options.logprobs:  # only now is a model loaded: what is wrong so far is said without torch
         from rmnb.scoring.logprobs import load_language_model, scan_logprobs
 
-        lm = load_language_model(find_base(members, model), load_options.get("wrapping"), load_options.get("dtype"))
+        lm = load_language_model(find_base(members, model), **load_options)
         scan_one = functools.partial(scan_logprobs, lm)
     else:
-        rm = loading.model(model, members)
+        rm = loading.model(model)
         from rmnb.scoring.scanning import scan_vocabulary
 
         scan_one = functools.partial(
@@ -146,15 +161,6 @@ def scan(
         ResumableStore.discard(path)
 
 
-def _files(out: Path, keys: list[str]) -> list[Path]:
-    """Where each prompt's scan is written: into a file, or into one a prompt in a directory."""
-    if out.suffix == ".parquet" and len(keys) == 1:
-        return [out]
-    if (out.suffix and not out.is_dir()) or len(set(keys)) < len(keys):
-        raise InputError(f"--out {out}: one question takes a name that ends with .parquet, several a directory", out)
-    return [out / f"{key}.parquet" for key in keys]
-
-
 def search(
     models: Annotated[list[str], Argument(help="A model, or several: their mean is sought.")],
     asking: Asking,
@@ -175,29 +181,28 @@ def search(
 
     So does a search that ended by its steps, with more of them.
     """
-    from rmnb.panels import find_spec
     from rmnb.search.config import SearchConfig
 
     config = SearchConfig(**key_values("--set", settings))
-    members = asking.members()
-    questions = asking.questions()
-    names = list(models)
+    questions = asking.questions(loading.panel)
     weights = [1 / len(models)] * len(models)
     if minus:
-        names.append(minus)
+        models = [*models, minus]
         weights.append(-1.0)
-    for name in names:
-        find_spec(name, members)  # what is unknown is said before minutes are spent on loading the others
+    for name in models:
+        find_spec(name, loading.panel)  # what is unknown is said before minutes are spent on loading the others
     check_writable(out)
     from rmnb.scoring.scanning import find_scan
     from rmnb.search.rewards import RewardObjective
     from rmnb.search.run import search as run
     from rmnb.visible import visible
 
-    loaded = [loading.model(name, members) for name in names]
+    loaded = list(map(loading.model, models))
     scan = None
     if len(loaded) == len(questions) == 1:
-        scan = find_scan(members, loaded[0], questions[0])  # its best single tokens need not be found again
+        scan = find_scan(
+            load_panel(loading.panel), loaded[0], questions[0]
+        )  # its best single tokens need not be found again
     result = run(RewardObjective(loaded, questions, weights), config, scan=scan, output=out, progress=True)
     echo(f"{result.scored:,} sequences scored, the best {len(result.sequences)} in {out}")
     for row in result.sequences.itertuples():

@@ -1,16 +1,27 @@
 """The commands that score conversations with one model: check, score, trace."""
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option, echo
 
-from rmnb.cli.options import Asking, Json, Loading, Model, PanelName, Protocol, Restart, check_table, echo_json, fail
+from rmnb.cli.options import (
+    Asking,
+    Json,
+    Loading,
+    Model,
+    Protocol,
+    Restart,
+    echo_json,
+    echo_table,
+    fail,
+    json_rows,
+    key_values,
+)
 from rmnb.errors import InputError, list_some
+from rmnb.files import check_writable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,13 +46,10 @@ def check(
     loading: Loading,
     other: OtherRewards,
     strict: Annotated[bool, Option("--strict", help="Exit with 1 on warnings too.")] = False,
-    panel: PanelName = "demo",
     json: Json = False,
 ) -> None:
     """Say how a model is read, and score its card's examples: the first thing to run. Exit code 1 if it is wrong."""
-    from rmnb.panels import load_panel
-
-    rm = loading.model(model, load_panel(panel))
+    rm = loading.model(model)
     from rmnb.scoring.against import Elsewhere, compare_rewards, probes, read_elsewhere, rendered
     from rmnb.scoring.check import check_model
     from rmnb.scoring.servers import request_rewards
@@ -49,10 +57,7 @@ def check(
     results = check_model(rm)
     if against := other.against:
         if against.startswith(("http://", "https://")):
-            headers = {}
-            for text in other.header or []:
-                name, _, value = text.partition(":")
-                headers[name.strip()] = value.strip()
+            headers = key_values("--header", other.header, read=str.strip, sign=":")
             conversations = probes(rm)
             rewards = request_rewards(against, rendered(rm, conversations), other.timeout, headers)
             elsewhere = Elsewhere(rewards, conversations)
@@ -63,8 +68,7 @@ def check(
     bad = sum(result.verdict in failing for result in results)
     if json:
         status = "failed" if bad else "ok"
-        content = {"model": rm.name, "status": status, "checks": list(map(vars, results))}
-        echo(dumps(content, ensure_ascii=False, indent=1))
+        echo_json({"model": rm.name, "status": status, "checks": list(map(vars, results))})
     else:
         for result in results:
             echo(f"{result.verdict:8} {result.aspect:13} {result.text}")
@@ -112,28 +116,29 @@ def score(
         raise InputError("--out, --by, --truncate and --restart are for one file of rows")
     for text in filter(os.path.isfile, responses):
         echo(f"rmnb: {text!r} is scored as a text; a file of rows ends with .jsonl, .json, .csv or .parquet", err=True)
-    questions = asking.questions()
-    rm = loading.model(model, asking.members())
+    questions = asking.questions(loading.panel)
+    rm = loading.model(model)
     import pandas as pd
 
+    outputs = list(rm.outputs)
     tables = []
     for question in questions:
-        values = rm.score(question.conversation, responses, protocol).reshape(len(responses), -1)
-        rewards = pd.DataFrame(values, columns=list(rm.outputs))
-        tables.append(pd.concat([pd.DataFrame({"prompt": question.text, "response": responses}), rewards], axis=1))
+        table = pd.DataFrame({"prompt": question.text, "response": responses})
+        table[outputs] = rm.score(question.conversation, responses, protocol).reshape(len(responses), -1)
+        tables.append(table)
         if not json:
             if len(questions) > 1:
                 echo(question.text)
-            _show(rewards, map(repr, responses))
+            _show(table[outputs].set_axis(map(repr, responses)))
     if json:
-        echo_json(*tables)
+        echo_json(pd.concat(tables))
 
 
-def _show(rewards: "pd.DataFrame", labels: Iterable[object]) -> None:
-    """A line a response: each of its rewards, and what it is called."""
+def _show(rewards: "pd.DataFrame") -> None:
+    """A line a response: each of its rewards, and what the index calls it."""
     if len(rewards.columns) > 1:
         echo("".join(f"{str(name).removeprefix('reward_'):>12}  " for name in rewards))
-    for values, label in zip(rewards.itertuples(index=False), labels, strict=True):
+    for label, *values in rewards.itertuples(name=None):
         echo("".join(f"{value:12.6f}  " for value in values) + str(label))
 
 
@@ -143,7 +148,7 @@ def _is_row_file(text: str) -> bool:
 
     is_stream = os.path.exists(text) and not os.path.isfile(text) and not os.path.isdir(text)
     named = text.lower().removesuffix(".gz").endswith(SUFFIXES)
-    return named or is_stream or text == "-" or text.startswith(("/dev/fd/", "/dev/stdin"))
+    return named or is_stream or text == "-" or text.startswith("/dev/")
 
 
 def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: bool) -> None:
@@ -157,28 +162,34 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
             f"--by: {file} has no pairs with a column {options.by!r}: its columns are {list_some(columns) or 'none'}"
         )
     kept = None
-    if options.out is not None:
-        check_table(options.out, ".parquet", ".csv", ".jsonl")
-        kept = options.out.with_suffix(".parquet")  # what goes on where it stopped, whatever the format
+    if out := options.out:
+        if out.suffix not in (".parquet", ".csv", ".jsonl"):
+            raise InputError(f"--out {out}: choose a name that ends with .parquet or .csv or .jsonl", out)
+        check_writable(out)
+        kept = out.with_suffix(".parquet")  # what goes on where it stopped, whatever the format
     rm = loading.model(model)
     from rmnb.scoring import rows
 
     table = rows.score_file(rm, content, kept, options.truncate, progress=True, restart=options.restart)
-    if options.out is not None:
-        if options.out.suffix == ".csv":
-            table.to_csv(options.out, index=False)
-        elif options.out.suffix == ".jsonl":
-            table.to_json(options.out, orient="records", lines=True, double_precision=15, force_ascii=False)
-        echo(f"{len(table):,} rows in {options.out}", err=json)
-    is_pairs = is_pairs and len(rm.outputs) == 1
-    tables = [rows.pair_accuracies(table, options.by), rows.pair_numbers(table)] if is_pairs else [table]
-    if json:
-        echo_json(*tables, *([table] if is_pairs else []))
-    elif is_pairs:
-        shown = [part.to_string(index=False, na_rep="none", float_format="{:.3f}".format) for part in tables]
-        echo("\n\n".join(shown))
-    elif options.out is None:
-        _show(table.filter(regex="^reward"), table["row"] if "row" in table else table.index + 1)
+    if out:
+        if out.suffix == ".csv":
+            table.to_csv(out, index=False)
+        elif out.suffix == ".jsonl":
+            table.to_json(out, orient="records", lines=True, double_precision=15, force_ascii=False)
+        echo(f"{len(table):,} rows in {out}", err=json)
+    if is_pairs and len(rm.outputs) == 1:
+        accuracies, numbers = rows.pair_accuracies(table, options.by), rows.pair_numbers(table)
+        if json:
+            echo_json([*json_rows(accuracies), *json_rows(numbers), *json_rows(table)])
+        else:
+            echo_table(accuracies)
+            echo()
+            echo_table(numbers)
+    elif json:
+        echo_json(table)
+    elif out is None:
+        rewards = table.filter(regex="^reward")
+        _show(rewards.set_axis(table["row"] if "row" in table else table.index + 1))
 
 
 def trace(
@@ -189,10 +200,10 @@ def trace(
     json: Json = False,
 ) -> None:
     """Print the reward after each token of a response, and by how much each token changes it."""
-    question, *more = asking.questions()
+    question, *more = asking.questions(loading.panel)
     if more:
         raise InputError("trace takes one question: give --prompt once")
-    rm = loading.model(model, asking.members())
+    rm = loading.model(model)
     from rmnb.scoring.rows import trace as trace_response
     from rmnb.visible import visible
 

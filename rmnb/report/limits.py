@@ -141,10 +141,8 @@ def check(limits: Iterable[Limit], table: pd.DataFrame) -> pd.DataFrame:
         # Of one number alone two seeds may differ by next to nothing; so all that a limit is about are taken together.
         bound = limit.bound * float(np.sqrt((rows["seeds"] ** 2).mean())) if limit.seeds else limit.bound
         for side in ("a", "b") if limit.column in ("change", "low", "high") else ("b",):
-            missing = rows.loc[rows[side].isna(), numbers.KEY]
-            if len(missing):
-                key = ", ".join(filter(None, missing.iloc[0, 1:]))
-                raise InputError(f"limit {limit.text!r}: {side.upper()} has no {limit.name}[{key}]", limit.text)
+            for missing in rows[rows[side].isna()].itertuples():
+                raise InputError(f"limit {limit.text!r}: {side.upper()} has no {numbers.selector(missing)}", limit.text)
         if limit.seeds and rows["seeds"].isna().any():
             raise InputError(f"limit {limit.text!r}: seed variation not measured: give --seeds", limit.text)
         if value.isna().any():

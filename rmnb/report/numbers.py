@@ -7,6 +7,7 @@ and of the authors' data, as ``python -m rmnb.report.numbers`` computes them.
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,6 +35,12 @@ KNOWN = Path(__file__).with_name("known.csv")
 def glossary() -> pd.DataFrame:
     """All numbers in the order of a report: part, name, question, other, label, unit, meaning."""
     return pd.read_csv(KNOWN.with_name("numbers.csv"), keep_default_na=False)
+
+
+def selector(row: Any) -> str:
+    """A row with the columns `KEY` as a limit names it: the number, and in brackets which of several it is."""
+    selection = ", ".join(filter(None, (row.other, row.question)))
+    return f"{row.name}[{selection}]" if selection else row.name
 
 
 def known() -> pd.DataFrame:

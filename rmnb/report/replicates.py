@@ -8,6 +8,7 @@ References: Kott (2001), The delete-a-group jackknife. Shao, Tu (1995), The Jack
 
 import dataclasses
 import functools
+import os
 import zlib
 
 import numpy as np
@@ -32,7 +33,7 @@ def left_out(scores: ModelScores, measured: pd.DataFrame, workers: int = 1, prog
     measured
         Of `rmnb.report.numbers.measure`, with all words.
     workers
-        How many processes measure at the same time.
+        How many processes measure at the same time, at most one a core.
     progress
         Show a progress bar.
 
@@ -46,6 +47,7 @@ def left_out(scores: ModelScores, measured: pd.DataFrame, workers: int = 1, prog
     measure = functools.partial(_values, scores)
     groups = range(GROUPS)
     bar = {"disable": not progress, "desc": "leaving out words"}
+    workers = min(workers, os.cpu_count() or 1)
     if workers == 1:
         columns = map(measure, tqdm(groups, **bar))
     else:
