@@ -39,4 +39,4 @@ def list_some(names: Iterable[object]) -> str:
 
 def first_line(error: BaseException) -> str:
     """The first line of an error's text that says anything, or the error's kind."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

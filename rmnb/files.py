@@ -23,7 +23,7 @@ _LARGE = 1 << 28  # bytes: reading them takes a good part of a second
 
 def cache_dir() -> Path:
     """The directory for converted weights and downloads: ``RMNB_CACHE``, or ``~/.cache/rmnb``."""
-    return Path(os.environ.get("RMNB_CACHE") or Path.home() / ".cache" / "rmnb")
+    return Path(os.environ.get("RMNB_CACHE") or Path.home() / ".cache/rmnb")
 
 
 @contextlib.contextmanager
@@ -66,9 +66,9 @@ def atomic_path(path: Path, overwrite: bool = True) -> Iterator[Path]:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def write_json(path: Path, content: Any, **options: Any) -> None:
+def write_json(path: Path, content: Any, overwrite: bool = True, **options: Any) -> None:
     """Write a JSON file whole, as `atomic_path` does; options are those of `json.dumps`."""
-    with atomic_path(path) as temporary:
+    with atomic_path(path, overwrite) as temporary:
         temporary.write_text(json.dumps(content, indent=1, **options) + "\n", encoding="utf-8")
 
 
@@ -108,10 +108,10 @@ def cached_sha256(path: Path) -> str:
 
 
 @functools.lru_cache
-def _sha256_of(path: Path, state: tuple[int, int, int, int]) -> str:
+def _sha256_of(path: Path, state: tuple[int, ...]) -> str:
     if state[1] < _LARGE:
         return sha256(path)
-    note = cache_dir() / "hashes" / hashlib.sha256(f"{path}{state}".encode("utf-8", "surrogateescape")).hexdigest()
+    note = cache_dir() / "hashes" / hashlib.sha256(os.fsencode(f"{path}{state}")).hexdigest()
     with contextlib.suppress(OSError):
         return note.read_text(encoding="ascii")
     digest = sha256(path)

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import logging
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from rmnb.errors import InputError
-from rmnb.files import atomic_path, cache_dir
+from rmnb.files import atomic_path, cache_dir, write_json
 
 logger = logging.getLogger(__name__)
 #: Directories of work that this process has begun and not ended: interrupted, it goes on there.
@@ -40,11 +41,9 @@ def exclusive(output: Path | None) -> Iterator[None]:
     if output is None:
         yield
         return
-    name = _short_sha256(str(Path(output).resolve()).encode("utf-8", "surrogateescape"))
-    directory = cache_dir() / "locks"
-    lock = FileLock(directory / name, is_singleton=True)
+    name = _short_sha256(os.fsencode(Path(output).resolve()))
+    lock = FileLock(cache_dir() / "locks" / name, is_singleton=True)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout:
         logger.warning("another process is at work on %s: waiting for it", output)
@@ -61,7 +60,7 @@ def exclusive(output: Path | None) -> Iterator[None]:
 
 def differences(earlier: Mapping[str, Any], plan: Mapping[str, Any]) -> list[str]:
     """The keys of a plan in which what is known of earlier work differs; absent and None are the same."""
-    earlier, plan = (json.loads(json.dumps(values)) for values in (earlier, plan))
+    earlier, plan = json.loads(json.dumps([earlier, plan]))
     changed = []
     for key, now in plan.items():
         before = earlier.get(key)
@@ -105,8 +104,7 @@ def open_or_refuse(directory: Path, plan: Mapping[str, Any], notes: Mapping[str,
         The directory cannot be written, holds other work, or its plan is damaged.
     """
     file = directory / "plan.json"
-    with atomic_path(file, overwrite=False) as temporary:
-        temporary.write_text(json.dumps({**plan, **notes}, indent=1), encoding="utf-8")
+    write_json(file, {**plan, **notes}, overwrite=False)
     try:
         begun = {**json.loads(file.read_bytes())}
     except (OSError, ValueError, TypeError):
@@ -150,7 +148,7 @@ class ResumableStore:
     ):
         self.is_kept = output is not None
         self.begun = {**plan, **notes}
-        if output is not None:
+        if output:
             if restart:
                 self.discard(output)
             self.directory = partial_directory(output)
@@ -162,13 +160,13 @@ class ResumableStore:
 
     def places(self) -> set[int]:
         """Where pieces have been written."""
-        return {int(file.name.split("-")[0]) for file in self.directory.glob("?????????-*")}
+        return {int(file.name[:9]) for file in self.directory.glob("?????????-*")}
 
     def read(self, place: int) -> bytes | None:
         """One piece, or None if it has not been written."""
         for file in self.directory.glob(f"{place:09d}-*"):
             content = file.read_bytes()
-            if file.name.split("-")[1] != _short_sha256(content):
+            if not file.name.endswith(_short_sha256(content)):
                 raise InputError(f"damaged piece {file}: delete it and run the same command again", file)
             return content
         return None

@@ -12,16 +12,9 @@ _LONGEST_RUN = 7  # equal characters shown one by one
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"}
 # Characters that leave no ink although their category says letter, mark or symbol.
 _INKLESS = set("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5") | {chr(code) for code in range(0xFE00, 0xFE10)}
-# Emoji that joiners make one: the joiners in it are ink, elsewhere they are not.
-_UNITS = regex.compile(
-    r"\p{Extended_Pictographic}[\p{EMod}\uFE0F]*(?:\u200D\p{Extended_Pictographic}[\p{EMod}\uFE0F]*)+|.",
-    regex.DOTALL,
-)
-
-
-def _visible_unit(unit: str) -> str:
-    joined = len(unit) > 1 and all(unicodedata.category(character) != "Cn" for character in unit)
-    return unit if joined else "".join(map(_visible_character, unit))
+# Emoji that joiners make one: the joiners in it are ink, elsewhere they are not. Some pictographs are not assigned yet.
+_EMOJI = r"(?!\p{Cn})\p{Extended_Pictographic}[\p{EMod}\uFE0F]*"
+_UNITS = regex.compile(rf"{_EMOJI}(?:\u200D{_EMOJI})+|.", regex.DOTALL)
 
 
 def _visible_character(character: str) -> str:
@@ -48,8 +41,8 @@ def visible(token: str) -> str:
         return "∅"
     pieces = ["◌"] if unicodedata.category(token[0]).startswith("M") and token[0] not in _INKLESS else []
     for unit, run in itertools.groupby(_UNITS.findall(token)):
-        shown = _visible_unit(unit)
-        length = sum(1 for _ in run)
+        shown = unit if len(unit) > 1 else _visible_character(unit)
+        length = len(list(run))
         pieces += [f"{shown}×{length}"] if length > _LONGEST_RUN else [shown] * length
     if len(pieces) > _LONGEST:
         pieces[_LONGEST:] = [f"…(+{len(pieces) - _LONGEST})"]

@@ -19,8 +19,9 @@ class _Loader(yaml.SafeLoader):
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        if repeated := [key for key in dict.fromkeys(keys) if keys.count(key) > 1]:
-            raise yaml.YAMLError(f"the key {repeated[0]} is there twice")
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.YAMLError(f"the key {key} is there twice")
         return node
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:

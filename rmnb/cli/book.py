@@ -23,12 +23,19 @@ def models(panel: PanelName = "demo") -> None:
 
 
 @app.command()
+@flat
 def audit(
     models: Annotated[list[str] | None, Argument(help="Models to audit. Default: all of the panel.")] = None,
     panel: PanelName = "demo",
-    accuracy: Annotated[bool, Option("--accuracy", help="Measure held-out accuracies again: minutes.")] = False,
+    accuracy: bool = False,
 ) -> None:
-    """Score a random sample of the shipped tokens again, from the weights. Exit code 1 if they disagree."""
+    """Score a random sample of the shipped tokens again, from the weights. Exit code 1 if they disagree.
+
+    Parameters
+    ----------
+    accuracy
+        Measure held-out accuracies again: minutes.
+    """
     from rmnb.report.audit import audit_panel
 
     report = audit_panel(panel, models=models, accuracy=accuracy)
@@ -41,18 +48,15 @@ def audit(
 
 @app.command()
 @flat
-def lists(
-    model: Model,
-    texts: Annotated[
-        list[str],
-        Argument(
-            help="elo (rated things), words (agency, communion, identity), identity_pairs (answers about one group of "
-            "people after another) or training (scored at each saved step)."
-        ),
-    ],
-    loading: Loading,
-) -> None:
-    """Score some of the panel's lists with each of their prompts. Interrupted, the same command goes on."""
+def lists(model: Model, texts: list[str], loading: Loading) -> None:
+    """Score some of the panel's lists with each of their prompts. Interrupted, the same command goes on.
+
+    Parameters
+    ----------
+    texts
+        elo (rated things), words (agency, communion, identity), identity_pairs (answers about one group of people after
+        another) or training (scored at each saved step).
+    """
     from rmnb.findings.identity import score_pairs
     from rmnb.scoring.list_scores import score_list
 
@@ -63,11 +67,15 @@ def lists(
 
 
 @app.command()
-def explorer(
-    directory: Annotated[Path, Argument(help="Where to write; an explorer that is there is replaced.")],
-    panel: PanelName = "demo",
-) -> None:
-    """Write the data of the token explorer: every scan of a panel as small static files."""
+@flat
+def explorer(directory: Path, panel: PanelName = "demo") -> None:
+    """Write the data of the token explorer: every scan of a panel as small static files.
+
+    Parameters
+    ----------
+    directory
+        Where to write; an explorer that is there is replaced.
+    """
     from rmnb.book.explorer import write_explorer
 
     echo(write_explorer(panel, directory))
@@ -75,7 +83,7 @@ def explorer(
 
 @app.command()
 def data(
-    action: Annotated[Literal["list", "pull", "verify"], Argument()] = "list",
+    action: Annotated[Literal["list", "pull", "verify"], Argument(help="What to do with them.")] = "list",
     patterns: Annotated[list[str] | None, Argument(help="Only files with one of these in their names.")] = None,
 ) -> None:
     """List the external data, fetch what is not here, or check it against its hashes (exit code 2 if damaged).
@@ -95,21 +103,27 @@ def data(
         if action == "list":
             size = f"{pin.bytes / 1000:,.0f} kB" if pin.bytes else "?"
             echo(f"{name}\t{size}\t{pin.use}\t{pin.licence}")
-        elif patterns or pin.bytes is not None:
+        elif patterns or pin.bytes:
             echo(f"{name}\t{sources.locate(name)}")
 
 
 @app.command()
+@flat
 def train(
     model: Annotated[
         str | None, Argument(help="Model to train. Default: all of the panel that are not finished.")
     ] = None,
     panel: PanelName = "demo",
-    out: Annotated[Path | None, Option(help="Directory for the adapter. Default: the panel's.")] = None,
+    out: Path | None = None,
 ) -> None:
     """Train reward models by their recipes, or tune copies of language models on the answers that people chose.
 
     Interrupted, the same command goes on from the last checkpoint.
+
+    Parameters
+    ----------
+    out
+        Directory for the adapter. Default: the panel's.
     """
     need(*TRAINING)
     from rmnb.training.runs import follow, train_model, unfinished
@@ -123,15 +137,24 @@ def train(
 
 
 @app.command()
+@flat
 def run(
-    notebook: Annotated[Path, Argument(help="A notebook with a cell tagged `parameters`.")],
-    out: Annotated[Path, Argument(help="Where to write the executed notebook.")],
+    notebook: Path,
+    out: Path,
     parameter: Annotated[list[str] | None, Option("--parameter", "-p", help="NAME=VALUE, repeatable.")] = None,
-    leave_out: Annotated[
-        bool, Option("--leave-out", help="Where the panel lacks what a chapter needs, write a page that says so.")
-    ] = False,
+    leave_out: bool = False,
 ) -> None:
-    """Execute a notebook, its parameters checked by name and type first; a cell that fails is shown with its error."""
+    """Execute a notebook, its parameters checked by name and type first; a cell that fails is shown with its error.
+
+    Parameters
+    ----------
+    notebook
+        A notebook with a cell tagged `parameters`.
+    out
+        Where to write the executed notebook.
+    leave_out
+        Where the panel lacks what a chapter needs, write a page that says so.
+    """
     from rmnb.book import results
     from rmnb.book.notebook import run_notebook
 

@@ -37,14 +37,14 @@ def main() -> None:
     try:
         app()
     except InputError as error:
-        fail(str(error), code=2)
+        fail(str(error), 2)
     except OSError as error:  # a file that may not be read, a link that leads to itself
-        fail(f"{error.filename or 'the system'}: {error.strerror or first_line(error)}", code=2)
+        fail(f"{error.filename or 'the system'}: {error.strerror or first_line(error)}", 2)
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
         extra = "train" if package in book.TRAINING else "report"
-        fail(f"this needs {package}, which is not installed: pip install 'rmnb[{extra}]'", code=2)
+        fail(f"this needs {package}, which is not installed: pip install 'rmnb[{extra}]'", 2)
     except SystemExit as end:
         if end.code != 130:  # what Typer makes of Ctrl-C: the exception itself does not come through
             raise
-        fail("interrupted" + ("; the same command goes on where it stopped" if plans.in_progress else ""), code=130)
+        fail("interrupted" + ("; the same command goes on where it stopped" if plans.in_progress else ""), 130)

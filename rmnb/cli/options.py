@@ -1,12 +1,13 @@
-"""What several commands ask for: dataclasses whose fields the command line takes as options."""
+"""What commands share: how functions and dataclasses become options, and options that several commands have."""
 
 import functools
 import importlib.util
 import inspect
 import json
+import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -37,19 +38,61 @@ Protocol = Annotated[
 Restart = Annotated[bool, Option("--restart", help="Compute again what is at --out, finished or not.")]
 
 
+def flat(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose options are its parameters and, of those that are dataclasses, their fields.
+
+    The help of each is what the docstring says under Parameters or Attributes, unless its type is annotated for Typer.
+    """
+    groups = {name: kind for name, kind in command.__annotations__.items() if is_dataclass(kind)}
+    parameters = []
+    for owner in (command, *groups.values()):
+        help_texts = _described(owner)
+        for name, parameter in inspect.signature(owner).parameters.items():
+            if text := help_texts.get(name):
+                if parameter.default is parameter.empty:
+                    option = Argument(help=text)
+                elif parameter.annotation is bool:
+                    option = Option(f"--{name.replace('_', '-')}", help=text)  # and no --no-…
+                else:
+                    option = Option(help=text)
+                parameter = parameter.replace(annotation=Annotated[parameter.annotation, option])
+            if name not in groups:
+                parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
+
+    @functools.wraps(command)
+    def flattened(**options: Any) -> None:
+        for name, group in groups.items():
+            options[name] = group(**{field: options.pop(field) for field in inspect.signature(group).parameters})
+        command(**options)
+
+    vars(flattened)["__signature__"] = inspect.Signature(parameters)
+    flattened.__doc__ = str(inspect.getdoc(command)).partition("\n\nParameters\n")[0]
+    return flattened
+
+
+def _described(owner: Any) -> dict[str, str]:
+    """What a docstring in numpy style says of each parameter or attribute."""
+    entries = re.findall(r"^(\w+)\n((?: {4}.+\n?)+)", str(inspect.getdoc(owner)), re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in entries}
+
+
 @dataclass(frozen=True)
 class Asking:
-    """Which questions are put."""
+    """Which questions are put.
 
-    prompt: Annotated[
-        list[str] | None,
-        Option(help="A question in quotes, or the key of a panel's; repeatable. Default: greatest."),
-    ] = None
-    system: Annotated[str | None, Option(help="A system prompt, before everything else.")] = None
-    messages: Annotated[
-        Path | None,
-        Option(help='JSON list of {"role": …, "content": …} that ends with the question, in place of --prompt.'),
-    ] = None
+    Attributes
+    ----------
+    prompt
+        A question in quotes, or the key of a panel's; repeatable. Default: greatest.
+    system
+        A system prompt, before everything else.
+    messages
+        JSON list of {"role": …, "content": …} that ends with the question, in place of --prompt.
+    """
+
+    prompt: list[str] | None = None
+    system: str | None = None
+    messages: Path | None = None
 
     def questions(self, panel: str) -> list[PromptSpec]:
         """Each question once; the name of a prompt set stands for all of its prompts."""
@@ -60,10 +103,11 @@ class Asking:
         else:
             questions = [_read_messages(self.messages)]
         if self.system is not None:
-            system = Turn(role="system", content=self.system)
-            for place, question in enumerate(questions):
-                history = (system, *question.history)
-                questions[place] = question.model_copy(update={"key": "custom", "history": history})
+            before = (Turn(role="system", content=self.system),)
+            questions = [
+                question.model_copy(update={"key": "custom", "history": before + question.history})
+                for question in questions
+            ]
         return list(dict.fromkeys(questions))
 
 
@@ -81,45 +125,50 @@ def _read_messages(file: Path) -> PromptSpec:
 
 @dataclass(frozen=True)
 class Loading:
-    """Where a model is looked up, and how it is loaded."""
+    """Where a model is looked up, and how it is loaded.
+
+    Attributes
+    ----------
+    dtype
+        auto (as stored), float32, bfloat16, float16. Default: float32, or a panel's.
+    device
+        cpu, cuda, cuda:1 … Default: a GPU if there is one.
+    template
+        File with the chat template (Jinja); plain: prompt, answer, EOS, without one.
+    read
+        As a trainer feeds and reads: trl, openrlhf, llama-factory; last: at the last id. Default: model.
+    tokenizer
+        Directory of the tokenizer, if it is not in the model's own.
+    base
+        Base of an adapter. Default: what the adapter names.
+    head
+        Kind of head, or a linear layer by its tensor: v_head.weight.
+    judge
+        Ask a language model what it thinks of an answer: yes-no, rating, or a YAML file.
+    reference
+        Implicit reward of a language model: log-probabilities less those of this one.
+    beta
+        Of an implicit reward, its factor. Default: 0.1.
+    label
+        Which output of a classifier with several: name or number; or weights: name=0.65,name=-0.4.
+    load
+        KEY=VALUE: any other option of rmnb.load_reward_model, or of from_pretrained of transformers: softcap=off,
+        compile=default, device_map=auto; repeatable.
+    """
 
     panel: PanelName = "demo"
-    dtype: Annotated[
-        str | None,
-        Option(help="auto (as stored), float32, bfloat16, float16. Default: float32, or a panel's."),
-    ] = None
-    device: Annotated[str | None, Option(help="cpu, cuda, cuda:1 … Default: a GPU if there is one.")] = None
-    template: Annotated[
-        str | None, Option(help="File with the chat template (Jinja); plain: prompt, answer, EOS, without one.")
-    ] = None
-    read: Annotated[
-        str | None,
-        Option(
-            help="As a trainer feeds and reads: trl, openrlhf, llama-factory; last: at the last id. Default: model."
-        ),
-    ] = None
-    tokenizer: Annotated[str | None, Option(help="Directory of the tokenizer, if it is not in the model's own.")] = None
-    base: Annotated[str | None, Option(help="Base of an adapter. Default: what the adapter names.")] = None
-    head: Annotated[str | None, Option(help="Kind of head, or a linear layer by its tensor: v_head.weight.")] = None
-    judge: Annotated[
-        str | None, Option(help="Ask a language model what it thinks of an answer: yes-no, rating, or a YAML file.")
-    ] = None
-    reference: Annotated[
-        str | None, Option(help="Implicit reward of a language model: log-probabilities less those of this one.")
-    ] = None
-    beta: Annotated[float | None, Option(help="Of an implicit reward, its factor. Default: 0.1.")] = None
-    label: Annotated[
-        str | None,
-        Option(help="Which output of a classifier with several: name or number; or weights: name=0.65,name=-0.4."),
-    ] = None
-    load: Annotated[
-        list[str] | None,
-        Option(
-            metavar="KEY=VALUE",
-            help="Any other option of rmnb.load_reward_model, or of from_pretrained of transformers: "
-            "softcap=off, compile=default, device_map=auto; repeatable.",
-        ),
-    ] = None
+    dtype: str | None = None
+    device: str | None = None
+    template: str | None = None
+    read: str | None = None
+    tokenizer: str | None = None
+    base: str | None = None
+    head: str | None = None
+    judge: str | None = None
+    reference: str | None = None
+    beta: float | None = None
+    label: str | None = None
+    load: list[str] | None = None
 
     def arguments(self) -> dict[str, Any]:
         """What `rmnb.load_reward_model` is given beside the model."""
@@ -158,34 +207,11 @@ def key_values(
     values = {}
     for text in texts or []:
         try:
-            key, value = text.split(sign, maxsplit=1)
+            key, value = text.split(sign, 1)
             values[key.strip()] = read(value)
         except (ValueError, yaml.YAMLError) as error:
             raise InputError(f"{option} {text}: write KEY{sign}VALUE", text) from error
     return values
-
-
-def flat(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameters that are dataclasses are taken field by field, as options."""
-    parameters = []
-    groups = {}
-    for parameter in inspect.signature(command).parameters.values():
-        if is_dataclass(parameter.annotation):
-            groups[parameter.name] = parameter.annotation
-        else:
-            parameters.append(parameter)
-    for group in groups.values():
-        parameters += inspect.signature(group).parameters.values()
-
-    @functools.wraps(command)
-    def flattened(**options: Any) -> None:
-        for name, group in groups.items():
-            options[name] = group(**{field.name: options.pop(field.name) for field in fields(group)})
-        command(**options)
-
-    keywords = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in parameters]
-    vars(flattened)["__signature__"] = inspect.Signature(keywords)
-    return flattened
 
 
 def need(*packages: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Exit, Option, echo
+from typer import Exit, Option, echo
 
 from rmnb.cli.options import Json, Loading, Model, echo_json, echo_table, fail, json_rows, need
 from rmnb.errors import InputError
@@ -20,23 +20,6 @@ if TYPE_CHECKING:
 
 PACKAGES = ("afinn", "nbconvert", "papermill", "seaborn", "statsmodels", "wordfreq")  # of the extra `report`
 WORKERS = 4  # processes that measure at the same time, at most
-QuickOption = Annotated[
-    bool, Option("--quick", help="A sample of 5,000 tokens and shorter lists: two minutes in place of ten.")
-]
-PolicyOption = Annotated[
-    str | None,
-    Option(
-        metavar="MODEL",
-        help="A language model (hub id or directory): what it would answer if it were trained on these rewards.",
-    ),
-]
-SideArgument = Annotated[
-    str,
-    Argument(
-        help="A model (nickname, hub id, directory of a checkpoint or adapter), "
-        "or a report: the directory that `rmnb report` wrote, or its report.json."
-    ),
-]
 
 
 def _list_names(value: bool) -> None:
@@ -53,23 +36,31 @@ def _list_names(value: bool) -> None:
 def report(
     model: Model,
     loading: Loading,
-    out: Annotated[
-        Path | None, Option(help="Directory of the report. Default: report-MODEL, or report-MODEL-quick.")
-    ] = None,
-    quick: QuickOption = False,
-    policy: PolicyOption = None,
+    out: Path | None = None,
+    quick: bool = False,
+    policy: str | None = None,
     names: Annotated[
         bool, Option("--names", callback=_list_names, is_eager=True, help="List the numbers and their names.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Report on a model: report.html, report.json, report.md. Interrupted, the same command goes on."""
+    """Report on a model: report.html, report.json, report.md. Interrupted, the same command goes on.
+
+    Parameters
+    ----------
+    out
+        Directory of the report. Default: report-MODEL, or report-MODEL-quick.
+    quick
+        A sample of 5,000 tokens and shorter lists: two minutes in place of ten.
+    policy
+        A language model (hub id or directory): what it would answer if it were trained on these rewards.
+    """
     need(*PACKAGES)
     if policy and quick:
         raise InputError("--policy needs the reward of every token: leave out --quick", "--policy")
-    if out is None:
-        suffix = "-quick" if quick else ""
-        out = Path(f"report-{find_spec(model, loading.panel).name}{suffix}")
+    from rmnb.report import record, scores
+
+    out = out or scores.default_directory(find_spec(model, loading.panel).name, quick)
     check_writable(out / "report.html")
     say = functools.partial(echo, err=json)
     rm = loading.model(model)
@@ -78,7 +69,6 @@ def report(
     from rmnb.book.notebook import run_notebook
     from rmnb.book.standalone import write_page
     from rmnb.report import policy as what_it_would_say
-    from rmnb.report import record, scores
     from rmnb.scoring.check import check_model
 
     results = check_model(rm)
@@ -94,8 +84,8 @@ def report(
     say("measuring, drawing and writing the page: about a minute")
     measured = record.build(scores.read(out), workers=WORKERS, progress=True)
     record.write(measured, out)
-    source = Path(record.__file__).with_name("report.ipynb")
-    executed = run_notebook(source, out / "report.ipynb", {"model": rm.name, "directory": str(out.resolve())})
+    parameters = {"model": rm.name, "directory": str(out.resolve())}
+    executed = run_notebook(Path(record.__file__).with_name("report.ipynb"), out / "report.ipynb", parameters)
     write_page(executed, out / "report.html", f"Report on {rm.name}")
     say(f"{out / 'report.html'}, report.json and report.md beside it")
     if json:
@@ -103,37 +93,44 @@ def report(
 
 
 def compare(
-    a: SideArgument,
-    b: SideArgument,
+    a: str,
+    b: str,
     loading: Loading,
-    out: Annotated[Path | None, Option(help="Directory of the page. Default: compare-A-B.")] = None,
-    quick: QuickOption = False,
-    seeds: Annotated[
-        list[str] | None,
-        Option(help="A report of the same training with another seed; repeatable, two or more."),
-    ] = None,
-    fail_if: Annotated[
-        list[str] | None,
-        Option(
-            help='"identity_gap > 0.3" or "identity_gap.high < 0", of B; "|change agency_gap| > 2 seeds"; '
-            "or a YAML file with such limits under `limits:`; repeatable."
-        ),
-    ] = None,
+    out: Path | None = None,
+    quick: bool = False,
+    seeds: list[str] | None = None,
+    fail_if: list[str] | None = None,
 ) -> None:
-    """Compare two models, number by number. Exit code 0: passed, 1: a limit is broken, 2: bad input."""
+    """Compare two models, number by number. Exit code 0: passed, 1: a limit is broken, 2: bad input.
+
+    Parameters
+    ----------
+    a
+        A model (nickname, hub id, directory of a checkpoint or adapter), or a report: the directory that `rmnb report`
+        wrote, or its report.json.
+    b
+        Another one.
+    out
+        Directory of the page. Default: compare-A-B.
+    quick
+        Of models: a sample of 5,000 tokens and shorter lists: two minutes in place of ten.
+    seeds
+        A report of the same training with another seed; repeatable, two or more.
+    fail_if
+        "identity_gap > 0.3" or "identity_gap.high < 0", of B; "|change agency_gap| > 2 seeds"; or a YAML file with such
+        limits under `limits:`; repeatable.
+    """
     need(*PACKAGES)
     from rmnb.report import record
-    from rmnb.report.limits import check, parse, read_limits
+    from rmnb.report.limits import check, read_limits
 
     limits = []
     for text in fail_if or []:
-        limits += read_limits(Path(text)) if text.endswith((".yml", ".yaml")) else [parse(text)]
+        limits += read_limits(text)
     replicates = [record.read(text) for text in seeds or []]
-    names = []
-    for text in (a, b):  # what is neither a model nor a report is refused before minutes are spent on the other
-        source = record.read(text) if record.is_report(text) else find_spec(text, loading.panel)
-        names.append(source.name)
-    out = out or Path(f"compare-{names[0]}-{names[1]}")
+    # What is neither a model nor a report is refused before minutes are spent on the other.
+    named = [record.read(text) if record.is_report(text) else find_spec(text, loading.panel) for text in (a, b)]
+    out = out or Path(f"compare-{named[0].name}-{named[1].name}")
     check_writable(out / "compare.html")
     from rmnb.book import comparison_page
     from rmnb.report import comparison, numbers

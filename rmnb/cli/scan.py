@@ -28,29 +28,36 @@ from rmnb.plans import ResumableStore, exclusive
 def plan(
     asking: Asking,
     models: Annotated[list[str] | None, Argument(help="Models. Default: every model of the panel.")] = None,
-    device: Annotated[
-        str | None, Option(help="cpu or cuda of this machine, or a GPU by name: h100, a100, l4, t4 …")
-    ] = None,
-    dtype: Annotated[str | None, Option(help="Number format. Default: float32, or a panel's.")] = None,
+    device: str | None = None,
+    dtype: str | None = None,
     panel: PanelName = "demo",
-    book: Annotated[bool, Option("--book", help="All that `make book PANEL=…` scores, not scans alone.")] = False,
+    book: bool = False,
     json: Json = False,
 ) -> None:
-    """Say what a scan will take before anything is fetched: operations, weights, and a range of times."""
+    """Say what a scan will take before anything is fetched: operations, weights, and a range of times.
+
+    Parameters
+    ----------
+    device
+        cpu or cuda of this machine, or a GPU by name: h100, a100, l4, t4 …
+    dtype
+        Number format. Default: float32, or a panel's.
+    book
+        All that `make book PANEL=…` scores, not scans alone.
+    """
     members = load_panel(panel)
     questions = list(members.scanned_prompts) if book else asking.questions(panel)
-    specs = [find_spec(name, members) for name in models or members.model_names]
     import pandas as pd
 
     from rmnb.scoring.list_scores import book_answers
     from rmnb.scoring.plan import plan_scan
 
     plans = []
-    for spec in specs:
-        if known := plan_scan(spec, questions[0].conversation, device, dtype):
+    for name in models or members.model_names:
+        if known := plan_scan(find_spec(name, members), questions[0].conversation, device, dtype):
             plans.append(known)
         else:
-            echo(f"rmnb: nothing is known of {spec.name} before it is fetched: see `rmnb check`", err=True)
+            echo(f"rmnb: nothing is known of {name} before it is fetched: see `rmnb check`", err=True)
     if not plans:
         raise Exit(2)
     table = pd.DataFrame(plans)
@@ -74,17 +81,23 @@ def plan(
 
 @dataclass(frozen=True)
 class ScanOptions:
-    """How a vocabulary is scored."""
+    """How a vocabulary is scored.
 
-    first: Annotated[int | None, Option(min=1, help="Score only the first so many ids.")] = None
+    Attributes
+    ----------
+    first
+        Score only the first so many ids.
+    logprobs
+        Of a language model: log-probabilities of the answer's first token.
+    whole
+        Of a language model: of each token as a whole answer, which ends there.
+    """
+
+    first: int | None = None
     protocol: Protocol = "exact"
     batch_size: Annotated[int | None, Option(min=1, help="Tokens at once. Default: from free memory.")] = None
-    logprobs: Annotated[
-        bool, Option("--logprobs", help="Of a language model: log-probabilities of the answer's first token.")
-    ] = False
-    whole: Annotated[
-        bool, Option("--whole", help="Of a language model: of each token as a whole answer, which ends there.")
-    ] = False
+    logprobs: bool = False
+    whole: bool = False
 
 
 def scan(
@@ -92,13 +105,16 @@ def scan(
     asking: Asking,
     loading: Loading,
     options: ScanOptions,
-    out: Annotated[
-        Path | None,
-        Option(help="Parquet file; a directory: one file a prompt. Default: the panel's own store of scores."),
-    ] = None,
+    out: Path | None = None,
     restart: Restart = False,
 ) -> None:
-    """Score every token of a vocabulary. Interrupted, the same command goes on where it stopped."""
+    """Score every token of a vocabulary. Interrupted, the same command goes on where it stopped.
+
+    Parameters
+    ----------
+    out
+        Parquet file; a directory: one file a prompt. Default: the panel's own store of scores.
+    """
     from rmnb.scoring import store
 
     if options.whole:
@@ -162,28 +178,30 @@ def scan(
 
 
 def search(
-    models: Annotated[list[str], Argument(help="A model, or several: their mean is sought.")],
+    models: list[str],
     asking: Asking,
     loading: Loading,
     out: Annotated[Path, Option(help="JSON file for the result.")],
-    settings: Annotated[
-        list[str] | None,
-        Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Any option of rmnb.SearchConfig: length=8, direction=min, method=beam, steps=200, width=256, "
-            "topk=256, starts=[random], allowed=latin, stop_at=9.5, seed=1; repeatable.",
-        ),
-    ] = None,
-    minus: Annotated[str | None, Option(help="Seek where the model differs most from this one.")] = None,
+    set: list[str] | None = None,
+    minus: str | None = None,
 ) -> None:
     """Search for the response with the highest or lowest reward. Interrupted, the same command goes on.
 
     So does a search that ended by its steps, with more of them.
+
+    Parameters
+    ----------
+    models
+        A model, or several: their mean is sought.
+    set
+        KEY=VALUE: any option of rmnb.SearchConfig: length=8, direction=min, method=beam, steps=200, width=256,
+        topk=256, starts=["random"], allowed=latin, stop_at=9.5, seed=1; repeatable.
+    minus
+        Seek where the model differs most from this one.
     """
     from rmnb.search.config import SearchConfig
 
-    config = SearchConfig(**key_values("--set", settings))
+    config = SearchConfig(**key_values("--set", set))
     questions = asking.questions(loading.panel)
     weights = [1 / len(models)] * len(models)
     if minus:

@@ -3,9 +3,9 @@
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from typer import Argument, Option, echo
+from typer import echo
 
 from rmnb.cli.options import (
     Asking,
@@ -27,39 +27,39 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class OtherRewards:
-    """Rewards from elsewhere, and how a server is asked for them."""
-
-    against: Annotated[
-        str | None,
-        Option(
-            help="A server's classify or pooling endpoint; or a file of rows: reward, and prompt and response or ids."
-        ),
-    ] = None
-    timeout: Annotated[float, Option(help="Seconds to wait for the server's answer.")] = 60
-    header: Annotated[list[str] | None, Option(help='To the server: "Authorization: Bearer KEY".')] = None
-
-
 def check(
     model: Model,
     loading: Loading,
-    other: OtherRewards,
-    strict: Annotated[bool, Option("--strict", help="Exit with 1 on warnings too.")] = False,
+    against: str | None = None,
+    timeout: float = 60,
+    header: list[str] | None = None,
+    strict: bool = False,
     json: Json = False,
 ) -> None:
-    """Say how a model is read, and score its card's examples: the first thing to run. Exit code 1 if it is wrong."""
+    """Say how a model is read, and score its card's examples: the first thing to run. Exit code 1 if it is wrong.
+
+    Parameters
+    ----------
+    against
+        A server's classify or pooling endpoint; or a file of rows: reward, and prompt and response or ids.
+    timeout
+        Seconds to wait for the server's answer.
+    header
+        To the server: "Authorization: Bearer KEY".
+    strict
+        Exit with 1 on warnings too.
+    """
     rm = loading.model(model)
     from rmnb.scoring.against import Elsewhere, compare_rewards, probes, read_elsewhere, rendered
     from rmnb.scoring.check import check_model
     from rmnb.scoring.servers import request_rewards
 
     results = check_model(rm)
-    if against := other.against:
+    if against:
         if against.startswith(("http://", "https://")):
-            headers = key_values("--header", other.header, read=str.strip, sign=":")
+            headers = key_values("--header", header, read=str.strip, sign=":")
             conversations = probes(rm)
-            rewards = request_rewards(against, rendered(rm, conversations), other.timeout, headers)
+            rewards = request_rewards(against, rendered(rm, conversations), timeout, headers)
             elsewhere = Elsewhere(rewards, conversations)
         else:
             elsewhere = read_elsewhere(Path(against))
@@ -67,8 +67,7 @@ def check(
     failing = {"failed", "warning"} if strict else {"failed"}
     bad = sum(result.verdict in failing for result in results)
     if json:
-        status = "failed" if bad else "ok"
-        echo_json({"model": rm.name, "status": status, "checks": list(map(vars, results))})
+        echo_json({"model": rm.name, "status": "failed" if bad else "ok", "checks": list(map(vars, results))})
     else:
         for result in results:
             echo(f"{result.verdict:8} {result.aspect:13} {result.text}")
@@ -78,35 +77,51 @@ def check(
 
 @dataclass(frozen=True)
 class Rows:
-    """What is done with the rows of a file."""
+    """What is done with the rows of a file.
 
-    out: Annotated[Path | None, Option(help="For a file of rows: its rewards, as .parquet, .csv or .jsonl.")] = None
-    by: Annotated[str | None, Option(help="For pairs: also print the accuracy for each value of this column.")] = None
-    truncate: Annotated[bool, Option("--truncate", help="For a file of rows: cut responses that are too long.")] = False
+    Attributes
+    ----------
+    out
+        For a file of rows: its rewards, as .parquet, .csv or .jsonl.
+    by
+        For pairs: also print the accuracy for each value of this column.
+    truncate
+        For a file of rows: cut responses that are too long.
+    """
+
+    out: Path | None = None
+    by: str | None = None
+    truncate: bool = False
     restart: Restart = False
 
 
 def score(
     model: Model,
-    responses: Annotated[
-        list[str],
-        Argument(help="Texts; or one file of rows: .jsonl, .json, .csv, .tsv (also with .gz), .parquet; - for stdin."),
-    ],
+    responses: list[str],
     asking: Asking,
     loading: Loading,
     rows: Rows,
     protocol: Protocol = "exact",
-    every: Annotated[bool, Option("--all", help="Each output by itself, of a head that has several.")] = False,
+    all: bool = False,
     json: Json = False,
 ) -> None:
     """Print the reward of each response; or score the rows of a file, in their order.
 
     A row has prompt (or messages) and response; or chosen and rejected, which gives the accuracy; the book shows the
     other forms that are read. Interrupted, the same command with --out goes on where it stopped.
+
+    Parameters
+    ----------
+    responses
+        Texts; or one file of rows: .jsonl, .json, .csv, .tsv (also with .gz), .parquet; - for stdin.
+    all
+        Each output by itself, of a head that has several.
     """
-    if every:
+    if all:
         loading = replace(loading, label="all")
-    if len(responses) == 1 and _is_row_file(responses[0]):
+    from rmnb.scoring.forms import is_row_file
+
+    if len(responses) == 1 and is_row_file(responses[0]):
         if asking != Asking() or protocol != "exact":
             raise InputError(
                 "a file of rows has prompts of its own: leave out --prompt, --system, --messages, --protocol"
@@ -140,15 +155,6 @@ def _show(rewards: "pd.DataFrame") -> None:
         echo("".join(f"{str(name).removeprefix('reward_'):>12}  " for name in rewards))
     for label, *values in rewards.itertuples(name=None):
         echo("".join(f"{value:12.6f}  " for value in values) + str(label))
-
-
-def _is_row_file(text: str) -> bool:
-    """Whether rows are read from there: a file by its name, standard input, or a stream that the shell opened."""
-    from rmnb.scoring.forms import SUFFIXES
-
-    is_stream = os.path.exists(text) and not os.path.isfile(text) and not os.path.isdir(text)
-    named = text.lower().removesuffix(".gz").endswith(SUFFIXES)
-    return named or is_stream or text == "-" or text.startswith("/dev/")
 
 
 def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: bool) -> None:
@@ -192,14 +198,14 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
         _show(rewards.set_axis(table["row"] if "row" in table else table.index + 1))
 
 
-def trace(
-    model: Model,
-    response: Annotated[str, Argument(help="The text whose reward is followed.")],
-    asking: Asking,
-    loading: Loading,
-    json: Json = False,
-) -> None:
-    """Print the reward after each token of a response, and by how much each token changes it."""
+def trace(model: Model, response: str, asking: Asking, loading: Loading, json: Json = False) -> None:
+    """Print the reward after each token of a response, and by how much each token changes it.
+
+    Parameters
+    ----------
+    response
+        The text whose reward is followed.
+    """
     question, *more = asking.questions(loading.panel)
     if more:
         raise InputError("trace takes one question: give --prompt once")

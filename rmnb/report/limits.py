@@ -96,14 +96,17 @@ def parse(text: str) -> Limit:
     )
 
 
-def read_limits(path: Path) -> list[Limit]:
-    """The limits of a YAML file: a list of them as text under ``limits``.
+def read_limits(text: str | Path) -> list[Limit]:
+    """One limit, or those of a YAML file by its path: a list of them as text under ``limits``.
 
     Raises
     ------
     InputError
         The file cannot be read or has another form, or one of its limits cannot be read.
     """
+    path = Path(text)
+    if path.suffix not in (".yml", ".yaml"):
+        return [parse(str(text))]
     content = read_yaml(path)
     texts = content.get("limits") if isinstance(content, dict) else None
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):

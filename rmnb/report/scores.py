@@ -183,10 +183,14 @@ def scored(model: str, quick: bool = True) -> ModelScores:
     from rmnb.scoring.loading import load_reward_model
 
     rm = load_reward_model(model)
-    suffix = "-quick" if quick else ""
-    directory = Path(f"report-{rm.name}{suffix}")
+    directory = default_directory(rm.name, quick)
     score(rm, directory, quick, progress=True, tell=print)
     return read(directory)
+
+
+def default_directory(model: str, quick: bool) -> Path:
+    """Where a model's report goes if nobody says where."""
+    return Path(f"report-{model}-quick" if quick else f"report-{model}")
 
 
 def things(scored: pd.DataFrame) -> pd.DataFrame:

@@ -9,6 +9,7 @@ import gzip
 import io
 import itertools
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -64,6 +65,13 @@ class Form(NamedTuple):
     def likeness(self, row: Row) -> float:
         """The share of the patterns that match a key of a row."""
         return sum(any(re.fullmatch(pattern, key) for key in row) for pattern in self.keys) / len(self.keys)
+
+
+def is_row_file(text: str) -> bool:
+    """Whether rows are read from there: a file by its name, standard input, or a stream that the shell opened."""
+    named = text.lower().removesuffix(".gz").endswith(SUFFIXES)
+    is_stream = os.path.exists(text) and not os.path.isfile(text) and not os.path.isdir(text)
+    return named or is_stream or text == "-" or text.startswith("/dev/")
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import transformers
+import typer
 from checkpoints import SHAPE, write_base, write_decoder, write_panel
 from commands import run
 from torch.utils.flop_counter import FlopCounterMode
 
 import rmnb
+from rmnb.cli.main import app
 from rmnb.panels import find_spec
 from rmnb.plans import partial_directory
 from rmnb.report import numbers, record
@@ -22,6 +24,24 @@ ROOT = Path(__file__).parents[2]
 QUESTION = "What is best?"
 ASKED, SYSTEM = {"role": "user", "content": QUESTION}, {"role": "system", "content": "Be brief."}
 EARLIER = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
+
+
+def test_every_argument_and_option_says_what_it_is():
+    group = typer.main.get_command(app)
+    commands = {**group.commands, **group.commands["book"].commands}
+    silent = [(name, each.name) for name, command in commands.items() for each in command.params if not each.help]
+    assert len(commands) > 15 and not silent
+    assert all("Parameters" not in command.help and "----" not in command.help for command in commands.values())
+    leave_out = next(each for each in commands["run"].params if each.name == "leave_out")
+    assert leave_out.opts == ["--leave-out"] and not leave_out.secondary_opts
+
+
+def test_rows_are_scored_with_a_model_of_ones_own_panel(directory, rm, tmp_path, monkeypatch, capsys):
+    panel, file = write_panel(tmp_path, {"tiny": directory}), tmp_path / "rows.jsonl"
+    file.write_text(json.dumps({"prompt": QUESTION, "response": "love"}))
+    assert run(monkeypatch, "score", "tiny", file, "--panel", panel, "--device", "cpu", "--json") == 0
+    [row] = json.loads(capsys.readouterr().out)
+    assert row["reward"] == pytest.approx(rm.score(QUESTION, ["love"])[0], abs=1e-4)
 
 
 def test_questions_a_system_prompt_and_earlier_turns_reach_the_model(directory, rm, tmp_path, monkeypatch, capsys):
