@@ -10,10 +10,10 @@ import numpy as np
 import torch
 
 from rmnb.errors import InputError
-from rmnb.models.devices import own_attention
 from rmnb.models.dialogue import FROZEN_DATE, TRAINERS, Dialogue, common_prefix, with_response
 from rmnb.models.reading import own_reading
 from rmnb.models.readouts import AnswerTokens
+from rmnb.scoring.engine import whole_states
 from rmnb.scoring.parity import QUESTION
 from rmnb.scoring.reward_model import RewardModel
 
@@ -94,9 +94,9 @@ def _judge(rm: RewardModel) -> _Aspects:
     asked = rm.dialogue.render(with_response(QUESTION, _ANSWERS[0]))
     yield "asked", "ok", repr(asked)
     ids = torch.tensor(rm.dialogue.conversations(QUESTION, _ANSWERS[:1]), device=rm.device)
-    with torch.inference_mode(), own_attention(rm.network):
-        hidden = rm.network(input_ids=ids, use_cache=False).last_hidden_state[0, -1].to(rm.device)
-    shares = readout.logits(hidden).softmax(-1)[readout.ids].tolist()
+    with torch.inference_mode():
+        states = whole_states(rm, input_ids=ids)
+    shares = readout.logits(states[0, -1]).softmax(-1)[readout.ids].tolist()
     tokens = rm.tokenizer.convert_ids_to_tokens(readout.ids.tolist())
     replies = ", ".join(f"{token} {share:.2g}" for token, share in zip(tokens, shares, strict=True))
     text = f"probability {sum(shares):.2g} in all ({replies}), as replies to this"

@@ -149,7 +149,7 @@ class PrefixScorer:
         """Of conversations, each behind so many ids of prefix and parent, in one row; or whole ones of one length."""
         rm = self.rm
         if 0 in present:
-            return self._whole_rewards(batch)
+            return self.whole_rewards(batch)
         row = list(parent[: max(0, max(present) - len(self.prefix_ids))])
         runs = [Run(1, len(row), len(self.prefix_ids), extends=True)] if row else []
         spans = []
@@ -170,24 +170,42 @@ class PrefixScorer:
             states = torch.cat([states, added.to(rm.device)])
         return rm.readout.rewards(states, batch, spans)
 
-    def _whole_rewards(self, batch: list[list[int]]) -> torch.Tensor:
-        """Of whole conversations of one length, without padding."""
+    def whole_rewards(self, batch: list[list[int]], **embedded: torch.Tensor) -> torch.Tensor:
+        """Of whole conversations of one length, without padding; with gradients if given as ``inputs_embeds``."""
         rm = self.rm
-        ids = upload(batch, rm.device)
-        forget_lengths(rm.network)
+        inputs = embedded or {"input_ids": upload(batch, rm.device)}
         if rm.pools_itself:
-            return rm.readout(rm.network(input_ids=ids, **self.segments(ids)).logits)
-        with own_attention(rm.network):
-            states = rm.network(input_ids=ids, use_cache=False).last_hidden_state.to(rm.device)
-        spans = [Span(0, start) for start in range(0, ids.numel(), ids.shape[1])]
-        return rm.readout.rewards(states.flatten(0, 1), batch, spans)
+            forget_lengths(rm.network)
+            return rm.readout(rm.network(**inputs, **self._segments(*inputs.values())).logits)
+        states = whole_states(rm, **inputs).flatten(0, 1)
+        spans = [Span(0, start) for start in range(0, len(states), len(batch[0]))]
+        return rm.readout.rewards(states, batch, spans)
 
-    def segments(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+    def _segments(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """Of a pair, the question is 0 and the answer 1 (int64 [sequences, ids]); a conversation is one text."""
         if self.rm.dialogue.template is not None or "token_type_ids" not in self.rm.tokenizer.model_input_names:
             return {}
         is_answer = torch.arange(inputs.shape[1], device=inputs.device) >= len(self.prefix_ids)
         return {"token_type_ids": is_answer.long().expand(inputs.shape[:2])}
+
+
+def whole_states(rm: "RewardModel", **inputs: torch.Tensor) -> torch.Tensor:
+    """Last hidden states of whole conversations of one length by the network's own attention.
+
+    Parameters
+    ----------
+    rm
+        The model.
+    inputs
+        ``input_ids`` (int64 [conversations, ids]) or ``inputs_embeds``.
+
+    Returns
+    -------
+    Float[Tensor, "conversations ids hidden"]
+    """
+    forget_lengths(rm.network)
+    with own_attention(rm.network):
+        return rm.network(**inputs, use_cache=False).last_hidden_state.to(rm.device)
 
 
 def check_readable(rm: "RewardModel", sequences: Sequence[Ids], before: int = 0) -> None:

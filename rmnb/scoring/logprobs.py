@@ -16,16 +16,15 @@ import torch
 
 from rmnb.data.text_lists import described_parts, part_texts
 from rmnb.errors import InputError
-from rmnb.models.devices import own_attention
 from rmnb.models.dialogue import Prompt, as_messages
 from rmnb.models.origin import template_sha256
 from rmnb.models.readouts import LanguageHead
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import BaseSpec, ModelSpec, Panel, PromptSpec, find_base, load_prompts
-from rmnb.scoring.engine import check_readable, score_continuations
+from rmnb.scoring.engine import check_readable, score_continuations, whole_states
 from rmnb.scoring.loading import load_reward_model
 from rmnb.scoring.reward_model import RewardModel
-from rmnb.scoring.store import Provenance, read_finished, versions, write_table
+from rmnb.scoring.store import Provenance, note_model, read_finished, write_table
 
 NOUNS = ("agency_communion", "big_two")  # lists of texts
 SPELLINGS = ("{}", " {}", "{C}", " {C}")  # of "love": love, ␣love, Love, ␣Love
@@ -100,10 +99,9 @@ def next_token_logprobs(lm: RewardModel, prompt: Prompt) -> np.ndarray:
     if not ids:
         raise InputError("the prompt is empty: there is nothing that a next token could follow")
     check_readable(lm, [ids])
-    with own_attention(lm.network):
-        states = lm.network(input_ids=torch.tensor([ids], device=lm.device), use_cache=False).last_hidden_state
+    states = whole_states(lm, input_ids=torch.tensor([ids], device=lm.device))
     head: Any = lm.readout
-    values = torch.log_softmax(head.logits(states[0, -1].to(lm.device)), -1).cpu().numpy()
+    values = torch.log_softmax(head.logits(states[0, -1]), -1).cpu().numpy()
     if np.isnan(values).any():
         raise InputError(f"{lm.spec.name}: the log-probabilities are not numbers: try dtype float32")
     return values
@@ -141,7 +139,7 @@ def scan_logprobs(
         return finished
     words = vocabulary(lm.tokenizer, lm.vocabulary_size)
     scan = words[["token_id", "token", "kind"]].assign(score=next_token_logprobs(lm, prompt.conversation))
-    scan.attrs["provenance"] = {**plan, **_notes(lm)}
+    scan.attrs["provenance"] = {**plan, **note_model(lm)}
     return scan
 
 
@@ -169,10 +167,6 @@ def scan_answers(lm: RewardModel, prompt: PromptSpec) -> pd.DataFrame:
 
 def _describe(lm: RewardModel) -> Provenance:
     return {**lm.hashes, "wrapping": lm.spec.wrapping, "dtype": lm.spec.dtype, "unit": "natural log"}
-
-
-def _notes(lm: RewardModel) -> Provenance:
-    return {"model": lm.spec.source or lm.spec.base, "revision": lm.spec.revision, "versions": versions()}
 
 
 def score_nouns(lm: RewardModel, prompts: Sequence[PromptSpec]) -> pd.DataFrame:
@@ -205,7 +199,7 @@ def write_nouns(panel: Panel, base: str, wrapping: str, path: Path) -> None:
     lm = load_language_model(find_base(panel, base), wrapping)
     provenance = {
         **_describe(lm),
-        **_notes(lm),
+        **note_model(lm),
         "prompts": {prompt.key: prompt.text for prompt in prompts},
         "parts": described_parts({part: part_texts(part) for part in NOUNS}),
         "spellings": list(SPELLINGS),

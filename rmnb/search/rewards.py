@@ -11,7 +11,6 @@ from torch import Tensor
 
 from rmnb.errors import InputError
 from rmnb.models.attention import Run, run_behind
-from rmnb.models.devices import own_attention
 from rmnb.models.dialogue import Prompt
 from rmnb.models.readouts import AnswerLikelihood, Span
 from rmnb.models.vocabulary import vocabulary
@@ -69,14 +68,10 @@ class ModelPromptReward:
         scorer = self.scorer
         if isinstance(rm.readout, AnswerLikelihood):
             raise InputError(f"{rm.name}: log-probabilities of answers have no gradient here: try --set method=beam")
-        if rm.pools_itself:
-            return rm.readout(rm.network(inputs_embeds=vectors, use_cache=False, **scorer.segments(vectors)).logits)[0]
         if scorer.prefix is None:
-            with own_attention(rm.network):
-                states = rm.network(inputs_embeds=vectors, use_cache=False).last_hidden_state[0].to(rm.device)
-        else:
-            added = run_behind(rm.network, scorer.prefix, [Run(1, vectors.shape[1], before)], inputs_embeds=vectors)
-            states = torch.cat([scorer.states.clone(), added.to(rm.device)])  # a clone, which autograd may keep
+            return scorer.whole_rewards([conversation], inputs_embeds=vectors)[0]
+        added = run_behind(rm.network, scorer.prefix, [Run(1, vectors.shape[1], before)], inputs_embeds=vectors)
+        states = torch.cat([scorer.states.clone(), added.to(rm.device)])  # a clone, which autograd may keep
         return rm.readout.rewards(states, [conversation], [Span(before, before)])[0]
 
 
