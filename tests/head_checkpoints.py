@@ -44,14 +44,13 @@ BEFORE_PADDING = ("inform", "armorm", "qrm", "urm")  # own code reads before the
 
 @dataclass(frozen=True)
 class Case:
-    """A checkpoint: shapes of the head's tensors by name, formula, trunk, configuration; and how it is found."""
+    """A checkpoint: shapes of the head's tensors by name, formula, trunk, configuration."""
 
     shapes: Shapes
     formula: Formula
     name: str
     trunk: str = "llama"
     config: dict[str, Any] = field(default_factory=dict)
-    asked: str | None = None
 
 
 def layers(widths: dict[str, int], bias: bool = True, activation=functional.relu) -> tuple[Shapes, Formula]:
@@ -141,12 +140,6 @@ CASES = {
         "linear-normalised",
         config={"value_head_prefix": "reward_head", "normalize_reward": True, **NORMAL},
     ),
-    "openrlhf-asked-to-normalise": Case(
-        *normalised(*LINEAR),
-        "linear-normalised",
-        config={"value_head_prefix": "score", "normalize_reward": False, **NORMAL},
-        asked="linear-normalised",
-    ),
     "trl-value-head": Case(*layers({"v_head.summary": 1}), "value-head", config=architecture("LlamaForCausalLM")),
     "grm-sftreg": Case(
         *layers({"v_head.summary.0": GATE, "v_head.summary.2": 1}),
@@ -179,13 +172,6 @@ CASES = {
         architecture("Gemma2ForRewardModelWithGating", num_quantiles=QUANTILES, **GATES),
     ),
     "urm": Case(URM_SHAPES, urm, "urm", config=URM_CONFIG),
-    "urm-plain": Case(
-        URM_SHAPES,
-        lambda t, last, prompt: last @ t["score.weight"][0],
-        "urm-plain",
-        config=URM_CONFIG,
-        asked="urm-plain",
-    ),
 }
 GATED = ["armorm", "qrm-llama", "qrm-gemma"]
 

@@ -65,8 +65,8 @@ def find_head(
         The checkpoint, for messages.
     name
         A head's name, or the name of a linear layer's weight among the tensors; without it, the head that fits the
-        tensors best. ``linear-normalised`` and ``urm-plain`` (the first output of URM alone, what transformers computes
-        without URM's own code) must be asked for by name.
+        tensors best. (The first output of URM alone, what transformers computes without URM's own code, is
+        ``score.weight`` with the label 0.)
     label
         Which output is the reward, or the outputs' weights, where a head of layers has several: see `label_weights`.
         `ALL` reads each output by itself: each objective of a gated head, each attribute's mean of URM.
@@ -86,11 +86,6 @@ def find_head(
         parts = ("weight", "bias")
         state = {f"score.{part}": state[layer + part] for part in parts if layer + part in state}
         kind = "linear"
-    elif name == "urm-plain":
-        state = {key: tensor for key, tensor in state.items() if not key.startswith("weights.")}
-        kind = "linear"
-    elif name == "linear-normalised":
-        kind = "linear"
     shapes = {key: tensor.shape for key, tensor in state.items()}
     with torch.device("meta"):
         heads = [head for head in _known_heads(config, shapes) if kind in (None, head.name)]
@@ -108,15 +103,15 @@ def find_head(
         raise InputError(line) from error
     *_, last = head.parameters()
     if isinstance(head, LayersHead):
-        head.output_weights = label_weights(len(last), 0 if name == "urm-plain" else label, config, source)
+        head.output_weights = label_weights(len(last), label, config, source)
     else:
         head.output_weights = torch.eye(head.outputs) if label == ALL else torch.ones(1)
     if head.name == "linear":
         head.name = name or "linear"
-        if name == "linear-normalised" or config.get("normalize_reward"):
+        if config.get("normalize_reward"):
             head.name = "linear-normalised"
             if not {"mean", "std"} <= config.keys():
-                raise InputError(f"{source}: normalised rewards need mean and std in config.json: use head: linear")
+                raise InputError(f"{source}: config.json says normalize_reward, and not by which mean and std")
             head.mean = float(config["mean"])
             head.std = float(config["std"])
     return head.eval().requires_grad_(False)

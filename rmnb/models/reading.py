@@ -24,7 +24,6 @@ _BY_HEAD: dict[str, Rule] = {
     "linear": "last but padding",
     "linear-normalised": "last",
     "value-head": "last",
-    "urm-plain": "last but padding",
 }
 
 

@@ -12,7 +12,7 @@ from rmnb.yaml_files import read_yaml
 
 PANELS = Path(__file__).parent
 Wrapping = Literal["chat", "bare", "user_assistant"]
-HeadName = Literal["linear", "linear-normalised", "value-head", "inform", "armorm", "qrm", "urm", "urm-plain"]
+HeadName = Literal["linear", "value-head", "inform", "armorm", "qrm", "urm"]
 
 
 def _file_name(name: str) -> str:

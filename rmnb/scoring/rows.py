@@ -25,7 +25,7 @@ from rmnb.scoring.store import content_sha256, describe_model, note_model, read_
 logger = logging.getLogger(__name__)
 _SIDES = ("", "_chosen", "_rejected")
 #: Heads that were not trained on pairs: the sigmoid of a margin is no probability.
-NOT_BY_PAIRS = {"armorm", "qrm", "urm", "urm-plain", "judge", "log-probability"}
+NOT_BY_PAIRS = {"armorm", "qrm", "urm", "judge", "log-probability"}
 
 
 def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
@@ -150,17 +150,13 @@ def score_file(
     return table
 
 
-def _is_wide(answers: Sequence[Answer]) -> bool:
-    """Whether each row has one response of each side: then it has a column for each."""
-    return len({(answer.row, answer.side) for answer in answers}) == len(answers)
-
-
 def _table(rows: Sequence[Row], answers: Sequence[Answer], names: list[str], rewards: np.ndarray) -> pd.DataFrame:
     """What `score_file` returns."""
     scored = pd.DataFrame([(row, side) for row, side, _ in answers], columns=["row", "side"])
     scored[names] = rewards.reshape(len(rewards), -1)
     scored["length"] = [len(said) if isinstance(said, str) else len(json.dumps(said)) for *_, (_, said) in answers]
-    if _is_wide(answers):
+    is_wide = not scored.duplicated(["row", "side"]).any()  # one response of each side: a column for each
+    if is_wide:
         scored = scored.pivot(index="row", columns="side", values=[*names, "length"])
         scored.columns = [name if side == "response" else f"{name}_{side}" for name, side in scored.columns.tolist()]
         scored = scored.astype({name: "float32" if "reward" in name else "int64" for name in scored}).reset_index()
@@ -168,7 +164,7 @@ def _table(rows: Sequence[Row], answers: Sequence[Answer], names: list[str], rew
         scored = scored.sort_values("row", kind="stable", ignore_index=True)
     columns = {key: _storable([rows[place].get(key) for place in scored["row"]]) for key in other_columns(rows)}
     given = pd.DataFrame(columns)
-    if _is_wide(answers):
+    if is_wide:
         del scored["row"]
     else:
         scored["row"] += 1

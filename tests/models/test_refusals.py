@@ -158,7 +158,6 @@ def test_a_wrong_checkpoint_is_one_line(kind, what, spoil, match, whole, tmp_pat
         ("decoder", {"softcap": False}, "no soft-capping that could be switched off"),
         ("decoder", {"base": "x"}, "is no adapter"),
         ("decoder", {"head": "urm"}, 'no urm kind; nearest is urm: Missing .*"weights.fc.0.bias"'),
-        ("decoder", {"head": "linear-normalised"}, "need mean and std in config.json"),
         ("decoder", {"trust_remote_code": True}, "trust_remote_code"),
         ("adapter", {"device_map": "auto"}, "is an adapter, merged when it is loaded: it takes no device_map"),
     ],

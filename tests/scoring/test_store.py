@@ -63,7 +63,7 @@ def test_another_head_reading_template_or_number_format_of_the_panel_makes_score
     panel = write_panel(tmp_path, {"tiny": directory})
     scan(panel, "tiny")
     assert len(store.read_scores(write_panel(tmp_path, {"tiny": directory}, head="linear"), "tiny", "best")) == 400
-    for key, value in {"head": "urm-plain", "read": "last", "template": TEMPLATE + " ", "dtype": "bfloat16"}.items():
+    for key, value in {"head": "urm", "read": "last", "template": TEMPLATE + " ", "dtype": "bfloat16"}.items():
         with pytest.raises(InputError, match=rf"differs in {key}:"):
             store.read_scores(write_panel(tmp_path, {"tiny": directory}, **{key: value}), "tiny", "best")
 
