@@ -14,17 +14,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface
+
+from rmnb.errors import InputError
 
 NAME = "rmnb_shared_prefix"
 CHUNK = 512  # ids whose scores are computed at once: memory grows with a conversation's length, not with its square
 _KINDS = {"full_attention", "sliding_attention", "chunked_attention"}
-
-
-class UnsupportedAttention(Exception):
-    """The architecture attends in a way that `attend` does not compute."""
 
 
 class Run(NamedTuple):
@@ -60,26 +58,30 @@ class Prefix:
     grows: bool = False
 
 
-@dataclass(frozen=True)
-class Visible:
-    """What stands in a mask's place: transformers' rule by which a query sees a key, both by their positions."""
+def keep_rule(*, mask_function: Callable, **_) -> Any:
+    """Called by transformers in place of what makes a mask.
 
-    rule: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
-    masks: dict[tuple[int, int, torch.device], Bool[Tensor, "length seen"]] = field(default_factory=dict)
+    Parameters
+    ----------
+    mask_function
+        transformers' rule by which a query sees a key, both by their positions.
 
-    def hidden(self, first: int, end: int, device: torch.device) -> Bool[Tensor, "length seen"]:
-        """True where a position from `first` to `end` does not see one before `end`; the same for all layers."""
+    Returns
+    -------
+    callable
+        Bool[Tensor, "length seen"]: true where a position from `first` to `end` does not see one before `end`.
+    """
+    masks = {}  # the same for all layers
+
+    def hidden(first: int, end: int, device: torch.device) -> Tensor:
         key = first, end, device
-        if key not in self.masks:
+        if key not in masks:
             place = torch.arange(end, device=device)
             zero = torch.zeros((), dtype=torch.long, device=device)
-            self.masks[key] = ~self.rule(zero, zero, place[first:, None], place[None])
-        return self.masks[key]
+            masks[key] = ~mask_function(zero, zero, place[first:, None], place[None])
+        return masks[key]
 
-
-def keep_rule(*, mask_function: Callable, **_) -> Any:
-    """Called by transformers in place of what makes a mask."""
-    return Visible(mask_function)
+    return hidden
 
 
 def constant_up_to(config) -> int:
@@ -122,7 +124,7 @@ def run_prefix(
 
     Raises
     ------
-    UnsupportedAttention
+    InputError
         A layer does not attend through `attend`, or attends more than once.
     """
     length = ids.shape[1]
@@ -135,7 +137,7 @@ def run_prefix(
         states.append(run_behind(network.forward, replace(prefix, grows=True), runs, input_ids=part))
     lengths = [keys.shape[1] for keys, _ in prefix.layers.values()]
     if lengths != [length] * network.config.get_text_config().num_hidden_layers:
-        raise UnsupportedAttention("some layers attend in a way of their own")
+        raise InputError("some layers attend in a way of their own")
     return prefix, torch.cat(states)
 
 
@@ -171,7 +173,7 @@ def attend(
     query: Float[Tensor, "1 heads ids head"],
     key: Float[Tensor, "1 kv_heads ids head"],
     value: Float[Tensor, "1 kv_heads ids head"],
-    attention_mask: Visible,
+    attention_mask: Callable[[int, int, torch.device], Tensor],
     scaling: float,
     softcap: float | None = None,
     shared_prefix: Prefix | None = None,
@@ -183,11 +185,11 @@ def attend(
 
     Raises
     ------
-    UnsupportedAttention
+    InputError
         The model did not pass `shared_prefix` on, masks by itself, or uses attention sinks.
     """
-    if shared_prefix is None or not isinstance(attention_mask, Visible) or kwargs.get("s_aux") is not None:
-        raise UnsupportedAttention("the model's layers do not pass on what shared-prefix attention needs")
+    if shared_prefix is None or not callable(attention_mask) or kwargs.get("s_aux") is not None:
+        raise InputError("the model's layers do not pass on what shared-prefix attention needs")
     nothing = key[0, :, :0], value[0, :, :0]
     keys, values = shared_prefix.layers.get(module.layer_idx, nothing)
     if torch.is_grad_enabled():  # autograd keeps nothing that inference mode has computed
@@ -213,7 +215,7 @@ def attend(
             scores = torch.cat([over_shared, within], -1) * scaling
             if softcap is not None:
                 scores = torch.tanh(scores / softcap) * softcap
-            scores.masked_fill_(attention_mask.hidden(before + first, before + end, scores.device), -torch.inf)
+            scores.masked_fill_(attention_mask(before + first, before + end, scores.device), -torch.inf)
             weights = scores.softmax(-1, dtype=torch.float32).to(query.dtype)
             old, new = weights.split([before, end], -1)
             result = torch.einsum("kgnij,kjd->kgnid", old, values[:, :before])

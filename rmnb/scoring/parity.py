@@ -35,7 +35,6 @@ from transformers import AutoModel, AutoModelForSequenceClassification, PreTrain
 import rmnb
 from rmnb.errors import InputError, first_line
 from rmnb.models import attention
-from rmnb.models.attention import UnsupportedAttention
 from rmnb.models.devices import own_attention
 from rmnb.models.loading import language_model
 from rmnb.models.readouts import LanguageHead, LinearHead, Span
@@ -78,7 +77,7 @@ def check_parity(rm: RewardModel) -> RewardModel:
             parity = _compare(rm, against, own, rounding, spread(rm))
         if not parity.exact:
             raise InputError(f"sharing the prefix would change its rewards by {parity.difference:.2g}")
-    except (InputError, UnsupportedAttention) as error:
+    except InputError as error:
         logger.warning("%s: scoring whole sequences, which is slower: %s", rm.name, error)
         return check_parity(replace(rm, why_not_shared=str(error)))
     return replace(rm, parity=parity)
@@ -145,7 +144,7 @@ def _in_one_line(what: str) -> Iterator[None]:
     """An InputError for whatever a network's own code raises; a mistake in this package's code stays what it is."""
     try:
         yield
-    except (InputError, UnsupportedAttention):
+    except InputError:
         raise
     except Exception as error:  # an architecture that nobody has foreseen raises anything
         file = Path(traceback.extract_tb(error.__traceback__)[-1].filename)

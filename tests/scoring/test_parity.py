@@ -62,7 +62,8 @@ def test_an_architecture_of_another_kind_gets_the_rewards_of_its_own_classifier(
 
 
 def without_window(module, query, key, value, attention_mask, **options):
-    causal = attention.Visible(lambda batch, head, query, key: key <= query)  # a window that ours does not know of
+    # A window that ours does not know of.
+    causal = attention.keep_rule(mask_function=lambda batch, head, query, key: key <= query)
     return attention.attend(module, query, key, value, causal, **options)
 
 
