@@ -19,12 +19,12 @@ _POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def fetch(source: str, revision: str | None = None) -> Path:
-    """The directory of a checkpoint: a local one as it is, or a hub id's snapshot, downloaded if it is not cached.
+    """The directory of a hub id's snapshot, downloaded if it is not cached.
 
     Parameters
     ----------
     source
-        A directory, or a hub id ``owner/name``.
+        A hub id ``owner/name``.
     revision
         Branch, tag or commit. Default: the main branch.
 
@@ -33,8 +33,6 @@ def fetch(source: str, revision: str | None = None) -> Path:
     InputError
         Gated or unknown model, unknown revision, no network, no space.
     """
-    if Path(source).is_dir():
-        return Path(source)
     from huggingface_hub import errors, snapshot_download
 
     sentences = {
@@ -55,7 +53,7 @@ def fetch(source: str, revision: str | None = None) -> Path:
 
 
 def cached(source: str, revision: str | None = None) -> Path | None:
-    """As `fetch`, but only what is on this machine; None if no configuration is."""
+    """The directory of a checkpoint that is on this machine, local or of a hub id; None if no configuration is."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
