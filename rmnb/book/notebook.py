@@ -72,7 +72,8 @@ def check_parameters(notebook: Path, parameters: Mapping[str, object]) -> dict[s
     Raises
     ------
     InputError
-        No such notebook, not a notebook, an unknown name, a value of another type.
+        No such notebook, not a notebook, an unknown name, a value of another type; fewer than one of what is
+        counted (``n_permutations``), unless none is the default.
     """
     import papermill
 
@@ -93,6 +94,9 @@ def check_parameters(notebook: Path, parameters: Mapping[str, object]) -> dict[s
                 f"parameter {name!r} of {notebook.name} must be {kind.__name__} (such as {declared[name]['default']}), "
                 f"not {value!r}"
             ) from None
+        is_count = kind is int and name.startswith("n_")
+        if is_count and checked[name] < 1 and declared[name]["default"] != "0":
+            raise InputError(f"parameter {name!r} of {notebook.name} must be 1 or more, not {value}")
     return checked
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from rmnb.errors import InputError
-from rmnb.stats.estimate import Estimate
+from rmnb.stats.estimate import Estimate, check_count
 
 
 def gap(table: pd.DataFrame, question: str, n_draws: int = 500, seed: int = 0) -> dict[str, Estimate]:
@@ -31,7 +31,7 @@ def gap(table: pd.DataFrame, question: str, n_draws: int = 500, seed: int = 0) -
     Raises
     ------
     InputError
-        Fewer than two nouns of a kind.
+        Fewer than two nouns of a kind, or two draws.
     """
     return {"agency_less_communion": _gap(table, [_ranks(table, question)], n_draws, seed)}
 
@@ -69,6 +69,7 @@ def _ranks(table: pd.DataFrame, step: str) -> np.ndarray:
 
 def _gap(table: pd.DataFrame, ranks: list[np.ndarray], n_draws: int, seed: int) -> Estimate:
     """Gap of the first ranks, less that of the second if there are two; the bootstrap draws nouns of each kind."""
+    check_count(n_draws, "n_draws", minimum=2)
     is_agency = (table["category"] == "agency").to_numpy()
     if min(is_agency.sum(), (~is_agency).sum()) < 2:
         raise InputError("fewer than two nouns of agency or of communion have scores: there is no gap")

@@ -1,6 +1,7 @@
 """How often each estimator is right on planted rewards: ``python -m rmnb.planted.study`` makes the table."""
 
 import datetime
+import math
 import platform
 import zlib
 from collections.abc import Iterable
@@ -17,6 +18,7 @@ import rmnb
 from rmnb.files import atomic_path, data_dir, sha256, shipped, write_json
 from rmnb.planted import models, panels, words
 from rmnb.planted.cases import Case
+from rmnb.stats.estimate import check_count
 
 #: Where the share should lie: of 95 % intervals that hold the truth, of true null hypotheses rejected at 5 %.
 BAND = {"coverage": (0.92, 0.98), "rejection": (0.03, 0.07)}
@@ -40,6 +42,7 @@ def run(case: Case, n_simulations: int, seed: int = 0) -> dict[str, Any]:
         of the estimates) in that unit; value, the share of data sets, with its 95 % Wilson interval ci_low, ci_high;
         n_simulations; within_band, whether that share lies in `BAND`.
     """
+    check_count(n_simulations, "n_simulations")
     key = zlib.crc32(case.name.encode())
     drawn = pd.DataFrame([case.simulate(np.random.default_rng([seed, key, i])) for i in range(n_simulations)])
     if drawn["ci_low"].notna().all():
@@ -69,7 +72,7 @@ def study(n_simulations: int, seed: int = 0, cases: Iterable[Case] | None = None
     cases = list(CASES if cases is None else cases)
     rows = []
     for case in tqdm(cases, desc="cases", disable=None):
-        n = max(1, n_simulations * 2 // 5) if case.slow else n_simulations
+        n = math.ceil(n_simulations * 2 / 5) if case.slow else n_simulations
         rows.append(run(case, n, seed))
     return pd.DataFrame(rows)
 

@@ -94,6 +94,12 @@ def as_vector(values: ArrayLike, name: str, *, minimum: int = 1) -> NDArray[np.f
     return vector
 
 
+def check_count(count: int, name: str, *, minimum: int = 1) -> None:
+    """Raise, naming the argument, if fewer shuffles or draws are asked for than give an answer."""
+    if count < minimum:
+        raise InputError(f"{name} must be {minimum} or more, got {count}")
+
+
 def check_same_length(**arrays: np.ndarray) -> None:
     """Raise, naming the lengths, unless all arrays have one length."""
     lengths = {name: len(array) for name, array in arrays.items()}

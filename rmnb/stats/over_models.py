@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rmnb.errors import TooFewError
-from rmnb.stats.estimate import Estimate, as_vector, check_same_length, estimate_from_error
+from rmnb.stats.estimate import Estimate, as_vector, check_count, check_same_length, estimate_from_error
 
 EXACT_LIMIT = 200_000  # arrangements; at most about a second
 
@@ -107,7 +107,7 @@ def two_group_test(
     Raises
     ------
     InputError
-        An empty group, different lengths, values that are not finite.
+        An empty group, different lengths, values that are not finite, no permutation.
 
     References
     ----------
@@ -115,6 +115,7 @@ def two_group_test(
     """
     from scipy.stats import permutation_test
 
+    check_count(n_permutations, "n_permutations")
     first, second = _two_groups(values, in_first, smallest=1)
     unit = np.ptp(np.concatenate([first, second])) or 1.0
 
@@ -147,10 +148,16 @@ def sign_flip_test(
     n_permutations, seed
         Random sign patterns of 18 values or more.
 
+    Raises
+    ------
+    InputError
+        Fewer than two values, values that are not finite, no permutation.
+
     References
     ----------
     Fisher (1935), The Design of Experiments, section 21. Phipson, Smyth (2010) for Monte-Carlo p-values.
     """
+    check_count(n_permutations, "n_permutations")
     x = as_vector(values, "values", minimum=2)
     exact = 2 ** len(x) <= EXACT_LIMIT
     if exact:

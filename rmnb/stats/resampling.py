@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rmnb.errors import InputError
-from rmnb.stats.estimate import Estimate, check_same_length, cluster_codes
+from rmnb.stats.estimate import Estimate, check_count, check_same_length, cluster_codes
 
 
 def bootstrap(
@@ -45,8 +45,7 @@ def bootstrap(
     """
     if not arrays:
         raise InputError("bootstrap needs at least one array to resample")
-    if n_draws < 2:
-        raise InputError(f"n_draws must be 2 or more, got {n_draws}")
+    check_count(n_draws, "n_draws", minimum=2)
     rows = [np.asarray(array) for array in arrays]
     check_same_length(**{f"array {i}": array for i, array in enumerate(rows)})
     n = len(rows[0])

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rmnb.errors import InputError
-from rmnb.stats.estimate import as_vector
+from rmnb.stats.estimate import as_vector, check_count
 from rmnb.stats.moments import standardise
 from rmnb.stats.over_models import PermutationTest
 from rmnb.stats.ranks import mid_ranks
@@ -32,12 +32,14 @@ def mantel(
     Raises
     ------
     InputError
-        Matrices that are not symmetric, not finite, of different size, of fewer than four models, or constant.
+        Matrices that are not symmetric, not finite, of different size, of fewer than four models, or constant; no
+        permutation.
 
     References
     ----------
     Mantel (1967), The detection of disease clustering. FAccT25 section on representational similarity.
     """
+    check_count(n_permutations, "n_permutations")
     x = _standard_ranks("a", a)
     y = _standard_ranks("b", b)
     if x.shape != y.shape:

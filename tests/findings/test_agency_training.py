@@ -158,6 +158,8 @@ def test_gaps_follow_what_was_planted(run):
     assert gaps.loc["4", "low"] > 30, "percent of the ranks: agency stands lower"
     with pytest.raises(InputError, match="fewer than two"):
         training.gap(nouns[nouns["category"] == "agency"], "4")
+    with pytest.raises(InputError, match="n_draws must be 2 or more, got 1"):
+        training.gap(nouns, "4", n_draws=1)
 
 
 def test_two_runs_are_compared_on_the_same_nouns(run):

@@ -10,6 +10,7 @@ from planted_panels import planted_panel
 
 from rmnb import stats
 from rmnb.data import lexicons
+from rmnb.errors import InputError
 from rmnb.files import sha256
 from rmnb.planted import rewards, study
 from rmnb.planted.cases import Case, Outcome
@@ -83,6 +84,8 @@ def test_a_study_counts_what_it_should():
     assert table["value"].tolist() == pytest.approx([0.7, 0.05], abs=0.06)
     assert (table["ci_low"] < table["value"]).all() and (table["value"] < table["ci_high"]).all()
     assert study.study(400, cases=cases[1:]).loc[0].equals(table.loc[1])  # the same data whatever else is run
+    with pytest.raises(InputError, match="n_simulations must be 1 or more, got 0"):
+        study.study(0)
 
 
 def test_every_interval_that_is_offered_is_tried_on_planted_truth():
