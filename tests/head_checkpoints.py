@@ -193,6 +193,11 @@ def head_tensors(case: Case, seed: int = 1) -> Tensors:
     return tensors
 
 
+def special_ids(words: PreTrainedTokenizerFast) -> dict[str, int]:
+    """What a configuration says of a tokenizer: own code reads before the first padding id."""
+    return {name: getattr(words, name) for name in ("pad_token_id", "bos_token_id", "eos_token_id")}
+
+
 def write_head(directory: Path, case: str | Case, words: PreTrainedTokenizerFast | None = None, seed: int = 1) -> Path:
     """A case's checkpoint: config.json, model.safetensors, tokenizer, and the remote code that must never run.
 
@@ -201,7 +206,8 @@ def write_head(directory: Path, case: str | Case, words: PreTrainedTokenizerFast
     case = CASES[case] if isinstance(case, str) else case
     words = words or head_tokenizer(case.trunk)
     kind, special = DECODERS[case.trunk]
-    shape = SHAPE | {"hidden_size": HIDDEN, "intermediate_size": 32, "num_hidden_layers": 2} | special
+    small = {"hidden_size": HIDDEN, "intermediate_size": 32, "num_hidden_layers": 2}
+    shape = SHAPE | special_ids(words) | small | special
     config = kind(**shape, vocab_size=len(words))
     trunk = AutoModel.from_config(config)
     randomise(trunk, seed - 1)

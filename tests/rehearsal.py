@@ -21,6 +21,7 @@ from head_checkpoints import (
     LLAMA3_TEMPLATE,
     Case,
     architecture,
+    special_ids,
     write_head,
 )
 from tokenizers import Regex, Tokenizer, pre_tokenizers
@@ -104,7 +105,7 @@ def write_ten(directory: Path, tokenizers: Mapping[str, PreTrainedTokenizerFast]
         shown = {"name", "family", "base_family", "developer", "group", "parameters", "rank", "colour"}
         models.append(spec.model_dump(include=shown) | {"source": spec.name})
     for base, words in tokenizers.items():
-        config = CONFIGS[base](**SHAPE | {"vocab_size": len(words)})
+        config = CONFIGS[base](**SHAPE | special_ids(words) | {"vocab_size": len(words)})
         write_model(directory / base, config, words, AutoModelForCausalLM)
         bases.append({"name": base, "source": base, "kind": "instruct", "wrapping": "chat", "family": base})
     panel = {"name": "ten", "title": "Ten tiny models", "scores": "scores", "models": models, "bases": bases}

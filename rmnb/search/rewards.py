@@ -53,6 +53,8 @@ class ModelPromptReward:
         scorer = self.scorer
         embedding: Any = self.rm.network.get_input_embeddings()
         conversation = self.rm.reading.truncated([*self.prefix, *ids, *self.closing])
+        if len(conversation) <= len(self.prefix):  # read before the response, all of which get one reward
+            return np.zeros((len(ids), len(embedding.weight)), np.float32)
         before = 0 if scorer.prefix is None else len(self.prefix)
         row = torch.tensor([conversation[before:]], device=self.rm.device)
         with torch.enable_grad():

@@ -1,11 +1,13 @@
 """The gradient that a search follows must be that of what it seeks."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
 from checkpoints import TEMPLATE, pair_tokenizer, write_base, write_decoder, write_encoder
 from head_checkpoints import write_head
+from transformers import PreTrainedTokenizerFast
 
 import rmnb
 from rmnb.panels import ModelSpec
@@ -41,6 +43,21 @@ def test_a_gate_that_reads_the_prompt_has_a_gradient_where_whole_sequences_are_s
         *term.closing,
     }  # a change of their vectors changes no prompt
     assert_rises(rm, term, sorted(others)[-3:])
+
+
+@pytest.mark.parametrize("why_not_shared", [None, "on purpose"])
+def test_where_the_reward_is_read_before_the_response_nothing_of_it_has_a_slope(why_not_shared, tmp_path):
+    """Own code reads before the first padding id, which here ends each turn: `check` says so, a search goes on."""
+    directory = write_head(tmp_path / "urm", "urm")
+    config = json.loads((directory / "config.json").read_text())
+    words = PreTrainedTokenizerFast.from_pretrained(directory)
+    ends_turn = words.convert_tokens_to_ids("<|eot_id|>")
+    (directory / "config.json").write_text(json.dumps(config | {"pad_token_id": ends_turn}))
+    rm = dataclasses.replace(rmnb.load_reward_model(directory, device="cpu"), why_not_shared=why_not_shared)
+    term = ModelPromptReward(rm, PROMPT, 1.0)
+    assert np.ptp(term.rewards([IDS, IDS[::-1]], None)) == 0
+    gradient = term.gradient(IDS)
+    assert gradient.shape == (3, rm.vocabulary_size) and not gradient.any()
 
 
 def assert_rises(rm, term, ids=IDS):
