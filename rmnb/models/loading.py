@@ -268,15 +268,6 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
     return readout, reading
 
 
-def judging(judge: Judge, template: str | None) -> str:
-    """A chat template that shows a judge a conversation, in the judge's own template; without one, as a plain line."""
-    asked = "{%- set judged -%}" + judge.template.strip() + "{%- endset -%}"
-    if template is None:
-        return asked + "{{- bos_token }}{{- judged }}{{- '\n' }}"
-    turn = "{%- with messages = [{'role': 'user', 'content': judged}], add_generation_prompt = true %}"
-    return asked + turn + template.removesuffix("\n") + "{% endwith %}"
-
-
 def answer_ids(dialogue: Dialogue, judge: Judge) -> dict[int, float]:
     """The ids of a judge's replies and their weights; InputError names a reply that is not one id, or not its own."""
     before = dialogue.render(with_response("a", "b"))
@@ -299,7 +290,7 @@ def chosen_template(tokenizer: PreTrainedTokenizerBase, spec: ModelSpec, directo
     """
     if spec.judge:
         asked = spec.model_copy(update={"judge": None})
-        return judging(read_judge(spec.judge), chosen_template(tokenizer, asked, directory))
+        return read_judge(spec.judge).asked_in(chosen_template(tokenizer, asked, directory))
     if spec.template == "plain":
         return plain_template(tokenizer)
     if spec.base and not spec.template:  # any other would give other rewards without a word

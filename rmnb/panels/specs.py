@@ -104,6 +104,14 @@ class Judge(Strict):
     answers: dict[str, float] = Field(min_length=1)
     expected: bool = False
 
+    def asked_in(self, template: str | None) -> str:
+        """A chat template in which the judge is shown a conversation; without the model's own, as a plain line."""
+        asked = "{%- set judged -%}" + self.template.strip() + "{%- endset -%}"
+        if template is None:
+            return asked + "{{- bos_token }}{{- judged }}{{- '\n' }}"
+        turn = "{%- with messages = [{'role': 'user', 'content': judged}], add_generation_prompt = true %}"
+        return asked + turn + template.removesuffix("\n") + "{% endwith %}"
+
 
 def read_judge(judge: "Judge | str") -> Judge:
     """A judge that ships with rmnb, by name (``yes-no``, ``rating``), or of your own YAML, by path; one is itself.

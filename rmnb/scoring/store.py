@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir, shipped
 from rmnb.models.origin import hashes_now, template_sha256
-from rmnb.panels import ModelSpec, Panel, load_panel
+from rmnb.panels import ModelSpec, Panel, find_spec, load_panel
 from rmnb.panels.specs import read_judge
 from rmnb.plans import exclusive, refuse_other
 
@@ -253,6 +253,10 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
     described = {"head": spec.head, **_describe_spec(spec)}
     given = {key: value for key, value in described.items() if value is not None}
     expected = {**asked, **given, **hashes_now(spec)}
+    if spec.reference:
+        known = hashes_now(find_spec(spec.reference))
+        known.pop("template_sha256", None)  # it is asked in the model's
+        expected["reference"] = {**(provenance["reference"] or {}), **known}
     if provenance.get("revision"):  # else scanned before the panel named one
         expected["revision"] = spec.revision
     if changed := [key for key in expected if provenance.get(key) != expected[key]]:

@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 import rmnb
 from rmnb.errors import InputError
+from rmnb.panels import Panel
 from rmnb.plans import ResumableStore
 from rmnb.scoring import store
 
@@ -119,6 +120,25 @@ def test_a_scan_that_was_killed_ends_bit_identical_and_another_plan_is_refused(k
     with pytest.raises(InputError, match=rf"it differs in {'judge' if kind == 'judge' else 'beta'}"):
         rmnb.scan_vocabulary(changed, QUESTION, out, ids=range(40, 90))
     pd.testing.assert_frame_equal(rmnb.scan_vocabulary(rm, QUESTION, out, ids=range(40, 90)), whole)
+
+
+@pytest.mark.parametrize("kind", ["judge", "implicit"])
+def test_a_panel_reads_its_own_scans_back_until_template_or_reference_change(kind, models, tmp_path):
+    directory, reference = models("llama")
+    template = AutoTokenizer.from_pretrained(directory).chat_template
+    model = {"name": "m", "source": str(directory), "template": template, **options(kind, reference)}
+    panel = {"name": "p", "title": "p", "scores": str(tmp_path / "scores"), "models": [model]}
+    panel["prompts"] = [{"key": "q", "text": QUESTION, "framing": "positive"}]
+    loaded = Panel.model_validate(panel)
+    rm = rmnb.load_reward_model("m", loaded, device="cpu")
+    scan = rmnb.scan_vocabulary(rm, loaded.prompt("q"), ids=range(40, 60))
+    store.write_scores(loaded, scan, scan.attrs["provenance"])
+    assert store.read_scores(loaded, "m", "q")["score"].tolist() == scan["score"].tolist()
+    other = {"template": "again " + template} | ({"reference": str(directory)} if kind == "implicit" else {})
+    for key, value in other.items():
+        changed = Panel.model_validate({**panel, "models": [{**model, key: value}]})
+        with pytest.raises(InputError, match=f"differs in {key}"):
+            store.read_scores(changed, "m", "q")
 
 
 def test_traces_and_responses_that_share_a_beginning_count_every_id_once(models):
