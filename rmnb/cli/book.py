@@ -98,7 +98,7 @@ def data(
     if action == "verify":
         states = sources.verify(pins)
         echo(states[["status", "name", "path"]].to_csv(sep="\t", header=False, index=False), nl=False)
-        raise Exit(2 if (states["status"] == "damaged").any() else 0)
+        raise Exit(2 if "damaged" in set(states["status"]) else 0)
     for name, pin in pins.items():
         if action == "list":
             size = f"{pin.bytes / 1000:,.0f} kB" if pin.bytes else "?"

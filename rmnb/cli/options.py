@@ -43,7 +43,7 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
 
     The help of each is what the docstring says under Parameters or Attributes, unless its type is annotated for Typer.
     """
-    groups = {name: kind for name, kind in command.__annotations__.items() if is_dataclass(kind)}
+    groups: dict[str, Any] = {name: kind for name, kind in command.__annotations__.items() if is_dataclass(kind)}
     parameters = []
     for owner in (command, *groups.values()):
         help_texts = _described(owner)

@@ -46,7 +46,7 @@ def plan(
         All that `make book PANEL=…` scores, not scans alone.
     """
     members = load_panel(panel)
-    questions = list(members.scanned_prompts) if book else asking.questions(panel)
+    questions = members.scanned_prompts if book else asking.questions(panel)
     import pandas as pd
 
     from rmnb.scoring.list_scores import book_answers

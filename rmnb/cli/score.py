@@ -144,7 +144,7 @@ def score(
         if not json:
             if len(questions) > 1:
                 echo(question.text)
-            _show(table[outputs].set_axis(map(repr, responses)))
+            _show(table[outputs].set_axis(list(map(repr, responses))))
     if json:
         echo_json(pd.concat(tables))
 
