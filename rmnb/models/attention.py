@@ -89,8 +89,7 @@ def constant_up_to(config) -> int:
     config = config.get_text_config()
     parameters = getattr(config, "rope_parameters", None) or {}
     by_layer = [value for value in parameters.values() if isinstance(value, dict)] or [parameters]
-    kinds = {str(each.get("rope_type")) for each in by_layer}
-    if "longrope" not in kinds and not any("dynamic" in kind for kind in kinds):
+    if not any(str(each.get("rope_type")).startswith(("dynamic", "longrope")) for each in by_layer):
         return sys.maxsize
     original = [each.get("original_max_position_embeddings") for each in by_layer]
     return min([*filter(None, original), config.max_position_embeddings]) - 1

@@ -71,7 +71,8 @@ def _as_loaded(rm: RewardModel) -> _Aspects:
         yield "attention", "ok", "continuations share the prefix"
     else:
         yield "attention", "warning", f"each conversation in full, which is slower: {rm.why_not_shared}"
-    cap = getattr(rm.network.config.get_text_config(), "attn_logit_softcapping", None)
+    config = rm.network.config.get_text_config()
+    cap = getattr(config, "attn_logit_softcapping", None)
     if cap is not None:
         yield "soft-capping", "ok", f"attention scores are capped at ±{cap:g}"
     elif not rm.spec.softcap:
@@ -79,7 +80,6 @@ def _as_loaded(rm: RewardModel) -> _Aspects:
     rows = rm.vocabulary_size
     tokens = len(rm.tokenizer)
     yield "vocabulary", "ok" if rows >= tokens else "failed", f"{rows:,} rows of the embedding, {tokens:,} tokens"
-    config = rm.network.config.get_text_config()
     for name in ("bos_token_id", "eos_token_id"):
         configured, own = getattr(config, name, None), getattr(rm.tokenizer, name)
         if configured is not None and own is not None and own not in np.atleast_1d(configured):

@@ -110,8 +110,8 @@ def difference_of_cut(config: PreTrainedConfig) -> float:
 @functools.lru_cache(maxsize=64)
 def _difference_of_cut(kind: type, settings: str) -> float:
     config = json.loads(settings)
-    by_layer = {name: values for name, values in config.items() if name.endswith(("layer_types", "no_rope_layers"))}
-    by_layer = {name: values for name, values in by_layer.items() if values}
+    suffixes = ("layer_types", "no_rope_layers")
+    by_layer = {name: values for name, values in config.items() if values and name.endswith(suffixes)}
     layers = range(config["num_hidden_layers"])
     first = {repr([values[layer] for values in by_layer.values()]): layer for layer in reversed(layers)}
     chosen = sorted(first.values())
