@@ -6,6 +6,7 @@ from tokenizers import processors
 from transformers import AutoTokenizer
 
 import rmnb
+from rmnb.errors import InputError
 from rmnb.models.dialogue import Dialogue
 from rmnb.scoring.rows import trace
 
@@ -54,6 +55,13 @@ def test_control_tokens_spelled_in_a_text_or_a_question_are_plain_text(special):
         prefix, closing = dialogue.frame_ids(prompt)
         assert ids[: len(prefix)] == prefix and ids.count(control) == 2 and closing == [control]
         assert words.decode(ids[len(prefix) : -1]) == text.strip()
+
+
+def test_a_transformers_that_would_read_spelled_control_tokens_as_such_is_refused(monkeypatch):
+    words = tokenizer()
+    monkeypatch.setattr(type(words), "apply_chat_template", lambda self, conversation, tokenize=True: [])
+    with pytest.raises(InputError, match="5.20 or later"):
+        Dialogue(words, TEMPLATE).conversations(PROMPT, ["a<end>b"])
 
 
 def test_the_date_in_a_template_is_frozen():
