@@ -28,7 +28,12 @@ def test_no_policy_has_a_higher_objective_than_the_optimal_one(beta):
         log_policy = log_softmax(logits)
         return -(np.exp(log_policy) @ rewards - beta * policy.kl_divergence(log_policy, reference))
 
-    found = minimize(loss, np.zeros(len(rewards)), method="BFGS", options={"gtol": 1e-9})
+    def gradient(logits):
+        log_policy = log_softmax(logits)
+        advantage = rewards - beta * (log_policy - reference)
+        return np.exp(log_policy) * (np.exp(log_policy) @ advantage - advantage)
+
+    found = minimize(loss, np.zeros(len(rewards)), jac=gradient, method="BFGS", options={"gtol": 1e-9})
     optimum = policy.optimal_policy(reference, rewards, beta)
     assert np.abs(np.exp(log_softmax(found.x)) - np.exp(optimum)).max() < 1e-6
     # What any policy lacks to the optimum is β times its KL divergence from it.

@@ -60,7 +60,7 @@ def test_control_tokens_spelled_in_a_text_or_a_question_are_plain_text(special):
 def test_a_transformers_that_would_read_spelled_control_tokens_as_such_is_refused(monkeypatch):
     words = tokenizer()
     monkeypatch.setattr(type(words), "apply_chat_template", lambda self, conversation, tokenize=True: [])
-    with pytest.raises(InputError, match="5.20 or later"):
+    with pytest.raises(InputError, match=r"5\.20 or later"):
         Dialogue(words, TEMPLATE).conversations(PROMPT, ["a<end>b"])
 
 

@@ -104,7 +104,10 @@ def test_what_the_tests_import_is_declared():
 def test_a_missing_extra_is_one_line_that_names_it_before_anything_is_computed(
     line, missing, extra, monkeypatch, capsys
 ):
-    monkeypatch.setattr(options, "find_spec", lambda name: None if name == missing else find_spec(name))
+    def hidden(name):
+        return None if name == missing else find_spec(name)
+
+    monkeypatch.setattr(options.importlib.util, "find_spec", hidden)
     assert run(monkeypatch, *line) == 2
     said = f"rmnb: this needs {missing}, which is not installed: pip install 'rmnb[{extra}]'\n"
     assert capsys.readouterr().err == said
