@@ -5,6 +5,7 @@ fp32, ``tokenizer.json``) loads in about one.
 """
 
 import contextlib
+import importlib
 import importlib.metadata
 import json
 import shutil
@@ -155,6 +156,7 @@ def _write_checkpoint(work: Path) -> None:
     from safetensors.torch import save_file
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    importlib.import_module("gguf")  # of the extra demo: without it transformers first says a line of its own
     tokenizer = AutoTokenizer.from_pretrained(work, gguf_file="weights.gguf")
     model = AutoModelForCausalLM.from_pretrained(work, gguf_file="weights.gguf", dtype=torch.float32)
     tokenizer.save_pretrained(work)

@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+import sys
 
 import pytest
 import transformers
@@ -51,6 +52,19 @@ def test_what_a_killed_conversion_left_is_gone_after_the_next(monkeypatch, tmp_p
     part.write_bytes(b"other weights")
     with pytest.raises(InputError, match="GGUF file is damaged"):
         bases.base_directory("tiny")
+
+
+def test_a_base_that_cannot_be_converted_names_the_extra_before_transformers_complains(tmp_path, monkeypatch, capfd):
+    part = tmp_path / "part"
+    part.write_bytes(b"weights")
+    monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
+    digest = hashlib.sha256(b"weights").hexdigest()
+    monkeypatch.setitem(bases.BASES, "tiny", bases.Base(("package/part",), digest, digest, "", ""))
+    monkeypatch.setattr(bases, "_locate", lambda *_: part)
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(InputError, match=r"^converting the base tiny needs gguf: pip install 'rmnb\[demo\]'$"):
+        bases.base_directory("tiny")
+    assert not capfd.readouterr().err and not list((tmp_path / "cache" / "bases").glob("*tiny*/*"))
 
 
 def _not_installed(name):
