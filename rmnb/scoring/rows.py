@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import itertools
 import json
 import logging
 import sys
@@ -225,7 +226,8 @@ def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     pairs = _pairs(frame)
     right = pairs["reward_chosen"] > pairs["reward_rejected"]
     groups = right.groupby(pairs[by], dropna=False) if by else ()
-    rows = [{"part": part, **accuracy(correct)} for part, correct in (*groups, ("all", right))]
+    parts = itertools.chain(groups, [("all", right)])  # unpacked, pandas 2 counts the groups and stops at the gap
+    rows = [{"part": part, **accuracy(correct)} for part, correct in parts]
     return pd.DataFrame(rows).rename(columns={"value": "accuracy"})
 
 
