@@ -37,6 +37,7 @@ _TWO = re.compile(f"{_STEM}[0-2ab]")
 #: Keys whose value is the end of the better one's key.
 _BETTER = ("better_response_id", "better", "preferred", "winner", "preference", "label")
 _SIGNED = {"overall_preference", "preference_strength"}  # below 0: the first one is better
+_TRANSCRIPT = re.compile(r"\s*(Human:.*)\n\nAssistant:\s*", re.DOTALL)  # ends where the assistant is to speak
 _SCALES = {"rank": -1, "score": 1, "overall_score": 1, "rating": 1}  # 1: more is better
 
 
@@ -215,7 +216,10 @@ def _question(row: Row) -> list[dict[str, Any]]:
         raise InputError(f"both {first[0]} and {other[0]} may be the question: call one of them prompt")
     if not isinstance(row[first[0]], str):
         return _messages(row[first[0]])
-    return as_messages("\n".join(filter(None, (row.get(key) for key in first))))
+    text = "\n".join(filter(None, (row.get(key) for key in first)))
+    if transcript := _TRANSCRIPT.fullmatch(text):
+        return dialogue_turns("\n\n" + transcript[1])
+    return as_messages(text)
 
 
 def _messages(turns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

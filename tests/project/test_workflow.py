@@ -81,6 +81,9 @@ def test_models_whose_names_differ_in_a_sign_alone_or_have_a_blank_are_scanned_e
     names = ["a.b", "a-b", "a b"]
     plan = planned(clone, write_panel(tmp_path, dict.fromkeys(names, "nowhere/tiny")), "book")
     assert sorted(shlex.split(line)[2] for line in scans(plan)) == sorted(names)
+    for command in ("rmnb search", "rmnb book lists"):
+        assert f"{command} 'a b' " in plan
+    assert re.search(r"judged\.py \S+ 'a b'", plan)
 
 
 def test_the_whole_graph_of_the_papers_models_can_be_planned(clone, tmp_path, monkeypatch):

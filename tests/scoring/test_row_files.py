@@ -52,6 +52,7 @@ def said(row):
 
 
 LOVE, WAR = {"prompt": "What is good?", "chosen": "love"}, {"rejected": "war"}
+ROLES = {"user": "Human", "assistant": "Assistant"}
 SPOKEN = "\n\nHuman: What is good?\n\nAssistant: "
 NULLS = {"name": None, "tool_calls": None}
 PAIRS = {
@@ -67,7 +68,7 @@ PAIRS = {
     "arena": {"prompt": "What is good?", "response_a": "war", "response_b": "love", "winner": "model_b"},
     "LMSYS": {"conversation_a": [QUESTION, answer("love")], "conversation_b": [QUESTION, answer("war")], "winner": "a"},
     "scores": {"prompt": "What is good?", "response_a": "war", "response_b": "love", "score_a": 1, "score_b": 2.5},
-    "Nectar": {"prompt": "What is good?", "answers": [{"answer": "war", "rank": 2}, {"answer": "love", "rank": 1}]},
+    "Nectar": {"prompt": SPOKEN, "answers": [{"answer": "war", "rank": 2}, {"answer": "love", "rank": 1}]},
     "ranks": {"question": "What is good?", "responses": ["war", "love"], "ranks": [2, 1]},
     "ShareGPT": {
         "conversations": [{"from": "human", "value": "What is good?"}],
@@ -97,6 +98,7 @@ def test_one_response_lists_of_them_a_system_prompt_and_ties_are_read():
         {"messages": [*TURNS, QUESTION], "response": "love"},
         {"messages": [*TURNS, QUESTION, answer("love")]},
         {"prompt": [*TURNS, QUESTION], "completion": [answer("love")], "label": True},
+        {"prompt": "".join(f"\n\n{ROLES[turn['role']]}: {turn['content']}" for turn in TURNS) + SPOKEN, "answer": "love"},
     ):
         [one] = conversations_of([form])
         assert one == (0, "response", ([*TURNS, QUESTION], "love"))
