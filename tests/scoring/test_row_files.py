@@ -52,7 +52,6 @@ def said(row):
 
 
 LOVE, WAR = {"prompt": "What is good?", "chosen": "love"}, {"rejected": "war"}
-ROLES = {"user": "Human", "assistant": "Assistant"}
 SPOKEN = "\n\nHuman: What is good?\n\nAssistant: "
 NULLS = {"name": None, "tool_calls": None}
 PAIRS = {
@@ -98,7 +97,7 @@ def test_one_response_lists_of_them_a_system_prompt_and_ties_are_read():
         {"messages": [*TURNS, QUESTION], "response": "love"},
         {"messages": [*TURNS, QUESTION, answer("love")]},
         {"prompt": [*TURNS, QUESTION], "completion": [answer("love")], "label": True},
-        {"prompt": "".join(f"\n\n{ROLES[turn['role']]}: {turn['content']}" for turn in TURNS) + SPOKEN, "answer": "love"},
+        {"prompt": "\n\nHuman: Hello?\n\nAssistant: Yes." + SPOKEN, "answer": "love"},
     ):
         [one] = conversations_of([form])
         assert one == (0, "response", ([*TURNS, QUESTION], "love"))
