@@ -65,13 +65,13 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
             options[name] = group(**{field: options.pop(field) for field in inspect.signature(group).parameters})
         command(**options)
 
-    vars(flattened)["__signature__"] = inspect.Signature(parameters)
-    flattened.__doc__ = str(inspect.getdoc(command)).partition("\n\nParameters\n")[0]
+    flattened.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
+    flattened.__doc__ = (inspect.getdoc(command) or "").partition("\n\nParameters\n")[0]
     return flattened
 
 
 def _described(owner: Any) -> dict[str, str]:
-    """What a docstring in numpy style says of each parameter or attribute."""
+    """What a docstring in numpy style says of each parameter or attribute; nothing under ``python -OO``."""
     entries = re.findall(r"^(\w+)\n((?: {4}.+\n?)+)", str(inspect.getdoc(owner)), re.MULTILINE)
     return {name: " ".join(text.split()) for name, text in entries}
 
@@ -201,13 +201,18 @@ def _label(text: str) -> Any:
 
 
 def key_values(
-    option: str, texts: list[str] | None, read: Callable[[str], Any] = yaml.safe_load, sign: str = "="
+    option: str,
+    texts: list[str] | None,
+    read: Callable[[str], Any] = yaml.safe_load,
+    sign: str = "=",
 ) -> dict[str, Any]:
-    """What a repeatable option of the form KEY=VALUE says, each value as YAML reads it."""
+    """The values of a repeatable option KEY=VALUE by their keys, each as `read` reads it: by default, as YAML."""
     values = {}
     for text in texts or []:
         try:
             key, value = text.split(sign, 1)
+            if not key:
+                raise ValueError
             values[key.strip()] = read(value)
         except (ValueError, yaml.YAMLError) as error:
             raise InputError(f"{option} {text}: write KEY{sign}VALUE", text) from error

@@ -128,9 +128,10 @@ def compare(
     for text in fail_if or []:
         limits += read_limits(text)
     replicates = [record.read(text) for text in seeds or []]
-    # What is neither a model nor a report is refused before minutes are spent on the other.
-    named = [record.read(text) if record.is_report(text) else find_spec(text, loading.panel) for text in (a, b)]
-    out = out or Path(f"compare-{named[0].name}-{named[1].name}")
+    sides = []
+    for text in (a, b):  # what is neither a model nor a report is refused before minutes are spent on the other
+        sides.append(record.read(text) if record.is_report(text) else find_spec(text, loading.panel))
+    out = out or Path(f"compare-{sides[0].name}-{sides[1].name}")
     check_writable(out / "compare.html")
     from rmnb.book import comparison_page
     from rmnb.report import comparison, numbers
@@ -138,7 +139,8 @@ def compare(
     report_a, scores_a, policy_a = _side(a, out / "a", quick, loading)
     report_b, scores_b, policy_b = _side(b, out / "b", quick, loading)
     if report_a.name == report_b.name:  # two directories of one name
-        report_a, report_b = replace(report_a, name=a), replace(report_b, name=b)
+        report_a = replace(report_a, name=a)
+        report_b = replace(report_b, name=b)
     table = comparison.compare(report_a, report_b, replicates)
     outcomes = check(limits, table)
     moved = comparison.moved(scores_a, scores_b) if scores_a and scores_b else None

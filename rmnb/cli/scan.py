@@ -1,7 +1,7 @@
 """The commands that go through a vocabulary: plan, scan, search."""
 
-import functools
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -146,12 +146,12 @@ def scan(
         from rmnb.scoring.logprobs import load_language_model, scan_logprobs
 
         lm = load_language_model(find_base(members, model), **load_options)
-        scan_one = functools.partial(scan_logprobs, lm)
+        scan_one = partial(scan_logprobs, lm)
     else:
         rm = loading.model(model)
         from rmnb.scoring.scanning import scan_vocabulary
 
-        scan_one = functools.partial(
+        scan_one = partial(
             scan_vocabulary,
             rm,
             protocol=options.protocol,
@@ -217,10 +217,8 @@ def search(
 
     loaded = list(map(loading.model, models))
     scan = None
-    if len(loaded) == len(questions) == 1:
-        scan = find_scan(
-            load_panel(loading.panel), loaded[0], questions[0]
-        )  # its best single tokens need not be found again
+    if len(loaded) == len(questions) == 1:  # the best single tokens of a scan need not be found again
+        scan = find_scan(load_panel(loading.panel), loaded[0], questions[0])
     result = run(RewardObjective(loaded, questions, weights), config, scan=scan, output=out, progress=True)
     echo(f"{result.scored:,} sequences scored, the best {len(result.sequences)} in {out}")
     for row in result.sequences.itertuples():

@@ -184,9 +184,10 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
             table.to_json(out, orient="records", lines=True, double_precision=15, force_ascii=False)
         echo(f"{len(table):,} rows in {out}", err=json)
     if is_pairs and len(rm.outputs) == 1:
-        accuracies, numbers = rows.pair_accuracies(table, options.by), rows.pair_numbers(table)
+        accuracies = rows.pair_accuracies(table, options.by)
+        numbers = rows.pair_numbers(table)
         if json:
-            echo_json([*json_rows(accuracies), *json_rows(numbers), *json_rows(table)])
+            echo_json(json_rows(accuracies) + json_rows(numbers) + json_rows(table))
         else:
             echo_table(accuracies)
             echo()

@@ -15,6 +15,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import rmnb
 from rmnb.cli.main import app
+from rmnb.cli.options import flat, key_values
+from rmnb.errors import InputError
 from rmnb.panels import find_spec
 from rmnb.plans import partial_directory
 from rmnb.report import numbers, record
@@ -34,6 +36,22 @@ def test_every_argument_and_option_says_what_it_is():
     assert all("Parameters" not in command.help and "----" not in command.help for command in commands.values())
     leave_out = next(each for each in commands["run"].params if each.name == "leave_out")
     assert leave_out.opts == ["--leave-out"] and not leave_out.secondary_opts
+
+
+def test_a_command_without_docstrings_has_an_empty_help_and_not_the_word_none():
+    """As under ``python -OO``."""
+
+    def bare(quick: bool = False) -> None:
+        assert quick
+
+    assert flat(bare).__doc__ == ""
+    flat(bare)(quick=True)
+
+
+@pytest.mark.parametrize("text", ["=3", "steps", "steps=[", ""])
+def test_what_is_no_key_and_value_is_said_as_such(text):
+    with pytest.raises(InputError, match=r"^--set .*: write KEY=VALUE$"):
+        key_values("--set", ["length=3", text])
 
 
 def test_rows_are_scored_with_a_model_of_ones_own_panel(directory, rm, tmp_path, monkeypatch, capsys):
