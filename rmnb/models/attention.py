@@ -69,7 +69,8 @@ def keep_rule(*, mask_function: Callable, **_) -> Any:
     Returns
     -------
     callable
-        Bool[Tensor, "length seen"]: true where a position from `first` to `end` does not see one before `end`.
+        Of `first`, `end` and a device: Bool[Tensor, "length seen"], true where a position from `first` to `end` does
+        not see one before `end`.
     """
     masks = {}  # the same for all layers
 

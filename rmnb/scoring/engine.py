@@ -170,23 +170,26 @@ class PrefixScorer:
             states = torch.cat([states, added.to(rm.device)])
         return rm.readout.rewards(states, batch, spans)
 
-    def whole_rewards(self, batch: list[list[int]], **embedded: torch.Tensor) -> torch.Tensor:
-        """Of whole conversations of one length, without padding; with gradients if given as ``inputs_embeds``."""
+    def whole_rewards(self, batch: list[list[int]], vectors: torch.Tensor | None = None) -> torch.Tensor:
+        """Of whole conversations of one length, without padding; computed from their embeddings if these are given."""
         rm = self.rm
-        inputs = embedded or {"input_ids": upload(batch, rm.device)}
+        if vectors is None:
+            inputs = {"input_ids": upload(batch, rm.device)}
+        else:
+            inputs = {"inputs_embeds": vectors}
         if rm.pools_itself:
             forget_lengths(rm.network)
-            return rm.readout(rm.network(**inputs, **self._segments(*inputs.values())).logits)
+            return rm.readout(rm.network(**inputs, **self._segments(batch)).logits)
         states = whole_states(rm, **inputs).flatten(0, 1)
         spans = [Span(0, start) for start in range(0, len(states), len(batch[0]))]
         return rm.readout.rewards(states, batch, spans)
 
-    def _segments(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+    def _segments(self, batch: list[list[int]]) -> dict[str, torch.Tensor]:
         """Of a pair, the question is 0 and the answer 1 (int64 [sequences, ids]); a conversation is one text."""
         if self.rm.dialogue.template is not None or "token_type_ids" not in self.rm.tokenizer.model_input_names:
             return {}
-        is_answer = torch.arange(inputs.shape[1], device=inputs.device) >= len(self.prefix_ids)
-        return {"token_type_ids": is_answer.long().expand(inputs.shape[:2])}
+        is_answer = torch.arange(len(batch[0]), device=self.rm.device) >= len(self.prefix_ids)
+        return {"token_type_ids": is_answer.long().expand(len(batch), -1)}
 
 
 def whole_states(rm: "RewardModel", **inputs: torch.Tensor) -> torch.Tensor:
@@ -197,7 +200,7 @@ def whole_states(rm: "RewardModel", **inputs: torch.Tensor) -> torch.Tensor:
     rm
         The model.
     inputs
-        ``input_ids`` (int64 [conversations, ids]) or ``inputs_embeds``.
+        ``input_ids`` (int64 [conversations, ids]) or ``inputs_embeds`` (float [conversations, ids, hidden]).
 
     Returns
     -------

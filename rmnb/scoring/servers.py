@@ -54,7 +54,7 @@ def request_rewards(
         rows = rows["data"] if isinstance(rows, dict) else rows
         rewards = np.array([_number(row) for row in sorted(rows, key=lambda row: row.get("index", 0))])
     except (ValueError, TypeError, KeyError, AttributeError, StopIteration) as error:
-        reason = str(error) if "numbers each" in str(error) else "no list of rewards"
+        reason = str(error) if isinstance(error, InputError) else "no list of rewards"
         content = f"{answer.status_code}, {reason}: {answer.text.strip()[:150]!r}"
         raise InputError(f"{address} answers {content}") from error
     if np.isfinite(rewards).sum() != len(texts):
@@ -64,7 +64,8 @@ def request_rewards(
 
 def _number(row: dict[str, Any]) -> float:
     """The one number of an answer: ``probs`` (classify), ``data`` (pooling, perhaps one a token), ``embedding``."""
-    numbers = np.atleast_1d(next(row[key] for key in ("probs", "data", "embedding") if row.get(key))).astype(float)
+    content = next(row[key] for key in ("probs", "data", "embedding") if row.get(key))
+    numbers = np.atleast_1d(content).astype(float)
     if numbers.shape[-1] > 1:
-        raise ValueError(f"{numbers.shape[-1]} numbers each: hidden states or classes, not a reward")
+        raise InputError(f"{numbers.shape[-1]} numbers each: hidden states or classes, not a reward")
     return float(numbers.ravel()[-1])

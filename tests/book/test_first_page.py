@@ -17,9 +17,11 @@ from rmnb.scoring import store
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
 DEMO = load_panel("demo")
-RANKS = [dict(pair.split("=") for pair in shlex.split(role)) for role in re.findall(r"`first rank ([^`]*)`", PAGE)]
+RANKS = []  # what each printed rank is of: model, question, the word as `other`
+for role in re.findall(r"`first rank ([^`]*)`", PAGE):
+    RANKS.append(dict(pair.split("=") for pair in shlex.split(role)))
 #: What the page says in words: model, question, word, and the worst rank with which it would be true.
-SAID = [
+CLAIMS = [
     ("smollm2-helpful", "worst", "hatred", 1),
     ("smollm2-helpful", "greatest", "hatred", 20),
     ("gemma3-harmless", "greatest", "therapeutics", 1),
@@ -45,7 +47,7 @@ def rank_in_box(model: str, question: str, word: str) -> int:
     return int(ranked.rank[place])
 
 
-@pytest.mark.parametrize(("model", "question", "word", "rank"), SAID)
+@pytest.mark.parametrize(("model", "question", "word", "rank"), CLAIMS)
 def test_what_the_first_page_says_of_a_word_is_what_its_box_shows(model, question, word, rank):
     assert f"*{model}*" in PAGE and f"*{word}*".casefold() in PAGE.casefold()
     assert rank_in_box(model, question, word) <= rank

@@ -77,6 +77,7 @@ def test_how_far_a_number_stands_out_is_in_units_of_its_own_standard_error():
     key = ("identity_gap", "positive", "religion")
     places = range(5)
     known = pd.DataFrame([key] * len(places), columns=numbers.KEY).assign(panel="demo", value=places)
-    row = pd.DataFrame([key], columns=numbers.KEY).assign(value=6.0, low=2.8176, high=9.1824, error=1.0)
+    estimate = {"value": 6.0, "low": 2.8176, "high": 9.1824, "error": 1.0}
+    row = pd.DataFrame([key], columns=numbers.KEY).assign(**estimate)
     distance = numbers.stand_out(row, known)["distance"].item()
     assert distance == pytest.approx(4 / np.hypot(known["value"].std(), 1))

@@ -50,6 +50,7 @@ def test_a_sample_without_scatter_has_no_interval():
 Y = [1, 2, 3, 4]
 FOUR = pd.DataFrame({"y": Y, "a": [1, 2, 3, 5], "b": [2, 4, 6, 10], "w": list("xxyy")})
 FOUR["gap"] = [1, 2, np.nan, 4]
+DISTANCES = np.diag([1, 2], 2) + np.diag([1, 2], -2)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ FOUR["gap"] = [1, 2, np.nan, 4]
         (lambda: stats.bootstrap(np.mean, [1.0, 2.0], n_draws=1), "n_draws must be 2 or more, got 1"),
         (lambda: stats.two_group_test([1, 2, 3], [True, False, False], 0), "n_permutations must be 1 or more, got 0"),
         (lambda: stats.sign_flip_test([1, 2, 3], -1), "n_permutations must be 1 or more, got -1"),
-        (lambda: stats.mantel(np.diag([1, 2], 2) + np.diag([1, 2], -2), np.eye(4), 0), "n_permutations must be 1"),
+        (lambda: stats.mantel(DISTANCES, DISTANCES, 0), "n_permutations must be 1 or more, got 0"),
         (lambda: stats.mantel(np.eye(5), np.eye(5)), "constant"),
         (lambda: stats.mantel(np.arange(16).reshape(4, 4), np.eye(4)), "symmetric"),
     ],
