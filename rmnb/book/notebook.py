@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rmnb.errors import InputError, first_line
 from rmnb.files import atomic_path
+from rmnb.stats.estimate import check_count
 
 if TYPE_CHECKING:
     import papermill
@@ -94,9 +95,8 @@ def check_parameters(notebook: Path, parameters: Mapping[str, object]) -> dict[s
                 f"parameter {name!r} of {notebook.name} must be {kind.__name__} (such as {declared[name]['default']}), "
                 f"not {value!r}"
             ) from None
-        is_count = kind is int and name.startswith("n_")
-        if is_count and checked[name] < 1 and declared[name]["default"] != "0":
-            raise InputError(f"parameter {name!r} of {notebook.name} must be 1 or more, not {value}")
+        if kind is int and name.startswith("n_") and declared[name]["default"] != "0":
+            check_count(checked[name], f"parameter {name!r} of {notebook.name}")
     return checked
 
 

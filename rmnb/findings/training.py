@@ -56,7 +56,7 @@ def gap_between(
     Raises
     ------
     InputError
-        The runs hold different nouns.
+        The runs hold different nouns; fewer than two nouns of a kind, or two draws.
     """
     if not table["word"].equals(other["word"]):
         raise InputError("the two runs hold other nouns: take those that both have, in one order")

@@ -41,6 +41,11 @@ def run(case: Case, n_simulations: int, seed: int = 0) -> dict[str, Any]:
         without one, "rejection" at 5 % of a true null hypothesis; truth, mean_estimate and spread (standard deviation
         of the estimates) in that unit; value, the share of data sets, with its 95 % Wilson interval ci_low, ci_high;
         n_simulations; within_band, whether that share lies in `BAND`.
+
+    Raises
+    ------
+    InputError
+        No simulation.
     """
     check_count(n_simulations, "n_simulations")
     key = zlib.crc32(case.name.encode())

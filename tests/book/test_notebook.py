@@ -41,7 +41,7 @@ def test_text_is_read_as_the_type_of_the_default_or_the_annotation(notebook):
         ({"n_boot": "many"}, ["n_boot", "int", "many"]),
         ({"n_boot": 2.5}, ["n_boot", "int"]),
         ({"n_boot": True}, ["n_boot", "int"]),
-        ({"n_boot": 0}, ["n_boot", "1 or more", "not 0"]),
+        ({"n_boot": 0}, ["n_boot", "1 or more", "got 0"]),
         ({"fast": "perhaps"}, ["fast", "bool"]),
     ],
 )
