@@ -10,8 +10,9 @@ from rmnb.data import lexicons
 from rmnb.errors import LackError
 from rmnb.files import cached_sha256, data_dir
 from rmnb.findings.tables import by_word, load_tables
-from rmnb.models.bases import BASES, base_sha256
+from rmnb.models.bases import BASES
 from rmnb.models.checkpoint_files import ADAPTER
+from rmnb.models.origin import base_sha256
 from rmnb.panels import BaseSpec, Panel, load_panel
 from rmnb.scoring.list_scores import list_path, read_list
 from rmnb.scoring.store import panel_directory, refuse_other_weights

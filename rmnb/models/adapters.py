@@ -16,6 +16,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 from rmnb.errors import InputError, list_some
 from rmnb.models.bases import BASES, base_directory, base_tokenizer
 from rmnb.models.checkpoint_files import (
+    LOADING,
     base_of,
     check_files,
     read_config,
@@ -27,17 +28,9 @@ from rmnb.models.checkpoint_files import (
 )
 from rmnb.models.devices import DTYPES
 from rmnb.models.origin import hashes_of
+from rmnb.models.reading import STEPS, is_decoder
 from rmnb.panels import ModelSpec
 
-#: For `from_pretrained`: neither code nor pickles nor adapters that lie beside the weights, and tensors of another
-#: shape are reported, not refused.
-LOADING = {
-    "trust_remote_code": False,
-    "use_safetensors": True,
-    "ignore_mismatched_sizes": True,
-    "output_loading_info": True,
-    "adapter_kwargs": {"subfolder": ".none"},
-}
 _WHOLE = "base_model.model."  # before the name of every tensor that PEFT writes
 
 
@@ -128,29 +121,6 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
         network = network.base_model
     hashes = hashes_of(directory, spec.base if spec.base in BASES else base, tokenizer_files)
     return Trunk(network.to(DTYPES[spec.dtype]), head if decodes else None, tokenizer, hashes)
-
-
-STEPS = "{}: a process reward model (PRM), which gives a reward for each step of a response, not one for all of it"
-
-
-def is_decoder(config) -> bool:
-    """Whether transformers pools this family's classifier at the last token, over a trunk with a `score` layer.
-
-    Raises
-    ------
-    InputError
-        It is a token classifier, or there is no classifier of this family.
-    """
-    from transformers.modeling_layers import GenericForSequenceClassification
-
-    for architecture in config.architectures or ():
-        if architecture.endswith(("ForTokenClassification", "ForProcessRewardModel")):
-            raise InputError(STEPS.format(f"{architecture} is a token classifier"), architecture)
-    try:
-        kind: Any = AutoModelForSequenceClassification._model_mapping[type(config)]
-    except KeyError as error:
-        raise InputError(f"model type {config.model_type!r} has no sequence classification in transformers") from error
-    return issubclass(kind, GenericForSequenceClassification)
 
 
 def outside_trunk(network: PreTrainedModel) -> dict[str, torch.Tensor]:

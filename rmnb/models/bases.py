@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rmnb.errors import InputError, first_line
-from rmnb.files import cache_dir, cached_sha256, joint_sha256, sha256
-from rmnb.models.checkpoint_files import fetch, read_tokenizer, weight_files
+from rmnb.files import cache_dir, sha256
+from rmnb.models.checkpoint_files import fetch, read_tokenizer
 from rmnb.plans import exclusive
 
 CONVERSION = 1  # raise it when `_convert` changes what it writes
@@ -102,16 +102,6 @@ def base_tokenizer(name: str):
     special = {key: value for key, value in config.items() if key.endswith("_token")}
     file = str(directory / "tokenizer.json")
     return PreTrainedTokenizerFast(tokenizer_file=file, clean_up_tokenization_spaces=False, **special)
-
-
-def weights_sha256(directory: Path, variant: str | None = None) -> str:
-    """The hash of a checkpoint's weights, or of a variant of them."""
-    return joint_sha256([cached_sha256(file) for file in weight_files(directory, variant)])
-
-
-def base_sha256(name: str) -> str:
-    """The hash of a base's weights: of `BASES` a constant, of any other that of its files."""
-    return BASES[name].tensors_sha256 if name in BASES else weights_sha256(base_directory(name))
 
 
 def _convert(name: str, directory: Path, parts: list[Path]) -> None:

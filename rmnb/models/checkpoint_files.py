@@ -12,6 +12,15 @@ from rmnb.errors import InputError, first_line, list_some
 
 ADAPTER = "adapter_model.safetensors"
 VALUE_HEAD = "value_head.safetensors"
+#: For `from_pretrained`: neither code nor pickles nor adapters that lie beside the weights, and tensors of another
+#: shape are reported, not refused.
+LOADING = {
+    "trust_remote_code": False,
+    "use_safetensors": True,
+    "ignore_mismatched_sizes": True,
+    "output_loading_info": True,
+    "adapter_kwargs": {"subfolder": ".none"},
+}
 #: Neither pickles nor code: only what is read.
 PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
@@ -204,7 +213,7 @@ def check_files(directory: Path, with_tokenizer: bool = True, variant: str | Non
         inside = list_some(path.name for path in directory.iterdir()) or "nothing"
         raise InputError(f"{directory} is no checkpoint: no config.json, no adapter_config.json; it holds {inside}")
     weights = weight_files(directory, variant)
-    for file in [*weights, *files_of(directory, *PATTERNS)]:
+    for file in files_of(directory, *PATTERNS):
         with open(file, "rb") as content:
             if content.read(len(_POINTER)) == _POINTER:
                 raise InputError(f"{file} is a git-LFS pointer, not the file: run `git lfs pull` in {directory}", file)

@@ -22,10 +22,11 @@ from transformers.utils import logging as transformers_logging
 from rmnb.errors import InputError, first_line, list_some
 from rmnb.files import shipped
 from rmnb.models import attention
-from rmnb.models.adapters import LOADING, Trunk, is_decoder, outside_trunk, read_adapter
+from rmnb.models.adapters import Trunk, outside_trunk, read_adapter
 from rmnb.models.bases import base_directory
 from rmnb.models.checkpoint_files import (
     ADAPTER,
+    LOADING,
     check_files,
     is_adapter,
     read_config,
@@ -38,7 +39,7 @@ from rmnb.models.devices import DTYPES, find_device, input_device
 from rmnb.models.dialogue import Dialogue, plain_template, with_response
 from rmnb.models.heads import ALL, find_head, label_weights
 from rmnb.models.origin import hashes_of
-from rmnb.models.reading import Reading, is_language_model, own_reading, trainer_of
+from rmnb.models.reading import Reading, is_decoder, is_language_model, own_reading, trainer_of
 from rmnb.models.readouts import (
     AnswerLikelihood,
     AnswerTokens,
@@ -56,6 +57,8 @@ _OF_SPEC = {
     *("base_model", "dtype", "read", "label", "softcap", "head", "template", "tokenizer"),
     *("judge", "reference", "beta", "wrapping"),
 }
+# With these, transformers would read other files than those that are checked and hashed here.
+_OTHER_FILES = {"revision", "subfolder", "gguf_file", "state_dict", "config"}
 _SPREAD = {"device_map", "quantization_config"}  # with these, transformers puts the weights where they go
 # A language model's own head, and positions that old versions of transformers saved.
 _NOT_OF_A_HEAD = ("lm_head.weight", "lm_head.bias", "rotary_emb.inv_freq")
@@ -102,6 +105,8 @@ def read_checkpoint(
     target = find_device(device)
     options = {name: value for name, value in options.items() if value is not None}
     changes = {name: options.pop(name) for name in _OF_SPEC & options.keys()}
+    if others := list_some(_OTHER_FILES & options.keys()):
+        raise InputError(f"no option {others}: name the checkpoint itself, a directory or owner/name@revision", others)
     if hasattr(quantisation := options.get("quantization_config"), "to_dict"):
         options["quantization_config"] = quantisation.to_dict()  # type: ignore[union-attr]  # as score files keep it
     with quiet_transformers():
@@ -115,8 +120,7 @@ def read_checkpoint(
             names = list_some(options)
             raise InputError(f"{spec.name} is an adapter, merged when it is loaded: it takes no {names}", names)
         trunk = read_adapter(directory, spec) if adapts else _read_whole(directory, spec, options)
-        settings = {} if spec.reads_language_head else trunk.network.config.to_dict()
-        trainer = trainer_of(spec.read, settings, directory)
+        trainer = trainer_of(spec, trunk.network.config.to_dict(), directory)
         dialogue = Dialogue(trunk.tokenizer, chosen_template(trunk.tokenizer, spec, directory), trainer)
         readout, reading = _readout(spec, directory, trunk, dialogue)
     network: Any = trunk.network.eval().requires_grad_(False)

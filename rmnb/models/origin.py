@@ -5,13 +5,23 @@ import json
 from pathlib import Path
 
 from rmnb.files import cached_sha256, data_dir, joint_sha256
-from rmnb.models.bases import BASES, base_sha256, weights_sha256
-from rmnb.models.checkpoint_files import ADAPTER, files_of, is_adapter, readable, tokenizer_directory
+from rmnb.models.bases import BASES, base_directory
+from rmnb.models.checkpoint_files import ADAPTER, files_of, is_adapter, readable, tokenizer_directory, weight_files
 from rmnb.panels import ModelSpec
 from rmnb.panels.specs import read_judge
 
 _TOKENIZER = ("tokenizer*", "vocab*", "merges*", "*.model", "added_tokens*", "special_tokens_map*")
 _NAMES = {"transformers_version", "peft_version", "_name_or_path", "name_or_path", "base_model_name_or_path"}
+
+
+def weights_sha256(directory: Path, variant: str | None = None) -> str:
+    """The hash of a checkpoint's weights, or of a variant of them."""
+    return joint_sha256([cached_sha256(file) for file in weight_files(directory, variant)])
+
+
+def base_sha256(name: str) -> str:
+    """The hash of a base's weights: of `BASES` a constant, of any other that of its files."""
+    return BASES[name].tensors_sha256 if name in BASES else weights_sha256(base_directory(name))
 
 
 def tokenizer_sha256(directory: Path) -> str:

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from transformers import PreTrainedConfig
+from transformers import AutoModelForSequenceClassification, PreTrainedConfig
 
+from rmnb.errors import InputError
 from rmnb.models.checkpoint_files import VALUE_HEAD
 from rmnb.models.dialogue import TRAINERS, Trainer
+from rmnb.panels import ModelSpec
 
 Rule = Literal["last", "last but padding", "before padding", "turn", "own"]
 # All others look for the first padding id, as transformers did in 2024.
@@ -62,20 +64,23 @@ class Reading:
         return ids[: self.ids_read(ids)]
 
 
-def trainer_of(read: str, settings: Mapping[str, Any], directory: Path) -> Trainer:
+def trainer_of(spec: ModelSpec, settings: Mapping[str, Any], directory: Path) -> Trainer:
     """Whose data step made the ids that a checkpoint was trained on.
 
     Parameters
     ----------
-    read
-        As in a panel; a trainer's name decides, and ``last`` leaves the template as it is.
+    spec
+        Its `read`: a trainer's name decides, and ``last`` leaves the template as it is. A language model is asked in
+        its own template, whoever trained a head that lies beside it.
     settings
         ``config.json``: OpenRLHF leaves its mark there, ``value_head_prefix``.
     directory
         The checkpoint: LLaMA-Factory leaves a head in a file of its own. TRL, the default, leaves no mark.
     """
-    if read != "model":
-        return read if read in TRAINERS else "trl"  # type: ignore[return-value]
+    if spec.read != "model":
+        return spec.read if spec.read in TRAINERS else "trl"  # type: ignore[return-value]
+    if spec.reads_language_head:
+        return "trl"
     if "value_head_prefix" in settings:
         return "openrlhf"
     return "llama-factory" if (directory / VALUE_HEAD).exists() else "trl"
@@ -103,3 +108,26 @@ def is_language_model(config: PreTrainedConfig) -> bool:
     kind = type(config)
     reads_both_ways = config.is_encoder_decoder or config.model_type == "xlnet" or kind in MODEL_FOR_MASKED_LM_MAPPING
     return kind in MODEL_FOR_CAUSAL_LM_MAPPING and not reads_both_ways
+
+
+STEPS = "{}: a process reward model (PRM), which gives a reward for each step of a response, not one for all of it"
+
+
+def is_decoder(config) -> bool:
+    """Whether transformers pools this family's classifier at the last token, over a trunk with a `score` layer.
+
+    Raises
+    ------
+    InputError
+        It is a token classifier, or there is no classifier of this family.
+    """
+    from transformers.modeling_layers import GenericForSequenceClassification
+
+    for architecture in config.architectures or ():
+        if architecture.endswith(("ForTokenClassification", "ForProcessRewardModel")):
+            raise InputError(STEPS.format(f"{architecture} is a token classifier"), architecture)
+    try:
+        kind: Any = AutoModelForSequenceClassification._model_mapping[type(config)]
+    except KeyError as error:
+        raise InputError(f"model type {config.model_type!r} has no sequence classification in transformers") from error
+    return issubclass(kind, GenericForSequenceClassification)

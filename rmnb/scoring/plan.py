@@ -20,13 +20,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 
 from rmnb.errors import InputError
-from rmnb.models.adapters import is_decoder
 from rmnb.models.attention import why_unsupported
 from rmnb.models.bases import BASES, base_directory
 from rmnb.models.checkpoint_files import base_of, cached, is_adapter, read_config, read_tokenizer, tokenizer_directory
 from rmnb.models.devices import DTYPES, find_device
 from rmnb.models.dialogue import Dialogue, Prompt, as_messages
 from rmnb.models.loading import chosen_template, quiet_transformers, shipped_adapter
+from rmnb.models.reading import is_decoder
 from rmnb.panels import ModelSpec
 from rmnb.scoring.engine import IDS_AT_ONCE, values_a_sequence
 from rmnb.yaml_files import read_yaml

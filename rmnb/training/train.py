@@ -24,9 +24,10 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, write_json
-from rmnb.models.bases import base_directory, base_sha256, base_tokenizer
+from rmnb.models.bases import base_directory, base_tokenizer
 from rmnb.models.checkpoint_files import readable
 from rmnb.models.dialogue import Dialogue
+from rmnb.models.origin import base_sha256
 from rmnb.panels import BaseSpec, ModelSpec
 from rmnb.plans import open_or_refuse
 from rmnb.training.pairs import build_pairs, data_files

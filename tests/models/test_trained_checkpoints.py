@@ -74,6 +74,8 @@ def test_a_value_head_in_a_file_of_its_own_is_read(architecture, adapted, tmp_pa
     save_file(tensors, tmp_path / "rm" / "value_head.safetensors")
     rm = rmnb.load_reward_model(tmp_path / "rm", device="cpu")
     assert difference(rm, rewards_alone(whole, CONVERSATIONS)) < 1e-4
+    as_language_model = rmnb.load_reward_model(tmp_path / "rm", device="cpu", head="lm_head.weight", label=0)
+    assert as_language_model.dialogue.trainer == "trl"  # its own template, not as the head beside it was fed
 
 
 HEAD_ADAPTED = dict(task_type=None, target_modules=[*LINEAR, "score"])
