@@ -34,13 +34,14 @@ from rmnb.panels import load_panel
 from rmnb.scoring import logprobs, store
 from rmnb.scoring.list_scores import panel_lists, score_list
 from rmnb.scoring.loading import load_reward_model
-from rmnb.scoring.scanning import scan_vocabulary
+from rmnb.scoring.scanning import find_scan, scan_vocabulary
 from rmnb.search.config import SearchConfig
 from rmnb.search.rewards import RewardObjective
 from rmnb.search.run import search
 
 sys.path.append(str(Path(__file__).parents[1] / "workflow"))
 import judged
+import policies
 
 TEMPLATES = {"Gemma": GEMMA2_TEMPLATE, "Llama": LLAMA3_TEMPLATE}
 CONFIGS = {"Gemma": Gemma2Config, "Llama": LlamaConfig}
@@ -130,13 +131,16 @@ def prepare(path: Path) -> None:
         identity.score_pairs(rm, panel)
         if is_asked_for_greatest:
             objective = RewardObjective([rm], [panel.prompt("greatest")])
-            for kind, direction in product(("01-coordinate", "02-gcg", "04-gcg", "04-random"), ("max", "min")):
+            for kind, direction in product(("01-beam", "02-gcg", "04-gcg", "04-random"), ("max", "min")):
                 length, method = kind.split("-")
                 config = SearchConfig(length=int(length), method=method, direction=direction, steps=2, width=16)
-                search(objective, config, output=judged.searches(panel, name) / f"{direction}-{kind}-0.json")
+                output = judged.searches(panel, name) / f"{direction}-{kind}-0.json"
+                search(objective, config, scan=find_scan(panel, rm, panel.prompt("greatest")), output=output)
     for name in panel.model_names if is_asked_for_greatest else ():
         judged.main(str(path), name)
     for base in panel.bases:
+        if is_asked_for_greatest and base.kind == "instruct":
+            policies.reference(panel, base.name, "greatest")
         for wrapping in (base.wrapping, "user_assistant"):
             logprobs.write_nouns(
                 panel, base.name, wrapping, store.panel_directory(panel, "logprobs") / f"{base.name}.{wrapping}.parquet"

@@ -8,7 +8,6 @@ policies.py demo samples smollm2-135m-instruct
 import sys
 from dataclasses import asdict
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -43,8 +42,7 @@ def language_model(panel: Panel, base: str) -> RewardModel:
 
 
 def reference(panel: Panel, base: str, prompt: str) -> None:
-    """Write what a base, by the last part of its name, says before training."""
-    base = next(str(model.base) for model in panel.models if Path(str(model.base)).name == base)
+    """Write what a base of the panel says before training."""
     scan = scan_answers(language_model(panel, base), panel.prompt(prompt))
     frame = scan.drop(columns=["token", "kind"])
     write_table(policy_files.reference_path(panel, base, prompt), frame, scan.attrs["provenance"])

@@ -106,6 +106,22 @@ class Panel(Strict):
         names = ", ".join(self.model_names) or "none"
         raise InputError(f"panel {self.name!r} has no model {name!r}: choose one of {names}")
 
+    def language_model(self, name: str = "") -> BaseSpec:
+        """The base of that name, or else the first that was taught to end its answers, to which a model counts.
+
+        Raises
+        ------
+        LackError
+            There is none.
+        """
+        families = self.base_families.values()
+        for base in self.bases:
+            if base.family in families and (base.name == name if name else base.kind == "instruct"):
+                return base
+        known = ", ".join(base.name for base in self.bases) or "none"
+        wanted = name or "of kind instruct"
+        raise LackError(f"this needs a base {wanted} with models of its family, and panel {self.name} has {known}")
+
     def require(self, models: int = 1, groups: int = 1, questions: Iterable[str] = ()) -> "Panel":
         """The panel itself, if it has so many models, so many independent groups of them, and prompts of these keys.
 

@@ -40,7 +40,7 @@ def panel_lists(panel: Panel) -> list[TextList]:
 
 def book_answers(panel: Panel) -> dict[str, int]:
     """How many answers the workflow scores with each model of a panel beside its scans, by what they are for."""
-    counts = {"exchanged pairs": 12 * len(part_texts("identity")), "in searches": 6 * 8 * 256}
+    counts = {"exchanged pairs": 12 * len(part_texts("identity")), "in searches": 6 * 8 * 256 + 2 * 256}
     for texts in panel_lists(panel):
         prompts = panel.named_prompts(texts.prompts)
         counts[texts.name] = len(prompts) * sum(len(part_texts(part)) for part in texts.parts)

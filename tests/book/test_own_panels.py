@@ -63,7 +63,7 @@ def test_ten_models_in_the_formats_of_the_papers_ten_have_all_chapters_but_those
     panel = write_ten(tmp_path / "models", cut_tokenizers())
     prepare(panel)
     lacking = {chapter for chapter, line in outcomes(panel, tmp_path / "out").items() if line}
-    assert lacking == {"09_training", "10_policy"}
+    assert lacking == {"09_training"}
 
 
 def test_a_panel_says_what_it_needs_and_has(tmp_path):
