@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-import statsmodels.formula.api as smf
-from statsmodels.stats.anova import anova_lm
 
 from rmnb import stats
 from rmnb.errors import LackError, TooFewError
@@ -76,26 +74,6 @@ def median_ranks(table: pd.DataFrame, prompts: Sequence[str]) -> pd.DataFrame:
     """
     medians = percent_ranks(table, prompts).groupby(table["category"]).median().T
     return medians.rename_axis(index="prompt", columns="category")
-
-
-def interaction_f(medians: pd.DataFrame, framing: Mapping[str, str]) -> float:
-    """F of category by model in the analysis of variance of median ranks: every prompt counts as independent.
-
-    Parameters
-    ----------
-    medians
-        Index (model, prompt), a column a category, as `median_ranks` gives them.
-    framing
-        Prompt to framing.
-
-    References
-    ----------
-    Christian et al. (2026), section 4.
-    """
-    rows = medians.melt(ignore_index=False, value_name="rank").reset_index()
-    rows["framing"] = rows["prompt"].map(framing)
-    fit = smf.ols("rank ~ model * category * framing", rows).fit()
-    return float(anova_lm(fit).loc["model:category", "F"])  # pyright: ignore[reportArgumentType]
 
 
 def compare_bases(

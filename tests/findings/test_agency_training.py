@@ -87,14 +87,6 @@ def test_the_test_of_a_gap_is_that_of_brunner_and_munzel_and_its_value_the_diffe
     assert gap.value == pytest.approx(ranks["agency"] - ranks["communion"])
 
 
-def test_the_interaction_is_large_where_models_prefer_other_kinds(medians):
-    asks_good = medians.index.isin(PROMPTS["positive"], level="prompt")
-    turned = medians.mul(np.where(asks_good, 1, -1), axis=0)  # where the question turns, ranks do too
-    pairs = ["one-a", "one-b"], ["one-a", "two-a"]
-    alike, unlike = (agency.interaction_f(turned.loc[pair], FRAMING) for pair in pairs)
-    assert alike < 10 < 100 < unlike
-
-
 def test_log_probabilities_of_nouns_find_their_words_again(panel, tmp_path, monkeypatch):
     words = {"kindness": 0.1, " kindness": 0.2, " Kindness": 0.3, "ambition": 0.05, " Ambition": 0.15, "x": 0.2}
     logs = np.log(np.float32([*words.values()]))
@@ -113,18 +105,17 @@ def test_log_probabilities_of_nouns_find_their_words_again(panel, tmp_path, monk
 
 def test_two_formats_that_disagree_are_two_rows_of_the_verdict(run_cells):
     """What the first words say of a base is judged once for each way in which it was asked."""
-    columns = ["quantity", "question", "other", "model", "value"]
-    tested = pd.DataFrame(columns=columns, dtype=object)
-    medians = pd.DataFrame({"agency": [40.0, 60], "communion": [50.0, 50]})
-    medians.index = pd.MultiIndex.from_product(
-        [["one"], ["chat", "bare"], ["good_one"]], names=["model", "asked", "prompt"]
-    )
-    book = SimpleNamespace(verdict=lambda key, first=None, *others, **named: (key, first))
-    known = {"ours": tested, "theirs": tested, "morals": tested, "own": True, "models": None}
+    is_agency = (NOUNS["category"] == "agency").astype(float)
+    asked = PROMPTS["positive"]
+    logprobs = {
+        ("one", "chat"): NOUNS.assign(**dict.fromkeys(asked, is_agency)),
+        ("one", "bare"): NOUNS.assign(**dict.fromkeys(asked, -is_agency)),
+    }
     shown = {}
-    known |= {"display": lambda *verdicts: shown.update(verdicts), "first_words": medians, "wordings": PROMPTS}
-    run_cells("07", "def by_base(", book=book, **known)
-    assert sorted(shown["logprobs"]["value"]) == [-10, 10]
+    book = SimpleNamespace(verdict=lambda key, panel, models: shown.update(panel.set_index("model")["value"]))
+    known = {"logprobs": logprobs, "wordings": PROMPTS, "own": logprobs, "models": None, "agency": agency}
+    run_cells("07", "first_words = ", book=book, **known)
+    assert shown == pytest.approx({"one, chat": -50, "one, bare": 50})
 
 
 RUN, STEPS = "smollm2-values", ["0", "1", "2", "4"]
