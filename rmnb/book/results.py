@@ -33,7 +33,7 @@ def save(chapter: str, /, **frames: Any) -> Path:
     **frames
         The keyword names the quantity; if a frame has a column quantity, the keyword and a blank are put before it.
         Tidy frames have a column value, and any of model, other, question, source, low, high, n; further columns, such
-        as the choices of a specification curve, are joined in other. Wide frames have models as their index, and
+        as the method and the seed of a search, are joined in other. Wide frames have models as their index, and
         questions (or what the columns' name says) as columns; a square of models gives pairs. A series has an index of
         models, unless the name of the index says otherwise. A number is accepted, too. Frames of
         `rmnb.findings.released.load_released` keep their quantities and their source. Missing values are left out.
@@ -72,7 +72,7 @@ def _tidy(name: str, frame: Any) -> pd.DataFrame:
         frame = _long(frame)
     if frame.empty:
         return pd.DataFrame(columns=COLUMNS)
-    rows = frame.drop(columns=["headline"], errors="ignore")
+    rows = frame
     if "source" not in rows:
         quantity = f"{name} " + rows["quantity"] if "quantity" in rows else name
         rows = rows.assign(source="panel", quantity=quantity)

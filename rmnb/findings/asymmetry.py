@@ -1,4 +1,4 @@
-"""Does a model distinguish good words more finely than bad ones? Slopes over valence, order alone, two seeds.
+"""Does a model distinguish good words more finely than bad ones? Slopes over valence, and order alone.
 
 Source of the question: Christian et al. (2025), section 4 and figure 3.
 """
@@ -8,7 +8,6 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.errors import InputError
 from rmnb.findings.tables import rated_tokens
 from rmnb.stats.estimate import Estimate, estimate_from_error
 
@@ -74,46 +73,4 @@ def order(table: pd.DataFrame, question: str, ratings: pd.Series) -> dict[str, E
     error = float(np.hypot(good.standard_error, bad.standard_error))
     n_words = good.n_clusters + bad.n_clusters
     estimates["difference"] = estimate_from_error(good.value - bad.value, error, len(rated), n_words, df=n_words - 2)
-    return estimates
-
-
-def seed_agreement(table: pd.DataFrame, other: pd.DataFrame, question: str, share: float = 0.2) -> dict[str, Estimate]:
-    """Kendall's tau of two seeds of one recipe among the tokens at the top of the ranking, and at the bottom.
-
-    The tokens are chosen by one seed, then by the other, and the two values of tau averaged: a choice by the sum of
-    both rankings would make them look opposed. The interval takes the two values for perfectly dependent, so it errs on
-    the long side.
-
-    Parameters
-    ----------
-    table, other
-        Two models of one vocabulary.
-    share
-        How much of the vocabulary is the top, and the bottom.
-
-    Returns
-    -------
-    dict
-        top, bottom: tau with an interval by word; n is the number of tokens that the first seed chooses.
-
-    Raises
-    ------
-    InputError
-        The vocabularies differ.
-    """
-    if len(table) != len(other) or not (table["token"].to_numpy() == other["token"].to_numpy()).all():
-        raise InputError("two seeds are compared token by token: these vocabularies differ")
-    scores = [model[question].to_numpy(float) for model in (table, other)]
-    places = [stats.mid_ranks(values) / len(values) for values in scores]
-    words = table["word"].to_numpy()
-    estimates = {}
-    for end in ("top", "bottom"):
-        taus = []
-        for place in places:
-            chosen = place > 1 - share if end == "top" else place <= share
-            taus.append(stats.kendall_interval(scores[0][chosen], scores[1][chosen], words[chosen]))
-        value = np.mean([tau.value for tau in taus])
-        error = np.mean([tau.standard_error for tau in taus])
-        n_words = min(tau.n_clusters for tau in taus)
-        estimates[end] = estimate_from_error(float(value), float(error), taus[0].n, n_words, df=n_words - 1)
     return estimates

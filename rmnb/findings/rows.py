@@ -1,4 +1,4 @@
-"""Measure every model the same way, and try other choices: what all chapters share.
+"""Measure every model the same way: what all chapters share.
 
 An *effect* is a function ``effect(table, question, **options)`` that returns named estimates, as
 ``{"good": Estimate, "bad": Estimate}``. It looks at one model, reads no file and prints nothing.
@@ -10,7 +10,6 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from rmnb.errors import InputError
 from rmnb.stats.estimate import Estimate
 
 Effect = Callable[..., Mapping[str, Estimate]]
@@ -73,44 +72,6 @@ def _rows(labels: tuple[str, ...], estimates: Mapping[str, Estimate]) -> list[tu
 
 def _table(rows: list[tuple], labels: list[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*labels, *NUMBERS]).astype(dict.fromkeys(ENDS, float))
-
-
-def curve(choices: Mapping[str, Iterable[str]], estimate: Callable[..., Estimate | None]) -> pd.DataFrame:
-    """Estimate the same quantity under every combination of choices: a specification curve.
-
-    Parameters
-    ----------
-    choices
-        Name of a choice to its options; the first option of each is the one taken in the chapter.
-    estimate
-        Called with one option a choice, by name. None means that the combination makes no sense.
-
-    Returns
-    -------
-    DataFrame
-        One row a combination, sorted by value: a column a choice, then value, low, high, n, and headline (bool), the
-        combination of the first options.
-
-    Raises
-    ------
-    InputError
-        No combination gave an estimate.
-
-    References
-    ----------
-    Simonsohn, Simmons and Nelson (2020), Specification curve analysis.
-    """
-    options = {name: list(values) for name, values in choices.items()}
-    headline = tuple(values[0] for values in options.values())
-    rows = []
-    for chosen in product(*options.values()):
-        result = estimate(**dict(zip(options, chosen, strict=True)))
-        if result is not None:
-            rows.append((*chosen, *numbers(result), chosen == headline))
-    if not rows:
-        raise InputError("no combination of choices gave an estimate")
-    table = pd.DataFrame(rows, columns=[*options, "value", "low", "high", "n", "headline"])
-    return table.sort_values("value", kind="stable", ignore_index=True)
 
 
 def interval_text(low: float, high: float) -> str:

@@ -4,7 +4,6 @@ Columns token_id, token, kind and word (folded) name a row; every other column h
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import resources
 from itertools import product
 from pathlib import Path
 
@@ -85,28 +84,20 @@ def as_table(scans: Mapping[str, pd.DataFrame], others: Iterable[pd.DataFrame] =
     return table
 
 
-def standardise(table: pd.DataFrame, questions: Sequence[str], scale: str = "score") -> pd.DataFrame:
+def standardise(table: pd.DataFrame, questions: Sequence[str]) -> pd.DataFrame:
     """The table with its scores in standard deviations from their mean, over all of its rows.
 
     Parameters
     ----------
     questions
         The columns to standardise.
-    scale : {"score", "rank"}
-        rank: standard deviations of average ranks, so that only the order counts.
 
     Raises
     ------
     InputError
-        Another `scale`, or scores that are missing or all equal.
+        Scores that are missing or all equal.
     """
-    if scale not in ("score", "rank"):
-        raise InputError(f"unknown scale {scale!r}: choose score or rank")
-    columns = {}
-    for question in questions:
-        values = table[question] if scale == "score" else stats.mid_ranks(table[question])
-        columns[question] = stats.standardise(values)
-    return table.assign(**columns)
+    return table.assign(**{question: stats.standardise(table[question]) for question in questions})
 
 
 def load_scores(
@@ -174,20 +165,10 @@ def by_word(tokens: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     return means[is_whole]
 
 
-def afinn(edition: str = "111") -> pd.Series:
-    """Word (folded, unique) to valence, -5 to 5, without words rated 0: AFINN-111 (Nielsen, 2011) or edition 165.
-
-    Parameters
-    ----------
-    edition : {"111", "165"}
-        165 has more words.
-    """
-    if edition == "111":
-        table = lexicons.afinn()
-    else:
-        with resources.files("afinn").joinpath(f"data/AFINN-en-{edition}.txt").open(encoding="utf-8") as file:
-            table = pd.read_csv(file, sep="\t", names=["word", "valence"], keep_default_na=False, quoting=3)
-    table = table.assign(word=table["word"].str.casefold()).drop_duplicates("word")
+def afinn() -> pd.Series:
+    """Word (folded, unique) to valence, -5 to 5, without words rated 0: AFINN-111 (Nielsen, 2011)."""
+    listed = lexicons.afinn()
+    table = listed.assign(word=listed["word"].str.casefold()).drop_duplicates("word")
     return table[table["valence"] != 0].set_index("word")["valence"]
 
 

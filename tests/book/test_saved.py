@@ -18,7 +18,7 @@ def results(tmp_path, monkeypatch):
 def test_frames_of_every_shape_become_rows(results):
     wide = pd.DataFrame({"best, worst": [0.5, np.nan]}, index=["m", "n"])
     slope = {"model": "m", "question": "best", "quantity": "good", "value": 1.0, "low": 0.5, "high": 1.5, "n": 9}
-    curve = pd.DataFrame({"words": ["all", "few"], "value": [1.0, 2.0], "headline": [True, False]})
+    curve = pd.DataFrame({"words": ["all", "few"], "value": [1.0, 2.0]})
     authors = pd.DataFrame([{"quantity": "slope", "source": "released", "model": "a", "value": 2.0}])
     square = pd.DataFrame([[1.0, 0.3], [0.3, 1.0]], index=["m", "n"], columns=["m", "n"])
     square = square.rename_axis(index="model", columns="model")

@@ -1,4 +1,4 @@
-"""One shape of tables: what is shared, what a rated word is, each model measured, choices tried, clustered errors."""
+"""One shape of tables: what is shared, what a rated word is, each model measured."""
 
 import numpy as np
 import pandas as pd
@@ -19,11 +19,11 @@ def number(value):
     return Estimate(value, 7, 5, value - 1, value + 1, 0.5, 0.1)
 
 
-def test_rated_tokens_and_scales():
+def test_rated_tokens_and_their_scale():
     rated = tables.rated_tokens(TOKENS, pd.Series({"love": 3, "bad": -3}))
     assert rated["token_id"].tolist() == [0, 1, 4, 5] and rated["valence"].tolist() == [3, 3, -3, -3]
-    ranked = tables.standardise(TOKENS, ["best"], "rank")["best"]
-    assert ranked.mean() == pytest.approx(0) and ranked.std(ddof=0) == pytest.approx(1) and ranked[2] == ranked[3]
+    scaled = tables.standardise(TOKENS, ["best"])["best"]
+    assert scaled.mean() == pytest.approx(0) and scaled.std(ddof=0) == pytest.approx(1)
 
 
 def test_every_model_is_measured_under_every_question_and_two():
@@ -41,16 +41,6 @@ def test_every_model_is_measured_under_every_question_and_two():
     pair = rows.measure_each_pair(models, lambda a, b, question: mean(a, question), [("m", "n")], ["best"])
     assert two.loc[1, ["model", "question", "other"]].tolist() == ["n", "best", "worst"]
     assert pair.loc[0, ["model", "other", "question"]].tolist() == ["m", "n", "best"]
-
-
-def test_a_curve_has_every_combination_that_makes_sense():
-    def estimate(words, scale):
-        return None if (words, scale) == ("b", "rank") else number({"a": 2, "b": 1}[words] + (scale == "rank"))
-
-    curve = rows.curve({"words": ["a", "b"], "scale": ["score", "rank"]}, estimate)
-    assert curve["value"].tolist() == [1, 2, 3] and curve.loc[curve["headline"], "value"].tolist() == [2]
-    with pytest.raises(InputError, match="no combination"):
-        rows.curve({"words": ["b"], "scale": ["rank"]}, estimate)
 
 
 def test_a_panels_scores_are_shared_by_string_or_word_in_its_order(monkeypatch):
