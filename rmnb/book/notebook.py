@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rmnb.errors import InputError, first_line
 from rmnb.files import atomic_path
+from rmnb.panels import load_panel
 from rmnb.stats.estimate import check_count
 
 if TYPE_CHECKING:
@@ -25,6 +26,11 @@ _TYPES = {kind.__name__: kind for kind in (str, int, float, bool)}
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _RESULTS = "RMNB_RESULTS"
 _SHOWN = 15  # lines of a cell that failed
+_OTHER_PANEL = """
+```{{note}}
+Tables, figures and verdicts on this page are of the panel *{}*. Its sentences were written about the demo panel.
+```
+"""
 
 
 def results_directory() -> Path:
@@ -164,5 +170,9 @@ def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] 
         # The cell for Colab has no address before the project has one.
         executed.cells = [cell for cell in executed.cells if "github.com/OWNER/" not in cell.source]
         executed.metadata.pop("widgets", None)
+        if (panel := str(checked.get("panel", "demo"))) != "demo":
+            note = _OTHER_PANEL.format(load_panel(panel).title)
+            heading, _, text = executed.cells[0].source.partition("\n")
+            executed.cells[0].source = f"{heading}\n{note}{text}"
         nbformat.write(executed, temporary)
     return output
