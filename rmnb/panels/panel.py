@@ -89,6 +89,12 @@ class Panel(Strict):
         ]
 
     @property
+    def first_seeds(self) -> list[str]:
+        """The names of the models without those that repeat the training of an earlier one with another seed."""
+        repeats = {second for _, second in self.seed_pairs}
+        return [name for name in self.model_names if name not in repeats]
+
+    @property
     def scanned_prompts(self) -> tuple[PromptSpec, ...]:
         """The panel's own prompts that whole vocabularies are scanned with."""
         return tuple(prompt for prompt in self.prompts if prompt.scanned)

@@ -101,8 +101,10 @@ def test_frequency_that_goes_with_valence_is_held_constant(planted_tables):
 
 
 def test_pairs_of_seeds_are_of_one_base_and_one_recipe():
-    pairs = [("smollm2-mixed", "smollm2-mixed-seed2"), ("gemma3-mixed", "gemma3-mixed-seed2")]
-    assert load_panel("demo").seed_pairs == pairs
+    twice = ["smollm2-values", "smollm2-harmless", "smollm2-mixed", "smollm2-fair", "gemma3-mixed"]
+    panel = load_panel("demo")
+    assert panel.seed_pairs == [(name, f"{name}-seed2") for name in twice]
+    assert set(panel.model_names) - set(panel.first_seeds) == {f"{name}-seed2" for name in twice}
 
 
 def test_a_model_that_ignores_the_question_weighs_good_and_bad_alike(table):
