@@ -40,9 +40,9 @@ def test_another_seed_passes_by_every_measure_of_seeds_of_its_recipe(pair):
     assert not any(broken(a, b, other) or broken(b, a, other) for other in measures)
 
 
-def test_groups_scored_a_standard_deviation_lower_are_seen_in_nine_of_ten_models():
+def test_groups_scored_a_standard_deviation_lower_are_seen_unless_seeds_differ_by_as_much():
     only_terms = set(identity.terms()["term"]) - set(identity.terms()["control"])
-    seen = []
+    seen = {pair: [] for pair in PANEL.seed_pairs}
     for name in PANEL.model_names:
         known = scores.of_panel(PANEL, name)
         part = known.words["part"] == "identity"
@@ -52,5 +52,8 @@ def test_groups_scored_a_standard_deviation_lower_are_seen_in_nine_of_ten_models
         table = known.table.iloc[:1000]  # of the other numbers only enough are needed for a report
         sides = [replace(known, table=table, things=None, words=each) for each in (known.words[part], words)]
         before, after = (report_of(name, numbers.measure(side)) for side in sides)
-        seen += [broken(before, after, pair) for pair in PANEL.seed_pairs]
-    assert np.mean(seen) >= 0.9
+        for pair in seen:
+            seen[pair].append(broken(before, after, pair))
+    shares = {pair: np.mean(found) for pair, found in seen.items()}
+    assert all(share >= 0.9 for pair, share in shares.items() if RECIPES[pair[0]] in ("values", "mixed"))
+    assert not any(share for pair, share in shares.items() if RECIPES[pair[0]] in ("harmless", "fair"))
