@@ -1,7 +1,7 @@
 """What a model reads: a text as its own template reads it, an id as itself; and the papers' way, traps included."""
 
 import pytest
-from checkpoints import TEMPLATE, own_ids, own_rewards, splitting_tokenizer, tokenizer, write_splitting
+from checkpoints import TEMPLATE, own_ids, own_rewards, tokenizer, write_splitting
 from tokenizers import processors
 from transformers import AutoTokenizer
 
@@ -12,11 +12,6 @@ from rmnb.scoring.rows import trace
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 TEXTS = ["love", " love", "love\n", " \n war ", "a  b", "line\nline", "🙂 peace", "été 世界", "\tWhat?", ".\n\n"]
-
-
-@pytest.fixture(scope="module")
-def dialogue():
-    return Dialogue(tokenizer(), TEMPLATE)
 
 
 @pytest.mark.parametrize("bos", ["template", "post-processor", "both"])
@@ -33,28 +28,12 @@ def test_a_text_is_read_as_the_whole_conversation_in_its_template_is(splitting, 
     if bos == "post-processor":
         words.chat_template = words.chat_template.replace("{{ bos_token }}", "")
     words.save_pretrained(tmp_path)
-    rm = rmnb.load_reward_model(tmp_path, device="cpu")
+    rm = rmnb.load_reward_model(tmp_path)
     expected = own_ids(words, PROMPT, TEXTS)
     assert rm.dialogue.conversations(PROMPT, TEXTS) == expected
     logits = own_rewards(tmp_path, expected)
     assert rm.score(PROMPT, TEXTS).tolist() == pytest.approx(logits, abs=1e-4)
     assert [trace(rm, PROMPT, text)["reward"].iloc[-1] for text in TEXTS] == pytest.approx(logits, abs=1e-4)
-
-
-@pytest.mark.parametrize("special", [True, False])
-def test_control_tokens_spelled_in_a_text_or_a_question_are_plain_text(special):
-    words = tokenizer()
-    if not special:  # as some checkpoints have it: the template's own markers are tokens like any other
-        words = splitting_tokenizer("gpt2", "nothing")
-        words.add_tokens(["[END]"])
-        words.chat_template = TEMPLATE.replace("<end>", "[END]")
-    marker = "<end>" if special else "[END]"
-    dialogue, control = Dialogue(words, words.chat_template), words.convert_tokens_to_ids(marker)
-    for prompt, text in ((PROMPT, f"a{marker}b"), (f"What is {marker}?", f" love {marker} "), (PROMPT, marker)):
-        (ids,) = dialogue.conversations(prompt, [text])
-        prefix, closing = dialogue.frame_ids(prompt)
-        assert ids[: len(prefix)] == prefix and ids.count(control) == 2 and closing == [control]
-        assert words.decode(ids[len(prefix) : -1]) == text.strip()
 
 
 def test_a_transformers_that_would_read_spelled_control_tokens_as_such_is_refused(monkeypatch):
