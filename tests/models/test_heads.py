@@ -1,6 +1,7 @@
 """Heads: every known format loads as it lies on disk, scans, and is the formula it says it is."""
 
 import dataclasses
+import itertools
 import sys
 from typing import get_args
 
@@ -18,7 +19,6 @@ from rmnb.models.heads import find_head
 from rmnb.models.readouts import opening_ids
 from rmnb.panels import HeadName, ModelSpec
 from rmnb.scoring.engine import PrefixScorer, score_continuations
-from rmnb.search.rewards import ModelPromptReward
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 LIMIT = 40
@@ -101,23 +101,17 @@ def gated(request, written):
     return rm, dataclasses.replace(rm, why_not_shared="a test wants it")
 
 
-def test_sharing_the_prefix_changes_nothing_for_a_gate(gated):
+def test_a_gate_reads_earlier_turns_and_published_ids_with_a_shared_prefix_as_without(gated):
     turns = [
         {"role": "user", "content": "Is it good?"},
         {"role": "assistant", "content": "Water is."},
         {"role": "user", "content": "Is war bad?"},
     ]
-    rewards = []
-    for prompt in (PROMPT, turns):
-        prefix, closing = gated[0].dialogue.frame_ids(prompt)
-        continuations = [[token, *closing] for token in range(20, 30)] + [[40, 41, 42, *closing]]
-        shared, whole = (score_continuations(model, prefix, continuations) for model in gated)
+    words = ["love", "war and pain", " peace"]
+    for prompt, protocol in itertools.product((PROMPT, turns), ("exact", "published")):
+        shared, whole = (model.score(prompt, words, protocol=protocol) for model in gated)
         np.testing.assert_allclose(shared, whole, atol=1e-4)
-        rewards.append(shared)
-        words = ["love", "war", " peace"]
-        both = [model.score(prompt, words, protocol="published") for model in gated]
-        np.testing.assert_allclose(*both, atol=1e-4)
-    assert np.abs(rewards[0] - rewards[1]).max() > 1e-3
+    assert np.abs(shared - gated[0].score(PROMPT, words, protocol=protocol)).max() > 1e-3
 
 
 def test_a_continuation_that_opens_a_turn_of_its_own_moves_the_gate(gated):
@@ -139,25 +133,10 @@ def test_a_continuation_that_opens_a_turn_of_its_own_moves_the_gate(gated):
         score_continuations(rm, [1, 20, 21], [[22], [23]])
 
 
-def test_gradients_pass_through_the_head_of_a_prompt(written):
-    rm = load(written("armorm"), "armorm")
-    whole = dataclasses.replace(rm, why_not_shared="a test wants it")
-    shared, alone = (ModelPromptReward(model, PROMPT, 1.0).gradient([20, 21]) for model in (rm, whole))
-    assert np.abs(alone).max() > 1e-3
-    np.testing.assert_allclose(shared, alone, atol=1e-4 * np.abs(alone).max())
-
-
 def test_a_panel_can_name_each_head():
     assert {*get_args(HeadName), "linear-normalised"} == {case.name for case in CASES.values()}  # as config.json says
 
 
-def test_the_gates_pattern_is_what_opens_the_assistants_turn():
-    for trunk, text in (
-        ("llama", "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"),
-        ("gemma2", "<end_of_turn>\n<start_of_turn>model\n"),
-    ):
-        words = head_tokenizer(trunk)
-        expected = words(text, add_special_tokens=False)["input_ids"]
-        assert list(opening_ids(Dialogue(words, words.chat_template))) == expected
+def test_a_gate_whose_template_puts_nothing_before_the_response_is_refused():
     with pytest.raises(InputError, match="nothing between prompt and response"):
-        opening_ids(Dialogue(words, "{% for m in messages %}{{ m['content'] }}{% endfor %}"))
+        opening_ids(Dialogue(head_tokenizer("llama"), "{% for m in messages %}{{ m['content'] }}{% endfor %}"))

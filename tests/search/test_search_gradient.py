@@ -17,14 +17,18 @@ from rmnb.search.rewards import ModelPromptReward, RewardObjective
 
 PROMPT = "What is the greatest thing?"
 IDS = (70, 90, 45)
+JUDGE = {"template": "{{ messages[0]['content'] }} {{ messages[-1]['content'] }}\n?", "answers": {"a": 1, "b": -1}}
 DECODERS, ENCODERS = ("llama", "gemma2", "gemma3"), ("with a template", "of pairs")
 
 
-@pytest.mark.parametrize("kind", [*DECODERS, "whole sequences", *ENCODERS])
+@pytest.mark.parametrize("kind", [*DECODERS, "whole sequences", "judge", *ENCODERS])
 def test_the_gradient_is_how_fast_the_reward_rises(kind, tmp_path):
     """Of an encoder: that of its label, and of the segments that are scored."""
     if kind in ENCODERS:
         rm = labelled_encoder(tmp_path, TEMPLATE if kind == "with a template" else None)
+    elif kind == "judge":
+        base = write_base(tmp_path, shape={"tie_word_embeddings": False})
+        rm = rmnb.load_reward_model(base, judge=JUDGE)
     else:
         rm = rmnb.load_reward_model(write_decoder(tmp_path, kind if kind in DECODERS else "llama"))
     if kind == "whole sequences":
@@ -34,14 +38,13 @@ def test_the_gradient_is_how_fast_the_reward_rises(kind, tmp_path):
     assert_rises(rm, term)
 
 
-def test_a_gate_that_reads_the_prompt_has_a_gradient_where_whole_sequences_are_scored(tmp_path):
-    rm = rmnb.load_reward_model(write_head(tmp_path / "armorm", "armorm"), device="cpu")
-    rm = dataclasses.replace(rm, why_not_shared="on purpose")
+@pytest.mark.parametrize("why_not_shared", [None, "on purpose"])
+def test_a_gate_that_reads_the_prompt_has_a_gradient(why_not_shared, tmp_path):
+    rm = rmnb.load_reward_model(write_head(tmp_path / "armorm", "armorm"))
+    rm = dataclasses.replace(rm, why_not_shared=why_not_shared)
     term = ModelPromptReward(rm, PROMPT, 1.0)
-    others = set(range(rm.vocabulary_size)) - {
-        *term.prefix,
-        *term.closing,
-    }  # a change of their vectors changes no prompt
+    # A change of their vectors changes no prompt.
+    others = set(range(rm.vocabulary_size)) - {*term.prefix, *term.closing}
     assert_rises(rm, term, sorted(others)[-3:])
 
 
@@ -53,7 +56,7 @@ def test_where_the_reward_is_read_before_the_response_nothing_of_it_has_a_slope(
     words = PreTrainedTokenizerFast.from_pretrained(directory)
     ends_turn = words.convert_tokens_to_ids("<|eot_id|>")
     (directory / "config.json").write_text(json.dumps(config | {"pad_token_id": ends_turn}))
-    rm = dataclasses.replace(rmnb.load_reward_model(directory, device="cpu"), why_not_shared=why_not_shared)
+    rm = dataclasses.replace(rmnb.load_reward_model(directory), why_not_shared=why_not_shared)
     term = ModelPromptReward(rm, PROMPT, 1.0)
     assert np.ptp(term.rewards([IDS, IDS[::-1]], None)) == 0
     gradient = term.gradient(IDS)
@@ -97,11 +100,3 @@ def test_what_is_differentiated_is_what_is_sought(tmp_path):
     text = models[0].tokenizer.decode(list(IDS))
     minuend, subtrahend = (np.mean([rm.score(prompt, [text])[0] for prompt in prompts]) for rm in models)
     assert measured[0] == pytest.approx(minuend - subtrahend, abs=1e-4)
-
-
-def test_the_gradient_of_a_judge_is_how_fast_its_reward_rises(tmp_path):
-    judge = {"template": "{{ messages[0]['content'] }} {{ messages[-1]['content'] }}\n?", "answers": {"a": 1, "b": -1}}
-    rm = rmnb.load_reward_model(write_base(tmp_path, shape={"tie_word_embeddings": False}), judge=judge, device="cpu")
-    term = ModelPromptReward(rm, PROMPT, 1.0)
-    assert sum((*term.prefix, *IDS, *term.closing).count(token) for token in IDS) == len(IDS)
-    assert_rises(rm, term)
