@@ -28,14 +28,19 @@ def test_a_missing_wheel_gives_the_pip_command(monkeypatch, tmp_path):
     assert not list(tmp_path.rglob("*"))  # nothing half-written
 
 
-def test_what_a_killed_conversion_left_is_gone_after_the_next(monkeypatch, tmp_path):
-    part = tmp_path / "part"
-    part.write_bytes(b"weights")
+@pytest.fixture
+def part(tmp_path, monkeypatch):
+    """The file of weights that the base "tiny" is converted from."""
+    file = tmp_path / "part"
+    file.write_bytes(b"weights")
     digest = hashlib.sha256(b"weights").hexdigest()
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setitem(bases.BASES, "tiny", bases.Base(("package/part",), digest, digest, "", ""))
-    monkeypatch.setattr(bases, "_locate", lambda *_: part)
+    monkeypatch.setattr(bases, "_locate", lambda *_: file)
+    return file
 
+
+def test_what_a_killed_conversion_left_is_gone_after_the_next(part, monkeypatch, tmp_path):
     def killed(work):
         raise KeyboardInterrupt
 
@@ -54,13 +59,8 @@ def test_what_a_killed_conversion_left_is_gone_after_the_next(monkeypatch, tmp_p
         bases.base_directory("tiny")
 
 
+@pytest.mark.usefixtures("part")
 def test_a_base_that_cannot_be_converted_names_the_extra_before_transformers_complains(tmp_path, monkeypatch, capfd):
-    part = tmp_path / "part"
-    part.write_bytes(b"weights")
-    monkeypatch.setenv("RMNB_CACHE", str(tmp_path / "cache"))
-    digest = hashlib.sha256(b"weights").hexdigest()
-    monkeypatch.setitem(bases.BASES, "tiny", bases.Base(("package/part",), digest, digest, "", ""))
-    monkeypatch.setattr(bases, "_locate", lambda *_: part)
     monkeypatch.setitem(sys.modules, "gguf", None)
     with pytest.raises(InputError, match=r"^converting the base tiny needs gguf: pip install 'rmnb\[demo\]'$"):
         bases.base_directory("tiny")
@@ -107,7 +107,7 @@ def test_of_several_chat_templates_the_default_is_read_or_the_one_that_is_named(
         shutil.rmtree(directory / "additional_chat_templates", ignore_errors=True)
         tokenizer(templates).save_pretrained(directory)
         model = ModelSpec(name="m", source=str(directory), **spec)
-        return rmnb.load_reward_model(model, device="cpu").dialogue.template
+        return rmnb.load_reward_model(model).dialogue.template
 
     assert read(several) == TEMPLATE
     assert read(None, template=TEMPLATE) == TEMPLATE  # as a panel of one's own brings it
