@@ -8,16 +8,26 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from checkpoints import own_ids, own_rewards, pair_tokenizer, tokenizer, write_base, write_decoder, write_model
+from checkpoints import (
+    TEMPLATE,
+    own_ids,
+    own_rewards,
+    pair_tokenizer,
+    rewards_alone,
+    tokenizer,
+    write_base,
+    write_decoder,
+    write_model,
+)
 from commands import run
-from peft import LoraConfig, get_peft_model
 from safetensors.torch import save_file
-from trained import randomise_trained, write_adapter
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from trained import write_adapter
+from transformers import AutoTokenizer
 
 import rmnb
 from rmnb.errors import InputError
 from rmnb.scoring import store
+from rmnb.scoring.logprobs import load_language_model
 
 QUESTION = "Is it good?"
 ANSWERS = ["love", "war and pain", "peace"]
@@ -29,16 +39,16 @@ def own(directory, **options):
 
 
 def rewards(directory, **options):
-    return rmnb.load_reward_model(directory, device="cpu", **options).score(QUESTION, ANSWERS)
+    return rmnb.load_reward_model(directory, **options).score(QUESTION, ANSWERS)
 
 
 @pytest.mark.parametrize("sharded", [False, True])
 def test_a_backup_beside_the_weights_is_no_head(sharded, tmp_path):
     write_decoder(tmp_path, **({"max_shard_size": "20KB"} if sharded else {}))
-    before = rmnb.load_reward_model(tmp_path, device="cpu").hashes
+    before = rmnb.load_reward_model(tmp_path).hashes
     save_file({"score.weight": torch.ones(1, 32)}, tmp_path / "z-backup.safetensors")
     (tmp_path / "older.safetensors").write_bytes(b"cut short")
-    rm = rmnb.load_reward_model(tmp_path, device="cpu")
+    rm = rmnb.load_reward_model(tmp_path)
     assert rm.score(QUESTION, ANSWERS) == own(tmp_path)
     assert rm.hashes == before
 
@@ -50,9 +60,7 @@ def test_an_adapter_beside_the_weights_that_it_was_merged_into_is_not_applied_ag
     merged = adapted.merge_and_unload()
     merged.save_pretrained(tmp_path / "merged")
     tokenizer().save_pretrained(tmp_path / "merged")
-    ids = own_ids(tokenizer(), QUESTION, ANSWERS)
-    with torch.no_grad():
-        expected = [merged(input_ids=torch.tensor([one])).logits[0, 0].item() for one in ids]
+    expected = rewards_alone(merged, own_ids(tokenizer(), QUESTION, ANSWERS))
     assert rewards(tmp_path / "merged") == pytest.approx(expected, abs=1e-4)
     assert "read as merged" in caplog.text
 
@@ -65,10 +73,10 @@ def test_a_variant_has_a_head_a_hash_and_a_plan_of_its_own(tmp_path):
     assert plain == own(tmp_path) and variant == own(tmp_path, variant="fp16")
     assert np.abs(plain - variant).max() > 0.1
     out = tmp_path / "x.parquet"
-    scan = rmnb.scan_vocabulary(rmnb.load_reward_model(tmp_path, device="cpu"), QUESTION, out, limit=9)
+    scan = rmnb.scan_vocabulary(rmnb.load_reward_model(tmp_path), QUESTION, out, limit=9)
     store.write_table(out, scan, scan.attrs["provenance"])
     with pytest.raises(InputError, match="differs in weights, options"):
-        rmnb.scan_vocabulary(rmnb.load_reward_model(tmp_path, variant="fp16", device="cpu"), QUESTION, out, limit=9)
+        rmnb.scan_vocabulary(rmnb.load_reward_model(tmp_path, variant="fp16"), QUESTION, out, limit=9)
 
 
 @pytest.mark.parametrize("answer", ["", "y\n" * 9])
@@ -103,12 +111,7 @@ def test_an_encoders_adapter_says_how_many_outputs_its_head_has(kind, tmp_path):
     words = pair_tokenizer()
     shape = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4)
     write_model(tmp_path / "base", config(vocab_size=len(words), pad_token_id=0, **shape), words)
-    model = AutoModelForSequenceClassification.from_pretrained(
-        tmp_path / "base", num_labels=3, ignore_mismatched_sizes=True
-    )
-    adapted = get_peft_model(model, LoraConfig(task_type="SEQ_CLS", r=2, target_modules=modules)).eval()
-    randomise_trained(adapted)
-    adapted.save_pretrained(tmp_path / "adapter")
+    adapted = write_adapter(tmp_path / "base", tmp_path / "adapter", labels=3, target_modules=modules).eval()
     words = AutoTokenizer.from_pretrained(tmp_path / "base")
     with torch.no_grad():
         pairs = [words(QUESTION, answer, return_tensors="pt") for answer in ANSWERS]
@@ -116,21 +119,7 @@ def test_an_encoders_adapter_says_how_many_outputs_its_head_has(kind, tmp_path):
     assert rewards(tmp_path / "adapter", label=2) == pytest.approx(expected, abs=1e-4)
 
 
-def test_a_quantised_base_points_to_another_one(tmp_path):
-    base = write_base(tmp_path / "base")
-    write_adapter(base, tmp_path / "adapter")
-    shutil.copytree(base, tmp_path / "base-bnb-4bit")
-    file = tmp_path / "base-bnb-4bit" / "config.json"
-    quantised = {"quant_method": "bitsandbytes", "load_in_4bit": True}
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"quantization_config": quantised}))
-    with pytest.raises(InputError, match=r"is quantised: an adapter is merged into unquantised weights: .*--base"):
-        rewards(tmp_path / "adapter", base=tmp_path / "base-bnb-4bit")
-
-
-def test_several_templates_of_a_language_model_are_no_reason_to_fail(tmp_path, monkeypatch):
+def test_several_templates_of_a_language_model_are_no_reason_to_fail(tmp_path):
     write_base(tmp_path)
-    words = tokenizer()
-    words.chat_template = {"default": words.chat_template, "rag": "{{ messages[0]['content'] }}"}
-    words.save_pretrained(tmp_path)
-    out = tmp_path / "x.parquet"
-    assert run(monkeypatch, "scan", tmp_path, "--logprobs", "--prompt", "best", "--out", out) == 0
+    tokenizer({"default": TEMPLATE, "rag": "{{ messages[0]['content'] }}"}).save_pretrained(tmp_path)
+    assert load_language_model(tmp_path).dialogue.template == TEMPLATE

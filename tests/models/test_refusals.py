@@ -106,6 +106,10 @@ DECODER = {
 }
 OF_ADAPTER = {
     "a pickled base": (in_base(move(WEIGHTS, "pytorch_model.bin")), r"base: .*only pickled weights"),
+    "a quantised base": (
+        in_base(settings("config.json", quantization_config={"quant_method": "bitsandbytes", "load_in_4bit": True})),
+        r"is quantised: an adapter is merged into unquantised weights: .*--base",
+    ),
     "a base of another size": (another_base(hidden_size=64), r"does not fit its base \S+/base: .*\[1, 32\].*\[1, 64\]"),
     "a base of fewer layers": (another_base(num_hidden_layers=2), r"nowhere in its base \S+/base: .*layers.2.mlp.down"),
     "no name of a base": (settings("adapter_config.json", base_model_name_or_path=7), "name it with --base"),
@@ -154,7 +158,6 @@ def test_a_wrong_checkpoint_is_one_line(kind, what, spoil, match, whole, tmp_pat
         ("decoder", {"colour": "red"}, "unexpected keyword argument 'colour'"),
         ("decoder", {"compile": "twice"}, "mode=twice"),
         ("decoder", {"dtype": "int3"}, "dtype: .*'float32'"),
-        ("decoder", {"label": "good"}, r"no label 'good': the head's are 0 \(LABEL_0\)"),
         ("decoder", {"softcap": False}, "no soft-capping that could be switched off"),
         ("decoder", {"base": "x"}, "is no adapter"),
         ("decoder", {"head": "urm"}, 'no urm kind; nearest is urm: Missing .*"weights.fc.0.bias"'),
