@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import transformers
-from checkpoints import SHAPE, own_rewards, randomise, tokenizer, write_model
+from checkpoints import SHAPE, own_rewards, tokenizer, write_model
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 import rmnb
 from rmnb.errors import InputError
@@ -100,10 +100,7 @@ def test_a_language_model_without_a_template_is_refused_and_plain_is_prompt_answ
     config = transformers.GPT2Config(
         n_embd=32, n_layer=2, n_head=4, vocab_size=len(words), num_labels=1, pad_token_id=0
     )
-    classifier = AutoModelForSequenceClassification.from_config(config)
-    randomise(classifier)
-    classifier.save_pretrained(tmp_path)
-    words.save_pretrained(tmp_path)
+    write_model(tmp_path, config, words)
     with pytest.raises(InputError, match="--template plain"):
         rmnb.load_reward_model(tmp_path, device="cpu")
     rm = rmnb.load_reward_model(tmp_path, device="cpu", template="plain")
