@@ -27,6 +27,7 @@ SHAPE = dict(
     bos_token_id=1,
     eos_token_id=2,
 )
+EARLIER = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
 WINDOW = 6  # shorter than every prefix
 DECODERS = {
     "llama": (transformers.LlamaConfig, {}),

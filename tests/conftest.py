@@ -41,6 +41,19 @@ def rm(directory):
     return rmnb.load_reward_model(directory, device="cpu")
 
 
+@pytest.fixture
+def printed(monkeypatch, capsys):
+    """A function: run a command, which has to end with 0, and return what it prints."""
+    from commands import run
+
+    def printed(*words) -> str:
+        capsys.readouterr()
+        assert run(monkeypatch, *words) == 0
+        return capsys.readouterr().out
+
+    return printed
+
+
 def pytest_configure(config):
     """Tests run on the CPU, where rounding is the same for everybody, unless those for a GPU are asked for."""
     chosen = config.option.markexpr

@@ -1,5 +1,6 @@
 """Rows: as transformers scores each conversation alone, from every form of a file, in its order, token by token."""
 
+import functools
 import gzip
 import json
 import sys
@@ -9,8 +10,7 @@ from io import StringIO
 import numpy as np
 import pandas as pd
 import pytest
-from checkpoints import TEMPLATE, own_ids, own_rewards, write_decoder, write_encoder
-from commands import run
+from checkpoints import EARLIER, TEMPLATE, own_ids, own_rewards, write_decoder, write_encoder
 from transformers import AutoTokenizer
 
 import rmnb
@@ -20,7 +20,6 @@ from rmnb.scoring.forms import conversations_of, read_rows
 from rmnb.scoring.rows import pair_accuracies, pair_numbers, score_file, trace
 from rmnb.scoring.store import read_table
 
-TURNS = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
 QUESTION = {"role": "user", "content": "What is good?"}
 WORDS = ["love", "peace", "war", "water", "pain", "good", "bad", "is", "the", "are", "one", "word", "in", "and"]
 
@@ -93,14 +92,14 @@ def test_each_published_form_of_a_pair_is_the_same_two_conversations(name):
 
 def test_one_response_lists_of_them_a_system_prompt_and_ties_are_read():
     for form in (
-        {"prompt": [*TURNS, QUESTION], "response": "love"},
-        {"messages": [*TURNS, QUESTION], "response": "love"},
-        {"messages": [*TURNS, QUESTION, answer("love")]},
-        {"prompt": [*TURNS, QUESTION], "completion": [answer("love")], "label": True},
+        {"prompt": [*EARLIER, QUESTION], "response": "love"},
+        {"messages": [*EARLIER, QUESTION], "response": "love"},
+        {"messages": [*EARLIER, QUESTION, answer("love")]},
+        {"prompt": [*EARLIER, QUESTION], "completion": [answer("love")], "label": True},
         {"prompt": "\n\nHuman: Hello?\n\nAssistant: Yes." + SPOKEN, "answer": "love"},
     ):
         [one] = conversations_of([form])
-        assert one == (0, "response", ([*TURNS, QUESTION], "love"))
+        assert one == (0, "response", ([*EARLIER, QUESTION], "love"))
     assert said(LOVE | {"rejected": ["war", "pain"]}) == [("chosen", "love"), ("rejected", "war"), ("rejected", "pain")]
     assert said({"instruction": "a", "input": "b", "output": "c"}) == [("response", "c")]
     system = {"system": "Be brief.", **LOVE, **WAR}
@@ -169,7 +168,7 @@ def test_messages_of_a_table_of_pandas_are_arrays_and_may_hold_a_time(rm, tmp_pa
         ({"prompt": "a"}, "chosen"),
         ({"prompt": "a", "response": 7}, '"response": …'),
         ({"response": "b"}, '"response": …'),
-        ({"messages": [*TURNS, QUESTION]}, '"response": …'),
+        ({"messages": [*EARLIER, QUESTION]}, '"response": …'),
         ({"prompt": "a", "answer_a": "b", "answer_b": "c"}, '"better"'),
         ({"prompt": "a", "response 1": "b", "response 2": "c", "label": 0}, '"better"'),
         ({"question": "a", "context": "b", "response": "c"}, '"response": …'),
@@ -202,31 +201,28 @@ def test_pairs_are_scored_as_by_transformers_and_counted_as_by_rewardbench(direc
     assert (by_subset["low"] < by_subset["accuracy"]).all() and (by_subset["accuracy"] < by_subset["high"]).all()
 
 
-KINDS = {"jsonl": dict(orient="records", lines=True), "csv": dict(index=False), "parquet": {}}
+WRITE = {
+    "jsonl": functools.partial(pd.DataFrame.to_json, orient="records", lines=True),
+    "csv": functools.partial(pd.DataFrame.to_csv, index=False),
+    "parquet": pd.DataFrame.to_parquet,
+}
+READ = {"jsonl": functools.partial(pd.read_json, lines=True), "csv": pd.read_csv, "parquet": pd.read_parquet}
 
 
-@pytest.mark.parametrize("suffix", KINDS)
-def test_the_command_scores_each_kind_of_file_in_its_order(directory, rm, tmp_path, monkeypatch, capsys, suffix):
-    frame = pd.DataFrame(pairs(20))[["prompt", "chosen", "subset"]].rename(columns={"chosen": "response"})
-    file, out = tmp_path / f"rows.{suffix}", tmp_path / "rewards.parquet"
-    getattr(frame, f"to_{suffix.removesuffix('l')}")(file, **KINDS[suffix])
-    assert run(monkeypatch, "score", directory, file, "--out", out, "--device", "cpu", "--json") == 0
-    table = read_table(out)[0]
-    np.testing.assert_allclose(table["reward"], rm.score(frame["prompt"], frame["response"]), atol=1e-4)
+@pytest.mark.parametrize(("given", "asked"), [("jsonl", "csv"), ("csv", "parquet"), ("parquet", "jsonl")])
+def test_the_command_scores_each_kind_of_file_in_its_order_into_each_kind_and_on_stdout(
+    given, asked, directory, rm, tmp_path, printed
+):
+    frame = pd.DataFrame(pairs(20))
+    file, out = tmp_path / f"rows.{given}", tmp_path / f"rewards.{asked}"
+    WRITE[given](frame, file)
+    shown = json.loads(printed("score", directory, file, "--out", out, "--json"))
+    table = READ[asked](out)
+    np.testing.assert_allclose(table["reward_chosen"], rm.score(frame["prompt"], frame["chosen"]), atol=1e-4)
     assert table["subset"].tolist() == frame["subset"].tolist()
-    assert [row["reward"] for row in json.loads(capsys.readouterr().out)] == pytest.approx(table["reward"])
-
-
-def test_rewards_of_pairs_come_as_csv_as_json_lines_and_on_stdout(directory, tmp_path, monkeypatch, capsys):
-    file = tmp_path / "rows.jsonl"
-    file.write_text("\n".join(map(json.dumps, pairs(3))))
-    for name in ("a.csv", "b.jsonl"):
-        assert run(monkeypatch, "score", directory, file, "--out", tmp_path / name, "--device", "cpu", "--json") == 0
-    printed = json.loads(capsys.readouterr().out.split("]\n")[1] + "]")
-    rewards = read_table(tmp_path / "a.parquet")[0]["reward_chosen"]
-    assert [row["reward_chosen"] for row in printed if "reward_chosen" in row] == pytest.approx(rewards)
-    assert pd.read_csv(tmp_path / "a.csv")["reward_chosen"].tolist() == pytest.approx(rewards)
-    assert pd.read_json(tmp_path / "b.jsonl", lines=True)["reward_chosen"].tolist() == pytest.approx(rewards)
+    shown = [row["reward_chosen"] for row in shown if "reward_chosen" in row]
+    kept = read_table(out.with_suffix(".parquet"))[0]["reward_chosen"]
+    assert shown == pytest.approx(kept) and table["reward_chosen"].tolist() == pytest.approx(kept)
 
 
 def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm, tmp_path):
@@ -251,11 +247,10 @@ def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm, tmp_p
     pd.testing.assert_frame_equal(again, table)
 
 
-def test_the_command_gives_the_accuracy_of_lists_also_by_a_column_of_lists(directory, tmp_path, monkeypatch, capsys):
+def test_the_command_gives_the_accuracy_of_lists_also_by_a_column_of_lists(directory, tmp_path, printed):
     file = tmp_path / "lists.json"
     file.write_text(json.dumps([{"prompt": "a?", "chosen": "love", "rejected": ["war", "pain"], "kinds": ["x"]}]))
-    assert run(monkeypatch, "score", directory, file, "--by", "kinds", "--device", "cpu", "--json") == 0
-    part, whole, *_ = json.loads(capsys.readouterr().out)
+    part, whole, *_ = json.loads(printed("score", directory, file, "--by", "kinds", "--json"))
     assert (part["part"], part["pairs"], whole["pairs"]) == ('["x"]', 1, 1)
 
 
@@ -318,7 +313,7 @@ def test_tools_and_a_response_that_calls_one_have_the_ids_of_the_template(tmp_pa
         {"prompt": [QUESTION], "chosen": [called], "rejected": "war", "tools": json.dumps(tools)},
         {"prompt": [QUESTION], "chosen": [called], "rejected": "war"},
     ]
-    table = score_file(rmnb.load_reward_model(directory, device="cpu"), rows)
+    table = score_file(rmnb.load_reward_model(directory), rows)
     del tools[0]["function"]["description"]
     expected = []
     for row, given in zip(rows, (tools, tools, None), strict=True):
@@ -327,21 +322,14 @@ def test_tools_and_a_response_that_calls_one_have_the_ids_of_the_template(tmp_pa
     np.testing.assert_allclose(table["reward_chosen"], own_rewards(directory, expected), atol=1e-4)
 
 
-def test_rows_come_from_standard_input(directory, rm, monkeypatch, capsys):
+def test_rows_come_from_standard_input(directory, rm, monkeypatch, printed):
     monkeypatch.setattr(sys, "stdin", StringIO('{"prompt": "a?", "response": "love"}\n'))
-    assert run(monkeypatch, "score", directory, "-", "--device", "cpu", "--json") == 0
-    [row] = json.loads(capsys.readouterr().out)
+    [row] = json.loads(printed("score", directory, "-", "--json"))
     assert row["reward"] == pytest.approx(rm.score("a?", ["love"])[0], abs=1e-4)
 
 
-def test_a_response_that_is_cut_inside_a_character_of_several_ids_ends(rm):
-    long = "\U0001f600" * 600
-    row = {"prompt": "a?", "response": long}
-    assert np.isfinite(score_file(rm, [row], shorten=True)["reward"]).all()
-
-
-def test_a_row_that_is_too_long_is_named_or_cut(rm):
-    rows = [{"prompt": "a?", "response": text} for text in ("love", "peace " * 600)]
+def test_a_row_that_is_too_long_is_named_or_cut_also_inside_a_character_of_several_ids(rm):
+    rows = [{"prompt": "a?", "response": text} for text in ("love", "peace " * 600, "\U0001f600" * 600)]
     with pytest.raises(InputError, match=r"row 2 has too many"):
         score_file(rm, rows)
     assert np.isfinite(score_file(rm, rows, shorten=True)["reward"]).all()
@@ -349,13 +337,12 @@ def test_a_row_that_is_too_long_is_named_or_cut(rm):
         score_file(rm, [{"prompt": "peace " * 600, "response": "love"}], shorten=True)
 
 
-@pytest.mark.parametrize("repeats", [1, 20])
-def test_rows_are_scored_as_by_transformers_in_their_order(rm, directory, repeats):
-    prompts = [prompt for prompt in PROMPTS for _ in RESPONSES] * repeats
-    responses = RESPONSES * len(PROMPTS) * repeats
-    expected = np.tile(theirs(directory, prompts[:8], responses[:8]), repeats)
-    np.testing.assert_allclose(rm.score(prompts, responses), expected, atol=1e-4)
-    np.testing.assert_allclose(rm.score(PROMPTS[1], RESPONSES), expected[4:8], atol=1e-4)
+def test_rows_are_scored_as_by_transformers_in_their_order(rm, directory):
+    prompts = [prompt for prompt in PROMPTS for _ in RESPONSES]
+    responses = RESPONSES * len(PROMPTS)
+    expected = theirs(directory, prompts, responses)
+    np.testing.assert_allclose(rm.score(prompts * 20, responses * 20), np.tile(expected, 20), atol=1e-4)
+    np.testing.assert_allclose(rm.score(PROMPTS[1], RESPONSES), expected[4:], atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -371,7 +358,7 @@ def test_rows_are_scored_as_by_transformers_in_their_order(rm, directory, repeat
         ([{"role": "user", "content": [{"type": "image", "url": "a"}]}], ["love"]),
         ("a", ["love", 7]),
         (["a", "b", "c"], ["love", "war"]),
-        (TURNS, ["c"]),
+        (EARLIER, ["c"]),
     ],
 )
 def test_what_cannot_be_scored_is_said(rm, prompt, responses):
@@ -381,7 +368,7 @@ def test_what_cannot_be_scored_is_said(rm, prompt, responses):
 
 @pytest.mark.parametrize("write", (write_decoder, write_encoder))
 def test_each_row_is_the_reward_of_a_closed_beginning(write, tmp_path):
-    rm = rmnb.load_reward_model(write(tmp_path), device="cpu")
+    rm = rmnb.load_reward_model(write(tmp_path))
     response = "Love, peace and water are good"
     table = trace(rm, PROMPTS[0], response)
     prefix, closing = rm.dialogue.frame_ids(PROMPTS[0])
