@@ -105,8 +105,7 @@ def test_the_command_ends_with_1_on_a_model_that_fails(directory, tmp_path, monk
     assert "failed   template" in shown.out and "checks failed" in shown.err
 
 
-def test_a_demo_model_passes_with_the_template_it_was_trained_with(monkeypatch, capsys):
+def test_a_demo_model_passes_with_the_template_it_was_trained_with(printed):
     """Its base pads with the token that closes a turn, and its BOS is the one that opens every turn."""
-    assert run(monkeypatch, "check", "smollm2-values") == 0
-    shown = capsys.readouterr().out
+    shown = printed("check", "smollm2-values")
     assert "failed" not in shown and "warning" not in shown and "read          '<|im_end|>'" in shown

@@ -7,15 +7,13 @@ import pandas as pd
 import pytest
 import torch
 import yaml
-from checkpoints import own_ids, tokenizer, write_base, write_decoder, write_encoder, write_model
-from commands import run
+from checkpoints import own_ids, tokenizer, write_base, write_decoder, write_encoder, write_model, write_panel
 from head_checkpoints import CASES, head_tensors, write_head
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.panels import Panel
 from rmnb.plans import ResumableStore
 from rmnb.scoring import store
 
@@ -90,7 +88,7 @@ def options(kind, reference) -> dict:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_language_model_is_read_as_transformers_logits_say(kind, architecture, models):
     directory, reference = models(architecture)
-    rm = rmnb.load_reward_model(directory, device="cpu", **options(kind, reference))
+    rm = rmnb.load_reward_model(directory, **options(kind, reference))
     expected = expected_rewards(kind, directory, reference, AutoTokenizer.from_pretrained(directory))
     rewards = rm.score(QUESTION, ANSWERS)
     assert rm.shares_prefix and rm.parity.exact and rm.parity.against.startswith(type(rm.network).__name__[:4])
@@ -104,7 +102,7 @@ def test_a_language_model_is_read_as_transformers_logits_say(kind, architecture,
 def test_a_scan_that_was_killed_ends_bit_identical_and_another_plan_is_refused(kind, models, tmp_path, monkeypatch):
     monkeypatch.setattr(store, "SHARD", 16)
     directory, reference = models("llama")
-    rm = rmnb.load_reward_model(directory, device="cpu", **options(kind, reference))
+    rm = rmnb.load_reward_model(directory, **options(kind, reference))
     whole, out = rmnb.scan_vocabulary(rm, QUESTION, ids=range(40, 90)), tmp_path / "x.parquet"
     write = ResumableStore.write
 
@@ -116,7 +114,7 @@ def test_a_scan_that_was_killed_ends_bit_identical_and_another_plan_is_refused(k
         patched.setattr(ResumableStore, "write", killed)
         rmnb.scan_vocabulary(rm, QUESTION, out, ids=range(40, 90))
     other = {"judge": {"judge": {**JUDGE, "answers": {"a": 2, "b": -1}}}, "implicit": {"beta": 0.2}}[kind]
-    changed = rmnb.load_reward_model(directory, device="cpu", **options(kind, reference) | other)
+    changed = rmnb.load_reward_model(directory, **options(kind, reference) | other)
     with pytest.raises(InputError, match=rf"it differs in {'judge' if kind == 'judge' else 'beta'}"):
         rmnb.scan_vocabulary(changed, QUESTION, out, ids=range(40, 90))
     pd.testing.assert_frame_equal(rmnb.scan_vocabulary(rm, QUESTION, out, ids=range(40, 90)), whole)
@@ -125,25 +123,26 @@ def test_a_scan_that_was_killed_ends_bit_identical_and_another_plan_is_refused(k
 @pytest.mark.parametrize("kind", ["judge", "implicit"])
 def test_a_panel_reads_its_own_scans_back_until_template_or_reference_change(kind, models, tmp_path):
     directory, reference = models("llama")
-    template = AutoTokenizer.from_pretrained(directory).chat_template
-    model = {"name": "m", "source": str(directory), "template": template, **options(kind, reference)}
-    panel = {"name": "p", "title": "p", "scores": str(tmp_path / "scores"), "models": [model]}
-    panel["prompts"] = [{"key": "q", "text": QUESTION, "framing": "positive"}]
-    loaded = Panel.model_validate(panel)
-    rm = rmnb.load_reward_model("m", loaded, device="cpu")
-    scan = rmnb.scan_vocabulary(rm, loaded.prompt("q"), ids=range(40, 60))
-    store.write_scores(loaded, scan, scan.attrs["provenance"])
-    assert store.read_scores(loaded, "m", "q")["score"].tolist() == scan["score"].tolist()
-    other = {"template": "again " + template} | ({"reference": str(directory)} if kind == "implicit" else {})
+    model = {"template": AutoTokenizer.from_pretrained(directory).chat_template, **options(kind, reference)}
+
+    def panel(**changes):
+        return rmnb.load_panel(write_panel(tmp_path, {"m": directory}, **model | changes))
+
+    rm = rmnb.load_reward_model("m", panel())
+    scan = rmnb.scan_vocabulary(rm, panel().prompt("best"), ids=range(40, 60))
+    store.write_scores(panel(), scan, scan.attrs["provenance"])
+    assert store.read_scores(panel(), "m", "best")["score"].tolist() == scan["score"].tolist()
+    other = {"template": "again " + model["template"]}
+    if kind == "implicit":
+        other["reference"] = str(directory)
     for key, value in other.items():
-        changed = Panel.model_validate({**panel, "models": [{**model, key: value}]})
         with pytest.raises(InputError, match=f"differs in {key}"):
-            store.read_scores(changed, "m", "q")
+            store.read_scores(panel(**{key: value}), "m", "best")
 
 
 def test_traces_and_responses_that_share_a_beginning_count_every_id_once(models):
     directory, reference = models("llama")
-    rm = rmnb.load_reward_model(directory, device="cpu", **options("implicit", reference))
+    rm = rmnb.load_reward_model(directory, **options("implicit", reference))
     answers = ["love and peace", "love and war", "love"]  # the ids in common are run as a part of the prefix
     words = AutoTokenizer.from_pretrained(directory)
     expected = [
@@ -163,15 +162,15 @@ def test_what_a_judge_or_a_reference_cannot_be_is_one_line(models, tmp_path):
         ({**JUDGE, "template": "{{ nothing.there }}"}, "chat template"),
     ):
         with pytest.raises(InputError, match=match):
-            rmnb.load_reward_model(directory, judge=judge, device="cpu")
+            rmnb.load_reward_model(directory, judge=judge)
     words = tokenizer(text="Entirely other words make another vocabulary of merges. " * 5)
     other = AutoModelForCausalLM.from_pretrained(directory).config
     other.vocab_size = len(words)
     write_model(tmp_path / "other", other, words, kind=AutoModelForCausalLM)
     with pytest.raises(InputError, match="different vocabularies"):
-        rmnb.load_reward_model(directory, reference=str(tmp_path / "other"), device="cpu")
+        rmnb.load_reward_model(directory, reference=str(tmp_path / "other"))
     with pytest.raises(InputError, match=r"a language model without the head of a reward model: .*--judge"):
-        rmnb.load_reward_model(directory, device="cpu")
+        rmnb.load_reward_model(directory)
 
 
 @pytest.mark.parametrize("kind", ["decoder", "encoder"])
@@ -182,15 +181,13 @@ def test_outputs_are_weighed_by_name_or_in_order_or_shown_one_by_one(kind, tmp_p
     else:
         write_encoder(tmp_path, labels=3)
         names = ["LABEL_0", "LABEL_1", "LABEL_2"]
-    single = np.stack(
-        [rmnb.load_reward_model(tmp_path, label=name, device="cpu").score(QUESTION, ANSWERS) for name in names]
-    )
+    single = np.stack([rmnb.load_reward_model(tmp_path, label=name).score(QUESTION, ANSWERS) for name in names])
     weights = [0.65, 0.0, -0.4]
     for label in ({names[0]: 0.65, names[2]: -0.4}, {"0": 0.65, "2": -0.4}, weights):
-        rm = rmnb.load_reward_model(tmp_path, label=label, device="cpu")
+        rm = rmnb.load_reward_model(tmp_path, label=label)
         assert rm.score(QUESTION, ANSWERS) == pytest.approx(weights @ single, abs=1e-5)
         assert rm.parity.difference < 1e-4
-    every = rmnb.load_reward_model(tmp_path, label="all", device="cpu")
+    every = rmnb.load_reward_model(tmp_path, label="all")
     assert every.outputs == names and every.score(QUESTION, ANSWERS) == pytest.approx(single.T, abs=1e-5)
     for label, match in (
         (None, rf"3 outputs.*0 \({names[0]}\), .*--label"),
@@ -198,12 +195,12 @@ def test_outputs_are_weighed_by_name_or_in_order_or_shown_one_by_one(kind, tmp_p
         ({"good": 1.0}, rf"no label 'good': the head's are 0 .{names[0]}"),
     ):
         with pytest.raises(InputError, match=match):
-            rmnb.load_reward_model(tmp_path, label=label, device="cpu")
+            rmnb.load_reward_model(tmp_path, label=label)
 
 
 @pytest.mark.parametrize("key", ["armorm", "qrm-llama", "urm"])
 def test_objectives_are_shown_one_by_one(key, tmp_path):
-    rm = rmnb.load_reward_model(write_head(tmp_path / key, key), label="all", device="cpu")
+    rm = rmnb.load_reward_model(write_head(tmp_path / key, key), label="all")
     tensors = head_tensors(CASES[key])
     weight = tensors["score.weight"][::2] if key == "urm" else tensors["regression_layer.weight"]
     if key == "qrm-llama":
@@ -217,33 +214,27 @@ def test_objectives_are_shown_one_by_one(key, tmp_path):
     np.testing.assert_allclose(rm.score(QUESTION, ANSWERS), torch.stack(hidden) @ weight.T, atol=1e-4)
 
 
-def test_the_command_line_names_judges_references_weights_and_outputs(models, tmp_path, monkeypatch, capsys):
+def test_the_command_line_names_judges_references_weights_and_outputs(models, tmp_path, printed):
     directory, reference = models("llama")
     judge = tmp_path / "judge.yml"
     judge.write_text(yaml.safe_dump(JUDGE))
-    rm = rmnb.load_reward_model(directory, judge=JUDGE, device="cpu")
-    assert run(monkeypatch, "check", directory, "--judge", judge) == 0
-    said = capsys.readouterr().out
+    rm = rmnb.load_reward_model(directory, judge=JUDGE)
+    said = printed("check", directory, "--judge", judge)
     assert "Question: What, in one word" in said and "replies" in said and "LlamaForCausalLM" in said
-    assert run(monkeypatch, "score", directory, "love", "--prompt", QUESTION, "--judge", judge) == 0
-    assert float(capsys.readouterr().out.split()[0]) == pytest.approx(rm.score(QUESTION, ["love"])[0], abs=1e-5)
+    said = printed("score", directory, "love", "--prompt", QUESTION, "--judge", judge)
+    assert float(said.split()[0]) == pytest.approx(rm.score(QUESTION, ["love"])[0], abs=1e-5)
     rows = tmp_path / "pairs.jsonl"
     rows.write_text('{"prompt": "Is it good?", "chosen": "love", "rejected": "war and pain"}\n')
-    assert run(monkeypatch, "score", directory, rows, "--reference", reference, "--beta", "0.5") == 0
-    assert "pairs" in capsys.readouterr().out
+    assert "pairs" in printed("score", directory, rows, "--reference", reference, "--beta", "0.5")
     out = tmp_path / "whole.parquet"
-    assert run(monkeypatch, "scan", directory, "--whole", "--prompt", QUESTION, "--first", "9", "--out", out) == 0
+    printed("scan", directory, "--whole", "--prompt", QUESTION, "--first", "9", "--out", out)
     assert (store.read_scan(out)[0]["score"] < 0).all()
     write_decoder(tmp_path / "three", shape={"num_labels": 3, "id2label": {0: "kind", 1: "long", 2: "true"}})
-    capsys.readouterr()
-    weighed = ["score", tmp_path / "three", "love", "--prompt", QUESTION]
-    assert run(monkeypatch, *weighed, "--all", "--json") == 0
-    [every] = yaml.safe_load(capsys.readouterr().out)
-    assert run(monkeypatch, *weighed, "--label", "kind=0.65,true=-0.4", "--json") == 0
-    [row] = yaml.safe_load(capsys.readouterr().out)
-    assert row["reward"] == pytest.approx(0.65 * every["kind"] - 0.4 * every["true"], abs=1e-5)
-    assert run(monkeypatch, *weighed, "--label", "0.65,0,-0.4", "--json") == 0
-    assert yaml.safe_load(capsys.readouterr().out)[0]["reward"] == pytest.approx(row["reward"], abs=1e-6)
+    score = ["score", tmp_path / "three", "love", "--prompt", QUESTION, "--json"]
+    [every] = yaml.safe_load(printed(*score, "--all"))
+    for weights in ("kind=0.65,true=-0.4", "0.65,0,-0.4"):
+        [row] = yaml.safe_load(printed(*score, "--label", weights))
+        assert row["reward"] == pytest.approx(0.65 * every["kind"] - 0.4 * every["true"], abs=1e-5)
 
 
 def renamed(directory, change):
@@ -252,21 +243,21 @@ def renamed(directory, change):
 
 
 def test_a_head_of_any_name_is_found_by_its_tensor(tmp_path):
-    expected = rmnb.load_reward_model(write_decoder(tmp_path), device="cpu").score(QUESTION, ANSWERS)
+    expected = rmnb.load_reward_model(write_decoder(tmp_path)).score(QUESTION, ANSWERS)
     renamed(tmp_path, lambda name: name.replace("score.", "regression_head."))
     with pytest.raises(InputError, match=r"another name is the head by --head regression_head\.weight"):
-        rmnb.load_reward_model(tmp_path, device="cpu")
-    rm = rmnb.load_reward_model(tmp_path, head="regression_head.weight", device="cpu")
+        rmnb.load_reward_model(tmp_path)
+    rm = rmnb.load_reward_model(tmp_path, head="regression_head.weight")
     np.testing.assert_allclose(rm.score(QUESTION, ANSWERS), expected, atol=1e-5)
     assert rmnb.scan_vocabulary(rm, QUESTION, limit=9).attrs["provenance"]["head"] == "regression_head.weight"
     with pytest.raises(InputError, match=r"beside its trunk is no tensor other\.weight, but regression_head\.weight"):
-        rmnb.load_reward_model(tmp_path, head="other.weight", device="cpu")
+        rmnb.load_reward_model(tmp_path, head="other.weight")
 
 
 def test_a_prefix_before_all_names_is_one_line(tmp_path):
     renamed(write_decoder(tmp_path), lambda name: f"_orig_mod.{name}")
     with pytest.raises(InputError, match=r"all names begin with '_orig_mod\.'"):
-        rmnb.load_reward_model(tmp_path, device="cpu")
+        rmnb.load_reward_model(tmp_path)
 
 
 @pytest.mark.parametrize("architecture", ["BertForTokenClassification", "LlamaForTokenClassification"])
@@ -276,4 +267,4 @@ def test_a_process_reward_model_is_refused(architecture, tmp_path):
     config.architectures = [architecture]
     config.save_pretrained(tmp_path)
     with pytest.raises(InputError, match=rf"{architecture} is a token classifier: a process reward model .PRM."):
-        rmnb.load_reward_model(tmp_path, label=1, device="cpu")
+        rmnb.load_reward_model(tmp_path, label=1)
