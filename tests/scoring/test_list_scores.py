@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checkpoints import write_decoder
+from checkpoints import EARLIER, write_decoder
 
 import rmnb
 from rmnb.data import lexicons, text_lists
@@ -12,8 +12,6 @@ from rmnb.findings import identity
 from rmnb.panels import Panel
 from rmnb.report.audit import audit_panel
 from rmnb.scoring import list_scores, store
-
-EARLIER = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
 
 
 @pytest.fixture(scope="module")

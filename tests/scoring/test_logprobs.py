@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from checkpoints import TEMPLATE, tokenizer, write_base, write_decoder, write_encoder, write_model
+from checkpoints import EARLIER, TEMPLATE, tokenizer, write_base, write_decoder, write_encoder, write_model
 from safetensors.torch import load_file, save_file
 
 from rmnb.errors import InputError
@@ -32,8 +32,6 @@ def test_every_wrapping_gives_the_models_own_distribution(architecture, tmp_path
         values = logprobs.next_token_logprobs(lm, PROMPT)
         assert values.shape == (320,) and values.dtype == np.float32
         np.testing.assert_allclose(values, torch.log_softmax(logits, -1).numpy(), atol=1e-5)
-        assert np.exp(values.astype(np.float64)).sum() == pytest.approx(1, abs=1e-5)
-        assert ids.count(words.bos_token_id) == 1
     half = logprobs.load_language_model(directory, dtype="bfloat16")
     assert half.network.dtype == torch.bfloat16
     assert np.exp(logprobs.next_token_logprobs(half, PROMPT).astype(np.float64)).sum() == pytest.approx(1, abs=1e-4)
@@ -86,9 +84,8 @@ def test_a_prompt_that_a_model_cannot_read_is_one_line(tmp_path):
 
 def test_earlier_turns_are_read(tmp_path):
     lm = logprobs.load_language_model(write_base(tmp_path))
-    history = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
-    asked = PromptSpec(key="after", text=PROMPT, framing="positive", history=history)
-    messages = [*history, {"role": "user", "content": PROMPT}]
+    asked = PromptSpec(key="after", text=PROMPT, framing="positive", history=EARLIER)
+    messages = [*EARLIER, {"role": "user", "content": PROMPT}]
     expected = lm.dialogue.tokenizer.apply_chat_template(messages, add_generation_prompt=True)["input_ids"]
     assert logprobs.prompt_ids(lm, asked.conversation) == expected
     found = logprobs.scan_logprobs(lm, asked)["score"]
