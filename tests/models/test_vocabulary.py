@@ -91,13 +91,3 @@ def test_wordpiece_marks_the_continuation():
     core.add_special_tokens(["[UNK]", "[CLS]"])
     kinds = vocabulary(PreTrainedTokenizerFast(tokenizer_object=core, cls_token="[CLS]"), 6)["kind"].tolist()
     assert kinds == ["special", "special", "unused", "word_start", "word_continuation", "punctuation"]
-
-
-def test_no_id_is_left_out_beyond_the_tokenizer():
-    tokenizer = byte_level()
-    table = vocabulary(tokenizer, len(tokenizer) + 5)
-    assert table["token_id"].tolist() == list(range(len(tokenizer) + 5))
-    assert (table["kind"].tail(5) == "unused").all() and (table["token"].tail(5) == "").all()
-    assert table.notna().all(axis=None)
-    known = table["token"].head(len(tokenizer))
-    assert known.tolist() == [tokenizer.decode([i]) for i in range(len(tokenizer))]

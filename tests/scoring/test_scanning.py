@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from checkpoints import write_decoder
+from checkpoints import EARLIER, write_decoder
 
 import rmnb
 from rmnb.errors import InputError
@@ -17,7 +17,6 @@ from rmnb.training import evaluation
 from rmnb.training.recipes import load_recipe
 
 PROMPT = "What, in one word, is the greatest thing ever?"
-TURNS = [{"role": "user", "content": "war and pain"}, {"role": "assistant", "content": "are bad"}]
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +26,12 @@ def directory(tmp_path_factory) -> Path:
 
 def test_a_scan_has_one_row_for_each_id_of_the_embedding(rm):
     scan = rmnb.scan_vocabulary(rm, PROMPT)
-    assert scan["token_id"].tolist() == list(range(5000))
+    assert scan["token_id"].tolist() == list(range(5000)) and scan.notna().all(axis=None)
     assert set(scan["kind"][:6]) == {"special"} and set(scan["kind"][-1000:]) == {"unused"}
+    known = [rm.tokenizer.decode([i]) for i in range(len(rm.tokenizer))]
+    assert scan["token"].tolist() == known + [""] * (5000 - len(known))
     assert scan["score"].dtype == np.float32
     assert "{response}" in scan.attrs["provenance"]["conversation"]
-    prefix, closing = rm.dialogue.frame_ids(PROMPT)
-    some = [7, 4711, 4999]
-    again = rmnb.score_continuations(rm, prefix, [[i, *closing] for i in some])
-    np.testing.assert_allclose(scan["score"].iloc[some], again, atol=1e-4)
     for wrong in ({"rm": "path"}, {"limit": 0}, {"protocol": "none"}, {"ids": []}, {"ids": [5, 100000]}, {"ids": [-1]}):
         with pytest.raises(InputError):
             rmnb.scan_vocabulary(**{"rm": rm, "prompt": PROMPT, **wrong})
@@ -48,21 +45,17 @@ def panel(directory, monkeypatch, tmp_path) -> Panel:
             "name": "tiny",
             "title": "Tiny",
             "models": [{"name": "tiny", "source": str(directory)}],
-            "prompts": [{"key": "greatest", "text": PROMPT, "framing": "positive", "history": TURNS}],
+            "prompts": [{"key": "greatest", "text": PROMPT, "framing": "positive", "history": EARLIER}],
         }
     )
 
 
-def test_the_store_gives_back_what_was_scanned_and_the_audit_tells_a_wrong_score(panel, rm, directory, tmp_path):
+def test_the_store_gives_back_what_was_scanned_and_the_audit_tells_other_weights(panel, rm):
     scan = rmnb.scan_vocabulary(rm, panel.prompt("greatest"))
     provenance = scan.attrs["provenance"] | {"model": "tiny"}
     file = store.write_scores(panel, scan, provenance)
     pd.testing.assert_frame_equal(store.read_scores(panel, "tiny", "greatest"), scan, check_categorical=False)
     assert audit_panel(panel, sample=40)["verdict"].tolist() == ["ok"]
-    hundredth = np.float32(0.01 * scan["score"].std())
-    wrong = scan.assign(score=scan["score"] + hundredth * (scan["token_id"] % 2 == 0))
-    store.write_scores(panel, wrong, provenance)
-    assert audit_panel(panel, sample=40)["verdict"].tolist() == ["scores differ"]
     store.write_scores(panel, scan, provenance | {"weights_sha256": "0" * 64})
     assert audit_panel(panel, sample=40)["verdict"].tolist() == ["weights differ"]
     file.unlink()
