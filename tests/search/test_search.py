@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 import pytest
-from checkpoints import own_ids, write_decoder, write_splitting
+from checkpoints import EARLIER, own_ids, write_decoder, write_splitting
 from commands import run
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -50,17 +50,6 @@ def test_one_token_sought_by_coordinates_is_the_scans_own(big, direction):
     assert result.best["ids"] == (scan["token_id"][place],)
     assert result.best["reward"] == pytest.approx(scan["score"][place], abs=1e-4)
     assert result.scored == ROWS
-
-
-def test_what_candidates_share_with_their_parent_changes_no_reward(big):
-    rm, _ = big
-    rng = np.random.default_rng(0)
-    parent = tuple(rng.integers(6, ROWS, 9).tolist())
-    sequences = [(*parent[:i], *rng.integers(6, ROWS, 9 - i).tolist()) for i in range(10)] * 2 + [parent[:4]]
-    objective = RewardObjective([rm], [PROMPT])
-    alone = np.concatenate([objective.measure([ids]) for ids in sequences])
-    assert alone.std() > 0.1
-    np.testing.assert_allclose(objective.measure(sequences, parent), alone, atol=1e-4)
 
 
 @pytest.mark.parametrize("planting", range(3))
@@ -145,8 +134,7 @@ def test_every_reported_reward_is_that_of_its_text_however_often_a_search_is_cut
 
 
 def test_a_search_honours_the_turns_that_came_before_the_question(rm):
-    turns = [{"role": "user", "content": "war and pain"}, {"role": "assistant", "content": "are bad"}]
-    prompt = PromptSpec(key="again", text=PROMPT, framing="positive", history=turns)
+    prompt = PromptSpec(key="again", text=PROMPT, framing="positive", history=EARLIER)
     sequences = [(70, 90, 45), (71, 92, 46)]
     prefix, closing = rm.dialogue.frame_ids(prompt.conversation)
     expected = rmnb.score_continuations(rm, prefix, [[*ids, *closing] for ids in sequences])
@@ -165,17 +153,13 @@ def test_what_retokenises_has_the_same_ids_in_its_conversation(rm, ids):
     assert kept == (whole == [*prefix, *ids, *closing] and rm.dialogue.control_ids.isdisjoint(ids))
 
 
-def test_a_blank_that_the_template_trims_is_no_part_of_an_answer(rm):
-    words, blank = rm.tokenizer(["love", " love"], add_special_tokens=False).input_ids
-    assert RewardObjective([rm], [PROMPT]).retokenises([blank, words]).tolist() == [False, True]
-
-
-def test_a_control_token_is_filtered_as_an_id_and_spelled(rm):
+def test_a_blank_that_the_template_trims_and_control_tokens_as_ids_or_spelled_are_no_part_of_an_answer(rm):
+    blank = rm.tokenizer(" love", add_special_tokens=False).input_ids
     end = rm.tokenizer.convert_tokens_to_ids("<end>")
     objective = RewardObjective([rm], [PROMPT])
     spelled, words = map(objective.encode, ("<end>", "love and peace"))
     assert end not in spelled
-    assert objective.retokenises([(end,), spelled, words]).tolist() == [False, False, True]
+    assert objective.retokenises([blank, (end,), spelled, words]).tolist() == [False, False, False, True]
 
 
 @pytest.mark.parametrize(
@@ -293,15 +277,14 @@ def test_what_is_found_scores_the_same_as_text_where_a_blank_joins_the_answer_an
     assert np.abs(objective.gradient(ids)[-1]).max() > 0  # the answer's last token is the one that is read
 
 
-def test_the_command_searches_and_score_gives_the_same_reward(directory, tmp_path, monkeypatch, capsys):
+def test_the_command_searches_and_score_gives_the_same_reward(directory, tmp_path, printed, monkeypatch, capsys):
     out = tmp_path / "found.json"
     settings = ["--set", "length=3", "--set", "direction=min", "--set", "steps=3", "--set", "allowed=printable"]
     options = ["--prompt", PROMPT, *settings, "--out", out]
-    assert run(monkeypatch, "search", directory, *options) == 0
+    printed("search", directory, *options)
     first = read_result(out).best
-    capsys.readouterr()
-    assert run(monkeypatch, "score", directory, "--prompt", PROMPT, "--", first["text"]) == 0
-    assert float(capsys.readouterr().out.split()[0]) == pytest.approx(first["reward"], abs=1e-4)
+    said = printed("score", directory, "--prompt", PROMPT, "--", first["text"])
+    assert float(said.split()[0]) == pytest.approx(first["reward"], abs=1e-4)
     assert [file.name for file in tmp_path.iterdir()] == ["found.json"]
     assert run(monkeypatch, "search", directory, *options, "--set", "seed=1") == 2
     assert "differs in seed" in capsys.readouterr().err
