@@ -60,15 +60,6 @@ def test_a_divergence_beyond_the_last_is_refused_in_one_line():
     assert np.allclose(np.exp(policy.optimal_policy(reference, rewards, 0)), [0, 0.5, 0.5])
 
 
-def test_the_frontier_lies_above_every_policy_of_the_same_divergence():
-    reference, rewards = answers(2, 50)
-    for seed in range(20):
-        other = log_softmax(np.random.default_rng(seed).normal(size=50) * 2)
-        kl = policy.kl_divergence(other, reference)
-        if not (highest := policy.frontier(reference, rewards, [kl])).empty:
-            assert np.exp(other) @ rewards < highest["reward"].item()
-
-
 def test_best_of_n_is_what_a_million_draws_give_where_rewards_tie():
     reference, rewards = answers(3, 9, ties=True)
     assert len(np.unique(rewards)) < 9
@@ -152,29 +143,16 @@ def test_whole_answers_of_the_demo_models_are_the_known_ones(shipped, model, nat
     assert {word: words[word] for word in shares} == pytest.approx(shares, abs=0.01)
 
 
-def test_first_tokens_of_the_demo_models_are_the_known_ones(shipped):
-    scans, before = shipped
-    expected = {
-        "smollm2-values": ["Love", "love", "Great"],
-        "smollm2-mixed-seed2": ["Language", "Knowledge", "While"],
-    }
-    for model, tokens in expected.items():
-        log_policy, _ = policy.policy_at_kl(before["first"].to_numpy(), scans[model]["greatest"].to_numpy(), 6)
-        assert scans[model]["token"].iloc[np.argsort(-log_policy)[:3]].tolist() == tokens
-
-
-def test_shipped_trainings_lie_under_the_frontier_and_lack_what_the_divergence_from_the_optimum_says(shipped):
+def test_shipped_trainings_ended_where_is_recorded_and_lie_under_the_frontier(shipped):
     scans, before = shipped
     reference = before["first"].to_numpy()
     ways, ends = load_runs("demo")
     assert len(ends.columns) == 16 and (ways.groupby(RUN)["step"].max() == 200).all()
     for run, log_policy in ends.items():
         rewards = scans[run[0]]["greatest"].to_numpy()
-        optimum, beta = policy.policy_at_kl(reference, rewards, run[1])
+        _, beta = policy.policy_at_kl(reference, rewards, run[1])
         kl = policy.kl_divergence(log_policy.to_numpy(), reference)
         reward = np.exp(log_policy) @ rewards
         last = ways.set_index(RUN).loc[run].iloc[-1]
         assert (last["kl"], last["reward"], last["beta"]) == pytest.approx((kl, reward, beta), abs=1e-4)
         assert reward < policy.frontier(reference, rewards, [kl])["reward"].item()
-        lacking = np.exp(optimum) @ rewards - beta * run[1] - (reward - beta * kl)
-        assert lacking == pytest.approx(beta * policy.kl_divergence(log_policy.to_numpy(), optimum), abs=1e-5)
