@@ -34,17 +34,7 @@ def test_frames_of_every_shape_become_rows(results):
         book.save("chapter", tau=pd.DataFrame({"model": ["m", "m"], "value": [1.0, 2.0]}))
 
 
-def test_groups_may_be_counted_as_one(results):
-    panel = load_panel("demo")
-    values = pd.DataFrame({"model": panel.model_names, "value": np.linspace(0.4, 0.6, len(panel.model_names))})
-    book.verdict("finer", panel=values, models=panel)
-    apart = book.read_verdicts()["finer"]["panel"]
-    together = book.read_verdicts(merged={"values": "votes", "mixed": "votes"})["finer"]["panel"]
-    assert len(together.groups) == len(apart.groups) - 1 and "votes" in together.groups
-    assert together.models == apart.models
-
-
-def test_a_verdict_is_shown_and_kept_with_its_groups(results):
+def test_a_verdict_is_shown_and_kept_with_its_groups_which_may_be_counted_as_one(results):
     values = pd.DataFrame({"model": load_panel("demo").model_names, "low": 0.1, "high": 0.9})
     values["value"] = np.linspace(0.4, 0.6, len(values))
     shown = book.verdict("finer", panel=values, models="demo").data
@@ -54,6 +44,8 @@ def test_a_verdict_is_shown_and_kept_with_its_groups(results):
     assert found["panel"].verdict == "supported" and found["panel"].models == len(panel.models)
     assert set(found["panel"].groups) == set(panel.groups.values())
     assert found["released"].verdict == "cannot be tested here"
+    together = book.read_verdicts(merged={"values": "votes", "mixed": "votes"})["finer"]["panel"]
+    assert len(together.groups) == 3 and "votes" in together.groups and together.models == 10
     bases = book.verdict("communion", panel=values, models="demo").data
     assert "described" in bases and book.read_verdicts()["communion"]["panel"].groups.keys() == {"SmolLM2", "Gemma 3"}
 
