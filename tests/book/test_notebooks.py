@@ -170,20 +170,15 @@ def test_chapters_run_on_any_panel_and_their_exercises_check_themselves(path, pa
     assert "<script" not in page and "\u202e" not in page
 
 
-def test_the_exercises_on_sequences_check_themselves(capsys):
-    names = {"np": np, "question": SimpleNamespace(text=""), "rm": SimpleNamespace(score=lambda *_: [1.0, 0.5])}
-    pairs = [pair for pair in itertools.pairwise(with_trials(SEARCHED).cells) if "exercise" in pair[1].metadata]
-    assert len(pairs) == 2
-    for start, check in pairs:
-        exec(f"{start.source}\n{check.source}", names)
-        assert_tried(capsys.readouterr().out)
+#: What the exercises of the chapters that are not run here use.
+SEQUENCES = {"question": SimpleNamespace(text=""), "rm": SimpleNamespace(score=lambda *_: [1.0, 0.5])}
+POLICIES = {"graders": ["a"], "log_ref": np.log([0.5, 0.5]), "rewards": {"a": np.array([0, 1])}, "policy": policy}
 
 
-def test_the_exercises_on_policies_check_themselves(capsys):
-    given = {"graders": ["a"], "log_ref": np.log([0.5, 0.5]), "rewards": {"a": np.array([0, 1])}}
-    names = {"np": np, "policy": policy, **given}
-    pairs = [pair for pair in itertools.pairwise(with_trials(TRAINED).cells) if "exercise" in pair[1].metadata]
+@pytest.mark.parametrize(("path", "names"), [(SEARCHED, SEQUENCES), (TRAINED, POLICIES)], ids=["sequences", "policies"])
+def test_exercises_of_chapters_that_are_not_run_here_check_themselves(path, names, capsys):
+    pairs = [pair for pair in itertools.pairwise(with_trials(path).cells) if "exercise" in pair[1].metadata]
     assert len(pairs) == 2
     for start, check in pairs:
-        exec(f"{start.source}\n{check.source}", names)
+        exec(f"{start.source}\n{check.source}", {"np": np, **names})
         assert_tried(capsys.readouterr().out)
