@@ -73,7 +73,4 @@ def test_what_is_recorded_are_sums_over_the_vocabulary_and_no_run_crosses_the_fr
     assert way[-1] == pytest.approx({"step": 20, "kl": kl, "reward": reward}, abs=1e-5)
     assert reward <= policy.frontier(before, rewards, [kl])["reward"].item()
     optimum = policy.optimal_policy(before, rewards, beta)
-    highest = np.exp(optimum) @ rewards - beta * policy.kl_divergence(optimum, before)
-    lacking = highest - (reward - beta * kl)
-    assert lacking == pytest.approx(beta * policy.kl_divergence(after, optimum), abs=1e-5)
-    assert lacking < 0.9 * (highest - np.exp(before) @ rewards)
+    assert policy.kl_divergence(after, optimum) < 0.9 * policy.kl_divergence(before, optimum)
