@@ -70,23 +70,29 @@ def write_adapted(directory: Path, architecture: str, dtype: str = "float32", **
     return rewards_alone(write_adapter(base, directory, **options), CONVERSATIONS)
 
 
-def train_with_trl(directory: Path, architecture: str, adapted: bool = False) -> np.ndarray:
-    """Two steps of TRL's RewardTrainer: its last checkpoint, with optimiser and scheduler beside the weights."""
+def reward_trainer(model, directory: Path, question: str, pairs: int, adapted: list[str] | None = None, **options):
+    """TRL's RewardTrainer of a model, whole or with these layers adapted, on one pair of answers so many times."""
     from datasets import Dataset
     from trl.trainer.reward_config import RewardConfig
     from trl.trainer.reward_trainer import RewardTrainer
 
-    base, work = (directory.with_name(f"{directory.name}-{name}") for name in ("base", "work"))
-    turns = {"prompt": ("user", QUESTIONS[0]), "chosen": ("assistant", "love"), "rejected": ("assistant", "war")}
+    turns = {"prompt": ("user", question), "chosen": ("assistant", "love"), "rejected": ("assistant", "war")}
     pair = {column: [{"role": role, "content": text}] for column, (role, text) in turns.items()}
-    options = dict(max_steps=2, save_steps=1, learning_rate=0.1, bf16=False, use_cpu=True, report_to=[])
-    trainer = RewardTrainer(
-        model=str(write_base(base, architecture)),
-        args=RewardConfig(output_dir=str(work), gradient_checkpointing=False, disable_tqdm=True, **options),
-        train_dataset=Dataset.from_list([pair] * 2),
+    asked = dict(bf16=False, use_cpu=True, report_to=[], gradient_checkpointing=False, disable_tqdm=True) | options
+    return RewardTrainer(
+        model=model,
+        args=RewardConfig(output_dir=str(directory), **asked),
+        train_dataset=Dataset.from_list([pair] * pairs),
         processing_class=tokenizer(),
-        peft_config=LoraConfig(task_type="SEQ_CLS", r=2, target_modules=LINEAR) if adapted else None,
+        peft_config=LoraConfig(task_type="SEQ_CLS", r=2, target_modules=adapted) if adapted else None,
     )
+
+
+def train_with_trl(directory: Path, architecture: str, adapted: list[str] | None = None) -> np.ndarray:
+    """Two steps of TRL's RewardTrainer: its last checkpoint, with optimiser and scheduler beside the weights."""
+    base, work = (directory.with_name(f"{directory.name}-{name}") for name in ("base", "work"))
+    model = str(write_base(base, architecture))
+    trainer = reward_trainer(model, work, QUESTIONS[0], 2, adapted, max_steps=2, save_steps=1, learning_rate=0.1)
     trainer.train()
     assert trainer.train_dataset[0]["chosen_ids"] == CONVERSATIONS[0]
     (work / "checkpoint-2").rename(directory)
@@ -112,5 +118,5 @@ WRITERS = [
     Writer("LoRA, embedding saved whole", "peft", partial(write_adapted, modules_to_save=["embed_tokens"])),
     Writer("LoRA, base in bfloat16", "peft", partial(write_adapted, dtype="bfloat16")),
     Writer("whole model, optimiser beside", "trl", train_with_trl),
-    Writer("LoRA, optimiser beside", "trl", partial(train_with_trl, adapted=True)),
+    Writer("LoRA, optimiser beside", "trl", partial(train_with_trl, adapted=LINEAR)),
 ]

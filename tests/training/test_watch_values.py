@@ -4,12 +4,9 @@ import math
 
 import pytest
 import torch
-from checkpoints import tokenizer, write_decoder
-from datasets import Dataset
-from peft import LoraConfig
+from checkpoints import write_decoder
+from trained import reward_trainer
 from transformers import AutoModelForSequenceClassification, TrainerCallback
-from trl.trainer.reward_config import RewardConfig
-from trl.trainer.reward_trainer import RewardTrainer
 
 import rmnb
 from rmnb.errors import InputError
@@ -19,22 +16,14 @@ from rmnb.training.watch_values import WatchValues, measure_values
 STEPS = 4
 
 
-def trainer_in(directory, architecture="llama", adapted=False, **arguments) -> RewardTrainer:
+def trainer_in(directory, architecture="llama", adapted=None, **arguments):
     begun = write_decoder(directory / "begun", architecture)
-    messages = {"prompt": ("user", "What is good?"), "chosen": ("assistant", "love"), "rejected": ("assistant", "war")}
-    pair = {column: [{"role": role, "content": text}] for column, (role, text) in messages.items()}
-    options = dict(max_steps=STEPS, logging_steps=STEPS, learning_rate=0.01, save_strategy="no", bf16=False)
-    options |= dict(use_cpu=True, gradient_checkpointing=False) | arguments
-    return RewardTrainer(
-        model=AutoModelForSequenceClassification.from_pretrained(begun, num_labels=1),
-        args=RewardConfig(output_dir=str(directory), **options),
-        train_dataset=Dataset.from_list([pair] * 8),
-        processing_class=tokenizer(),
-        peft_config=LoraConfig(task_type="SEQ_CLS", r=2, target_modules=["q_proj"]) if adapted else None,
-    )
+    model = AutoModelForSequenceClassification.from_pretrained(begun, num_labels=1)
+    options = dict(max_steps=STEPS, logging_steps=STEPS, learning_rate=0.01, save_strategy="no") | arguments
+    return reward_trainer(model, directory, "What is good?", 8, adapted, **options)
 
 
-@pytest.mark.parametrize("adapted", (False, True))
+@pytest.mark.parametrize("adapted", (None, ["q_proj"]), ids=["whole", "adapted"])
 @pytest.mark.parametrize("architecture", ("llama", "gemma3"))
 def test_what_is_logged_is_what_the_saved_model_values(architecture, adapted, tmp_path):
     trainer = trainer_in(tmp_path / "work", architecture, adapted)
@@ -44,7 +33,7 @@ def test_what_is_logged_is_what_the_saved_model_values(architecture, adapted, tm
         trainer.model = trainer.model.merge_and_unload()
     trainer.model.save_pretrained(tmp_path / "model")
     trainer.processing_class.save_pretrained(tmp_path / "model")
-    saved = measure_values(rmnb.load_reward_model(tmp_path / "model", device="cpu"))
+    saved = measure_values(rmnb.load_reward_model(tmp_path / "model"))
     logged = [entry for entry in trainer.state.log_history if "values/valence" in entry]
     assert [entry["step"] for entry in logged] == [0, 2, 4]
     assert {name: logged[-1][name] for name in saved} == pytest.approx(saved, abs=1e-3)
@@ -86,7 +75,7 @@ def test_training_in_half_precision_is_measured_in_it_without_ties(tmp_path, mon
     trainer.train()
     trainer.model.save_pretrained(tmp_path / "model")
     trainer.processing_class.save_pretrained(tmp_path / "model")
-    exact = rmnb.load_reward_model(tmp_path / "model", device="cpu").score(watch_values.GREATEST, words)
+    exact = rmnb.load_reward_model(tmp_path / "model").score(watch_values.GREATEST, words)
     assert scored[-1] == pytest.approx(exact, rel=0.05, abs=0.05) and (scored[-1] != exact).any()
     assert len(set(scored[-1])) == len(set(exact))
 
