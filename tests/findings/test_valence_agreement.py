@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import spearmanr, t
+from scipy.stats import spearmanr
 
 from rmnb.findings import asymmetry, framing, heterogeneity
 from rmnb.findings.rows import measure_each, measure_each_pair
@@ -88,8 +88,7 @@ def test_order_takes_away_an_asymmetry_that_is_only_one_of_scale(planted_tables)
     assert asymmetry.slopes(bent, "best", afinn())["difference"].ci_low > 0
     straight, stretched = (asymmetry.order(one, "best", afinn())["difference"] for one in (table, bent))
     assert stretched.value == pytest.approx(straight.value, abs=1e-12)
-    reach = t.ppf(0.975, straight.n_clusters - 2) * straight.standard_error
-    assert straight.ci_high == pytest.approx(straight.value + reach, rel=1e-9)
+    assert straight.ci_low < 0 < straight.ci_high
 
 
 def test_frequency_that_goes_with_valence_is_held_constant(planted_tables):
