@@ -32,7 +32,7 @@ PADDING = {"closing": "<end>", "apart": "<pad>", "unset": None}
 
 def checked(directory):
     """The loaded model, its scores and its scan compared with those of its own classifier."""
-    rm, words = rmnb.load_reward_model(directory, device="cpu"), AutoTokenizer.from_pretrained(directory)
+    rm, words = rmnb.load_reward_model(directory), AutoTokenizer.from_pretrained(directory)
     expected = own_rewards(directory, own_ids(words, PROMPT, ANSWERS))
     assert rm.score(PROMPT, ANSWERS).tolist() == pytest.approx(expected, abs=1e-4)
     assert rm.score(PROMPT, ANSWERS, "published").tolist() == pytest.approx(expected, abs=1e-4)  # BOS is not doubled

@@ -43,7 +43,7 @@ def test_what_a_package_leaves_gives_the_rewards_of_the_model_that_it_had(writer
     """Whole models however they are stored, adapters merged into the base they name, checkpoints of a training."""
     expected = writer.write(tmp_path / "rm", architecture)
     assert len(list((tmp_path / "rm").glob("*.safetensors"))) > 2 or "files" not in writer.kind
-    assert difference(rmnb.load_reward_model(tmp_path / "rm", device="cpu", **writer.options), expected) < 1e-4
+    assert difference(rmnb.load_reward_model(tmp_path / "rm", **writer.options), expected) < 1e-4
 
 
 class ValueHead(torch.nn.Module):
@@ -72,9 +72,9 @@ def test_a_value_head_in_a_file_of_its_own_is_read(architecture, adapted, tmp_pa
     whole = ValueHead(model)
     tensors = {f"v_head.summary.{name}": tensor for name, tensor in whole.summary.state_dict().items()}
     save_file(tensors, tmp_path / "rm" / "value_head.safetensors")
-    rm = rmnb.load_reward_model(tmp_path / "rm", device="cpu")
+    rm = rmnb.load_reward_model(tmp_path / "rm")
     assert difference(rm, rewards_alone(whole, CONVERSATIONS)) < 1e-4
-    as_language_model = rmnb.load_reward_model(tmp_path / "rm", device="cpu", head="lm_head.weight", label=0)
+    as_language_model = rmnb.load_reward_model(tmp_path / "rm", head="lm_head.weight", label=0)
     assert as_language_model.dialogue.trainer == "trl"  # its own template, not as the head beside it was fed
 
 
@@ -88,7 +88,7 @@ def test_an_adapter_of_a_reward_model_adapts_its_head_or_brings_its_own(labels, 
     adapted = write_adapter(tmp_path / "base", tmp_path / "adapter", **options)
     if labels == 1:
         adapted.config.to_json_file(tmp_path / "adapter" / "config.json")
-    rm = rmnb.load_reward_model(tmp_path / "adapter", device="cpu")
+    rm = rmnb.load_reward_model(tmp_path / "adapter")
     assert difference(rm, rewards_alone(adapted, CONVERSATIONS)) < 1e-4
 
 
@@ -96,9 +96,9 @@ def test_a_base_that_has_moved_is_named_by_hand(tmp_path):
     base = write_base(tmp_path / "base")
     expected = rewards_alone(write_adapter(base, tmp_path / "adapter"), CONVERSATIONS)
     moved = shutil.move(base, tmp_path / "moved")
-    assert difference(rmnb.load_reward_model(tmp_path / "adapter", base=moved, device="cpu"), expected) < 1e-4
+    assert difference(rmnb.load_reward_model(tmp_path / "adapter", base=moved), expected) < 1e-4
     spec = ModelSpec(name="mine", base=str(moved), adapter=str(tmp_path / "adapter"), template=TEMPLATE)
-    assert difference(rmnb.load_reward_model(spec, device="cpu"), expected) < 1e-4  # as a panel names both
+    assert difference(rmnb.load_reward_model(spec), expected) < 1e-4  # as a panel names both
 
 
 def test_a_hub_id_takes_a_revision():

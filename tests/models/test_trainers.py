@@ -81,7 +81,7 @@ def test_the_mark_of_openrlhf_decides_and_else_check_names_the_option(tmp_path):
     fed = FED["trailing line break"]
     from rmnb.scoring.check import check_model
 
-    marked = rmnb.load_reward_model(write(tmp_path / "marked", value_head_prefix="score"), device="cpu")
+    marked = rmnb.load_reward_model(write(tmp_path / "marked", value_head_prefix="score"))
     right = {trainer: own_rewards(tmp_path / "marked", fed[trainer]) for trainer in fed}
     assert abs(right["trl"] - right["openrlhf"]).min() > 1e-3
     assert marked.score(QUESTION, TEXTS) == pytest.approx(right["openrlhf"], abs=1e-4)
@@ -89,7 +89,7 @@ def test_the_mark_of_openrlhf_decides_and_else_check_names_the_option(tmp_path):
     assert {result.verdict for result in check_model(marked)} == {"ok"}
     unmarked = write(tmp_path / "unmarked")
     for read, trainer in (("model", "trl"), ("trl", "trl"), ("openrlhf", "openrlhf")):
-        rm = rmnb.load_reward_model(unmarked, device="cpu", read=read)
+        rm = rmnb.load_reward_model(unmarked, read=read)
         assert rm.score(QUESTION, TEXTS) == pytest.approx(right[trainer], abs=1e-4)
         warnings = [result.text for result in check_model(rm) if result.verdict == "warning"]
         assert len(warnings) == (read == "model") and all("--read openrlhf" in text for text in warnings)
@@ -102,8 +102,8 @@ def test_a_language_model_without_a_template_is_refused_and_plain_is_prompt_answ
     )
     write_model(tmp_path, config, words)
     with pytest.raises(InputError, match="--template plain"):
-        rmnb.load_reward_model(tmp_path, device="cpu")
-    rm = rmnb.load_reward_model(tmp_path, device="cpu", template="plain")
+        rmnb.load_reward_model(tmp_path)
+    rm = rmnb.load_reward_model(tmp_path, template="plain")
     fed = words([f"What is good? {text}<eos>" for text in TEXTS])["input_ids"]  # as TRL appends EOS
     assert fed[0][0] == words.bos_token_id
     assert rm.score("What is good? ", TEXTS) == pytest.approx(own_rewards(tmp_path, fed), abs=1e-4)

@@ -119,7 +119,7 @@ def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, 
 
     def check(rows) -> int:
         file.write_text("\n".join(json.dumps(row) for row in rows))
-        return run(monkeypatch, "check", directory, "--device", "cpu", "--against", file)
+        return run(monkeypatch, "check", directory, "--against", file)
 
     rewards = zip(answers, rm.score("What is good?", answers).tolist(), strict=True)
     rows = [{"prompt": "What is good?", "response": answer, "reward": reward} for answer, reward in rewards]
@@ -152,7 +152,7 @@ def test_a_hidden_state_that_is_normalised_before_the_head_is_a_cause(rm):
 
 
 def test_half_precision_excuses_no_difference_of_half_the_spread(directory):
-    rm = rmnb.load_reward_model(directory, dtype="bfloat16", device="cpu")
+    rm = rmnb.load_reward_model(directory, dtype="bfloat16")
     answers = ["love", "war and peace", "it is good", "7"]
     rewards = rm.score("What is good?", answers)
     moved = rewards + 0.5 * rewards.std() * np.array([1, -1, 1, -1])

@@ -52,7 +52,7 @@ def write(directory, config, **shape):
 @pytest.mark.parametrize("kind", OTHERS)
 def test_an_architecture_of_another_kind_gets_the_rewards_of_its_own_classifier(kind, tmp_path, caplog):
     config, shape, shares = OTHERS[kind]
-    rm = rmnb.load_reward_model(write(tmp_path / kind, config, **shape), device="cpu")
+    rm = rmnb.load_reward_model(write(tmp_path / kind, config, **shape))
     expected = own_rewards(tmp_path / kind, rm.dialogue.conversations(PROMPT, TEXTS))
     assert np.std(expected) > 0.02
     np.testing.assert_allclose(rm.score(PROMPT, TEXTS), expected, atol=1e-4)
@@ -78,7 +78,7 @@ def failing(*_, **__):
 def test_what_differs_or_fails_goes_by_whole_sequences(attend, reason, tmp_path, monkeypatch, caplog):
     directory = write_decoder(tmp_path / "gemma2", "gemma2")
     monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, attention.NAME, attend)
-    rm = rmnb.load_reward_model(directory, device="cpu")
+    rm = rmnb.load_reward_model(directory)
     np.testing.assert_allclose(
         rm.score(PROMPT, TEXTS), own_rewards(directory, rm.dialogue.conversations(PROMPT, TEXTS)), atol=1e-4
     )
@@ -90,13 +90,13 @@ def test_what_differs_or_fails_goes_by_whole_sequences(attend, reason, tmp_path,
 def test_a_mistake_in_our_own_code_is_no_property_of_the_network(directory, monkeypatch):
     monkeypatch.delattr(engine, "upload")
     with pytest.raises(NameError, match="upload"):
-        rmnb.load_reward_model(directory, device="cpu")
+        rmnb.load_reward_model(directory)
 
 
 def test_a_model_that_cannot_be_run_is_one_line(tmp_path):
     bart = write(tmp_path / "bart", transformers.BartConfig, d_model=32)
     with pytest.raises(InputError, match=r"^bart: the model fails on a short conversation: Each example must contain"):
-        rmnb.load_reward_model(bart, device="cpu")
+        rmnb.load_reward_model(bart)
 
 
 def test_what_a_model_is_compared_with(rm, tmp_path):
@@ -104,9 +104,9 @@ def test_what_a_model_is_compared_with(rm, tmp_path):
     mine = {parameter.data_ptr() for parameter in rm.network.parameters()}
     assert {parameter.data_ptr() for parameter in classifier.parameters()} == mine
     assert rm.parity.against == "LlamaForSequenceClassification" and rm.parity.difference < 1e-4
-    urm = rmnb.load_reward_model(write_head(tmp_path / "urm", "urm"), device="cpu")
+    urm = rmnb.load_reward_model(write_head(tmp_path / "urm", "urm"))
     assert urm.parity.against == "attention in full" and urm.parity.exact
-    encoder = rmnb.load_reward_model(write_encoder(tmp_path / "encoder"), device="cpu")
+    encoder = rmnb.load_reward_model(write_encoder(tmp_path / "encoder"))
     assert not encoder.shares_prefix and encoder.parity.against == "BertForSequenceClassification"
     assert encoder.parity.difference < 1e-4
     rm.network.norm.weight.data[:] = torch.nan
@@ -145,7 +145,7 @@ def test_long_conversations_get_the_rewards_that_each_has_alone(kind, tmp_path):
     """Longer than a window, than what is run at once, and than the length that rotary frequencies are made for."""
     config, shape = LONG[kind]
     directory = write(tmp_path / "long", config, **shape)
-    rm = rmnb.load_reward_model(directory, device="cpu")
+    rm = rmnb.load_reward_model(directory)
     ids = np.random.default_rng(0).integers(6, 300, 640).tolist()
     rows = [[*ids[:end], *ids[:8]] for end in (640, 20, 320)]
     expected = [own_rewards(directory, [row])[0] for row in rows]  # each by a classifier that has read nothing before
@@ -187,7 +187,7 @@ def test_a_cut_is_small_and_has_a_layer_of_each_kind(monkeypatch):
 
 def test_long_continuations_take_memory_in_proportion_to_their_length(directory):
     """Scores of attention of 2,048 by 2,048 ids would be 64 MB a head and layer."""
-    rm = rmnb.load_reward_model(directory, device="cpu")
+    rm = rmnb.load_reward_model(directory)
     config = rm.network.config
     assert engine.values_a_sequence(config, 4096, 4096) < 2.2 * engine.values_a_sequence(config, 2048, 2048)
     seen = []
@@ -209,7 +209,7 @@ CONTEXTS = {
 @pytest.mark.parametrize("kind", CONTEXTS)
 def test_a_conversation_beyond_the_context_is_one_line(kind, tmp_path):
     config, limit = CONTEXTS[kind]
-    rm = rmnb.load_reward_model(write(tmp_path / kind, config, max_position_embeddings=64), device="cpu")
+    rm = rmnb.load_reward_model(write(tmp_path / kind, config, max_position_embeddings=64))
     whole = len(rm.dialogue.conversations(PROMPT, ["love"])[0])
     love = len(rm.dialogue.conversations(PROMPT, ["love" * 2])[0]) - whole
     fits = "love" * (1 + (limit - whole) // love)

@@ -24,7 +24,7 @@ def own_cache(tmp_path, monkeypatch):
 def scan(panel, model):
     """Scan a model into its panel's store."""
     panel = rmnb.load_panel(panel)
-    found = rmnb.scan_vocabulary(rmnb.load_reward_model(model, panel=panel, device="cpu"), panel.prompt("best"))
+    found = rmnb.scan_vocabulary(rmnb.load_reward_model(model, panel=panel), panel.prompt("best"))
     return store.write_scores(panel, found, found.attrs["provenance"])
 
 

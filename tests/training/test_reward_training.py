@@ -66,7 +66,7 @@ def test_training_that_was_cut_off_goes_on_and_its_adapter_scores_as_in_peft(mir
     classifier.config.pad_token_id = None
     ids = own_ids(tokenizer(), PROMPT, ["love", "war"])
     expected = rewards_alone(PeftModel.from_pretrained(classifier, output), ids)
-    rewards = rmnb.load_reward_model(spec, device="cpu").score(PROMPT, ["love", "war"])
+    rewards = rmnb.load_reward_model(spec).score(PROMPT, ["love", "war"])
     assert rewards == pytest.approx(expected, abs=1e-4) and rewards[0] != rewards[1]
     with pytest.raises(InputError, match="delete it") as refused:
         train.fit(spec, recipe.model_copy(update={"share": 0.5}), output, work)
