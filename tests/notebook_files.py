@@ -1,4 +1,4 @@
-"""Small notebooks, and what an executed one shows."""
+"""The project's notebooks, small ones for tests, and what an executed one shows."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -6,6 +6,9 @@ from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 def code(source: str, *tags: str, **metadata: Any) -> NotebookNode:

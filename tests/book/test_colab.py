@@ -4,18 +4,15 @@ import itertools
 import re
 import sys
 import types
-from pathlib import Path
 
 import colab as launch_buttons
 import nbformat
 import pytest
+from notebook_files import NOTEBOOKS
 
 from rmnb.book import colab
 from rmnb.errors import InputError
 from rmnb.panels import load_panel
-
-ROOT = Path(__file__).parents[2]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 def test_every_notebook_has_the_same_cell_for_colab_behind_its_parameters(monkeypatch):

@@ -3,18 +3,17 @@
 import functools
 import re
 import shlex
-from pathlib import Path
 
 import nbformat
 import pandas as pd
 import pytest
+from notebook_files import ROOT
 
 from rmnb.book import explorer
 from rmnb.findings.tables import load_scores, load_tables
 from rmnb.panels import load_panel
 from rmnb.scoring import store
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
 DEMO = load_panel("demo")
 RANKS = []  # what each printed rank is of: model, question, the word as `other`

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import papermill
 import pytest
-from notebook_files import shown
+from notebook_files import NOTEBOOKS, shown
 from planted_panels import planted_panel
 from planted_site import with_hostile, write_panel, write_scans
 
@@ -28,7 +28,6 @@ from rmnb.planted.rewards import PlantedEffects, spell, word_features
 from rmnb.scoring import list_scores
 from rmnb.training.runs import trajectory_path
 
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 SEARCHED = next(path for path in NOTEBOOKS if path.stem == "08_sequences")  # reads searches, which take hours
 TRAINED = next(path for path in NOTEBOOKS if path.stem == "10_policy")  # reads what a base says, and trainings
 CHAPTERS = [path for path in NOTEBOOKS if path.name[0].isdigit() and path not in (SEARCHED, TRAINED)]

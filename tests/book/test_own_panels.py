@@ -7,6 +7,7 @@ import nbformat
 import pytest
 import yaml
 from head_checkpoints import write_head
+from notebook_files import NOTEBOOKS, ROOT
 from rehearsal import CLASSIFIERS, cut_tokenizers, prepare, write_ten
 
 from rmnb.book.notebook import run_notebook
@@ -14,8 +15,7 @@ from rmnb.book.results import leave_out
 from rmnb.errors import LackError
 from rmnb.panels import load_panel
 
-ROOT = Path(__file__).parents[2]
-CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+CHAPTERS = [path for path in NOTEBOOKS if path.name[0].isdigit()]
 BLOCK = re.compile(r"^```yaml\n(name: .*?)^```", re.MULTILINE | re.DOTALL)
 PAGES = {page: BLOCK.findall((ROOT / page).read_text(encoding="utf-8")) for page in ("README.md", "book/run.md")}
 

@@ -1,16 +1,13 @@
 """The notebooks that are not chapters run, and say what they are there to say."""
 
-from pathlib import Path
-
 import nbformat
 import pandas as pd
 import pytest
-from notebook_files import shown
+from notebook_files import ROOT, shown
 
 from rmnb.book.notebook import run_notebook
 from rmnb.findings.released import DIFFERS, load_published
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 pytestmark = pytest.mark.slow
 
 
@@ -20,7 +17,7 @@ def executed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def run(name: str, **parameters):
-        run_notebook(NOTEBOOKS / f"{name}.ipynb", tmp_path / "out.ipynb", parameters)
+        run_notebook(ROOT / "notebooks" / f"{name}.ipynb", tmp_path / "out.ipynb", parameters)
         (table,) = (tmp_path / "results").glob("*.csv")
         cells = nbformat.read(tmp_path / "out.ipynb", 4).cells
         return shown(cells), pd.read_csv(table, keep_default_na=False, na_values=[""])

@@ -4,16 +4,15 @@ import itertools
 import json
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 import typer
 import yaml
+from notebook_files import ROOT
 
 from rmnb.cli.main import app
 from rmnb.report.limits import parse, read_limits
 
-ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "book" / "your_model.md"
 EXAMPLES = ROOT / "examples"
 OUTPUTS = sorted((EXAMPLES / "output").glob("*.txt"))

@@ -1,12 +1,12 @@
 """Planted tables for the tests of effects, and the chapters' own cells."""
 
 import itertools
-from pathlib import Path
 
 import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+from notebook_files import ROOT
 from planted_panels import planted_panel
 
 from rmnb import stats
@@ -40,7 +40,7 @@ def run_cells():
     """A function: a chapter's number, what its cells begin with, names that they use → all names after them."""
 
     def run(chapter, *beginnings, **names):
-        (path,) = (Path(__file__).parents[2] / "notebooks").glob(f"{chapter}_*.ipynb")
+        (path,) = (ROOT / "notebooks").glob(f"{chapter}_*.ipynb")
         names |= {"np": np, "pd": pd, "stats": stats, "itertools": itertools}
         sources = [cell.source for cell in nbformat.read(path, 4).cells if cell.source.startswith(beginnings)]
         assert len(sources) == len(beginnings)

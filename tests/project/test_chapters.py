@@ -4,15 +4,13 @@ That the cells run is shown by every build, which executes the chapters, and by 
 """
 
 import re
-from pathlib import Path
 
 import nbformat
 import numpy as np
 import pytest
 from nbconvert import SlidesExporter
+from notebook_files import NOTEBOOKS, ROOT
 
-ROOT = Path(__file__).parents[2]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CHAPTERS = [path for path in NOTEBOOKS if re.match(r"0[1-9]_", path.name)]
 CODE = "\0"  # stands for a code cell
 GATED = re.compile(r"```\{(exercise|solution)-start\} *([^\n]*)\n(.*?)```\{\1-end\}", re.DOTALL)

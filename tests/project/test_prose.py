@@ -3,15 +3,14 @@
 import csv
 import re
 from collections.abc import Iterable
-from pathlib import Path
 
 import pandas as pd
 import prose_numbers
 import public_names
 import pytest
 import yaml
+from notebook_files import ROOT
 
-ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for path in (ROOT / "book").rglob("*.md") if "_executed" not in path.parts)
 _CODE = r"bash|python|yaml|text|\{(?:csv-table|include|eval-rst|bibliography)\}"
 _NOT_PROSE = (
