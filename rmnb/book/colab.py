@@ -11,8 +11,8 @@ from rmnb.errors import InputError
 from rmnb.panels import Panel, load_panel
 
 
-def set_up(panel: str) -> tuple[str, str]:
-    """Choose a panel that fits the device, once the package is installed.
+def set_up(panel: str) -> str:
+    """Choose a panel that fits the device, once the package is installed, and print both.
 
     Parameters
     ----------
@@ -21,8 +21,8 @@ def set_up(panel: str) -> tuple[str, str]:
 
     Returns
     -------
-    tuple of str
-        The panel to use: that one if all its models fit the device, else ``demo``; and a description of the device.
+    str
+        The panel to use: that one if all its models fit the device, else ``demo``.
 
     Raises
     ------
@@ -45,7 +45,8 @@ def set_up(panel: str) -> tuple[str, str]:
         bytes_each = 4  # weights in 32 bits
     if not fits(load_panel(panel), room, bytes_each):
         panel = "demo"
-    return panel, f"{name} with {room / 1e9:.0f} GB"
+    print(f"{name} with {room / 1e9:.0f} GB: panel {panel}")
+    return panel
 
 
 def fits(panel: Panel, room: float, bytes_each: int) -> bool:

@@ -31,14 +31,15 @@ def test_every_notebook_has_the_same_cell_for_colab_behind_its_parameters(monkey
     exec(compile(python, "cell", "exec"), {})  # elsewhere it does nothing
 
 
-def test_a_panel_that_does_not_fit_the_device_gives_way_to_the_demo(monkeypatch):
+def test_a_panel_that_does_not_fit_the_device_gives_way_to_the_demo(monkeypatch, capsys):
     large = load_panel("facct2025")
     assert colab.fits(load_panel("demo"), 4e9, 4) and colab.fits(large, 80e9, 2)
     assert not colab.fits(large, 16e9, 2)
     monkeypatch.setattr(colab, "stale_packages", lambda: [])
     monkeypatch.setattr(colab.psutil, "virtual_memory", lambda: types.SimpleNamespace(total=13e9))
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert colab.set_up("facct2025") == ("demo", "CPU with 13 GB")
+    assert colab.set_up("facct2025") == "demo"
+    assert capsys.readouterr().out == "CPU with 13 GB: panel demo\n"
 
 
 def test_packages_that_changed_under_a_running_session_are_named(monkeypatch):

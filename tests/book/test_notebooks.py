@@ -45,10 +45,8 @@ ANSWERS = {
     "ex-frequency-control": ("'length'", "'token id'"),
     "ex-identity-striking": ("0.05", "1 - 0.95**8"),
     "ex-identity-controls": ("'beside'", "'below' if gap_to_all < 0 else 'above'"),
-    "ex-identity-position": ("0", "495"),
     "ex-elo-ties": ("0", "1"),
     "ex-elo-guest": ("'neither'", "'towards zero'"),
-    "ex-elo-reliability": ("0.3", "0.5"),
     "ex-agency-unit": (
         "dict.fromkeys(answer, -1)",
         "{unit: (null.loc[null['quantity'] == quantities[unit], 'value'] < 0.05).sum() for unit in answer}",
