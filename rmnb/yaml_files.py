@@ -11,17 +11,20 @@ _MOST = 10_000  # keys of one mapping, merged ones counted
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that is there twice, of which YAML would take the last, and mappings made to fill the memory.
+    """Reads keys as they are written, and refuses one that is there twice, of which YAML would take the last.
 
-    Merges of merges multiply a mapping with every line.
+    Mappings made to fill the memory are refused, too: merges of merges multiply a mapping with every line.
     """
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        names = [key.value for key in keys]
         for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.YAMLError(f"the key {key} is there twice")
+            if names.count(key.value) > 1:
+                raise yaml.YAMLError(f"the key {key.value} is there twice")
+            if key.value != "<<":
+                key.tag = "tag:yaml.org,2002:str"  # as it is written: Yes and 1 are texts, too
         return node
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:

@@ -8,7 +8,7 @@ import pandas as pd
 from rmnb.book.display import inline, table_html
 from rmnb.book.standalone import write_sections
 from rmnb.report import comparison, policy
-from rmnb.report.record import Report
+from rmnb.report.record import Report, facts, read_differently
 
 CANNOT_SAY = (
     "The intervals are over words, with both models as they are: they say how a change would be on other words, and "
@@ -17,7 +17,6 @@ CANNOT_SAY = (
     "Models with different vocabularies are measured each on its own tokens.",
     "All numbers are about single tokens, words and short names as whole answers.",
 )
-_FACTS = ("model", "source", "revision", "dtype", "head", "read_token", "tokens", "weights_sha256")
 
 
 def write(
@@ -53,6 +52,8 @@ def write(
     a, b = reports
     seeds = "" if table["seeds"].notna().any() else f"<p>{inline(comparison.SEEDS_UNKNOWN.capitalize())}.</p>"
     sections = {"": f"<p>A is {inline(a.name)}, B is {inline(b.name)}; a change is B minus A.</p>{seeds}"}
+    if other_reward := not_alike(a, b):
+        sections[""] += f"<p><strong>{inline(other_reward)}</strong></p>"
     if len(outcomes):
         kept = outcomes.assign(result=outcomes["broken"].map({True: "broken", False: "kept"}))
         sections["Limits"] = table_html(kept[["limit", "question", "other", "result", "value", "bound"]])
@@ -68,11 +69,15 @@ def write(
             sections[title] = table_html(lists, tokens=lists.columns[::2], digits=2)
     points = "".join(f"<li>{inline(point)}</li>" for point in CANNOT_SAY)
     sections["What this comparison cannot say"] = f"<ul>{points}</ul>"
-    facts = pd.DataFrame({"": _FACTS})
-    for side, report in (("A", a), ("B", b)):
-        facts[side] = [str(report.provenance.get(fact) or "")[:64] for fact in _FACTS]  # a SHA-256 has 64 digits
-    sections["What was scored"] = table_html(facts)
+    scored = pd.DataFrame({side: facts(report.provenance) for side, report in (("A", a), ("B", b))}).fillna("")
+    sections["What was scored"] = table_html(scored.rename_axis("").reset_index())
     write_sections(page, f"{a.name} and {b.name}", sections)
+
+
+def not_alike(a: Report, b: Report) -> str:
+    """A sentence that warns where the rewards of two models are read in different ways; else empty."""
+    names = ", ".join(read_differently(a.provenance, b.provenance))
+    return f"A and B are not read alike ({names} differ): any change may come from that." if names else ""
 
 
 def changes(table: pd.DataFrame) -> pd.DataFrame:

@@ -131,6 +131,8 @@ def compare(
     sides = []
     for text in (a, b):  # what is neither a model nor a report is refused before minutes are spent on the other
         sides.append(record.read(text) if record.is_report(text) else find_spec(text, loading.panel))
+    if all(map(record.is_report, (a, b))) and (quick or loading != Loading()):
+        raise InputError("two finished reports are compared as they are: leave out --quick and options of loading")
     out = out or Path(f"compare-{sides[0].name}-{sides[1].name}")
     check_writable(out / "compare.html")
     from rmnb.book import comparison_page
@@ -156,6 +158,8 @@ def compare(
     }
     write_json(out / "compare.json", content, ensure_ascii=False, default=json_rows)
     _show(table)
+    if warning := comparison_page.not_alike(report_a, report_b):
+        echo(warning)
     echo(f"written to {out / 'compare.html'} and {out / 'compare.json'}")
     for limit, rows in outcomes.groupby("limit", sort=False):
         broken = rows[rows["broken"]]

@@ -21,7 +21,8 @@ from rmnb.cli.options import (
 )
 from rmnb.errors import InputError
 from rmnb.files import check_writable
-from rmnb.panels import find_base, find_spec, load_panel
+from rmnb.panels import ModelSpec, find_base, find_spec, load_panel
+from rmnb.panels.specs import validate
 from rmnb.plans import ResumableStore, exclusive
 
 
@@ -30,6 +31,8 @@ def plan(
     models: Annotated[list[str] | None, Argument(help="Models. Default: every model of the panel.")] = None,
     device: str | None = None,
     dtype: str | None = None,
+    judge: str | None = None,
+    reference: str | None = None,
     panel: PanelName = "demo",
     book: bool = False,
     json: Json = False,
@@ -42,6 +45,10 @@ def plan(
         cpu or cuda of this machine, or a GPU by name: h100, a100, l4, t4 …
     dtype
         Number format. Default: float32, or a panel's.
+    judge
+        Of a language model that is asked as a judge: yes-no, rating, or a YAML file.
+    reference
+        Of an implicit reward: the language model that it is compared with.
     book
         All that `make book PANEL=…` scores, not scans alone.
     """
@@ -54,7 +61,10 @@ def plan(
 
     plans = []
     for name in models or members.model_names:
-        if known := plan_scan(find_spec(name, members), questions[0].conversation, device, dtype):
+        spec = find_spec(name, members)
+        asked = {key: value for key, value in (("judge", judge), ("reference", reference)) if value}
+        spec = validate(ModelSpec, spec.model_dump() | asked, name)
+        if known := plan_scan(spec, questions[0].conversation, device, dtype):
             plans.append(known)
         else:
             echo(f"rmnb: nothing is known of {name} before it is fetched: see `rmnb check`", err=True)

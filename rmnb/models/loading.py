@@ -50,7 +50,7 @@ from rmnb.models.readouts import (
     opening_ids,
 )
 from rmnb.panels import ModelSpec
-from rmnb.panels.specs import Judge, read_judge, validate
+from rmnb.panels.specs import Judge, validate
 
 logger = logging.getLogger(__name__)
 _OF_SPEC = {
@@ -236,10 +236,9 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
         config.pad_token_id = -1 if spec.read == "last" or padding is None else padding
         return readout, Reading("own", padding)
     if spec.judge:
-        judge = read_judge(spec.judge)
-        answers = answer_ids(dialogue, judge)
+        answers = answer_ids(dialogue, spec.judge)
         weights = torch.eye(len(answers)) if spec.label == ALL else torch.tensor(list(answers.values()))
-        return AnswerTokens(trunk.head, settings, directory, list(answers), weights, judge.expected), Reading()
+        return AnswerTokens(trunk.head, settings, directory, list(answers), weights, spec.judge.expected), Reading()
     if str(spec.head).startswith("lm_head."):  # as the model's own logits, which it may cap or scale
         weights = label_weights(len(trunk.head["lm_head.weight"]), spec.label, settings, directory)
         ids = weights.nonzero().flatten()
@@ -260,8 +259,8 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
     if not trunk.head:
         raise InputError(
             f"{directory}: a language model without the head of a reward model: it can be asked as a judge (--judge "
-            "yes-no), compared with a reference (--reference), read by a layer of its own (--head lm_head.weight), or "
-            "scanned for the log-probabilities of its first token (`rmnb scan MODEL --logprobs`)"
+            "yes-no), compared with a reference (--reference), read by a logit of its own (--head lm_head.weight "
+            "--label 0), or scanned for the log-probabilities of its first token (`rmnb scan MODEL --logprobs`)"
         )
     readout = find_head(trunk.head, settings, directory, spec.head, spec.label)
     if isinstance(readout, GatedHead):
@@ -274,7 +273,12 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
 
 def answer_ids(dialogue: Dialogue, judge: Judge) -> dict[int, float]:
     """The ids of a judge's replies and their weights; InputError names a reply that is not one id, or not its own."""
-    before = dialogue.render(with_response("a", "b"))
+    try:
+        before, other = (dialogue.render(with_response("a", answer)) for answer in ("b", "c"))
+    except InputError as error:
+        raise InputError(f"the judge's template, in the model's own: {error}", "judge") from error
+    if before == other:
+        raise InputError("the judge's template leaves out the answer: write {{ messages[-1]['content'] }}", "judge")
     weights = {}
     for answer, weight in judge.answers.items():
         texts = [before, before + answer]
@@ -294,7 +298,7 @@ def chosen_template(tokenizer: PreTrainedTokenizerBase, spec: ModelSpec, directo
     """
     if spec.judge:
         asked = spec.model_copy(update={"judge": None})
-        return read_judge(spec.judge).asked_in(chosen_template(tokenizer, asked, directory))
+        return spec.judge.asked_in(chosen_template(tokenizer, asked, directory))
     if spec.template == "plain":
         return plain_template(tokenizer)
     if spec.base and not spec.template:  # any other would give other rewards without a word

@@ -8,7 +8,6 @@ from rmnb.files import cached_sha256, data_dir, joint_sha256
 from rmnb.models.bases import BASES, base_directory
 from rmnb.models.checkpoint_files import ADAPTER, files_of, is_adapter, readable, tokenizer_directory, weight_files
 from rmnb.panels import ModelSpec
-from rmnb.panels.specs import read_judge
 
 _TOKENIZER = ("tokenizer*", "vocab*", "merges*", "*.model", "added_tokens*", "special_tokens_map*")
 _NAMES = {"transformers_version", "peft_version", "_name_or_path", "name_or_path", "base_model_name_or_path"}
@@ -112,6 +111,6 @@ def hashes_now(spec: ModelSpec) -> dict[str, str]:
             template = jinja.read_text(encoding="utf-8", errors="replace")
     if template is not None and "{" in template:  # else the name of one of several
         if spec.judge:
-            template = read_judge(spec.judge).asked_in(template)
+            template = spec.judge.asked_in(template)
         hashes["template_sha256"] = template_sha256(template)
     return hashes

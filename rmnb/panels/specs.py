@@ -5,7 +5,16 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from rmnb.errors import InputError
 from rmnb.yaml_files import read_yaml
@@ -61,9 +70,12 @@ def validate(kind: type[Any], values: Any, source: object, beside: Path | None =
     try:
         return kind.model_validate(values, context=beside)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"])) or "the whole"
-        raise InputError(f"{source}: {key}: {first['msg']}", key) from error
+        # A key that is not known explains why another is missing.
+        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+        key = ".".join(map(str, first["loc"]))
+        unknown = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"]
+        text = unknown.removeprefix("Value error, ")
+        raise InputError(": ".join(filter(None, [str(source), key, text])), key) from error
 
 
 class Reference(Strict):
@@ -101,7 +113,7 @@ class Judge(Strict):
     """
 
     template: str
-    answers: dict[str, float] = Field(min_length=1)
+    answers: dict[str, float] = Field(min_length=2)
     expected: bool = False
 
     def asked_in(self, template: str | None) -> str:
@@ -113,15 +125,9 @@ class Judge(Strict):
         return asked + turn + template.removesuffix("\n") + "{% endwith %}"
 
 
-def read_judge(judge: "Judge | str") -> Judge:
-    """A judge that ships with rmnb, by name (``yes-no``, ``rating``), or of your own YAML, by path; one is itself.
-
-    Raises
-    ------
-    InputError
-        No such judge, not YAML, or a key that is missing, unknown or of the wrong kind.
-    """
-    return judge if isinstance(judge, Judge) else read(Judge, judge, PANELS / "judges", "judge")
+def _read_judge(judge: Any, info: ValidationInfo) -> Any:
+    """A judge that ships with rmnb, by name (``yes-no``, ``rating``), or of your own YAML, by path; others stay."""
+    return read(Judge, _beside(judge, info), PANELS / "judges", "judge") if isinstance(judge, str) else judge
 
 
 class Weights(Strict):
@@ -178,6 +184,7 @@ class ModelSpec(Weights):
         A language model is asked what it thinks of an answer: see `Judge`; a name, a file, or the same in the panel.
     reference, beta
         The reward is implicit: beta × (log-probability of the answer less that under the reference, a language model).
+        A beta that is not given is 0.1.
     card
         Scores that the model's own card publishes.
     """
@@ -197,10 +204,16 @@ class ModelSpec(Weights):
     rank: int | None = None
     softcap: bool = True
     wrapping: Wrapping | None = None
-    judge: Judge | Place | None = None
+    judge: Annotated[Judge | None, BeforeValidator(_read_judge)] = None
     reference: Place | None = None
-    beta: float = Field(default=0.1, gt=0)
+    beta: float | None = Field(default=None, gt=0)
     card: tuple[Reference, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_beta(cls, values: Any) -> Any:
+        is_bare = values.get("reference") and values.get("beta") is None
+        return {**values, "beta": 0.1} if is_bare else values
 
     @model_validator(mode="after")
     def _one_origin(self) -> "ModelSpec":
@@ -210,6 +223,10 @@ class ModelSpec(Weights):
             raise ValueError("base and adapter go together")
         if self.judge and self.reference:
             raise ValueError("give either judge or reference, not both")
+        if self.beta and not self.reference:
+            raise ValueError("beta is the factor of an implicit reward: give the reference, too")
+        if (self.judge or self.reference) and (self.head or self.label not in (None, "all")):
+            raise ValueError("a judge and an implicit reward are read from the language model's head: no head or label")
         return self
 
     @property

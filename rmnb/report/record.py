@@ -14,6 +14,24 @@ from rmnb.report.scores import ModelScores
 from rmnb.scoring.store import Provenance
 
 SCHEMA = 3
+#: What is said of a model that was scored: keys of its provenance, and what they are called.
+_FACTS = {
+    "model": "model",
+    "source": "source",
+    "revision": "revision",
+    "dtype": "dtype",
+    "head": "head",
+    "label": "label",
+    "judge": "judge",
+    "reference_source": "reference",
+    "beta": "beta",
+    "read_token": "read at",
+    "attention": "attention",
+    "tokens": "tokens",
+    "weights_sha256": "SHA-256 of weights",
+}
+#: The keys that say what kind of reward it is.
+_KINDS = ("label", "judge", "reference", "beta")
 
 
 @dataclass(frozen=True)
@@ -40,6 +58,20 @@ class Report:
     provenance: Provenance
 
 
+def facts(provenance: Provenance) -> dict[str, str]:
+    """What is known of a model that was scored, by what it is called: where it is from and how its reward is read."""
+    known = {label: provenance[key] for key, label in _FACTS.items() if provenance.get(key)}
+    if judge := known.get("judge"):
+        replies = ", ".join(f"{reply} {weight:+g}" for reply, weight in judge["answers"].items())
+        known["judge"] = f"{replies} ({'probabilities' if judge['expected'] else 'logits'}): {judge['template']}"
+    return {label: " ".join(str(fact).split()) for label, fact in known.items()}
+
+
+def read_differently(a: Provenance, b: Provenance) -> list[str]:
+    """What differs in how two rewards are read: label, judge, reference, beta."""
+    return [key for key in _KINDS if a.get(key) != b.get(key)]
+
+
 def build(scores: ModelScores, workers: int = 1, progress: bool = False) -> Report:
     """Measure a model; see `rmnb.report.replicates.left_out` for `workers` and `progress`."""
     measured = numbers.measure(scores)
@@ -50,8 +82,8 @@ def build(scores: ModelScores, workers: int = 1, progress: bool = False) -> Repo
 def write(report: Report, directory: Path) -> Path:
     """Write a report into a directory.
 
-    ``report.json`` has model, quick, numbers (each with its replicates) and provenance, ``report.md`` a table for a
-    model card. Returns the path of the former.
+    ``report.json`` has model, quick, numbers (each with its replicates) and provenance, ``report.md`` what was scored
+    and a table for a model card. Returns the path of the former.
     """
     table = report.numbers.assign(left_out=report.left_out.to_numpy().tolist())  # pyright: ignore[reportArgumentType]
     rows = json.loads(table.to_json(orient="records", double_precision=15))
@@ -64,7 +96,8 @@ def write(report: Report, directory: Path) -> Path:
     }
     path = Path(directory) / "report.json"
     write_json(path, content, ensure_ascii=False)
-    lines = ["| number | value | 95 % interval |", "|---|---|---|"]
+    lines = [f"- {label}: {fact}" for label, fact in facts(report.provenance).items()]
+    lines += ["", "| number | value | 95 % interval |", "|---|---|---|"]
     for row in report.numbers.to_dict("records"):
         interval = interval_text(row["low"], row["high"])
         lines.append(f"| {row['part']}: {row['label']} | {row['value']:z.2f} | {interval} |")

@@ -226,11 +226,11 @@ def _rewards(rm: RewardModel) -> _Aspects:
         )
         yield "parity", "ok" if parity.exact else "failed", text
     if not rm.spec.card:
-        yield "reference", "ok", "no score from the model's card is known (a panel may name some)"
+        yield "card", "ok", "no score from the model's card is known (a panel may name some)"
     for card in rm.spec.card:
         [reward] = rm.score(card.prompt, [card.response], card.protocol)
         text = f"{reward:.4f}, published {card.score:g} ± {card.tolerance:g} ({card.protocol}; {card.source})"
-        yield "reference", "ok" if abs(reward - card.score) <= card.tolerance else "failed", text
+        yield "card", "ok" if abs(reward - card.score) <= card.tolerance else "failed", text
 
 
 def _tokens(rm: RewardModel, ids: list[int]) -> str:

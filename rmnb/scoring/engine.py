@@ -136,7 +136,7 @@ class PrefixScorer:
         rewards = np.empty((len(conversations), *rm.readout.shape), dtype=np.float32)
         rewards[order] = torch.cat(scored).cpu().numpy()
         if self.reference is not None:
-            rewards = rm.spec.beta * (rewards - self.reference(continuations, batch_size))
+            rewards = rm.spec.beta * (rewards - self.reference(continuations, batch_size))  # pyright: ignore[reportOptionalOperand]
         return check_finite(rm, self.prefix_ids, continuations, rewards)
 
     def _fitting(self, lengths: np.ndarray) -> int:

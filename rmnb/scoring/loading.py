@@ -71,5 +71,7 @@ def load_reward_model(
         reference = load_reward_model(rm.spec.reference, device=device, compile=compile, **shared)
         if reference.tokenizer.get_vocab() != rm.tokenizer.get_vocab():
             raise InputError(f"{rm.name} and its reference {reference.name} have different vocabularies", "reference")
+        if reference.hashes == rm.hashes:
+            raise InputError(f"{rm.name} is its own reference: every reward would be 0", "reference")
         rm = replace(rm, reference=reference)
     return check_parity(rm)

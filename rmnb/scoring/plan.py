@@ -118,18 +118,20 @@ def plan_scan(
     work = _count(json.dumps(config.to_dict(), default=str), type(config), before, closing)
     machine = find_machine(device, number_format, config.get_text_config())
     itemsize = DTYPES[number_format].itemsize
-    size = work.parameters * itemsize
-    low = work.operations / machine.products
+    networks = 2 if spec.reference else 1  # a reference is another one
+    size = networks * work.parameters * itemsize
+    operations = networks * work.operations
+    low = operations / machine.products
     return {
         "model": spec.name,
         "machine": machine.name,
         "format": number_format,
         "tokens": work.tokens,
         "ids": work.fed,
-        "TFLOP": work.operations / 1e12,
+        "TFLOP": operations / 1e12,
         "GB": size / 1e9,
         "low": low,
-        "high": low + 2 * PASSES * work.values * itemsize / machine.moved,
+        "high": low + 2 * PASSES * networks * work.values * itemsize / machine.moved,
         "fits": size < 0.95 * machine.memory,
     }
 

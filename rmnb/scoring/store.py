@@ -21,7 +21,6 @@ from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir, shipped
 from rmnb.models.origin import hashes_now, template_sha256
 from rmnb.panels import ModelSpec, Panel, find_spec, load_panel
-from rmnb.panels.specs import read_judge
 from rmnb.plans import exclusive, refuse_other
 
 SHARD = 1024  # continuations between two writes
@@ -59,8 +58,8 @@ def _describe_spec(spec: ModelSpec) -> Provenance:
         "read": spec.read,
         "softcap": spec.softcap,
         "dtype": spec.dtype,
-        "judge": read_judge(spec.judge).model_dump() if spec.judge else None,
-        "beta": spec.beta if spec.reference else None,
+        "judge": spec.judge.model_dump() if spec.judge else None,
+        "beta": spec.beta,
     }
 
 
@@ -70,6 +69,7 @@ def note_model(rm) -> Provenance:
         "model": rm.name,
         "source": rm.spec.source or f"{rm.spec.base} + {rm.spec.adapter}",
         "revision": rm.spec.revision,
+        "reference_source": rm.spec.reference,
         "device": rm.device.type,
         "device_map": rm.options.get("device_map"),
         "compile": rm.options.get("compile"),

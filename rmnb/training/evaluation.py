@@ -33,8 +33,9 @@ def measure(spec: ModelSpec | BaseSpec, recipe: Recipe, panel: Panel, measured: 
     if not missing:
         return dict(measured)
     if isinstance(spec, BaseSpec):
-        spec = spec.as_model().model_copy(update={"reference": spec.source})
-    rm = load_reward_model(spec)
+        rm = load_reward_model(spec.as_model(), reference=spec.source)
+    else:
+        rm = load_reward_model(spec)
     return {**measured, **{name: function(rm, recipe, panel) for name, function in missing.items()}}
 
 

@@ -170,9 +170,14 @@ def test_a_gate_passes_with_0_and_stops_with_1_and_says_why(tmp_path, monkeypatc
         measured = table.assign(value=value, low=value - 0.05, high=value + 0.05, error=0.025, n=100)
         left = pd.DataFrame([np.linspace(value - 0.002, value + 0.002, 20)])
         directory.mkdir()
-        record.write(record.Report(directory.name, False, measured, left, {}), directory)
+        read = {"reference": {"weights_sha256": "0"}, "reference_source": "tuned", "beta": value}
+        record.write(record.Report(directory.name, False, measured, left, read), directory)
+        assert f"- reference: tuned\n- beta: {value}\n" in (directory / "report.md").read_text()
     assert run(monkeypatch, *words, "human_spearman < 0.3") == 0
     (tmp_path / "limits.yml").write_text("limits: [change human_spearman < -0.1]")
     assert run(monkeypatch, *words, tmp_path / "limits.yml") == 1
-    assert "human_spearman[elo_greatest]: -0.3, the limit is -0.1" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "human_spearman[elo_greatest]: -0.3, the limit is -0.1" in said and "not read alike (beta differ" in said
+    assert "not read alike" in (tmp_path / "out" / "compare.html").read_text()
+    assert run(monkeypatch, *words[:3], "--judge", "yes-no") == 2  # nothing is loaded that could take it
     assert json.loads((tmp_path / "out" / "compare.json").read_text())["limits"][0]["broken"]

@@ -136,7 +136,10 @@ def test_a_number_that_one_model_lacks_is_not_lost(reports):
 
 
 def test_a_report_comes_back_from_its_file(reports, tmp_path):
-    path = record.write(reports[0], tmp_path)
+    judge = {"template": "Is {{ messages[-1]['content'] }}\ngood?", "answers": {"Yes": 1, "No": -1}, "expected": True}
+    path = record.write(dataclasses.replace(reports[0], provenance={"judge": judge}), tmp_path)
+    card = (tmp_path / "report.md").read_text()
+    assert "- judge: Yes +1, No -1 (probabilities): Is {{ messages[-1]['content'] }} good?\n" in card
     back = record.read(tmp_path)
     pd.testing.assert_frame_equal(comparison.compare(back, reports[1]), comparison.compare(*reports))
     path.write_text(path.read_text().replace('"schema": 3', '"schema": 2'))

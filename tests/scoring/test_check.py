@@ -89,7 +89,7 @@ def test_reference_scores_are_compared(directory):
     score = float(rmnb.load_reward_model(directory).score(QUESTION, ["love"], "published")[0])
     known = {"prompt": QUESTION, "response": "love", "protocol": "published", "source": "card", "tolerance": 1e-4}
     reference = [known | {"score": score}, known | {"score": score + 1}]
-    assert [verdict for verdict, _ in found(directory, card=reference)["reference"]] == ["ok", "failed"]
+    assert [verdict for verdict, _ in found(directory, card=reference)["card"]] == ["ok", "failed"]
 
 
 def test_a_vocabulary_larger_than_the_embedding_fails(tmp_path):

@@ -155,14 +155,21 @@ def test_traces_and_responses_that_share_a_beginning_count_every_id_once(models)
 
 def test_what_a_judge_or_a_reference_cannot_be_is_one_line(models, tmp_path):
     directory, _ = models("llama")
-    for judge, match in (
-        ({**JUDGE, "answers": {"peace": 1}}, "reply 'peace' is not one token of its own"),
-        ("maybe", "unknown judge 'maybe': choose one of rating, yes-no"),
-        ({"template": "x", "answers": {}}, "judge"),
-        ({**JUDGE, "template": "{{ nothing.there }}"}, "chat template"),
+    for asked, match in (
+        ({"judge": {**JUDGE, "answers": {"a": 1, "peace": 1}}}, "reply 'peace' is not one token of its own"),
+        ({"judge": "maybe"}, "unknown judge 'maybe': choose one of rating, yes-no"),
+        ({"judge": {**JUDGE, "answers": {"a": 1}}}, "judge.answers: .*at least 2"),
+        ({"judge": {"template": "x", "answer": {"a": 1}}}, "judge.answer: there is no such key"),
+        ({"judge": {**JUDGE, "template": "{{ nothing.there }}"}}, "the judge's template"),
+        ({"judge": {**JUDGE, "template": "Good?"}}, "the judge's template leaves out the answer"),
+        ({"judge": JUDGE, "reference": str(directory)}, "llama[^:]*: give either judge or reference"),
+        ({"judge": JUDGE, "label": 0}, "no head or label"),
+        ({"reference": str(directory), "head": "linear"}, "no head or label"),
+        ({"judge": JUDGE, "beta": 0.5}, "give the reference, too"),
+        ({"reference": str(directory)}, "is its own reference"),
     ):
         with pytest.raises(InputError, match=match):
-            rmnb.load_reward_model(directory, judge=judge)
+            rmnb.load_reward_model(directory, **asked)
     words = tokenizer(text="Entirely other words make another vocabulary of merges. " * 5)
     other = AutoModelForCausalLM.from_pretrained(directory).config
     other.vocab_size = len(words)
@@ -217,7 +224,7 @@ def test_objectives_are_shown_one_by_one(key, tmp_path):
 def test_the_command_line_names_judges_references_weights_and_outputs(models, tmp_path, printed):
     directory, reference = models("llama")
     judge = tmp_path / "judge.yml"
-    judge.write_text(yaml.safe_dump(JUDGE))
+    judge.write_text(yaml.safe_dump({"template": JUDGE["template"]}) + "answers: {a: 1, b: -1, c: 0.5}\n")
     rm = rmnb.load_reward_model(directory, judge=JUDGE)
     said = printed("check", directory, "--judge", judge)
     assert "Question: What, in one word" in said and "replies" in said and "LlamaForCausalLM" in said
