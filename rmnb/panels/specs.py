@@ -212,8 +212,9 @@ class ModelSpec(Weights):
     @model_validator(mode="before")
     @classmethod
     def _with_beta(cls, values: Any) -> Any:
-        is_bare = values.get("reference") and values.get("beta") is None
-        return {**values, "beta": 0.1} if is_bare else values
+        if isinstance(values, dict) and values.get("reference") and values.get("beta") is None:
+            return {**values, "beta": 0.1}
+        return values  # of any kind: the fields are checked next
 
     @model_validator(mode="after")
     def _one_origin(self) -> "ModelSpec":
