@@ -23,29 +23,12 @@ from rmnb.panels import load_panel
 from rmnb.scoring import store
 
 RESULTS = Path("book/_executed/results")
+# fmt: off
 _WORDS = (
-    "no",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-    "twenty",
+    "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
 )
+# fmt: on
 _MERGED = ("min", "max", "median", "mean", "sum", "count")
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from rmnb.book.display import inline, table_html
 from rmnb.book.standalone import write_sections
 from rmnb.report import comparison, policy
-from rmnb.report.record import Report, facts, read_differently
+from rmnb.report.record import Report, facts
 
 CANNOT_SAY = (
     "The intervals are over words, with both models as they are: they say how a change would be on other words, and "
@@ -52,8 +52,8 @@ def write(
     a, b = reports
     seeds = "" if table["seeds"].notna().any() else f"<p>{inline(comparison.SEEDS_UNKNOWN.capitalize())}.</p>"
     sections = {"": f"<p>A is {inline(a.name)}, B is {inline(b.name)}; a change is B minus A.</p>{seeds}"}
-    if other_reward := not_alike(a, b):
-        sections[""] += f"<p><strong>{inline(other_reward)}</strong></p>"
+    if warning := not_alike(a, b):
+        sections[""] += f"<p><strong>{inline(warning)}</strong></p>"
     if len(outcomes):
         kept = outcomes.assign(result=outcomes["broken"].map({True: "broken", False: "kept"}))
         sections["Limits"] = table_html(kept[["limit", "question", "other", "result", "value", "bound"]])
@@ -69,14 +69,14 @@ def write(
             sections[title] = table_html(lists, tokens=lists.columns[::2], digits=2)
     points = "".join(f"<li>{inline(point)}</li>" for point in CANNOT_SAY)
     sections["What this comparison cannot say"] = f"<ul>{points}</ul>"
-    scored = pd.DataFrame({side: facts(report.provenance) for side, report in (("A", a), ("B", b))}).fillna("")
-    sections["What was scored"] = table_html(scored.rename_axis("").reset_index())
+    scored = pd.DataFrame({"A": facts(a.provenance), "B": facts(b.provenance)})
+    sections["What was scored"] = table_html(scored.fillna("").rename_axis("").reset_index())
     write_sections(page, f"{a.name} and {b.name}", sections)
 
 
 def not_alike(a: Report, b: Report) -> str:
     """A sentence that warns where the rewards of two models are read in different ways; else empty."""
-    names = ", ".join(read_differently(a.provenance, b.provenance))
+    names = ", ".join(comparison.read_differently(a, b))
     return f"A and B are not read alike ({names} differ): any change may come from that." if names else ""
 
 

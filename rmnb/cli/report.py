@@ -131,7 +131,8 @@ def compare(
     sides = []
     for text in (a, b):  # what is neither a model nor a report is refused before minutes are spent on the other
         sides.append(record.read(text) if record.is_report(text) else find_spec(text, loading.panel))
-    if all(map(record.is_report, (a, b))) and (quick or loading != Loading()):
+    is_finished = record.is_report(a) and record.is_report(b)
+    if is_finished and (quick or loading != Loading(loading.panel)):
         raise InputError("two finished reports are compared as they are: leave out --quick and options of loading")
     out = out or Path(f"compare-{sides[0].name}-{sides[1].name}")
     check_writable(out / "compare.html")
@@ -151,6 +152,7 @@ def compare(
     content = {
         "a": {"model": report_a.name, "provenance": report_a.provenance},
         "b": {"model": report_b.name, "provenance": report_b.provenance},
+        "read_differently": comparison.read_differently(report_a, report_b),
         "numbers": table,
         "moved": moved,
         "policies": policies,

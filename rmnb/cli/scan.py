@@ -61,9 +61,10 @@ def plan(
 
     plans = []
     for name in models or members.model_names:
-        spec = find_spec(name, members)
-        asked = {key: value for key, value in (("judge", judge), ("reference", reference)) if value}
-        spec = validate(ModelSpec, spec.model_dump() | asked, name)
+        fields = find_spec(name, members).model_dump()
+        fields["judge"] = judge or fields["judge"]
+        fields["reference"] = reference or fields["reference"]
+        spec = validate(ModelSpec, fields, name)
         if known := plan_scan(spec, questions[0].conversation, device, dtype):
             plans.append(known)
         else:

@@ -187,7 +187,10 @@ def _read_whole(directory: Path, spec: ModelSpec, options: Mapping[str, Any]) ->
     tokenizer = read_tokenizer(tokenizer_files)
     config = read_config(directory, spec.softcap)
     kind: Any = AutoModelForCausalLM
-    if not spec.reads_language_head:
+    if spec.reads_language_head:
+        if any(name.endswith("Classification") for name in config.architectures or ()):
+            raise InputError(f"{directory} is a classifier, and this asks for a language model")
+    else:
         kind = AutoModel if is_decoder(config) else AutoModelForSequenceClassification
     with readable(directory):  # also where an option is one of `LOADING`
         network, info = kind.from_pretrained(directory, config=config, dtype=DTYPES[spec.dtype], **LOADING, **options)

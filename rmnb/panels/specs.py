@@ -70,12 +70,13 @@ def validate(kind: type[Any], values: Any, source: object, beside: Path | None =
     try:
         return kind.model_validate(values, context=beside)
     except ValidationError as error:
-        # A key that is not known explains why another is missing.
-        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+        found = error.errors()
+        unknown = [one for one in found if one["type"] == "extra_forbidden"]
+        first = (unknown or found)[0]  # a misspelt key explains why another is missing
+        text = "there is no such key" if unknown else first["msg"].removeprefix("Value error, ")
         key = ".".join(map(str, first["loc"]))
-        unknown = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"]
-        text = unknown.removeprefix("Value error, ")
-        raise InputError(": ".join(filter(None, [str(source), key, text])), key) from error
+        where = f"{source}: {key}" if key else f"{source}"  # without a key: of the form as a whole
+        raise InputError(f"{where}: {text}", key) from error
 
 
 class Reference(Strict):

@@ -12,12 +12,15 @@ import pandas as pd
 from rmnb.errors import InputError
 from rmnb.findings import frequency
 from rmnb.findings.tables import WORD_KINDS, standardise
+from rmnb.plans import differences
 from rmnb.report import numbers
 from rmnb.report.record import Report
 from rmnb.report.replicates import jackknife
 from rmnb.report.scores import FRAMING, ModelScores
 
 SEEDS_UNKNOWN = "seed variation not measured"
+#: Keys of a provenance that say what kind of reward it is.
+_KINDS = ("label", "judge", "reference", "beta")
 
 
 def compare(a: Report, b: Report, seeds: Sequence[Report] = ()) -> pd.DataFrame:
@@ -72,6 +75,11 @@ def compare(a: Report, b: Report, seeds: Sequence[Report] = ()) -> pd.DataFrame:
         spread = values.std(axis=1, ddof=1, skipna=False).reindex(keys).to_numpy()
         table["seeds"] = np.sqrt(2) * spread  # two draws differ by the root of two times their standard deviation
     return table
+
+
+def read_differently(a: Report, b: Report) -> list[str]:
+    """What differs in how the rewards of two models are read: label, judge, reference, beta."""
+    return differences(a.provenance, {key: b.provenance.get(key) for key in _KINDS})
 
 
 def _refuse_equal_weights(seeds: Sequence[Report]) -> None:

@@ -30,8 +30,6 @@ _FACTS = {
     "tokens": "tokens",
     "weights_sha256": "SHA-256 of weights",
 }
-#: The keys that say what kind of reward it is.
-_KINDS = ("label", "judge", "reference", "beta")
 
 
 @dataclass(frozen=True)
@@ -65,11 +63,6 @@ def facts(provenance: Provenance) -> dict[str, str]:
         replies = ", ".join(f"{reply} {weight:+g}" for reply, weight in judge["answers"].items())
         known["judge"] = f"{replies} ({'probabilities' if judge['expected'] else 'logits'}): {judge['template']}"
     return {label: " ".join(str(fact).split()) for label, fact in known.items()}
-
-
-def read_differently(a: Provenance, b: Provenance) -> list[str]:
-    """What differs in how two rewards are read: label, judge, reference, beta."""
-    return [key for key in _KINDS if a.get(key) != b.get(key)]
 
 
 def build(scores: ModelScores, workers: int = 1, progress: bool = False) -> Report:

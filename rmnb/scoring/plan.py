@@ -118,7 +118,7 @@ def plan_scan(
     work = _count(json.dumps(config.to_dict(), default=str), type(config), before, closing)
     machine = find_machine(device, number_format, config.get_text_config())
     itemsize = DTYPES[number_format].itemsize
-    networks = 2 if spec.reference else 1  # a reference is another one
+    networks = 2 if spec.reference else 1  # the model, and the one that it is compared with
     size = networks * work.parameters * itemsize
     operations = networks * work.operations
     low = operations / machine.products

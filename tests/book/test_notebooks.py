@@ -169,7 +169,8 @@ def test_chapters_run_on_any_panel_and_their_exercises_check_themselves(path, pa
 
 #: What the exercises of the chapters that are not run here use.
 SEQUENCES = {"question": SimpleNamespace(text=""), "rm": SimpleNamespace(score=lambda *_: [1.0, 0.5])}
-POLICIES = {"graders": ["a"], "log_ref": np.log([0.5, 0.5]), "rewards": {"a": np.array([0, 1])}, "policy": policy}
+REWARDS = {"a": np.array([0, 1])}
+POLICIES = {"graders": ["a"], "log_ref": np.log([0.5, 0.5]), "rewards": REWARDS, "policy": policy}
 
 
 @pytest.mark.parametrize(("path", "names"), [(SEARCHED, SEQUENCES), (TRAINED, POLICIES)], ids=["sequences", "policies"])

@@ -180,4 +180,5 @@ def test_a_gate_passes_with_0_and_stops_with_1_and_says_why(tmp_path, monkeypatc
     assert "human_spearman[elo_greatest]: -0.3, the limit is -0.1" in said and "not read alike (beta differ" in said
     assert "not read alike" in (tmp_path / "out" / "compare.html").read_text()
     assert run(monkeypatch, *words[:3], "--judge", "yes-no") == 2  # nothing is loaded that could take it
-    assert json.loads((tmp_path / "out" / "compare.json").read_text())["limits"][0]["broken"]
+    content = json.loads((tmp_path / "out" / "compare.json").read_text())
+    assert content["limits"][0]["broken"] and content["read_differently"] == ["beta"]

@@ -67,7 +67,7 @@ def pickled(directory):
 def test_a_head_that_is_not_there_is_never_made_up_and_pickles_are_not_read(damage, tmp_path):
     write_base(tmp_path)
     damage(tmp_path)
-    with pytest.raises(InputError, match=r"lack|safetensors") as refused:
+    with pytest.raises(InputError, match=r"lack|safetensors|is a classifier") as refused:
         logprobs.load_language_model(tmp_path, "bare")
     assert "\n" not in str(refused.value)
 

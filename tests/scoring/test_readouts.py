@@ -155,6 +155,7 @@ def test_traces_and_responses_that_share_a_beginning_count_every_id_once(models)
 
 def test_what_a_judge_or_a_reference_cannot_be_is_one_line(models, tmp_path):
     directory, _ = models("llama")
+    tied = write_decoder(tmp_path / "tied", shape={"tie_word_embeddings": True})  # lacks no tensor of a language model
     for asked, match in (
         ({"judge": {**JUDGE, "answers": {"a": 1, "peace": 1}}}, "reply 'peace' is not one token of its own"),
         ({"judge": "maybe"}, "unknown judge 'maybe': choose one of rating, yes-no"),
@@ -167,6 +168,7 @@ def test_what_a_judge_or_a_reference_cannot_be_is_one_line(models, tmp_path):
         ({"reference": str(directory), "head": "linear"}, "no head or label"),
         ({"judge": JUDGE, "beta": 0.5}, "give the reference, too"),
         ({"reference": str(directory)}, "is its own reference"),
+        ({"reference": str(tied)}, "is a classifier, and this asks for a language model"),
     ):
         with pytest.raises(InputError, match=match):
             rmnb.load_reward_model(directory, **asked)
