@@ -59,8 +59,9 @@ def test_the_chapters_cells_compute_what_the_effects_do(nouns, run_cells):
     by_model = names["by_model"].mean(axis="columns")
     gaps = {model: agency.gap(table, "positive", PROMPTS)["agency_gap"].value for model, table in nouns.items()}
     assert by_model.to_dict() == pytest.approx(gaps)
-    as_far = np.abs(names["models_shuffled"]) >= abs(names["observed"]) - 1e-9
-    assert (len(as_far), as_far.mean()) == (70, stats.two_group_test(by_model, names["is_first"]).p_value)
+    as_far = names["shuffled"]["models"].abs() >= abs(names["observed"]) - 1e-9
+    exact = stats.two_group_test(by_model, names["is_first"]).p_value
+    assert (len(as_far), as_far.mean()) == (10_000, pytest.approx(exact, abs=0.006))
 
 
 def test_planted_preferences_come_back(nouns, tests):
