@@ -5,17 +5,16 @@ side is named.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
+from torch.nn.functional import normalize
 
 from rmnb.errors import InputError
 from rmnb.models.dialogue import as_messages, with_response
-from rmnb.models.readouts import LayersHead, Readout
+from rmnb.models.readouts import LayersHead
 from rmnb.scoring.check import CheckResult
 from rmnb.scoring.engine import score_sequences
 from rmnb.scoring.forms import Conversation, conversations_of, read_rows
@@ -153,8 +152,9 @@ def _cause(rm: RewardModel, elsewhere: Elsewhere, ids: list[list[int]], own: np.
     }
     explanations |= {cause: score_sequences(rm, sequences) for cause, sequences in changed.items()}
     if isinstance(rm.readout, LayersHead):
-        normalised = replace(rm, readout=_Normalised(rm.readout))
-        explanations["the hidden state is normalised before the head"] = score_sequences(normalised, ids)
+        # Of length one, as a server makes it that takes its model for an embedding model.
+        with rm.readout.register_forward_pre_hook(lambda _, states: normalize(states[0].float(), dim=-1)):
+            explanations["the hidden state is normalised before the head"] = score_sequences(rm, ids)
     for cause, explained in explanations.items():
         if len(own) and np.abs(explained - rewards).max() <= _HALF * unit:
             return cause
@@ -163,15 +163,3 @@ def _cause(rm: RewardModel, elsewhere: Elsewhere, ids: list[list[int]], own: np.
         if np.abs(slope * own + shift - rewards).max() < _HALF * unit * abs(slope):
             return f"another scale: its reward is {slope:.4g} times this one {shift:+.4g}"
     return "none of the known ones (is the template the same?)"
-
-
-class _Normalised(Readout):
-    """A head over hidden states of length one, as a server makes them that takes its model for an embedding model."""
-
-    def __init__(self, head: Any):
-        super().__init__()
-        self.name = "normalised"
-        self.head = head
-
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        return self.head(torch.nn.functional.normalize(hidden.float(), dim=-1))
