@@ -53,14 +53,7 @@ def describe_model(rm) -> Provenance:
 
 
 def _describe_spec(spec: ModelSpec) -> Provenance:
-    return {
-        "label": spec.model_dump(mode="json")["label"],
-        "read": spec.read,
-        "softcap": spec.softcap,
-        "dtype": spec.dtype,
-        "judge": spec.judge.model_dump() if spec.judge else None,
-        "beta": spec.beta,
-    }
+    return spec.model_dump(mode="json", include={"label", "read", "softcap", "dtype", "judge", "beta"})
 
 
 def note_model(rm) -> Provenance:
