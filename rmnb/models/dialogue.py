@@ -18,7 +18,6 @@ import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
 
 from rmnb.errors import InputError, first_line
@@ -188,10 +187,6 @@ class Dialogue:
             answers = tokenizer([f"{text}{after}" for text in texts], add_special_tokens=False)["input_ids"]
             return [[*start, *ids] for ids in answers]
         if spelled:
-            if "sanitize_control_tokens" not in signature(tokenizer.apply_chat_template).parameters:
-                raise InputError(
-                    "a text spells control tokens, which this transformers cannot read as text: take 5.20 or later"
-                )
             tokenizer = copy.copy(tokenizer)
             tokenizer.chat_control_tokens = self.control_tokens
         options = {"tokenize": True, "sanitize_control_tokens": spelled, "tools": tools}

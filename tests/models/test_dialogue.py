@@ -6,7 +6,6 @@ from tokenizers import processors
 from transformers import AutoTokenizer
 
 import rmnb
-from rmnb.errors import InputError
 from rmnb.models.dialogue import Dialogue
 from rmnb.scoring.rows import trace
 
@@ -34,13 +33,6 @@ def test_a_text_is_read_as_the_whole_conversation_in_its_template_is(splitting, 
     logits = own_rewards(tmp_path, expected)
     assert rm.score(PROMPT, TEXTS).tolist() == pytest.approx(logits, abs=1e-4)
     assert [trace(rm, PROMPT, text)["reward"].iloc[-1] for text in TEXTS] == pytest.approx(logits, abs=1e-4)
-
-
-def test_a_transformers_that_would_read_spelled_control_tokens_as_such_is_refused(monkeypatch):
-    words = tokenizer()
-    monkeypatch.setattr(type(words), "apply_chat_template", lambda self, conversation, tokenize=True: [])
-    with pytest.raises(InputError, match=r"5\.20 or later"):
-        Dialogue(words, TEMPLATE).conversations(PROMPT, ["a<end>b"])
 
 
 def test_the_date_in_a_template_is_frozen():
