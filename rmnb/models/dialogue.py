@@ -123,9 +123,10 @@ class Dialogue:
     template: str | None
     trainer: Trainer = "trl"
 
-    def render(self, messages: list[dict[str, str]], generation: bool = False) -> str:
-        """The conversation as text, dates frozen."""
-        return self._apply(self.tokenizer, messages, tokenize=False, add_generation_prompt=generation)
+    def render(self, prompt: Prompt, response: Response | None = None) -> str:
+        """The conversation as text, dates frozen; without a response, up to where the assistant is to speak."""
+        messages = as_messages(prompt) if response is None else with_response(prompt, response)
+        return self._apply(self.tokenizer, messages, tokenize=False, add_generation_prompt=response is None)
 
     def _apply(self, tokenizer: "PreTrainedTokenizerBase", messages: list, **options) -> Any:
         template = _as_fed(self.template, self.trainer)
@@ -164,9 +165,9 @@ class Dialogue:
         InputError
             The template fails, a text is not valid Unicode, or the tokenizer cannot encode control tokens as text.
         """
-        if self.template is None and not isinstance(prompt, str):
-            raise InputError("a model without chat template takes one question as a string, not a list of messages")
         if self.template is None:
+            if not isinstance(prompt, str):
+                raise InputError("a model without chat template takes one question as a string, not a list of messages")
             _check_texts([prompt, *texts])  # type: ignore[list-item]
             return [self.tokenizer(prompt, text, split_special_tokens=True)["input_ids"] for text in texts]  # type: ignore[arg-type]
         if not texts:
@@ -189,8 +190,7 @@ class Dialogue:
         if spelled:
             tokenizer = copy.copy(tokenizer)
             tokenizer.chat_control_tokens = self.control_tokens
-        options = {"tokenize": True, "sanitize_control_tokens": spelled, "tools": tools}
-        return self._apply(tokenizer, conversations, **options)["input_ids"]
+        return self._apply(tokenizer, conversations, sanitize_control_tokens=spelled, tools=tools)["input_ids"]
 
     @functools.cached_property
     def control_tokens(self) -> list[str]:
@@ -224,7 +224,7 @@ class Dialogue:
         """What the template, if there is one, writes before and after the assistant's words."""
         if self.template is None:
             return "", ""
-        text = self.render(with_response(prompt, _RESPONSE))
+        text = self.render(prompt, _RESPONSE)
         before, _, after = text.rpartition(_RESPONSE)
         if _RESPONSE not in text:
             raise InputError(
@@ -242,7 +242,7 @@ class Dialogue:
         """
         if self.template is None:
             raise InputError("protocol 'published' needs a chat template, and this model has none")
-        strings = [self.render(with_response(prompt, text)) for text in texts]
+        strings = [self.render(prompt, text) for text in texts]
         _check_texts(strings)
         limited = self.tokenizer.model_max_length < _NO_LIMIT
         return self.tokenizer(strings, truncation=limited)["input_ids"] if strings else []

@@ -36,7 +36,7 @@ from rmnb.models.checkpoint_files import (
     tokenizer_directory,
 )
 from rmnb.models.devices import DTYPES, find_device, input_device
-from rmnb.models.dialogue import Dialogue, plain_template, with_response
+from rmnb.models.dialogue import Dialogue, plain_template
 from rmnb.models.heads import ALL, find_head, label_weights
 from rmnb.models.origin import hashes_of
 from rmnb.models.reading import Reading, is_decoder, is_language_model, own_reading, trainer_of
@@ -277,7 +277,7 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
 def answer_ids(dialogue: Dialogue, judge: Judge) -> dict[int, float]:
     """The ids of a judge's replies and their weights; InputError names a reply that is not one id, or not its own."""
     try:
-        before, other = (dialogue.render(with_response("a", answer)) for answer in ("b", "c"))
+        before, other = (dialogue.render("a", answer) for answer in ("b", "c"))
     except InputError as error:
         raise InputError(f"the judge's template, in the model's own: {error}", "judge") from error
     if before == other:
@@ -305,7 +305,7 @@ def chosen_template(tokenizer: PreTrainedTokenizerBase, spec: ModelSpec, directo
     if spec.template == "plain":
         return plain_template(tokenizer)
     if spec.base and not spec.template:  # any other would give other rewards without a word
-        return json.loads((directory / "provenance.json").read_text(encoding="utf-8"))["template"]
+        return json.loads((directory / "provenance.json").read_bytes())["template"]
     if tokenizer.chat_template is None:
         return spec.template
     with readable(directory):

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from rmnb.errors import InputError, list_some
 from rmnb.models.devices import upload
-from rmnb.models.dialogue import Dialogue, as_messages, common_prefix
+from rmnb.models.dialogue import Dialogue, common_prefix
 
 _AT_ONCE = 64  # states whose logits over the whole vocabulary are in memory together
 
@@ -82,15 +82,13 @@ class Readout(nn.Module):
         self, states: Float[Tensor, "ids hidden"], conversations: Sequence[list[int]], spans: Sequence[Span]
     ) -> Float[Tensor, " conversations"]:
         """The reward of each conversation of a batch, read at its last id."""
-        return self(states[last_places(states, conversations, spans)])
+        return self(states_at(states, spans, [len(ids) - 1 for ids in conversations]))
 
 
-def last_places(
-    states: Tensor, conversations: Sequence[list[int]], spans: Sequence[Span]
-) -> Int[Tensor, " conversations"]:
-    """Where the states of the last ids are."""
-    places = [span.place(len(ids) - 1) for ids, span in zip(conversations, spans, strict=True)]
-    return upload(places, states.device)
+def states_at(states: Tensor, spans: Sequence[Span], indices: list[int]) -> Float[Tensor, "conversations hidden"]:
+    """The state of one id of each conversation, by its index there."""
+    places = [span.place(index) for span, index in zip(spans, indices, strict=True)]
+    return states[upload(places, states.device)]
 
 
 class ClassifierOutputs(Readout):
@@ -292,12 +290,11 @@ class GatedHead(Readout):
             self.reward_transform_matrix = nn.Parameter(torch.eye(sizes[-1]))
 
     def rewards(self, states, conversations, spans):
-        last = states[last_places(states, conversations, spans)]
         if self.shape:
-            return self(last)
-        pairs = zip(conversations, spans, strict=True)
-        gates = [span.place(opening_place(self.opening, ids)) for ids, span in pairs]
-        return self(last, states[upload(gates, states.device)])
+            return super().rewards(states, conversations, spans)
+        last = states_at(states, spans, [len(ids) - 1 for ids in conversations])
+        gates = [opening_place(self.opening, ids) for ids in conversations]
+        return self(last, states_at(states, spans, gates))
 
     def forward(
         self, hidden: Float[Tensor, "*batch hidden"], prompt: Float[Tensor, "*batch hidden"] | None = None
@@ -326,7 +323,7 @@ def opening_ids(dialogue: Dialogue) -> tuple[int, ...]:
     """
     starts = []
     for prompt in ("love", "War", "7?"):
-        text = dialogue.render(as_messages(prompt), generation=True)
+        text = dialogue.render(prompt)
         generation = dialogue.tokenizer(text, add_special_tokens=False)["input_ids"]
         (conversation,) = dialogue.conversations(prompt, ["love"])
         starts.append(common_prefix([[*generation, -1], conversation])[::-1])

@@ -13,7 +13,7 @@ import pandas as pd
 from torch.nn.functional import normalize
 
 from rmnb.errors import InputError
-from rmnb.models.dialogue import as_messages, with_response
+from rmnb.models.dialogue import as_messages
 from rmnb.models.readouts import LayersHead
 from rmnb.scoring.check import CheckResult
 from rmnb.scoring.engine import score_sequences
@@ -84,7 +84,7 @@ def rendered(rm: RewardModel, conversations: Sequence[Conversation]) -> list[str
     """Conversations as text in the model's own template, which a server tokenises itself."""
     if rm.dialogue.template is None:
         raise InputError(f"{rm.name} has no chat template to send to a server: hold a file of rewards against it")
-    return [rm.dialogue.render(with_response(prompt, response)) for prompt, response in conversations]
+    return [rm.dialogue.render(prompt, response) for prompt, response in conversations]
 
 
 def compare_rewards(rm: RewardModel, elsewhere: Elsewhere) -> CheckResult:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from rmnb.errors import InputError
-from rmnb.models.dialogue import FROZEN_DATE, TRAINERS, Dialogue, common_prefix, with_response
+from rmnb.models.dialogue import FROZEN_DATE, TRAINERS, Dialogue, common_prefix
 from rmnb.models.reading import own_reading
 from rmnb.models.readouts import AnswerTokens
 from rmnb.scoring.engine import whole_states
@@ -91,7 +91,7 @@ def _judge(rm: RewardModel) -> _Aspects:
     readout = rm.readout
     if not isinstance(readout, AnswerTokens):
         return
-    asked = rm.dialogue.render(with_response(QUESTION, _ANSWERS[0]))
+    asked = rm.dialogue.render(QUESTION, _ANSWERS[0])
     yield "asked", "ok", repr(asked)
     ids = torch.tensor(rm.dialogue.conversations(QUESTION, _ANSWERS[:1]), device=rm.device)
     with torch.inference_mode():
@@ -245,7 +245,7 @@ def _leading(ids: list[int], token_id: int) -> int:
 def _written(dialogue: Dialogue, response: str) -> str:
     """What the template makes of a response."""
     before, after = dialogue.frame_text(QUESTION)
-    whole = dialogue.render(with_response(QUESTION, response))
+    whole = dialogue.render(QUESTION, response)
     return whole[len(before) : len(whole) - len(after)]
 
 

@@ -16,7 +16,7 @@ import torch
 
 from rmnb.data.text_lists import described_parts, part_texts
 from rmnb.errors import InputError
-from rmnb.models.dialogue import Prompt, as_messages
+from rmnb.models.dialogue import Prompt
 from rmnb.models.origin import template_sha256
 from rmnb.models.readouts import LanguageHead
 from rmnb.models.vocabulary import vocabulary
@@ -76,7 +76,7 @@ def prompt_ids(lm: RewardModel, prompt: Prompt) -> list[int]:
         Earlier turns without a chat template to write them.
     """
     if lm.spec.wrapping == "chat":
-        text = lm.dialogue.render(as_messages(prompt), generation=True)
+        text = lm.dialogue.render(prompt)
         return lm.dialogue.tokenizer(text, add_special_tokens=False)["input_ids"]
     if not isinstance(prompt, str):
         raise InputError(f"wrapping {lm.spec.wrapping} takes one question, without earlier turns", "wrapping")

@@ -11,7 +11,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from rmnb.errors import InputError
-from rmnb.models.dialogue import check_protocol, common_prefix, with_response
+from rmnb.models.dialogue import check_protocol, common_prefix
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import Panel, PromptSpec
 from rmnb.plans import ResumableStore, differences, exclusive
@@ -152,7 +152,7 @@ def _describe(rm: RewardModel, prompt: PromptSpec, protocol: str, ids: Sequence[
     if rm.dialogue.template is None:
         rendered = repr(rm.dialogue.frame_ids(prompt.conversation))
     else:
-        rendered = rm.dialogue.render(with_response(prompt.conversation, "{response}"))
+        rendered = rm.dialogue.render(prompt.conversation, "{response}")
     token, offset = rm.read_at(prompt.conversation)
     digest = None if ids is None else hashlib.sha256(np.asarray(ids, dtype="<i4").tobytes()).hexdigest()
     return {
