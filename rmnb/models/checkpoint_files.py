@@ -89,7 +89,7 @@ def base_of(directory: Path, base: str | None = None) -> tuple[str, str | None]:
         The configuration cannot be read or names none.
     """
     with readable(directory / "adapter_config.json"):
-        config = json.loads((directory / "adapter_config.json").read_text(encoding="utf-8"))
+        config = json.loads((directory / "adapter_config.json").read_bytes())
         name = config.get("base_model_name_or_path")
         revision = config.get("revision")
     if base:
@@ -131,7 +131,7 @@ def weight_files(directory: Path, variant: str | None = None) -> list[Path]:
     index = directory / f"model.safetensors.index{infix}.json"
     if not files[0].exists() and name != ADAPTER and index.exists():
         with readable(index):
-            names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+            names = set(json.loads(index.read_bytes())["weight_map"].values())
         files = [directory / Path(name).name for name in sorted(names)]
     if missing := [file.name for file in files if not file.exists()]:
         if pickles := files_of(directory, *_PICKLES):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rmnb.files import cached_sha256, data_dir, joint_sha256
 from rmnb.models.bases import BASES, base_directory
-from rmnb.models.checkpoint_files import ADAPTER, files_of, is_adapter, readable, tokenizer_directory, weight_files
+from rmnb.models.checkpoint_files import ADAPTER, files_of, readable, tokenizer_directory, weight_files
 from rmnb.panels import ModelSpec
 
 _TOKENIZER = ("tokenizer*", "vocab*", "merges*", "*.model", "added_tokens*", "special_tokens_map*")
@@ -39,8 +39,7 @@ def config_sha256(*files: Path) -> str:
     with readable(files[0].parent):
         contents = [
             json.loads(
-                file.read_text(encoding="utf-8"),
-                object_hook=lambda fields: {key: fields[key] for key in fields.keys() - _NAMES},
+                file.read_bytes(), object_hook=lambda fields: {key: fields[key] for key in fields.keys() - _NAMES}
             )
             for file in files
         ]
@@ -101,7 +100,7 @@ def hashes_now(spec: ModelSpec) -> dict[str, str]:
             hashes = hashes_of(adapter, spec.base, base if base.is_dir() else None)
     elif spec.source and (directory := Path(spec.source)).is_dir():
         # Of an adapter the base counts too, and finding it may mean asking the hub.
-        if any(directory.glob("model.safetensors*")) and not is_adapter(directory):
+        if any(directory.glob("model.safetensors*")):
             hashes = hashes_of(directory)
         tokenizer_files = tokenizer_directory(directory, spec.tokenizer)
         if any(tokenizer_files.glob("tokenizer*")):
