@@ -14,7 +14,6 @@ TRAINING = ("datasets", "sklearn", "trl")  # what only the extra `train` install
 app = Typer(no_args_is_help=True, help="Commands that build and check the book.")
 
 
-@app.command()
 def models(panel: PanelName = "demo") -> None:
     """List a panel's models, what they were trained on, and how often they prefer what people preferred."""
     from rmnb.training.runs import overview
@@ -22,8 +21,6 @@ def models(panel: PanelName = "demo") -> None:
     echo_table(overview(load_panel(panel).require(models=1)))
 
 
-@app.command()
-@flat
 def audit(
     models: Annotated[list[str] | None, Argument(help="Models to audit. Default: all of the panel.")] = None,
     panel: PanelName = "demo",
@@ -46,8 +43,6 @@ def audit(
         fail(f"{wrong} of {len(report)} scans disagree")
 
 
-@app.command()
-@flat
 def lists(model: Model, texts: list[str], loading: Loading) -> None:
     """Score some of the panel's lists with each of their prompts. Interrupted, the same command goes on.
 
@@ -66,8 +61,6 @@ def lists(model: Model, texts: list[str], loading: Loading) -> None:
         echo(score_pairs(rm, members) if name == "identity_pairs" else score_list(rm, members, name, progress=True))
 
 
-@app.command()
-@flat
 def explorer(directory: Path, panel: PanelName = "demo") -> None:
     """Write the data of the token explorer: every scan of a panel as small static files.
 
@@ -81,7 +74,6 @@ def explorer(directory: Path, panel: PanelName = "demo") -> None:
     echo(write_explorer(panel, directory))
 
 
-@app.command()
 def data(
     action: Annotated[Literal["list", "pull", "verify"], Argument(help="What to do with them.")] = "list",
     patterns: Annotated[list[str] | None, Argument(help="Only files with one of these in their names.")] = None,
@@ -107,8 +99,6 @@ def data(
             echo(f"{name}\t{sources.locate(name)}")
 
 
-@app.command()
-@flat
 def train(
     model: Annotated[
         str | None, Argument(help="Model to train. Default: all of the panel that are not finished.")
@@ -136,8 +126,6 @@ def train(
             echo(f"{name}: trajectory in {path}")
 
 
-@app.command()
-@flat
 def run(
     notebook: Path,
     out: Path,
@@ -165,3 +153,7 @@ def run(
             raise
         results.leave_out(notebook, out, str(error))
         echo(f"left out: {error}")
+
+
+for command in (models, audit, lists, explorer, data, train, run):
+    app.command()(flat(command))
