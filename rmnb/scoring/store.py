@@ -20,13 +20,14 @@ import pyarrow.parquet as pq
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir, shipped
 from rmnb.models.origin import hashes_now, template_sha256
-from rmnb.panels import ModelSpec, Panel, find_spec, load_panel
-from rmnb.plans import exclusive, refuse_other
+from rmnb.panels import Panel, find_spec, load_panel
+from rmnb.plans import differences, exclusive, refuse_other
 
 SHARD = 1024  # continuations between two writes
 _KEY = b"rmnb"
 _DIGEST = b"rmnb_sha256"
 SCHEMA = 1  # of score files: raise it when their columns or the meaning of their provenance change
+_OF_SPEC = {"label", "read", "softcap", "dtype", "judge", "beta"}  # what a plan says of a spec
 _NAMED = ("quantization_config", "device_map", "compile")  # options that have keys of their own
 _VOCABULARY_COLUMNS = ["token_id", "token", "kind"]
 _SCAN_COLUMNS = [*_VOCABULARY_COLUMNS, "score"]
@@ -45,15 +46,11 @@ def describe_model(rm) -> Provenance:
         "template_sha256": template_sha256(rm.dialogue.template),
         "head": rm.readout.name,
         "trainer": None if rm.dialogue.trainer == "trl" else rm.dialogue.trainer,
-        "reference": {**rm.reference.hashes} if rm.reference else None,
-        **_describe_spec(rm.spec),
+        "reference": rm.reference.hashes if rm.reference else None,
+        **rm.spec.model_dump(mode="json", include=_OF_SPEC),
         "quantise": rm.options.get("quantization_config"),
         "options": {name: str(value) for name, value in rm.options.items() if name not in _NAMED} or None,
     }
-
-
-def _describe_spec(spec: ModelSpec) -> Provenance:
-    return spec.model_dump(mode="json", include={"label", "read", "softcap", "dtype", "judge", "beta"})
 
 
 def note_model(rm) -> Provenance:
@@ -243,8 +240,7 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
         )
     scan, provenance = read_scan(path)
     asked = {"model": spec.name, "prompt": question.text, "history": question.earlier, "protocol": protocol}
-    described = {"head": spec.head, **_describe_spec(spec)}
-    given = {key: value for key, value in described.items() if value is not None}
+    given = spec.model_dump(mode="json", include=_OF_SPEC | {"head"}, exclude_none=True)
     expected = {**asked, **given, **hashes_now(spec)}
     if spec.reference:
         known = hashes_now(find_spec(spec.reference))
@@ -252,7 +248,7 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
         expected["reference"] = {**(provenance["reference"] or {}), **known}
     if provenance.get("revision"):  # else scanned before the panel named one
         expected["revision"] = spec.revision
-    if changed := [key for key in expected if provenance.get(key) != expected[key]]:
+    if changed := differences(provenance, expected):
         names = ", ".join(key.removesuffix("_sha256") for key in changed)
         raise InputError(f"{path} is not what the panel asks for: it differs in {names}: scan with --restart", path)
     return scan
