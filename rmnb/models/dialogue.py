@@ -207,12 +207,6 @@ class Dialogue:
             written = [name for name in names - is_tag if name in (self.template or "") and not name.isspace()]
         return sorted({*written, *(token.content for token in added if token.special)})
 
-    @functools.cached_property
-    def control_ids(self) -> frozenset[int]:
-        """Ids of the `control_tokens`."""
-        ids: Any = self.tokenizer.convert_tokens_to_ids(self.control_tokens)
-        return frozenset(ids)
-
     def joined_blank(self, prompt: Prompt) -> str:
         """The blanks that the template writes before an answer and the tokenizer joins to it, mostly none."""
         before, _ = self.frame_text(prompt)

@@ -98,9 +98,7 @@ class Checkpoint:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_checkpoint(
-    spec: ModelSpec, device: str | None = None, compile: str | None = None, **options: Any
-) -> Checkpoint:
+def read_checkpoint(spec: ModelSpec, device: str | None, compile: str | None, **options: Any) -> Checkpoint:
     """Read a model's files, whole or an adapter's and its base's; the options are those of `rmnb.load_reward_model`."""
     target = find_device(device)
     options = {name: value for name, value in options.items() if value is not None}
@@ -257,7 +255,8 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
             _, closing = dialogue.frame_ids("a")
         except InputError:  # a template that takes no answer is enough for the first token's log-probability
             return readout, Reading()
-        ends = [token_id for token_id in closing if token_id in dialogue.control_ids]
+        control: Any = dialogue.tokenizer.convert_tokens_to_ids(dialogue.control_tokens)
+        ends = [token_id for token_id in closing if token_id in control]
         return readout, Reading("turn", ends[0]) if ends else Reading()
     if not trunk.head:
         raise InputError(
