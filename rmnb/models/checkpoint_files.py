@@ -80,7 +80,7 @@ def is_adapter(directory: Path) -> bool:
     return (directory / "adapter_config.json").exists() and not any(directory.glob("model*.safetensors*"))
 
 
-def base_of(directory: Path, base: str | None = None) -> tuple[str, str | None]:
+def base_of(directory: Path, base: str | None) -> tuple[str, str | None]:
     """The base of an adapter, a hub id or a directory, and its revision: as given, or else as its configuration says.
 
     Raises
@@ -164,7 +164,7 @@ def read_tensors(directory: Path, names: set[str], variant: str | None = None) -
     return tensors
 
 
-def tokenizer_directory(directory: Path, chosen: str | None = None, base: Path | None = None) -> Path:
+def tokenizer_directory(directory: Path, chosen: str | None, base: Path | None = None) -> Path:
     """Where a model's tokenizer is: as chosen, else its own directory, or of an adapter without one its base's."""
     if chosen is not None:
         return Path(chosen)

@@ -13,7 +13,7 @@ from rmnb.errors import InputError, first_line
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
-def find_device(name: str | None = None) -> torch.device:
+def find_device(name: str | None) -> torch.device:
     """A device of this machine; without a name, the first GPU if there is one, else the CPU.
 
     Raises

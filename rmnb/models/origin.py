@@ -79,10 +79,10 @@ def hashes_of(
         weights = [base_sha256(str(base)), *weights]
         configs = [*([] if packaged else [Path(base) / "config.json"]), directory / "adapter_config.json"]
     hashes = {"weights_sha256": joint_sha256(weights), "config_sha256": config_sha256(*configs)}
-    if tokenizer is not None and packaged:  # its other files were written by the transformers that converted it
-        hashes["tokenizer_sha256"] = cached_sha256(tokenizer / "tokenizer.json")
-    elif tokenizer is not None:
-        hashes["tokenizer_sha256"] = tokenizer_sha256(tokenizer)
+    if tokenizer is not None:
+        # The other files of a packaged one were written by the transformers that converted it.
+        digest = cached_sha256(tokenizer / "tokenizer.json") if packaged else tokenizer_sha256(tokenizer)
+        hashes["tokenizer_sha256"] = digest
     return hashes
 
 

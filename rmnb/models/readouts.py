@@ -352,7 +352,7 @@ def mlp(
     The layers' indices are the checkpoint's tensor names, so norm and dropout, which QRM has, are included although
     dropout does nothing here; QRM-Gemma-2-27B has it between hidden layers.
     """
-    layers: list[nn.Module] = []
+    layers = []
     for place, (inner, outer) in enumerate(itertools.pairwise(sizes[:-1])):
         layers += [nn.Linear(inner, outer, bias=not norm), activation()]
         if norm:

@@ -156,19 +156,16 @@ def _table(rows: Sequence[Row], answers: Sequence[Answer], names: list[str], rew
     scored = pd.DataFrame([(row, side) for row, side, _ in answers], columns=["row", "side"])
     scored[names] = rewards.reshape(len(rewards), -1)
     scored["length"] = [len(said) if isinstance(said, str) else len(json.dumps(said)) for *_, (_, said) in answers]
-    is_wide = not scored.duplicated(["row", "side"]).any()  # one response of each side: a column for each
-    if is_wide:
+    if not scored.duplicated(["row", "side"]).any():  # one response of each side: a column for each
         scored = scored.pivot(index="row", columns="side", values=[*names, "length"])
         scored.columns = [name if side == "response" else f"{name}_{side}" for name, side in scored.columns.tolist()]
         scored = scored.astype({name: "float32" if "reward" in name else "int64" for name in scored}).reset_index()
+        places = scored.pop("row")
     else:
         scored = scored.sort_values("row", kind="stable", ignore_index=True)
-    columns = {key: _storable([rows[place].get(key) for place in scored["row"]]) for key in other_columns(rows)}
-    given = pd.DataFrame(columns)
-    if is_wide:
-        del scored["row"]
-    else:
-        scored["row"] += 1
+        places = scored["row"]
+        scored["row"] = places + 1
+    given = pd.DataFrame({key: _storable([rows[place].get(key) for place in places]) for key in other_columns(rows)})
     while clash := set(scored) & set(given):
         given = given.rename(columns={name: f"input_{name}" for name in clash})
     return pd.concat([given, scored], axis=1)

@@ -97,7 +97,7 @@ def scan_vocabulary(
             texts = words["token"].map(rm.dialogue.published_token).tolist()
             conversations = rm.dialogue.published_ids(prompt.conversation, texts)
             prefix = common_prefix(conversations)
-            sequences = [tuple(ids[len(prefix) :]) for ids in conversations]
+            sequences = [ids[len(prefix) :] for ids in conversations]
         read = [rm.reading.truncated([*prefix, *ids])[len(prefix) :] or ids[:1] for ids in sequences]
         places, unique = pd.factorize(pd.Series(list(map(tuple, read))))
         distinct = unique.tolist()
