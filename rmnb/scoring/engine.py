@@ -149,7 +149,7 @@ class PrefixScorer:
         """Of conversations, each behind so many ids of prefix and parent, in one row; or whole ones of one length."""
         rm = self.rm
         if 0 in present:
-            return self.whole_rewards(batch)
+            return self.whole_rewards(batch, input_ids=upload(batch, rm.device))
         row = list(parent[: max(0, max(present) - len(self.prefix_ids))])
         runs = [Run(1, len(row), len(self.prefix_ids), extends=True)] if row else []
         spans = []
@@ -170,13 +170,9 @@ class PrefixScorer:
             states = torch.cat([states, added.to(rm.device)])
         return rm.readout.rewards(states, batch, spans)
 
-    def whole_rewards(self, batch: list[list[int]], vectors: torch.Tensor | None = None) -> torch.Tensor:
-        """Of whole conversations of one length, without padding; computed from their embeddings if these are given."""
+    def whole_rewards(self, batch: list[list[int]], **inputs: torch.Tensor) -> torch.Tensor:
+        """Of whole conversations of one length, without padding; the inputs are those of `whole_states`."""
         rm = self.rm
-        if vectors is None:
-            inputs = {"input_ids": upload(batch, rm.device)}
-        else:
-            inputs = {"inputs_embeds": vectors}
         if rm.pools_itself:
             forget_lengths(rm.network)
             return rm.readout(rm.network(**inputs, **self._segments(batch)).logits)

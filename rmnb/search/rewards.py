@@ -71,7 +71,7 @@ class ModelPromptReward:
         if isinstance(rm.readout, AnswerLikelihood):
             raise InputError(f"{rm.name}: log-probabilities of answers have no gradient here: try --set method=beam")
         if scorer.prefix is None:
-            return scorer.whole_rewards([conversation], vectors)[0]
+            return scorer.whole_rewards([conversation], inputs_embeds=vectors)[0]
         added = run_behind(rm.network, scorer.prefix, [Run(1, vectors.shape[1], before)], inputs_embeds=vectors)
         states = torch.cat([scorer.states.clone(), added.to(rm.device)])  # a clone, which autograd may keep
         return rm.readout.rewards(states, [conversation], [Span(before, before)])[0]

@@ -68,9 +68,10 @@ def a_long_prompt(rm, many, length):
     shared = PrefixScorer(rm, ids)(continuations)
     yield
     with torch.inference_mode():
-        first = PrefixScorer(rm, ids).whole_rewards([ids + continuations[0]])
-        last = PrefixScorer(rm, ids).whole_rewards([ids + continuations[-1]])
-    np.testing.assert_allclose(shared[[0, -1]], [first.item(), last.item()], atol=1e-3)
+        for place in (0, -1):
+            batch = [ids + continuations[place]]
+            whole = PrefixScorer(rm, ids).whole_rewards(batch, input_ids=torch.tensor(batch))
+            np.testing.assert_allclose(shared[place], whole.item(), atol=1e-3)
     yield "rewards those of the plain pass within 1e-3"
 
 
