@@ -169,11 +169,12 @@ class LanguageHead(Readout):
         self.cap = config.get("final_logit_softcapping")
         self.scale = config.get("logit_scale") or 1 / (config.get("logits_scaling") or 1)
 
-    def logits(self, hidden: Float[Tensor, "*batch hidden"], ids: Tensor | None = None) -> Float[Tensor, "*batch ids"]:
+    def logits(
+        self, hidden: Float[Tensor, "*batch hidden"], ids: Tensor | slice = slice(None)
+    ) -> Float[Tensor, "*batch ids"]:
         """Of some ids, or of all, as the token that comes next."""
-        chosen = slice(None) if ids is None else ids
-        bias = None if self.bias is None else self.bias[chosen].float()
-        logits = nn.functional.linear(hidden.float(), self.weight[chosen].float(), bias) * self.scale
+        bias = None if self.bias is None else self.bias[ids].float()
+        logits = nn.functional.linear(hidden.float(), self.weight[ids].float(), bias) * self.scale
         return logits if self.cap is None else torch.tanh(logits / self.cap) * self.cap
 
 

@@ -165,7 +165,7 @@ def conversations_of(rows: Sequence[Row]) -> list[Answer]:
             for side, responses in sides.items():
                 answers = [Answer(number - 1, side, _conversation(row, response)) for response in responses]
                 by_side.setdefault(side, []).extend(answers)
-        except (InputError, KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
             reason = first_line(error)
             raise InputError(f"row {number}: {reason}; the nearest form is {form.example}", number) from error
     if not by_side:
