@@ -50,9 +50,8 @@ def check(
         Exit with 1 on warnings too.
     """
     rm = loading.model(model)
-    from rmnb.scoring.against import Elsewhere, compare_rewards, probes, read_elsewhere, rendered
+    from rmnb.scoring.against import Elsewhere, compare_rewards, probes, read_elsewhere, rendered, request_rewards
     from rmnb.scoring.check import check_model
-    from rmnb.scoring.servers import request_rewards
 
     results = check_model(rm)
     if against:

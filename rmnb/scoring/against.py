@@ -2,14 +2,20 @@
 
 Where they differ, known mistakes are made on purpose, each in turn, and the one that gives the rewards of the other
 side is named.
+
+Requests to servers are those that their documentation has: vLLM's ``/classify`` and ``/pooling`` and SGLang's
+``/v1/classify`` take ``input``, SGLang's own ``/classify`` takes ``text``; ``use_activation`` asks vLLM for the raw
+reward instead of its sigmoid.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import requests
 from torch.nn.functional import normalize
 
 from rmnb.errors import InputError
@@ -85,6 +91,63 @@ def rendered(rm: RewardModel, conversations: Sequence[Conversation]) -> list[str
     if rm.dialogue.template is None:
         raise InputError(f"{rm.name} has no chat template to send to a server: hold a file of rewards against it")
     return [rm.dialogue.render(prompt, response) for prompt, response in conversations]
+
+
+def request_rewards(
+    address: str, texts: Sequence[str], timeout: float = 60, headers: Mapping[str, str] | None = None
+) -> np.ndarray:
+    """Rewards of filled chat templates by a server.
+
+    Parameters
+    ----------
+    address
+        Of its classify or pooling endpoint.
+    texts
+        Filled chat templates.
+    timeout
+        Seconds until an answer must be there.
+    headers
+        Sent with each request, such as ``Authorization``.
+
+    Returns
+    -------
+    np.ndarray
+        float64 [texts].
+
+    Raises
+    ------
+    InputError
+        The endpoint is down, refuses, or answers something that is not one number a text.
+    """
+    try:
+        # SGLang's own endpoint calls its input text.
+        for body in ({"input": list(texts), "use_activation": False}, {"text": list(texts)}):
+            answer = requests.post(address, json=body, timeout=(10, timeout), headers=headers)
+            if answer.status_code not in (400, 422):
+                break
+    except requests.RequestException as error:
+        advice = f"is the server up, and are {timeout:g} s enough (--timeout)?"
+        raise InputError(f"{address} does not answer: {type(error).__name__}: {advice}") from error
+    try:
+        rows = answer.json()
+        rows = rows["data"] if isinstance(rows, dict) else rows
+        rewards = np.array([_number(row) for row in sorted(rows, key=lambda row: row.get("index", 0))])
+    except (ValueError, TypeError, KeyError, AttributeError, StopIteration) as error:
+        reason = str(error) if isinstance(error, InputError) else "no list of rewards"
+        content = f"{answer.status_code}, {reason}: {answer.text.strip()[:150]!r}"
+        raise InputError(f"{address} answers {content}") from error
+    if np.isfinite(rewards).sum() != len(texts):
+        raise InputError(f"{address} answers {len(rewards)} rewards to {len(texts)} texts, or no numbers")
+    return rewards
+
+
+def _number(row: dict[str, Any]) -> float:
+    """The one number of an answer: ``probs`` (classify), ``data`` (pooling, perhaps one a token), ``embedding``."""
+    content = next(row[key] for key in ("probs", "data", "embedding") if row.get(key))
+    numbers = np.atleast_1d(content).astype(float)
+    if numbers.shape[-1] > 1:
+        raise InputError(f"{numbers.shape[-1]} numbers each: hidden states or classes, not a reward")
+    return float(numbers.ravel()[-1])
 
 
 def compare_rewards(rm: RewardModel, elsewhere: Elsewhere) -> CheckResult:

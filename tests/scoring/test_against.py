@@ -13,10 +13,9 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.scoring.against import Elsewhere, compare_rewards, probes, rendered
+from rmnb.scoring.against import Elsewhere, compare_rewards, probes, rendered, request_rewards
 from rmnb.scoring.engine import score_sequences
 from rmnb.scoring.forms import Conversation
-from rmnb.scoring.servers import request_rewards
 
 # How a server goes wrong: with the ids, or with the rewards; and what is said of it.
 OF_IDS = {
