@@ -134,16 +134,15 @@ def score(
     rm = loading.model(model)
     import pandas as pd
 
-    outputs = list(rm.outputs)
     tables = []
     for question in questions:
         table = pd.DataFrame({"prompt": question.text, "response": responses})
-        table[outputs] = rm.score(question.conversation, responses, protocol).reshape(len(responses), -1)
+        table[rm.outputs] = rm.score(question.conversation, responses, protocol).reshape(len(responses), -1)
         tables.append(table)
         if not json:
             if len(questions) > 1:
                 echo(question.text)
-            _show(table[outputs].set_axis(list(map(repr, responses))))
+            _show(table[rm.outputs].set_axis(list(map(repr, responses))))
     if json:
         echo_json(pd.concat(tables))
 
