@@ -193,6 +193,13 @@ def head_tensors(case: Case, seed: int = 1) -> Tensors:
     return tensors
 
 
+def hidden_states(directory: Path, sequences: list[list[int]]) -> torch.Tensor:
+    """Last hidden states of a checkpoint's trunk by its own attention, float64 [sequences, ids, hidden]."""
+    trunk = AutoModel.from_pretrained(directory, attn_implementation="eager", dtype=torch.float32).eval()
+    with torch.no_grad():
+        return trunk(torch.tensor(sequences)).last_hidden_state.double()
+
+
 def special_ids(words: PreTrainedTokenizerFast) -> dict[str, int]:
     """What a configuration says of a tokenizer: own code reads before the first padding id."""
     return {name: getattr(words, name) for name in ("pad_token_id", "bos_token_id", "eos_token_id")}

@@ -7,7 +7,7 @@ import pytest
 import torch
 import yaml
 from checkpoints import own_ids, tokenizer, write_base, write_decoder, write_encoder, write_model, write_panel
-from head_checkpoints import CASES, head_tensors, write_head
+from head_checkpoints import CASES, head_tensors, hidden_states, write_head
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
@@ -193,12 +193,8 @@ def test_objectives_are_shown_one_by_one(key, tmp_path):
     if key == "qrm-llama":
         weight = weight.unflatten(0, (4, -1)).mean(1)
     ids = rm.dialogue.conversations(QUESTION, ANSWERS)
-    hidden = []
-    for read in map(rm.reading.truncated, ids):
-        with torch.no_grad():
-            plain = type(rm.network).from_pretrained(tmp_path / key, attn_implementation="eager").eval()
-            hidden.append(plain(torch.tensor([read])).last_hidden_state[0, -1])
-    np.testing.assert_allclose(rm.score(QUESTION, ANSWERS), torch.stack(hidden) @ weight.T, atol=1e-4)
+    hidden = torch.stack([hidden_states(tmp_path / key, [rm.reading.truncated(row)])[0, -1] for row in ids])
+    np.testing.assert_allclose(rm.score(QUESTION, ANSWERS), hidden @ weight.double().T, atol=1e-4)
 
 
 def test_the_command_line_names_judges_references_weights_and_outputs(models, tmp_path, printed):
