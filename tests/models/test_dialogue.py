@@ -38,11 +38,3 @@ def test_a_text_is_read_as_the_whole_conversation_in_its_template_is(splitting, 
 def test_the_date_in_a_template_is_frozen():
     dated = Dialogue(tokenizer(), "{{ strftime_now('%d %b %Y') }}{{ date_string }}" + TEMPLATE)
     assert dated.render([{"role": "user", "content": "hi"}]).startswith("26 Jul 202426 Jul 2024")
-
-
-def test_what_a_template_inserts_before_the_answer_belongs_to_the_prefix():
-    thinking = TEMPLATE.replace(
-        "{{ m['content'] | trim }}", "{{ '(thinks)' if m['role'] == 'assistant' }}{{ m['content'] }}"
-    )
-    prefix, _ = Dialogue(tokenizer(), thinking).frame_ids(PROMPT)
-    assert tokenizer().decode(prefix).endswith("<model>(thinks)")

@@ -225,13 +225,13 @@ def test_the_command_scores_each_kind_of_file_in_its_order_into_each_kind_and_on
     assert shown == pytest.approx(kept) and table["reward_chosen"].tolist() == pytest.approx(kept)
 
 
-def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm, tmp_path):
+def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm):
     rows = [
         {"prompt": "a?", "chosen": ["love"], "rejected": ["war", "pain", "bad"], "subset": "s"},
         {"prompt": "a?", "chosen": ["war", "peace"], "rejected": ["love"], "subset": None},
         {"prompt": "a?", "chosen": "good", "rejected": "bad", "subset": "s"},
     ]
-    table = score_file(rm, rows, tmp_path / "out.parquet")
+    table = score_file(rm, rows)
     assert list(zip(table["row"], table["side"], strict=True))[:5] == [
         (1, "chosen"),
         *[(1, "rejected")] * 3,
@@ -243,8 +243,6 @@ def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm, tmp_p
     assert pair_accuracies(table).loc[0, "accuracy"] == pytest.approx(np.mean(right))
     by = pair_accuracies(table, "subset")
     assert by["pairs"].tolist() == [2, 1, 3]  # the row without a subset is not dropped
-    again = score_file(rm, rows, tmp_path / "out.parquet")
-    pd.testing.assert_frame_equal(again, table)
 
 
 def test_the_command_gives_the_accuracy_of_lists_also_by_a_column_of_lists(directory, tmp_path, printed):
