@@ -96,9 +96,12 @@ def write_model(
 
 
 def write_decoder(directory: Path, architecture="llama", rows: int | None = None, shape=None, **options) -> Path:
-    """A tiny reward model on a causal trunk; `rows` of the embedding may exceed the tokenizer."""
+    """A tiny reward model, by default on a causal trunk; `rows` of the embedding may exceed the tokenizer.
+
+    `architecture` is one of `DECODERS` or the class of a configuration.
+    """
     words = tokenizer()
-    config, special = DECODERS[architecture]
+    config, special = DECODERS.get(architecture, (architecture, {}))
     shape = SHAPE | special | {"vocab_size": rows or len(words)} | (shape or {})
     return write_model(directory, config(**shape), words, **options)
 
@@ -108,11 +111,11 @@ def write_base(directory: Path, architecture="llama", **options) -> Path:
     return write_decoder(directory, architecture, kind=AutoModelForCausalLM, **options)
 
 
-def write_encoder(directory: Path, labels: int = 1) -> Path:
-    """A tiny BERT reward model."""
+def write_encoder(directory: Path, labels: int = 1, config=transformers.BertConfig) -> Path:
+    """A tiny BERT reward model, or one of another encoder."""
     words = pair_tokenizer()
     shape = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_labels=labels)
-    return write_model(directory, transformers.BertConfig(vocab_size=len(words), **shape), words)
+    return write_model(directory, config(vocab_size=len(words), pad_token_id=0, **shape), words)
 
 
 def own_ids(words, prompt: str | list[dict], answers) -> list[list[int]]:

@@ -12,12 +12,11 @@ from checkpoints import (
     TEMPLATE,
     own_ids,
     own_rewards,
-    pair_tokenizer,
     rewards_alone,
     tokenizer,
     write_base,
     write_decoder,
-    write_model,
+    write_encoder,
 )
 from commands import run
 from safetensors.torch import save_file
@@ -108,9 +107,7 @@ ENCODERS = {
 @pytest.mark.parametrize("kind", ENCODERS)
 def test_an_encoders_adapter_says_how_many_outputs_its_head_has(kind, tmp_path):
     config, modules = ENCODERS[kind]
-    words = pair_tokenizer()
-    shape = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4)
-    write_model(tmp_path / "base", config(vocab_size=len(words), pad_token_id=0, **shape), words)
+    write_encoder(tmp_path / "base", config=config)
     adapted = write_adapter(tmp_path / "base", tmp_path / "adapter", labels=3, target_modules=modules).eval()
     words = AutoTokenizer.from_pretrained(tmp_path / "base")
     with torch.no_grad():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from checkpoints import SHAPE, own_rewards, tokenizer, write_decoder, write_encoder, write_model
+from checkpoints import own_rewards, write_decoder, write_encoder
 from head_checkpoints import write_head
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
@@ -43,16 +43,10 @@ OTHERS = {
 }
 
 
-def write(directory, config, **shape):
-    """A tiny reward model of an architecture."""
-    words = tokenizer()
-    return write_model(directory, config(**SHAPE | {"vocab_size": len(words)} | shape), words)
-
-
 @pytest.mark.parametrize("kind", OTHERS)
 def test_an_architecture_of_another_kind_gets_the_rewards_of_its_own_classifier(kind, tmp_path, caplog):
     config, shape, shares = OTHERS[kind]
-    rm = rmnb.load_reward_model(write(tmp_path / kind, config, **shape))
+    rm = rmnb.load_reward_model(write_decoder(tmp_path / kind, config, shape=shape))
     expected = own_rewards(tmp_path / kind, rm.dialogue.conversations(PROMPT, TEXTS))
     assert np.std(expected) > 0.02
     np.testing.assert_allclose(rm.score(PROMPT, TEXTS), expected, atol=1e-4)
@@ -94,7 +88,7 @@ def test_a_mistake_in_our_own_code_is_no_property_of_the_network(directory, monk
 
 
 def test_a_model_that_cannot_be_run_is_one_line(tmp_path):
-    bart = write(tmp_path / "bart", transformers.BartConfig, d_model=32)
+    bart = write_decoder(tmp_path / "bart", transformers.BartConfig, shape={"d_model": 32})
     with pytest.raises(InputError, match=r"^bart: the model fails on a short conversation: Each example must contain"):
         rmnb.load_reward_model(bart)
 
@@ -144,7 +138,7 @@ LONG = {
 def test_long_conversations_get_the_rewards_that_each_has_alone(kind, tmp_path):
     """Longer than a window, than what is run at once, and than the length that rotary frequencies are made for."""
     config, shape = LONG[kind]
-    directory = write(tmp_path / "long", config, **shape)
+    directory = write_decoder(tmp_path / "long", config, shape=shape)
     rm = rmnb.load_reward_model(directory)
     ids = np.random.default_rng(0).integers(6, 300, 640).tolist()
     rows = [[*ids[:end], *ids[:8]] for end in (640, 20, 320)]
@@ -209,7 +203,7 @@ CONTEXTS = {
 @pytest.mark.parametrize("kind", CONTEXTS)
 def test_a_conversation_beyond_the_context_is_one_line(kind, tmp_path):
     config, limit = CONTEXTS[kind]
-    rm = rmnb.load_reward_model(write(tmp_path / kind, config, max_position_embeddings=64))
+    rm = rmnb.load_reward_model(write_decoder(tmp_path / kind, config, shape={"max_position_embeddings": 64}))
     whole = len(rm.dialogue.conversations(PROMPT, ["love"])[0])
     love = len(rm.dialogue.conversations(PROMPT, ["love" * 2])[0]) - whole
     fits = "love" * (1 + (limit - whole) // love)

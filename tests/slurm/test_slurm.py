@@ -9,9 +9,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from checkpoints import SHAPE, tokenizer, write_model, write_panel
+from checkpoints import write_decoder, write_panel
 from cluster import MISSING, ask, cluster, missing, wait_for
-from transformers import LlamaConfig
 
 import rmnb
 from rmnb.scoring import store
@@ -33,8 +32,7 @@ def environment():
 def panel(tmp_path):
     """A panel of one model of five shards a prompt: slow enough to be killed, quick enough for a busy machine."""
     wide = {"hidden_size": 256, "intermediate_size": 1024}
-    config = LlamaConfig(**SHAPE | wide, vocab_size=5 * 1024)
-    return write_panel(tmp_path, {"tiny": write_model(tmp_path / "model", config, tokenizer())})
+    return write_panel(tmp_path, {"tiny": write_decoder(tmp_path / "model", rows=5 * 1024, shape=wide)})
 
 
 def test_a_killed_job_is_submitted_again_goes_on_and_changes_nothing(environment, panel, tmp_path):

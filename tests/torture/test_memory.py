@@ -6,9 +6,8 @@ import json
 import numpy as np
 import pytest
 import torch
-import transformers
 import work
-from checkpoints import SHAPE, tokenizer, write_model
+from checkpoints import write_decoder
 
 import rmnb
 from rmnb.errors import InputError
@@ -104,8 +103,8 @@ def test_work_out_of_proportion(what, attack, tmp_path):
     """By a model of one layer that reads 8,192 positions."""
     task, bound, *scale = WORK[what]
     rows = 262_144 if task is a_large_vocabulary else 320
-    shape = SHAPE | {"num_hidden_layers": 1, "max_position_embeddings": 8192, "vocab_size": rows}
-    model = write_model(tmp_path / "model", transformers.LlamaConfig(**shape), tokenizer())
+    shape = {"num_hidden_layers": 1, "max_position_embeddings": 8192}
+    model = write_decoder(tmp_path / "model", rows=rows, shape=shape)
 
     def measure(task) -> str:
         result = tmp_path / "result"
