@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from checkpoints import write_decoder
+from checkpoints import write_decoder, write_panel
 from safetensors.torch import load_file, save_file
 
 import rmnb
-from rmnb.panels import Panel
 from rmnb.report.audit import audit_panel
 from rmnb.scoring import store
 
@@ -17,17 +16,8 @@ def test_a_hundredth_of_the_spread_is_found_whatever_the_unit_of_rewards(unit, t
     weights = load_file(directory / "model.safetensors")
     weights["score.weight"] *= unit
     save_file(weights, directory / "model.safetensors", {"format": "pt"})
-    prompt = {"key": "greatest", "text": "What is best?", "framing": "positive"}
-    panel = Panel.model_validate(
-        {
-            "name": "tiny",
-            "title": "Tiny",
-            "models": [{"name": "tiny", "source": str(directory)}],
-            "prompts": [prompt],
-            "scores": str(tmp_path / "scores"),
-        }
-    )
-    scan = rmnb.scan_vocabulary(rmnb.load_reward_model("tiny", panel=panel), panel.prompt("greatest"))
+    panel = rmnb.load_panel(write_panel(tmp_path, {"tiny": directory}))
+    scan = rmnb.scan_vocabulary(rmnb.load_reward_model("tiny", panel=panel), panel.prompt("best"))
     hundredth = np.float32(0.01 * scan["score"].std())
     wrong = scan.assign(score=scan["score"] + hundredth * (scan["token_id"] % 2))
     for scores, verdict in ((scan, "ok"), (wrong, "scores differ")):
