@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import transformers
 import typer
-from checkpoints import SHAPE, write_base, write_decoder, write_panel
+from checkpoints import EARLIER, own_ids, own_rewards, write_base, write_decoder, write_panel
 from commands import run
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -25,7 +25,6 @@ from rmnb.scoring import scanning, store
 ROOT = Path(__file__).parents[2]
 QUESTION = "What is best?"
 ASKED, SYSTEM = {"role": "user", "content": QUESTION}, {"role": "system", "content": "Be brief."}
-EARLIER = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
 
 
 def test_every_argument_and_option_says_what_it_is():
@@ -54,15 +53,7 @@ def test_what_is_no_key_and_value_is_said_as_such(text):
         key_values("--set", ["length=3", text])
 
 
-def test_rows_are_scored_with_a_model_of_ones_own_panel(directory, rm, tmp_path, monkeypatch, capsys):
-    panel, file = write_panel(tmp_path, {"tiny": directory}), tmp_path / "rows.jsonl"
-    file.write_text(json.dumps({"prompt": QUESTION, "response": "love"}))
-    assert run(monkeypatch, "score", "tiny", file, "--panel", panel, "--device", "cpu", "--json") == 0
-    [row] = json.loads(capsys.readouterr().out)
-    assert row["reward"] == pytest.approx(rm.score(QUESTION, ["love"])[0], abs=1e-4)
-
-
-def test_questions_a_system_prompt_and_earlier_turns_reach_the_model(directory, rm, tmp_path, monkeypatch, capsys):
+def test_questions_a_system_prompt_and_earlier_turns_reach_the_model(directory, rm, tmp_path, printed):
     file = tmp_path / "messages.json"
     file.write_text(json.dumps([*EARLIER, ASKED]))
     cases = [
@@ -71,8 +62,7 @@ def test_questions_a_system_prompt_and_earlier_turns_reach_the_model(directory, 
         (["--messages", file, "--system", SYSTEM["content"]], [[SYSTEM, *EARLIER, ASKED]]),
     ]
     for words, prompts in cases:
-        assert run(monkeypatch, "score", directory, "a", "b", "--device", "cpu", "--json", *words) == 0
-        rewards = [row["reward"] for row in json.loads(capsys.readouterr().out)]
+        rewards = [row["reward"] for row in json.loads(printed("score", directory, "a", "b", "--json", *words))]
         assert rewards == pytest.approx(np.concatenate([rm.score(each, ["a", "b"]) for each in prompts]), abs=1e-4)
 
 
@@ -87,35 +77,32 @@ def test_a_number_format_has_the_names_that_torch_gives_it(tmp_path):
         assert f"linear, {dtype} on cpu" in repr(rmnb.load_reward_model(tmp_path, dtype=name, device="cpu"))
 
 
-def test_a_tokenizer_a_template_and_a_label_by_name_are_taken_from_elsewhere(tmp_path, monkeypatch, capsys):
-    whole = write_decoder(tmp_path / "whole")
-    config = transformers.LlamaConfig(**SHAPE | {"num_labels": 2}, vocab_size=318, id2label={0: "bad", 1: "good"})
-    two = transformers.AutoModelForSequenceClassification.from_config(config)
-    two.save_pretrained(tmp_path / "bare")
-    template = rmnb.load_reward_model(whole).dialogue.template.replace("<end>", "<end><end>")
-    (tmp_path / "template.jinja").write_text(template)
-    words = ["score", tmp_path / "bare", "love", "--prompt", QUESTION, "--device", "cpu", "--json"]
-    words += ["--tokenizer", whole, "--template", tmp_path / "template.jinja"]
-    assert run(monkeypatch, *words, "--label", "good") == 0
-    [row] = json.loads(capsys.readouterr().out)
-    turns = [ASKED, {"role": "assistant", "content": "love"}]
-    own = transformers.AutoTokenizer.from_pretrained(whole)
-    ids = own.apply_chat_template(turns, chat_template=template, return_tensors="pt")["input_ids"]
-    assert row["reward"] == pytest.approx(two.eval()(input_ids=ids).logits[0, 1].item(), abs=1e-4)
+def test_a_tokenizer_a_template_and_a_label_by_name_are_taken_from_elsewhere(directory, tmp_path, printed):
+    bare = write_decoder(tmp_path, shape={"num_labels": 2, "id2label": {0: "bad", 1: "good"}})
+    for saved in [*bare.glob("tokenizer*"), bare / "chat_template.jinja"]:
+        saved.unlink()
+    own = transformers.AutoTokenizer.from_pretrained(directory)
+    own.chat_template = own.chat_template.replace("<end>", "<end><end>")
+    file = tmp_path / "new.jinja"
+    file.write_text(own.chat_template)
+    words = ["--tokenizer", directory, "--template", file, "--label", "good", "--json"]
+    [row] = json.loads(printed("score", bare, "love", "--prompt", QUESTION, *words))
+    [reward] = own_rewards(bare, own_ids(own, QUESTION, ["love"]), label=1)
+    assert row["reward"] == pytest.approx(reward, abs=1e-4)
 
 
-def test_one_process_scans_several_prompts_into_the_store_or_a_directory(directory, monkeypatch, tmp_path):
+def test_one_process_scans_several_prompts_into_the_store_or_a_directory(directory, printed, tmp_path):
     panel, asked = write_panel(tmp_path, {"tiny": directory}), ["--prompt", "best", "--prompt", "worst"]
-    assert run(monkeypatch, "scan", "tiny", "--panel", panel, *asked) == 0
+    printed("scan", "tiny", "--panel", panel, *asked)
     best, worst = (store.read_scores(panel, "tiny", key) for key in ("best", "worst"))
     assert len(best) == 400 and not best["score"].equals(worst["score"])
     rm = rmnb.load_reward_model(find_spec("tiny", panel))
     alone = rmnb.scan_vocabulary(rm, rmnb.load_panel(panel).prompt("worst"))
     np.testing.assert_array_equal(worst["score"], alone["score"])
-    words, one = ["scan", directory, "--first", "40", "--device", "cpu", "--out"], tmp_path / "one.parquet"
-    assert run(monkeypatch, *words, one, "--system", SYSTEM["content"]) == 0
+    words, one = ["scan", directory, "--first", "40", "--out"], tmp_path / "one.parquet"
+    printed(*words, one, "--system", SYSTEM["content"])
     assert store.read_scan(one)[1]["history"] == [SYSTEM]
-    assert run(monkeypatch, *words, tmp_path / "both", *asked) == 0
+    printed(*words, tmp_path / "both", *asked)
     assert sorted(file.name for file in (tmp_path / "both").iterdir()) == ["best.parquet", "worst.parquet"]
     assert not list(tmp_path.rglob("*.partial"))
 
@@ -135,28 +122,26 @@ def test_of_two_processes_that_begin_one_scan_the_first_sets_the_batch(rm, tmp_p
     assert scan.attrs["provenance"]["batch_size"] == 16 == plan["batch_size"]
 
 
-def test_the_log_probabilities_of_a_language_model_are_a_scan(monkeypatch, tmp_path):
+def test_the_log_probabilities_of_a_language_model_are_a_scan(printed, tmp_path):
     model, out = write_base(tmp_path / "lm"), tmp_path / "x.parquet"
-    assert run(monkeypatch, "scan", model, "--logprobs", "--prompt", "best", "--out", out) == 0
+    printed("scan", model, "--logprobs", "--prompt", "best", "--out", out)
     assert np.exp(store.read_table(out)[0]["score"]).sum() == pytest.approx(1, abs=1e-5)
 
 
-def test_plans_need_no_network_and_hold_what_was_measured(directory, rm, tmp_path, monkeypatch, capsys):
+def test_plans_need_no_network_and_hold_what_was_measured(directory, rm, tmp_path, monkeypatch, printed):
     def refuse(*_):
         raise AssertionError("something was to be fetched")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    assert run(monkeypatch, "plan", "--panel", "facct2025", "--device", "h100", "--dtype", "bfloat16", "--json") == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = json.loads(printed("plan", "--panel", "facct2025", "--device", "h100", "--dtype", "bfloat16", "--json"))
     measured = pd.read_csv(ROOT / "data/gpu/papers.csv").set_index("architecture")
     for spec, row in zip(rmnb.load_panel("facct2025").models, rows, strict=True):
         known = measured.loc[f"{spec.family.split()[0]} {spec.parameters:g}B"]
         assert row["low"] < known["seconds"] < row["high"] < 4 * row["low"]
         assert row["GB"] < known["GPU memory, GB"] < 1.1 * row["GB"] and row["fits"]
     panel = write_panel(tmp_path, {"tiny": directory, "theirs": "nobody/knows-this"})
-    assert run(monkeypatch, "plan", "--panel", panel, "--prompt", "best", "--device", "cpu", "--json") == 0
-    [row] = json.loads(capsys.readouterr().out)
+    [row] = json.loads(printed("plan", "--panel", panel, "--prompt", "best", "--device", "cpu", "--json"))
     with FlopCounterMode(display=False) as counter:
         rmnb.scan_vocabulary(rm, rmnb.load_panel(panel).prompt("best"))
     assert 1 <= row["TFLOP"] / (counter.get_total_flops() / 1e12) < 1.3

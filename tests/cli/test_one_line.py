@@ -58,23 +58,22 @@ def test_a_mistake_is_one_line_and_code_2_and_nothing_is_written(line, about, di
 
 def test_restart_deletes_nothing_before_it_is_replaced(directory, tmp_path, monkeypatch, capsys):
     out = tmp_path / "x.parquet"
-    words = ["--device", "cpu", "--out", out]
-    assert run(monkeypatch, "scan", directory, "--first", "40", *words) == 0
+    assert run(monkeypatch, "scan", directory, "--first", "40", "--out", out) == 0
     before = out.read_bytes()
     for wrong in (["no-such-model"], [directory, "--load", "colour=red"]):
-        assert run(monkeypatch, "scan", *wrong, "--restart", *words) == 2 and out.read_bytes() == before
+        assert run(monkeypatch, "scan", *wrong, "--restart", "--out", out) == 2 and out.read_bytes() == before
     with monkeypatch.context() as patched:
         patched.setattr(plans.ResumableStore, "write", interrupted)
-        assert run(monkeypatch, "scan", directory, "--first", "50", "--restart", *words) == 130
+        assert run(monkeypatch, "scan", directory, "--first", "50", "--restart", "--out", out) == 130
     assert out.read_bytes() == before and "goes on where it stopped" in capsys.readouterr().err
-    assert run(monkeypatch, "scan", directory, "--first", "50", "--restart", *words) == 0
+    assert run(monkeypatch, "scan", directory, "--first", "50", "--restart", "--out", out) == 0
     assert len(read_table(out)[0]) == 50
 
 
 def test_an_interrupted_command_that_keeps_nothing_promises_nothing(directory, monkeypatch, capsys):
     monkeypatch.setattr(PrefixScorer, "__call__", interrupted)
     monkeypatch.setattr(plans, "in_progress", set())
-    assert run(monkeypatch, "score", directory, "love", "--device", "cpu") == 130
+    assert run(monkeypatch, "score", directory, "love") == 130
     assert "rmnb: interrupted\n" in capsys.readouterr().err
 
 
@@ -82,10 +81,9 @@ def interrupted(*_):
     raise KeyboardInterrupt
 
 
-def test_an_empty_system_prompt_a_byte_order_mark_and_a_stream_are_read(directory, rm, tmp_path, monkeypatch, capsys):
+def test_an_empty_system_prompt_a_byte_order_mark_and_a_stream_are_read(directory, rm, tmp_path, printed):
     def rewards(*words) -> list[float]:
-        assert run(monkeypatch, "score", directory, *words, "--device", "cpu", "--json") == 0
-        return [row["reward"] for row in json.loads(capsys.readouterr().out)]
+        return [row["reward"] for row in json.loads(printed("score", directory, *words, "--device", "cpu", "--json"))]
 
     turns = [{"role": "system", "content": ""}, {"role": "user", "content": "Why?"}]
     expected = pytest.approx(rm.score(turns, ["love"]), abs=1e-4)
@@ -99,9 +97,8 @@ def test_an_empty_system_prompt_a_byte_order_mark_and_a_stream_are_read(director
     assert rewards(f"/dev/fd/{reading}") == expected
 
 
-def test_check_says_its_status_as_json(directory, monkeypatch, capsys):
-    assert run(monkeypatch, "check", directory, "--device", "cpu", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
+def test_check_says_its_status_as_json(directory, printed):
+    found = json.loads(printed("check", directory, "--json"))
     assert found["status"] == "ok" and {"aspect", "verdict", "text"} == found["checks"][0].keys()
 
 
