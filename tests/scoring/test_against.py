@@ -182,9 +182,7 @@ def test_a_model_of_pairs_is_compared_by_its_own_segments(tmp_path):
         (200, {"data": []}),
         (200, {"data": [{"probs": [0.5, 0.5]}]}),
         (200, {"data": [{"probs": [float("nan")]}]}),
-        (200, {"data": [{"data": [0.1, 0.2, 0.3]}]}),  # a vector of hidden states
-        (200, {"data": [{"data": [[0.1, 0.2], [0.3, 0.4]]}]}),
-        (200, [{"embedding": [0.1] * 8}]),
+        (200, {"data": [{"data": [[0.1, 0.2], [0.3, 0.4]]}]}),  # hidden states
     ],
 )
 def test_an_endpoint_that_answers_nonsense_is_one_line(serve, status, content):
