@@ -15,21 +15,19 @@ from rmnb.scoring import engine, parity
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 TEXTS = ["love", "war and pain", "peace, water and good words"]
-LATENT = dict(
-    kv_lora_rank=8, q_lora_rank=8, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=12, num_key_value_heads=4
-)
-EXPERTS = dict(
-    num_experts_per_tok=2, first_k_dense_replace=1, moe_intermediate_size=16, n_group=1, topk_group=1,
-    n_routed_experts=4,
-)  # fmt: skip
 # What attends in another way than Llama: class of the configuration, its own keys, whether a prefix can be shared.
 OTHERS = {
     "diffllama": (transformers.DiffLlamaConfig, {}, False),
-    "deepseek-v2": (transformers.DeepseekV2Config, LATENT | EXPERTS, True),
-    "deepseek-v3": (transformers.DeepseekV3Config, LATENT | EXPERTS | {"num_local_experts": 4}, True),
-    "minicpm3": (transformers.MiniCPM3Config, LATENT, True),
+    "deepseek-v3": (
+        transformers.DeepseekV3Config,
+        dict(
+            kv_lora_rank=8, q_lora_rank=8, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=12, num_key_value_heads=4,
+            num_experts_per_tok=2, num_local_experts=4, n_routed_experts=4, n_group=1, topk_group=1,
+            first_k_dense_replace=1, moe_intermediate_size=16,
+        ),
+        True,
+    ),
     "jetmoe": (transformers.JetMoeConfig, dict(kv_channels=8, num_local_experts=4, num_experts_per_tok=2), True),
-    "stablelm": (transformers.StableLmConfig, {}, False),
     "gpt2": (transformers.GPT2Config, {}, False),
     "gpt-neo": (
         transformers.GPTNeoConfig,
@@ -40,7 +38,7 @@ OTHERS = {
     "falcon": (transformers.FalconConfig, {}, False),
     "bloom": (transformers.BloomConfig, {}, False),
     "longformer": (transformers.LongformerConfig, dict(attention_window=8), False),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", OTHERS)
