@@ -43,7 +43,6 @@ def models(values, reach=0.1):
         ("between", BELOW_HALF, [0.1, 0.2, 0.15], {}, "supported"),
         ("between", BELOW_HALF, [0.8, 0.9, 0.85], {}, "contradicted"),
         ("between", BELOW_HALF, [-0.9, 0.9, 0.3], {}, "undecided"),
-        ("bases", {}, [1, 2, 5, 7], {}, "described"),
     ],
 )
 def test_each_kind_is_judged_by_its_rule(kind, about, values, groups, verdict):
@@ -94,7 +93,7 @@ def test_one_model_of_many_decides_only_when_it_is_clear_among_so_many():
 
 def test_bases_are_described_by_their_means_alone():
     described = judge(claim("bases"), models([1, 2, 5, 7]), {"m0": "x", "m1": "x", "m2": "y", "m3": "y"})
-    assert described.groups == {"x": 1.5, "y": 6.0} and described.models == 4
+    assert (described.verdict, described.models, described.groups) == ("described", 4, {"x": 1.5, "y": 6.0})
     assert np.isnan([described.value, described.low, described.detectable]).all()
 
 

@@ -78,8 +78,8 @@ def test_a_variant_has_a_head_a_hash_and_a_plan_of_its_own(tmp_path):
         rmnb.scan_vocabulary(rmnb.load_reward_model(tmp_path, variant="fp16"), QUESTION, out, limit=9)
 
 
-@pytest.mark.parametrize("answer", ["", "y\n" * 9])
-def test_no_command_runs_a_checkpoints_own_code(answer, tmp_path, monkeypatch, capsys):
+def test_no_command_runs_a_checkpoints_own_code(tmp_path, monkeypatch, capsys):
+    """Not even where somebody says yes to transformers' question."""
     write_decoder(tmp_path / "rm")
     file = tmp_path / "rm" / "config.json"
     config = json.loads(file.read_text())
@@ -90,7 +90,7 @@ def test_no_command_runs_a_checkpoints_own_code(answer, tmp_path, monkeypatch, c
     words.write_text(json.dumps(json.loads(words.read_text()) | {"auto_map": {"AutoTokenizer": ["code.Words", None]}}))
     scan = ["scan", "--logprobs", "--prompt", "best", "--out", tmp_path / "x.parquet"]
     for command in (["plan"], ["check"], scan):
-        monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+        monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 9))
         capsys.readouterr()
         assert run(monkeypatch, command[0], tmp_path / "rm", *command[1:]) == 2
         assert len(capsys.readouterr().err.strip().splitlines()) == 1

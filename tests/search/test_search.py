@@ -289,5 +289,3 @@ def test_the_command_searches_and_score_gives_the_same_reward(directory, tmp_pat
     assert [file.name for file in tmp_path.iterdir()] == ["found.json"]
     assert run(monkeypatch, "search", directory, *options, "--set", "seed=1") == 2
     assert "differs in seed" in capsys.readouterr().err
-    assert run(monkeypatch, "search", directory, *options, "--set", "lenght=3") == 2
-    assert "search: lenght" in capsys.readouterr().err
