@@ -2,7 +2,6 @@
 
 import json
 import socket
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,6 +10,7 @@ import transformers
 import typer
 from checkpoints import EARLIER, own_ids, own_rewards, write_base, write_decoder, write_panel
 from commands import run
+from notebook_files import ROOT
 from torch.utils.flop_counter import FlopCounterMode
 
 import rmnb
@@ -22,7 +22,6 @@ from rmnb.plans import partial_directory
 from rmnb.report import numbers, record
 from rmnb.scoring import scanning, store
 
-ROOT = Path(__file__).parents[2]
 QUESTION = "What is best?"
 ASKED, SYSTEM = {"role": "user", "content": QUESTION}, {"role": "system", "content": "Be brief."}
 

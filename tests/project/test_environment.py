@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 import yaml
 from commands import run
+from notebook_files import ROOT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from rmnb.cli import options
 from rmnb.cli.book import TRAINING
 from rmnb.cli.report import PACKAGES
-
-ROOT = Path(__file__).parents[2]
 
 
 def pins(lines: list[str]) -> dict[str, str]:

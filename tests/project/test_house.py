@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from notebook_files import ROOT
 
 
 def test_every_room_is_on_a_floor_and_no_import_runs_upwards():

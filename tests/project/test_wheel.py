@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from checkpoints import write_decoder
+from notebook_files import ROOT
 
 import rmnb
 
-ROOT = Path(__file__).parents[2]
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "rmnb", "notebooks")
 QUESTION = "What, in one word, is the greatest thing ever?"
 # Command lines one after the other in one process, as the console script runs them: torch is imported once.

@@ -13,13 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 from checkpoints import write_decoder, write_panel
-from notebook_files import code, write_notebook
+from notebook_files import ROOT, code, write_notebook
 
 from rmnb.data.text_lists import can_be_read
 from rmnb.panels import load_panel
 from rmnb.scoring import store
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

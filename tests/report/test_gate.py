@@ -1,11 +1,11 @@
 """The gate that ships: another seed passes it, a planted change of one standard deviation does not."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from notebook_files import ROOT
 
 from rmnb.findings import identity
 from rmnb.panels import load_panel
@@ -13,7 +13,7 @@ from rmnb.report import comparison, numbers, record, scores
 from rmnb.report.limits import check, read_limits
 
 PANEL = load_panel("demo")
-LIMITS = read_limits(Path(__file__).parents[2] / "examples" / "limits.yml")
+LIMITS = read_limits(ROOT / "examples" / "limits.yml")
 KNOWN = numbers.known().query("panel == 'demo'")
 RECIPES = {model.name: model.recipe_family for model in PANEL.models}
 

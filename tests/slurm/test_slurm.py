@@ -11,11 +11,11 @@ import psutil
 import pytest
 from checkpoints import write_decoder, write_panel
 from cluster import MISSING, ask, cluster, missing, wait_for
+from notebook_files import ROOT
 
 import rmnb
 from rmnb.scoring import store
 
-ROOT = Path(__file__).parents[2]
 CPUS = min(2, os.cpu_count() or 1)
 BATCH = 512
 

@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from notebook_files import ROOT
 
 import rmnb
 
 PROMPT = "What, in one word, is the greatest thing ever?"
-ROOT = Path(__file__).parents[2]
 
 
 class Payload:
