@@ -146,8 +146,8 @@ def label_weights(outputs: int, label: Label, config: Mapping[str, Any], source:
     known = list_some(f"{number} ({name})" for number, name in enumerate(names))
     if label is None and outputs != 1:
         raise InputError(
-            f"{source}: the head has {outputs} outputs: it is a classifier with the labels {known}, where a "
-            "reward model has one: choose one with --label (`label` in a panel), or weigh several"
+            f"{source}: the head has {outputs} outputs, {known}, where a reward model has one: choose one with "
+            "--label (`label` in a panel), or weigh several"
         )
     if label == ALL:
         return torch.eye(outputs)
