@@ -7,8 +7,9 @@ ifneq ($(wildcard ../shared/mirror),)
 export RMNB_DATA_MIRROR ?= $(abspath ../shared/mirror)
 endif
 
-# Two processes share the test files; each computes with one thread (tests/conftest.py).
-TESTS := $(BIN)/pytest --numprocesses 2 --dist loadfile
+# Two processes share the test files; each computes with one thread (tests/conftest.py). In the order of their names: by default
+# files with few tests come last, and one of these takes longer than any other.
+TESTS := $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 # A panel of your own: make book PANEL=mine.yml; other values of the workflow's configuration: CONFIG="options='--dtype bfloat16'".
 PANEL ?=
