@@ -31,7 +31,7 @@ _ScoredAgain = tuple[str, Provenance, np.ndarray, np.ndarray, float]
 
 def audit_panel(
     panel: str | Path | Panel,
-    sample: int = 32,
+    sample: int = 16,
     seed: int = 0,
     models: list[str] | None = None,
     accuracy: bool = False,
