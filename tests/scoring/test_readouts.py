@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import yaml
@@ -13,6 +14,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 import rmnb
 from rmnb.errors import InputError
+from rmnb.plans import ResumableStore
 from rmnb.scoring import store
 
 QUESTION = "Is it good?"
@@ -97,7 +99,29 @@ def test_a_language_model_is_read_as_transformers_logits_say(kind, architecture,
 
 
 @pytest.mark.parametrize("kind", ["judge", "implicit"])
-def test_a_panel_reads_its_own_scans_back_until_template_judge_or_reference_change(kind, models, tmp_path):
+def test_a_scan_that_was_killed_ends_bit_identical_and_another_plan_is_refused(kind, models, tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "SHARD", 16)
+    directory, reference = models("llama")
+    rm = rmnb.load_reward_model(directory, **options(kind, reference))
+    whole, out = rmnb.scan_vocabulary(rm, QUESTION, ids=range(40, 90)), tmp_path / "x.parquet"
+    write = ResumableStore.write
+
+    def killed(self, place, content):
+        write(self, place, content)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(ResumableStore, "write", killed)
+        rmnb.scan_vocabulary(rm, QUESTION, out, ids=range(40, 90))
+    other = {"judge": {"judge": {**JUDGE, "answers": {"a": 2, "b": -1}}}, "implicit": {"beta": 0.2}}[kind]
+    changed = rmnb.load_reward_model(directory, **options(kind, reference) | other)
+    with pytest.raises(InputError, match=rf"it differs in {'judge' if kind == 'judge' else 'beta'}"):
+        rmnb.scan_vocabulary(changed, QUESTION, out, ids=range(40, 90))
+    pd.testing.assert_frame_equal(rmnb.scan_vocabulary(rm, QUESTION, out, ids=range(40, 90)), whole)
+
+
+@pytest.mark.parametrize("kind", ["judge", "implicit"])
+def test_a_panel_reads_its_own_scans_back_until_template_or_reference_change(kind, models, tmp_path):
     directory, reference = models("llama")
     model = {"template": AutoTokenizer.from_pretrained(directory).chat_template, **options(kind, reference)}
 
@@ -108,11 +132,9 @@ def test_a_panel_reads_its_own_scans_back_until_template_judge_or_reference_chan
     scan = rmnb.scan_vocabulary(rm, panel().prompt("best"), ids=range(40, 60))
     store.write_scores(panel(), scan, scan.attrs["provenance"])
     assert store.read_scores(panel(), "m", "best")["score"].tolist() == scan["score"].tolist()
-    other = {
-        "judge": {"judge": {**JUDGE, "answers": {"a": 2, "b": -1}}},
-        "implicit": {"reference": str(directory), "beta": 0.2},
-    }[kind]
-    other["template"] = "again " + model["template"]
+    other = {"template": "again " + model["template"]}
+    if kind == "implicit":
+        other["reference"] = str(directory)
     for key, value in other.items():
         with pytest.raises(InputError, match=f"differs in {key}"):
             store.read_scores(panel(**{key: value}), "m", "best")
