@@ -65,7 +65,8 @@ def score_whole(rm: RewardModel, classifier, prompt: str, ids: list[int], batch:
     tokenizer = rm.tokenizer
     tokenizer.pad_token_id, tokenizer.padding_side = classifier.config.pad_token_id, "right"
     for start in range(0, len(ids), batch):
-        texts = [rm.dialogue.render(prompt, tokenizer.decode([i])) for i in ids[start : start + batch]]
+        answers = [tokenizer.decode([i]) for i in ids[start : start + batch]]
+        texts = [rm.dialogue.render(prompt, answer) for answer in answers]
         inputs = tokenizer(texts, return_tensors="pt", padding=True)
         rewards.append(classifier(**inputs).logits[:, 0])
     return torch.cat(rewards).numpy()

@@ -174,7 +174,8 @@ class LanguageHead(Readout):
     ) -> Float[Tensor, "*batch ids"]:
         """Of some ids, or of all, as the token that comes next."""
         bias = None if self.bias is None else self.bias[ids].float()
-        logits = nn.functional.linear(hidden.float(), self.weight[ids].float(), bias) * self.scale
+        weight = self.weight[ids].float()
+        logits = nn.functional.linear(hidden.float(), weight, bias) * self.scale
         return logits if self.cap is None else torch.tanh(logits / self.cap) * self.cap
 
 

@@ -131,7 +131,8 @@ def request_rewards(
     try:
         rows = answer.json()
         rows = rows["data"] if isinstance(rows, dict) else rows
-        rewards = np.array([_number(row) for row in sorted(rows, key=lambda row: row.get("index", 0))])
+        in_order = sorted(rows, key=lambda row: row.get("index", 0))
+        rewards = np.array([_number(row) for row in in_order])
     except (ValueError, TypeError, KeyError, AttributeError, StopIteration) as error:
         reason = str(error) if isinstance(error, InputError) else "no list of rewards"
         content = f"{answer.status_code}, {reason}: {answer.text.strip()[:150]!r}"

@@ -152,7 +152,7 @@ def conversations_of(rows: Sequence[Row]) -> list[Answer]:
     InputError
         A row has no known form (the nearest one is shown), or other sides than the rows before; its number is named.
     """
-    by_side = {}
+    by_side: dict[str, list[Answer]] = {}
     for number, row in enumerate(rows, start=1):
         row = {key: value for key, value in row.items() if value is not None}
         form = max(FORMS, key=lambda form: form.likeness(row))

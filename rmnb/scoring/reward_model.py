@@ -208,11 +208,11 @@ def _groups(
     rm: RewardModel, prompts: list[Prompt], responses: list[Response], protocol: str
 ) -> Iterator[tuple[list[int], list[Ids], Ids | None]]:
     """Rows to score at once, the ids of their conversations, and those of the prompt that they share, if they do."""
-    by_prompt = {}
+    by_prompt: dict[str, list[int]] = {}
     for row, prompt in enumerate(prompts):
         by_prompt.setdefault(json.dumps([prompt, tools_of(prompt)], default=str), []).append(row)
     tokenise: Any = rm.dialogue.conversations if protocol == "exact" else rm.dialogue.published_ids
-    sequences = {}
+    sequences: dict[int, Ids] = {}
     for rows in by_prompt.values():
         sequences.update(zip(rows, tokenise(prompts[rows[0]], [responses[row] for row in rows]), strict=True))
     groups = list(by_prompt.values())

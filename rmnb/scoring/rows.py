@@ -165,7 +165,8 @@ def _table(rows: Sequence[Row], answers: Sequence[Answer], names: list[str], rew
         scored = scored.sort_values("row", kind="stable", ignore_index=True)
         places = scored["row"]
         scored["row"] = places + 1
-    given = pd.DataFrame({key: _storable([rows[place].get(key) for place in places]) for key in other_columns(rows)})
+    columns = {key: _storable([rows[place].get(key) for place in places]) for key in other_columns(rows)}
+    given = pd.DataFrame(columns)
     while clash := set(scored) & set(given):
         given = given.rename(columns={name: f"input_{name}" for name in clash})
     return pd.concat([given, scored], axis=1)

@@ -27,7 +27,7 @@ SHARD = 1024  # continuations between two writes
 _KEY = b"rmnb"
 _DIGEST = b"rmnb_sha256"
 SCHEMA = 1  # of score files: raise it when their columns or the meaning of their provenance change
-_OF_SPEC = {"label", "read", "softcap", "dtype", "judge", "beta"}  # what a plan says of a spec
+_SPEC_IN_PLANS = {"label", "read", "softcap", "dtype", "judge", "beta"}  # what a plan says of a spec
 _NAMED = ("quantization_config", "device_map", "compile")  # options that have keys of their own
 _VOCABULARY_COLUMNS = ["token_id", "token", "kind"]
 _SCAN_COLUMNS = [*_VOCABULARY_COLUMNS, "score"]
@@ -47,7 +47,7 @@ def describe_model(rm) -> Provenance:
         "head": rm.readout.name,
         "trainer": None if rm.dialogue.trainer == "trl" else rm.dialogue.trainer,
         "reference": rm.reference.hashes if rm.reference else None,
-        **rm.spec.model_dump(mode="json", include=_OF_SPEC),
+        **rm.spec.model_dump(mode="json", include=_SPEC_IN_PLANS),
         "quantise": rm.options.get("quantization_config"),
         "options": {name: str(value) for name, value in rm.options.items() if name not in _NAMED} or None,
     }
@@ -240,7 +240,7 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
         )
     scan, provenance = read_scan(path)
     asked = {"model": spec.name, "prompt": question.text, "history": question.earlier, "protocol": protocol}
-    given = spec.model_dump(mode="json", include=_OF_SPEC | {"head"}, exclude_none=True)
+    given = spec.model_dump(mode="json", include=_SPEC_IN_PLANS | {"head"}, exclude_none=True)
     expected = {**asked, **given, **hashes_now(spec)}
     if spec.reference:
         known = hashes_now(find_spec(spec.reference))

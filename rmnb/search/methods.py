@@ -162,7 +162,7 @@ class SearchState:
             None was found.
         """
         length = length or self.config.length
-        accepted = {}
+        accepted: dict[Ids, None] = {}
         for attempt in range(_ATTEMPTS):
             rare = attempt >= _ATTEMPTS // 2
             draws = self.rng.choice(self.allowed, (2 * count, length * (1 + rare)))
@@ -278,7 +278,7 @@ def beam(state: SearchState) -> None:
     top = best_tokens(state)[: state.config.topk]
     beams: list[Ids] = [()]
     for _ in range(state.config.length):
-        grown = []
+        grown: list[Ids] = []
         for ids in beams:
             longer = state.filter([(*ids, token) for token in top])
             state.score(longer, ids, ends_step=ids == beams[-1])
@@ -303,7 +303,7 @@ def neighbours(state: SearchState, ids: Ids, swaps: int, topk: int) -> list[Ids]
     gradient = state.gradient(ids)[:, allowed]
     topk = min(topk, len(allowed))
     steepest = allowed[np.argpartition(-gradient, topk - 1, axis=1)[:, :topk]]
-    accepted = []
+    accepted: list[Ids] = []
     for _ in range(_ROUNDS):
         rows = np.tile(ids, (2 * config.width, 1))
         positions = rng.permuted(np.indices(rows.shape)[1], axis=1)[:, :swaps]
@@ -344,11 +344,11 @@ def initial_strings(state: SearchState) -> Iterator[Ids]:
     if state.earlier is not None:
         yield from state.best
         return
-    best = []
+    best: list[int] = []
     if "best_repeated" in config.starts or "best_mixed" in config.starts:
         best = best_tokens(state)[:_MIXED_FROM]
     for start in config.starts:
-        variants = []
+        variants: list[Ids] = []
         if start == "best_repeated":
             variants = [(token,) * config.length for token in best]
         elif start == "best_mixed":

@@ -94,7 +94,8 @@ def train_policy(
     class OnePrompt(GRPOTrainer):
         """GRPO in which all rows share a prompt and answer with one token: one row's logits serve them all.
 
-        The method with an underscore is private to TRL: `tests/training/test_policy.py` compares a step with TRL's own.
+        The method with an underscore is private to TRL: a step is compared with TRL's own in
+        `tests/training/test_policy_training.py`.
         """
 
         logprobs: Tensor  # with their graph: the loss is taken at the weights that sampled

@@ -61,7 +61,8 @@ def test_questions_a_system_prompt_and_earlier_turns_reach_the_model(directory, 
         (["--messages", file, "--system", SYSTEM["content"]], [[SYSTEM, *EARLIER, ASKED]]),
     ]
     for words, prompts in cases:
-        rewards = [row["reward"] for row in json.loads(printed("score", directory, "a", "b", "--json", *words))]
+        rows = json.loads(printed("score", directory, "a", "b", "--json", *words))
+        rewards = [row["reward"] for row in rows]
         assert rewards == pytest.approx(np.concatenate([rm.score(each, ["a", "b"]) for each in prompts]), abs=1e-4)
 
 

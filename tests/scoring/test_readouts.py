@@ -215,7 +215,8 @@ def test_objectives_are_shown_one_by_one(key, tmp_path):
     if key == "qrm-llama":
         weight = weight.unflatten(0, (4, -1)).mean(1)
     ids = rm.dialogue.conversations(QUESTION, ANSWERS)
-    hidden = torch.stack([hidden_states(tmp_path / key, [rm.reading.truncated(row)])[0, -1] for row in ids])
+    read = [rm.reading.truncated(row) for row in ids]
+    hidden = torch.stack([hidden_states(tmp_path / key, [row])[0, -1] for row in read])
     np.testing.assert_allclose(rm.score(QUESTION, ANSWERS), hidden @ weight.double().T, atol=1e-4)
 
 
