@@ -16,8 +16,9 @@ from rmnb.planted.rewards import PlantedEffects
 
 QUESTIONS = {"best": "positive", "worst": "negative"}
 PAIR = ("best", "worst")
-EFFECTS = PlantedEffects(valence_positive=0.30, valence_negative=0.20, negative_framing=-0.6, word_sd=0.7, noise_sd=0.3)
-SLOPES = {"good, best": 0.30, "bad, best": 0.20, "good, worst": 0.18, "bad, worst": 0.12}
+EFFECTS = PlantedEffects(valence_positive=0.50, valence_negative=0.10, negative_framing=-0.2, word_sd=0.7, noise_sd=0.3)
+SLOPES = {"good, best": 0.50, "bad, best": 0.10, "good, worst": 0.10, "bad, worst": 0.02}
+CONTRASTS = {"bad words weigh more": -0.24, "answers weigh more": 0.16, "best is followed more": 0.24}
 
 
 @pytest.fixture
@@ -33,8 +34,8 @@ def test_planted_slopes_and_contrasts_come_back(planted_tables):
         sign = 1 if "best" in slope else -1
         assert slopes["value"].mean()[*slope.split(", ")] == pytest.approx(sign * planted, abs=0.04)
     found = measure_each(tables, framing.contrasts, [PAIR], ratings=afinn()).set_index("quantity")
-    for name, weights in framing.CONTRASTS.items():
-        truth = sum(weight * SLOPES[slope] for slope, weight in weights.items())
+    assert CONTRASTS.keys() == framing.CONTRASTS.keys()
+    for name, truth in CONTRASTS.items():
         single = found.loc[name]
         assert single["value"].mean() == pytest.approx(truth, abs=0.03)
         assert single["value"].between(single["low"], single["high"]).all()
@@ -166,6 +167,7 @@ def test_the_computations_of_the_chapter_are_the_effects(tables, run_cells):
     tau = run_cells("01", "tau = ", scores=scores, names=list(tables))["tau"]
     effect = heterogeneity.agreement(tables["stretched"], tables["plain"], "greatest")["tau"]
     assert effect.value == pytest.approx(tau.loc["stretched", "plain"], abs=1e-12)
+    assert effect.n_clusters == 3000  # of 6,000 tokens, two a word
     z = (scores - scores.mean()) / scores.std(ddof=0)  # as the chapter's figure has them
     skewness = heterogeneity.moments(tables["skewed"], "greatest")["skewness"].value
     assert skewness == pytest.approx((z["skewed"] ** 3).mean(), abs=1e-10)
