@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from rmnb import stats
 from rmnb.data import preferences, released_files
-from rmnb.errors import InputError, LackError
+from rmnb.errors import InputError
+from rmnb.findings.lists import load_list
 from rmnb.findings.things import fact
 from rmnb.panels import ModelSpec, Panel
-from rmnb.scoring.list_scores import list_path, read_list
 from rmnb.stats.estimate import Estimate
 from rmnb.training import recipes
 
@@ -44,15 +44,10 @@ def load_things(panel: Panel) -> dict[str, pd.DataFrame]:
     items = released_files.human_elo()
     unseen = unseen_by(panel, items)
     tables = {}
-    for model in panel.model_names:
-        path = list_path(panel, model, "elo")
-        if path.exists():
-            scores, _ = read_list(path)
-            questions = [question for question in QUESTIONS if question in scores]
-            scores = scores[scores["part"] == "elo"].set_index("text").loc[items["name"], questions]
-            tables[model] = items.assign(unseen=unseen[model], **scores.astype(float).reset_index(drop=True))  # pyright: ignore[reportArgumentType]
-    if not tables:
-        raise LackError(f"no model of panel {panel.name} has scored the list elo: run `rmnb book lists MODEL elo`")
+    for model, scores in load_list(panel, "elo").items():
+        questions = [question for question in QUESTIONS if question in scores]
+        scores = scores[scores["part"] == "elo"].set_index("text").loc[items["name"], questions]
+        tables[model] = items.assign(unseen=unseen[model], **scores.astype(float).reset_index(drop=True))  # pyright: ignore[reportArgumentType]
     return tables
 
 
