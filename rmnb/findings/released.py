@@ -2,10 +2,11 @@
 
 from importlib import resources
 
+import numpy as np
 import pandas as pd
 
 from rmnb.errors import InputError
-from rmnb.files import CLONE, data_dir
+from rmnb.files import shipped
 
 COLUMNS = ["quantity", "source", "model", "other", "question", "value", "low", "high", "n"]
 
@@ -24,17 +25,11 @@ def load_released(chapter: str) -> pd.DataFrame:
     InputError
         Nothing is shipped under that name, or the folder ``data`` is missing.
     """
-    directory = data_dir() / "released"
-    if not directory.exists():
-        raise InputError(f"no numbers of the authors' models: {CLONE}")
-    path = directory / f"{chapter}.csv"
-    table = pd.DataFrame()
-    if path.exists():
-        table = pd.read_csv(path, keep_default_na=False, na_values=[""])
-    if "quantity" not in table:
-        chapters = [file.stem for file in sorted(directory.glob("*.csv")) if file.stem not in ("bnc", "human_elo")]
+    directory = shipped("released", "no numbers of the authors' models")
+    chapters = [file.stem for file in sorted(directory.glob("*.csv")) if file.stem not in ("bnc", "human_elo")]
+    if chapter not in chapters:
         raise InputError(f"no numbers of {chapter!r} in {directory}: choose one of {', '.join(chapters)}")
-    return tidy(table)
+    return tidy(pd.read_csv(directory / f"{chapter}.csv", keep_default_na=False, na_values=[""]))
 
 
 def tidy(*frames: pd.DataFrame) -> pd.DataFrame:
@@ -81,12 +76,8 @@ def reproduced() -> pd.DataFrame:
     computed = pd.concat([load_released(chapter).assign(chapter=chapter) for chapter in CHAPTERS])
     computed = computed.rename(columns={"value": "released"})
     table = load_published().merge(computed[[*_KEY, "released"]], "left", on=_KEY)
-    table["way"] = "recomputed"
-    table.loc[table["quantity"].isin(READ), "way"] = "read"
-    table.loc[table["quantity"].isin(COUNTED), "way"] = "counted"
-    table.loc[table["released"].isna(), "way"] = ""
-    close = (table["released"] - table["value"]).abs() <= table["tolerance"] + 1e-9
-    table["verdict"] = DIFFERS
-    table.loc[close, "verdict"] = REPRODUCED
-    table.loc[table["released"].isna(), "verdict"] = OUT_OF_REACH
-    return table
+    quantity, is_missing = table["quantity"], table["released"].isna()
+    is_close = (table["released"] - table["value"]).abs() <= table["tolerance"] + 1e-9
+    ways = np.select([is_missing, quantity.isin(COUNTED), quantity.isin(READ)], ["", "counted", "read"], "recomputed")
+    verdicts = np.select([is_missing, is_close], [OUT_OF_REACH, REPRODUCED], DIFFERS)
+    return table.assign(way=ways, verdict=verdicts)

@@ -41,7 +41,7 @@ def test_every_number_shipped_or_printed_has_one_definition_and_no_definition_is
     assert (printed["tolerance"] >= 0).all()
     with pytest.raises(InputError, match="choose one of agency_communion"):
         released.load_released("human_elo")
-    monkeypatch.setattr(released, "data_dir", lambda: Path("nowhere"))
+    monkeypatch.setenv("RMNB_DATA", "nowhere")
     with pytest.raises(InputError, match="no numbers of the authors' models"):
         released.load_released("elo")
 
