@@ -51,16 +51,7 @@ def published_agreement() -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
     triangle = load_published().query("quantity == 'kendall_tau'").pivot(index="model", columns="other", values="value")
     triangle = triangle.reindex(index=CODES, columns=CODES)
     tau = triangle.fillna(triangle.T).mask(np.eye(len(CODES), dtype=bool), 1.0)
-    properties = pd.DataFrame(
-        {
-            "base": [_FAMILY[model.name] for model in MODELS],
-            "developer": [model.developer for model in MODELS],
-            "parameters": [model.parameters for model in MODELS],
-            "rank": [model.rank for model in MODELS],
-        },
-        index=CODES,
-    )
-    return tau, heterogeneity.similarities(properties)
+    return tau, heterogeneity.similarities(heterogeneity.properties(load_panel("facct2025")))
 
 
 def _rated_morals() -> dict[str, pd.DataFrame]:
@@ -259,27 +250,24 @@ def without_names(items: pd.DataFrame) -> pd.DataFrame:
 
 def write(directory: Path) -> None:
     """Compute all that is shipped and write it with its provenance; UnreachableError where a file cannot be had."""
-    tables, needs = {}, {}
-    for chapter, (compute, starts) in COMPUTED.items():
-        tables[f"{chapter}.csv"] = compute()
-        needs[f"{chapter}.csv"] = starts
     scores = [released_files.thing_scores(question).add_prefix(f"{question} ") for question in people.QUESTIONS]
-    tables["human_elo.csv"] = without_names(preferences.elo_items())
-    tables["bnc.csv"] = lexicons.numbered_bnc()
-    tables["thing_scores.parquet"] = pd.concat(scores, axis=1).astype("float32")
-    needs |= {"human_elo.csv": _ELO, "bnc.csv": (lexicons.BNC,), "thing_scores.parquet": _ELO}
-    pins = sources.pins()
+    computed = {f"{chapter}.csv": (compute(), starts) for chapter, (compute, starts) in COMPUTED.items()}
+    computed |= {
+        "human_elo.csv": (without_names(preferences.elo_items()), _ELO),
+        "bnc.csv": (lexicons.numbered_bnc(), (lexicons.BNC,)),
+        "thing_scores.parquet": (pd.concat(scores, axis=1).astype("float32"), _ELO),
+    }
+    files = {}
+    for name, (_, starts) in computed.items():
+        files[name] = {file: pin.blob_id for file, pin in sources.pins().items() if file.startswith(starts)}
     packages = ("rmnb", "numpy", "pandas", "scipy", "statsmodels", "wordfreq")
     record = {
         "command": "python -m rmnb.findings.released_rows",
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "versions": {name: version(name) for name in packages},
-        "tables": {},
+        "tables": files,
     }
-    for name in tables:
-        files = [file for file in pins if file.startswith(needs[name])]
-        record["tables"][name] = {file: pins[file].blob_id for file in files}
-    for name, table in tables.items():
+    for name, (table, _) in computed.items():
         with atomic_path(directory / name) as part:
             if name.endswith(".csv"):
                 table.to_csv(part, index=False)
