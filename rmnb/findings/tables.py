@@ -3,7 +3,7 @@
 Columns token_id, token, kind and word (folded) name a row; every other column holds the scores of a question.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -47,22 +47,20 @@ def load_tables(
     if not questions:
         raise InputError("no question: name at least one that the panel's models have been scanned with")
     panel = load_panel(panel)
-    tables: dict[str, pd.DataFrame] = {}
+    tables = {}
     for model in panel.model_names:
         scans = {question: read_scores(panel, model, question, protocol) for question in questions}
-        tables[model] = as_table(scans, tables.values())
+        tables[model] = as_table(scans)
     return tables
 
 
-def as_table(scans: Mapping[str, pd.DataFrame], others: Iterable[pd.DataFrame] = ()) -> pd.DataFrame:
+def as_table(scans: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Scans of one model, by question, as one table with the ids of the first.
 
     Parameters
     ----------
     scans
         Question to a scan: token_id, token, kind, score.
-    others
-        Tables of other models: words are taken from one that has the same tokens, which is faster than folding again.
 
     Returns
     -------
@@ -70,16 +68,10 @@ def as_table(scans: Mapping[str, pd.DataFrame], others: Iterable[pd.DataFrame] =
         As of `load_tables`; NaN where a later scan lacks an id of the first.
     """
     first_scan = next(iter(scans.values()))
-    tokens = first_scan[["token_id", "token", "kind"]].reset_index(drop=True)
-    for other in others:
-        if other["token"].equals(tokens["token"]):
-            word = other["word"]
-            break
-    else:
-        word = tokens["token"].str.removeprefix("##").str.strip().str.casefold()
-    table = tokens.assign(word=word)
+    table = first_scan[["token_id", "token", "kind"]].reset_index(drop=True)
+    table["word"] = table["token"].str.removeprefix("##").str.strip().str.casefold()
     for question, scan in scans.items():
-        scores = scan.set_index("token_id")["score"].reindex(tokens["token_id"])
+        scores = scan.set_index("token_id")["score"].reindex(table["token_id"])
         table[question] = scores.to_numpy(np.float64)
     return table
 

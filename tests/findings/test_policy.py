@@ -121,7 +121,7 @@ def shipped():
     panel = load_panel("demo")
     scans = {}
     for name in ("smollm2-values", "smollm2-harmless", "smollm2-mixed", "smollm2-mixed-seed2"):
-        scans[name] = as_table({"greatest": read_scores(panel, name, "greatest")}, scans.values())
+        scans[name] = as_table({"greatest": read_scores(panel, name, "greatest")})
     return scans, load_reference(panel, "smollm2-135m-instruct", "greatest", whole=True)
 
 
