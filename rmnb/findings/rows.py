@@ -86,4 +86,4 @@ def interval_text(low: float, high: float) -> str:
 
 def numbers(estimate: Estimate) -> tuple[float, float, float, int]:
     """What a row holds of an estimate: value, low, high, n."""
-    return float(estimate.value), float(estimate.ci_low), float(estimate.ci_high), int(estimate.n)
+    return estimate.value, estimate.ci_low, estimate.ci_high, estimate.n

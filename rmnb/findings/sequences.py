@@ -19,7 +19,7 @@ from rmnb.search.run import SearchResult, read_result
 
 PROMPT = "greatest"
 _NAME = re.compile(r"(max|min)-(\d+)-(\w+)-(\d+)\.json")
-_RUN = ["model", "direction", "method"]
+_RUN = ["model", "direction", "method", "seed"]
 
 
 def searches(panel: Panel, model: str) -> dict[tuple[str, int, str, int], SearchResult]:
@@ -29,15 +29,19 @@ def searches(panel: Panel, model: str) -> dict[tuple[str, int, str, int], Search
     ``rmnb search --out`` writes.
     """
     results = {}
-    weights = hashes_now(panel.model(model)).get("weights_sha256")
     for path in sorted((panel_directory(panel, "sequences") / model).glob("*.json")):
         match = _NAME.fullmatch(path.name)
         if match:
             direction, length, method, seed = match.groups()
             result = read_result(path)
-            refuse_other_weights(path, result.provenance["models"][0].get("weights_sha256"), weights)
+            _check_weights(path, result.provenance["models"][0].get("weights_sha256"), panel, model)
             results[direction, int(length), method, int(seed)] = result
     return results
+
+
+def _check_weights(path: Path, recorded: str | None, panel: Panel, model: str) -> None:
+    """Raise InputError where what lies at a path was computed with other weights than the model has."""
+    refuse_other_weights(path, recorded, hashes_now(panel.model(model)).get("weights_sha256"))
 
 
 def load_searches(panel: Panel) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -74,9 +78,7 @@ def load_searches(panel: Panel) -> tuple[pd.DataFrame, pd.DataFrame]:
                 courses.append(pd.DataFrame({**run, "scored": history["scored"], "z": z}))
     if not found:
         raise LackError(f"no model of panel {panel.name!r} has been searched: run `rmnb search MODEL --out FILE`")
-    if not courses:
-        return pd.DataFrame(found), pd.DataFrame()
-    return pd.DataFrame(found), pd.concat(courses, ignore_index=True)
+    return pd.DataFrame(found), pd.concat(courses, ignore_index=True) if courses else pd.DataFrame()
 
 
 def load_table(panel: Panel, name: str) -> pd.DataFrame:
@@ -94,8 +96,7 @@ def load_table(panel: Panel, name: str) -> pd.DataFrame:
         path = panel_directory(panel, "sequences") / model / f"{name}.parquet"
         if path.exists():
             table, provenance = read_table(path)
-            weights = hashes_now(panel.model(model)).get("weights_sha256")
-            refuse_other_weights(path, provenance["weights_sha256"], weights)
+            _check_weights(path, provenance["weights_sha256"], panel, model)
             mean, deviation = scale(panel, model)
             for column in table.columns.intersection(["reward", "own", "scanned"]):
                 table[column] = (table[column] - mean) / deviation
@@ -152,25 +153,21 @@ def gains(found: pd.DataFrame) -> pd.DataFrame:
     return (best[True] - best[False]).dropna().rename("value").reset_index()
 
 
-def reached(courses: pd.DataFrame, sequences: int | None = None) -> pd.DataFrame:
-    """The best z of each run after a number of sequences: model, direction, method, seed, z.
+def reached(courses: pd.DataFrame) -> pd.DataFrame:
+    """The best z of each run after as many sequences as the median run scored: model, direction, method, seed, z.
 
     Parameters
     ----------
     courses
-        Of `load_searches`.
-    sequences
-        How many; by default as many as the median run scored. A run whose first record comes later has no row.
+        Of `load_searches`. A run whose first record comes later has no row.
 
     Returns
     -------
     DataFrame
         z as of `sought`: more is better in both directions.
     """
-    if sequences is None:
-        sequences = int(courses.groupby([*_RUN, "seed"])["scored"].max().median())
-    within = courses[courses["scored"] <= sequences]
-    return within.assign(z=sought(within)).groupby([*_RUN, "seed"], sort=False)["z"].max().reset_index()
+    within = courses[courses["scored"] <= courses.groupby(_RUN)["scored"].max().median()]
+    return within.assign(z=sought(within)).groupby(_RUN, sort=False)["z"].max().reset_index()
 
 
 @dataclass(frozen=True)
@@ -218,7 +215,7 @@ def _read_square(panel: Panel, model: str, question: str, directory: Path) -> Sq
     runs, runs_source = read_table(directory / f"{question}.searches.parquet")
     if not source["weights_sha256"] == exact_source["weights_sha256"] == runs_source["weights_sha256"]:
         raise InputError(f"the files of {question} in {directory} are of different weights: delete them", directory)
-    refuse_other_weights(directory, source["weights_sha256"], hashes_now(panel.model(model)).get("weights_sha256"))
+    _check_weights(directory, source["weights_sha256"], panel, model)
     tokens = pd.DataFrame({"token": source["tokens"], "token_id": source["ids"]})
     size = (len(tokens), len(tokens))
     mean, deviation = scale(panel, model, question)
