@@ -12,11 +12,10 @@ from rmnb.book.notebook import results_directory
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
 from rmnb.findings.claims import Claim, Verdict, judge, load_claims
+from rmnb.findings.released import COLUMNS, KEY
 from rmnb.findings.rows import ENDS, interval_text
 from rmnb.panels import Panel, load_panel
 
-KEY = ["quantity", "source", "model", "other", "question"]
-COLUMNS = [*KEY, "value", "low", "high", "n"]
 SOURCES = {"panel": "this panel", "released": "the authors' models"}
 _NAMES = ["source", "model", "other", "model group", "other group"]
 _STORED = [*_NAMES, *ENDS]

@@ -7,8 +7,10 @@ import pandas as pd
 
 from rmnb.errors import InputError
 from rmnb.files import shipped
+from rmnb.findings.rows import ENDS
 
-COLUMNS = ["quantity", "source", "model", "other", "question", "value", "low", "high", "n"]
+KEY = ["quantity", "source", "model", "other", "question"]
+COLUMNS = [*KEY, *ENDS, "n"]
 
 
 def load_released(chapter: str) -> pd.DataFrame:
@@ -35,8 +37,8 @@ def load_released(chapter: str) -> pd.DataFrame:
 def tidy(*frames: pd.DataFrame) -> pd.DataFrame:
     """Numbers of the authors' models in the columns and types of `load_released`; missing text is empty."""
     table = pd.concat(frames, ignore_index=True).assign(source="released").reindex(columns=COLUMNS)
-    text = table[["quantity", "source", "model", "other", "question"]].astype(object).fillna("").astype(str)
-    numbers = table[["value", "low", "high"]].astype(float)
+    text = table[KEY].astype(object).fillna("").astype(str)
+    numbers = table[ENDS].astype(float)
     return table.assign(**text, **numbers, n=table["n"].astype("Float64").astype("Int64"))  # pyright: ignore[reportArgumentType]
 
 
