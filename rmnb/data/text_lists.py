@@ -42,10 +42,10 @@ LISTS = (
 
 def text_list(name: str) -> TextList:
     """The list of that name; InputError names the lists if there is none."""
-    for texts in LISTS:
-        if texts.name == name:
-            return texts
-    raise InputError(f"no list of texts called {name!r}: choose one of {', '.join(texts.name for texts in LISTS)}")
+    lists = {texts.name: texts for texts in LISTS}
+    if name not in lists:
+        raise InputError(f"no list of texts called {name!r}: choose one of {', '.join(lists)}")
+    return lists[name]
 
 
 def part_texts(part: str) -> list[str]:

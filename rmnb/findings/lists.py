@@ -63,9 +63,9 @@ def load_nouns(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
     panel = load_panel(panel)
     nouns = lexicons.agency_communion()
     try:
-        lists = load_list(panel, "words")
-        scores = {model: table[table["part"] == "agency_communion"].set_index("text") for model, table in lists.items()}
-        scores = {model: table.drop(columns="part") for model, table in scores.items()}
+        scores = {}
+        for model, table in load_list(panel, "words").items():
+            scores[model] = table[table["part"] == "agency_communion"].set_index("text").drop(columns="part")
     except LackError:
         keys = [prompt.key for prompt in panel.scanned_prompts]
         scores = {model: by_word(table, table[keys]) for model, table in load_tables(panel, keys).items()}

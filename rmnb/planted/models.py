@@ -41,12 +41,12 @@ def _nouns(rng: np.random.Generator, communion: tuple[float, float]) -> np.ndarr
     return np.array(scores)[:, :, None] + 0.3 * rng.normal(size=shape)
 
 
-def _median_ranks(scores: np.ndarray) -> pd.DataFrame:
-    """Median rank (1 = highest) of agency and communion in each model, framing and question.
+def _median_ranks(rng: np.random.Generator) -> pd.DataFrame:
+    """Median rank (1 = highest) of agency and communion in each model, framing and question; bases do not differ.
 
     Columns median, model, base, category (1 is communion) and framing (1 is negative).
     """
-    ranks = rankdata(-scores, axis=-1)
+    ranks = rankdata(-_nouns(rng, NO_DIFFERENCE), axis=-1)
     agency = np.median(ranks[..., ~_is_communion()], axis=-1)
     communion = np.median(ranks[..., _is_communion()], axis=-1)
     medians = np.stack([agency, communion], axis=-1)
@@ -67,20 +67,20 @@ def _mixed(formula: str, rows: pd.DataFrame, term: str, truth: float) -> Outcome
 
 def papers_mixed_model(rng: np.random.Generator) -> Outcome:
     """The papers' mixed model, with a random intercept for each model, where bases do not differ."""
-    ranks = _median_ranks(_nouns(rng, NO_DIFFERENCE))
+    ranks = _median_ranks(rng)
     return _mixed("median ~ base * category * framing", ranks, "base[T.Llama]:category:framing", truth=0.0)
 
 
 def papers_permutation(rng: np.random.Generator) -> Outcome:
     """Permutation test of the medians of one category and framing, each question of each model an observation."""
-    ranks = _median_ranks(_nouns(rng, NO_DIFFERENCE)).query("category == 1 and framing == 0")
+    ranks = _median_ranks(rng).query("category == 1 and framing == 0")
     test = stats.two_group_test(ranks["median"], ranks["base"] == "Gemma", n_permutations=999, seed=rng)
     return Outcome(0.0, test.statistic, p_value=test.p_value)
 
 
 def exact_over_models(rng: np.random.Generator) -> Outcome:
     """Exact test of one contrast a model, summed over its questions, where bases do not differ."""
-    ranks = _median_ranks(_nouns(rng, NO_DIFFERENCE))
+    ranks = _median_ranks(rng)
     sign = np.where(ranks["category"] == ranks["framing"], -1, 1)
     contrasts = np.bincount(ranks["model"], weights=sign * ranks["median"])
     test = stats.two_group_test(contrasts, IS_GEMMA)
