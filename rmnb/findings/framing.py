@@ -58,12 +58,12 @@ def beyond_mirror(table: pd.DataFrame, best: str, worst: str, same: str) -> dict
     return {"beyond mirror": influence_interval(turned + unturned, influence + influence_of_same, *clusters)}
 
 
-def value_share(table: pd.DataFrame, best: str, worst: str, n_boot: int = 200, seed: int = 0) -> dict[str, Estimate]:
+def value_share(table: pd.DataFrame, best: str, worst: str, n_draws: int = 200) -> dict[str, Estimate]:
     """Share of the variance of two standardised columns of rewards that lies along their difference: (1 - r) / 2.
 
     Parameters
     ----------
-    n_boot, seed
+    n_draws
         Of the bootstrap over words.
 
     Returns
@@ -77,7 +77,7 @@ def value_share(table: pd.DataFrame, best: str, worst: str, n_boot: int = 200, s
 
     first, second = table[best].to_numpy(), table[worst].to_numpy()
     words = table["word"].to_numpy()
-    return {"share": stats.bootstrap(share, first, second, clusters=words, n_draws=n_boot, seed=seed)}
+    return {"share": stats.bootstrap(share, first, second, clusters=words, n_draws=n_draws)}
 
 
 def contrasts(table: pd.DataFrame, best: str, worst: str, ratings: pd.Series) -> dict[str, Estimate]:

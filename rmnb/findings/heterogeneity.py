@@ -94,9 +94,7 @@ def similarities(properties: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return tables
 
 
-def mantel_tests(
-    tau: pd.DataFrame, similarities: dict[str, pd.DataFrame], n_permutations: int = 5000, seed: int = 0
-) -> pd.DataFrame:
+def mantel_tests(tau: pd.DataFrame, similarities: dict[str, pd.DataFrame], n_permutations: int) -> pd.DataFrame:
     """Mantel's test of agreement with each similarity: models are shuffled, because pairs are not independent.
 
     Parameters
@@ -105,7 +103,7 @@ def mantel_tests(
         Models × models.
     similarities
         Name to a table of the same models in the same order, at least four.
-    n_permutations, seed
+    n_permutations
         Random orders of the models.
 
     Returns
@@ -119,6 +117,6 @@ def mantel_tests(
     """
     rows = {}
     for name, similarity in similarities.items():
-        test = stats.mantel(tau.to_numpy(), similarity.to_numpy(), n_permutations=n_permutations, seed=seed)
+        test = stats.mantel(tau.to_numpy(), similarity.to_numpy(), n_permutations)
         rows[name] = {"rho": test.statistic, "p": test.p_value}
     return pd.DataFrame.from_dict(rows, orient="index", columns=["rho", "p"])

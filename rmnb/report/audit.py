@@ -32,7 +32,6 @@ _ScoredAgain = tuple[str, Provenance, np.ndarray, np.ndarray, float]
 def audit_panel(
     panel: str | Path | Panel,
     sample: int = 16,
-    seed: int = 0,
     models: list[str] | None = None,
     accuracy: bool = False,
 ) -> pd.DataFrame:
@@ -45,8 +44,6 @@ def audit_panel(
     sample
         How many tokens of each scan to score again. Of each list of texts it is half as many scores, under two of its
         prompts; of each search, the best sequence; of exchanged prompts, all answers to two of them.
-    seed
-        Of the random sample.
     models
         Names to audit. Default: all of the panel that have scores (or, with `accuracy`, a recorded accuracy).
     accuracy
@@ -67,7 +64,7 @@ def audit_panel(
         A file is damaged, or a model cannot be loaded.
     """
     panel = load_panel(panel)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     rows = []
     for name in models or panel.model_names:
         spec = panel.model(name)

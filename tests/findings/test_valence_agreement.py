@@ -122,7 +122,7 @@ def test_a_model_that_ignores_the_question_weighs_good_and_bad_alike(table):
     found = framing.beyond_mirror(near, *PAIR, "same")["beyond mirror"]
     assert framing.tau_between(near, *PAIR)["tau"].value > -0.8 and found.ci_low < 0 < found.ci_high
     for twin, expected in ((deaf, 0), (table.assign(worst=-table["best"]), 1)):  # the second turns wholly
-        assert framing.value_share(twin, *PAIR, n_boot=5)["share"].value == pytest.approx(expected, abs=1e-9)
+        assert framing.value_share(twin, *PAIR, n_draws=5)["share"].value == pytest.approx(expected, abs=1e-9)
 
 
 def test_rewordings_are_told_by_what_differs():
