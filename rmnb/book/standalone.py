@@ -3,13 +3,19 @@
 import html
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import jinja2
+import nbformat
+from bs4 import BeautifulSoup
+from markupsafe import Markup
+from nbconvert import HTMLExporter
+from nbconvert.filters.markdown_mistune import markdown2html_mistune
+from nbconvert.filters.strings import text_base64
+from nbformat import NotebookNode
+from nbformat.v4 import new_notebook
+from traitlets.config import Config
 
 from rmnb.files import atomic_path
-
-if TYPE_CHECKING:
-    from bs4 import BeautifulSoup
-    from nbformat import NotebookNode
 
 _TEMPLATE = Path(__file__).with_name("standalone.html")
 _IMAGE = "image/svg+xml"  # what notebooks draw
@@ -17,11 +23,8 @@ _SHOWN = ["text/html", "text/markdown", "text/latex", "text/plain"]
 _LOADS = ["script", "link", "iframe", "object", "embed", "base", "meta"]
 
 
-def _figure(data: "NotebookNode", metadata: "NotebookNode") -> str:
+def _figure(data: NotebookNode, metadata: NotebookNode) -> str:
     """HTML of an image with the alternative text, caption and name that the book, too, takes from the cell."""
-    from nbconvert.filters.markdown_mistune import markdown2html_mistune
-    from nbconvert.filters.strings import text_base64
-
     options = metadata.get("mystnb", {})
     figure = options.get("figure", {})
     caption = figure.get("caption", "")
@@ -33,7 +36,7 @@ def _figure(data: "NotebookNode", metadata: "NotebookNode") -> str:
     return f'<figure{name}><div class="drawing" tabindex="0">{image}</div>{below}</figure>'
 
 
-def _prepare(cell: "NotebookNode") -> None:
+def _prepare(cell: NotebookNode) -> None:
     """Drop what a code cell wrote to standard error, and make figures of its images."""
     cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
     for output in cell.outputs:
@@ -41,13 +44,8 @@ def _prepare(cell: "NotebookNode") -> None:
             output.data["text/html"] = _figure(output.data, cell.metadata)
 
 
-def _html(cells: Iterable["NotebookNode"]) -> "BeautifulSoup":
+def _html(cells: Iterable[NotebookNode]) -> BeautifulSoup:
     """The cells as nbconvert renders them, without what could run or fetch, and every table in a box that scrolls."""
-    from bs4 import BeautifulSoup
-    from nbconvert import HTMLExporter
-    from nbformat.v4 import new_notebook
-    from traitlets.config import Config
-
     exporter = HTMLExporter(
         template_name="basic",
         exclude_input=True,
@@ -69,7 +67,7 @@ def _html(cells: Iterable["NotebookNode"]) -> "BeautifulSoup":
     return parsed
 
 
-def _contents(body: "BeautifulSoup") -> list[tuple[str, str]]:
+def _contents(body: BeautifulSoup) -> list[tuple[str, str]]:
     """Anchor and text of every heading of the second level, which gets that anchor as its id."""
     contents = []
     for number, heading in enumerate(body("h2"), start=1):
@@ -100,8 +98,6 @@ def write_page(notebook: Path, page: Path, title: str) -> None:
     InputError
         The page cannot be written.
     """
-    import nbformat
-
     cells = [cell for cell in nbformat.read(notebook, 4).cells if "remove-cell" not in cell.metadata.get("tags", [])]
     for cell in cells:
         if cell.cell_type == "code":
@@ -132,8 +128,6 @@ def write_sections(page: Path, title: str, sections: Mapping[str, str]) -> None:
     InputError
         The page cannot be written.
     """
-    from bs4 import BeautifulSoup
-
     parts = []
     for heading, content in sections.items():
         if heading:
@@ -142,10 +136,7 @@ def write_sections(page: Path, title: str, sections: Mapping[str, str]) -> None:
     _write(page, title, BeautifulSoup("".join(parts), "html.parser"))
 
 
-def _write(page: Path, title: str, body: "BeautifulSoup", footer: str = "") -> None:
-    import jinja2
-    from markupsafe import Markup
-
+def _write(page: Path, title: str, body: BeautifulSoup, footer: str = "") -> None:
     template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(
         _TEMPLATE.read_text(encoding="utf-8")
     )
