@@ -11,7 +11,7 @@ import pandas as pd
 from rmnb import stats
 from rmnb.findings.tables import rated_tokens
 from rmnb.stats.concordance import kendall_influence
-from rmnb.stats.estimate import Estimate, cluster_codes, influence_interval
+from rmnb.stats.estimate import Estimate, influence_interval
 
 #: Weights of the slopes over valence among good and bad words, asked for something good, then for something bad; each
 #: slope signed so that following the question is positive.
@@ -54,8 +54,8 @@ def beyond_mirror(table: pd.DataFrame, best: str, worst: str, same: str) -> dict
     """
     turned, influence = kendall_influence(table[best], table[worst])
     unturned, influence_of_same = kendall_influence(table[best], table[same])
-    clusters = cluster_codes(table["word"].to_numpy(), len(table))
-    return {"beyond mirror": influence_interval(turned + unturned, influence + influence_of_same, *clusters)}
+    estimate = influence_interval(turned + unturned, influence + influence_of_same, table["word"].to_numpy())
+    return {"beyond mirror": estimate}
 
 
 def value_share(table: pd.DataFrame, best: str, worst: str, n_draws: int = 200) -> dict[str, Estimate]:

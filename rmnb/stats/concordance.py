@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rmnb.errors import InputError
-from rmnb.stats.estimate import Estimate, as_vector, check_same_length, cluster_codes, influence_interval
+from rmnb.stats.estimate import Estimate, as_vector, check_same_length, influence_interval
 from rmnb.stats.ranks import mid_ranks
 
 
@@ -28,8 +28,7 @@ def kendall_interval(x: ArrayLike, y: ArrayLike, clusters: ArrayLike | None = No
     ----------
     Hoeffding (1948), A class of statistics with asymptotically normal distribution, section 9.
     """
-    tau, influence = kendall_influence(x, y)
-    return influence_interval(tau, influence, *cluster_codes(clusters, len(influence)))
+    return influence_interval(*kendall_influence(x, y), clusters)
 
 
 def kendall_influence(x: ArrayLike, y: ArrayLike) -> tuple[float, NDArray[np.float64]]:
@@ -64,7 +63,6 @@ def spearman_interval(x: ArrayLike, y: ArrayLike, clusters: ArrayLike | None = N
     x = as_vector(x, "x", minimum=3)
     y = as_vector(y, "y", minimum=3)
     check_same_length(x=x, y=y)
-    codes, n_clusters = cluster_codes(clusters, len(x))
     covariance, influence = _rank_covariance(x, y)
     variance_x, influence_x = _rank_covariance(x, x)
     variance_y, influence_y = _rank_covariance(y, y)
@@ -73,7 +71,7 @@ def spearman_interval(x: ArrayLike, y: ArrayLike, clusters: ArrayLike | None = N
         raise InputError("x or y is constant: Spearman's rho is not defined")
     rho = covariance / scale
     spread = influence_x / variance_x + influence_y / variance_y
-    return influence_interval(rho, influence / scale - rho / 2 * spread, codes, n_clusters)
+    return influence_interval(rho, influence / scale - rho / 2 * spread, clusters)
 
 
 def _rank_covariance(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[np.float64, NDArray[np.float64]]:

@@ -56,17 +56,18 @@ def estimate_from_error(value: float, standard_error: float, n: int, n_clusters:
     )
 
 
-def influence_interval(value: float, influence: np.ndarray, codes: np.ndarray, n_clusters: int) -> Estimate:
+def influence_interval(value: float, influence: np.ndarray, clusters: ArrayLike | None) -> Estimate:
     """Interval of an estimator from the influence of each row on it (the delta method), summed by cluster first.
 
     Parameters
     ----------
     influence
         (n,) float64 of mean 0: to first order the estimator is the true value plus the mean of these.
-    codes
-        (n,) int, the cluster of each row, from 0 to `n_clusters` - 1.
+    clusters
+        (n,) labels, as `cluster_codes` takes them.
     """
     n = len(influence)
+    codes, n_clusters = cluster_codes(clusters, n)
     sums = np.bincount(codes, weights=influence, minlength=n_clusters)
     error = np.sqrt(n_clusters / (n_clusters - 1) * np.sum(sums**2)) / n
     return estimate_from_error(value, error, n, n_clusters, df=n_clusters - 1)

@@ -59,7 +59,7 @@ def moments(scores: ArrayLike, clusters: ArrayLike | None = None) -> dict[str, E
     FAccT25 table 3 (values). Cramér (1946), Mathematical Methods of Statistics, chapter 28 (errors).
     """
     x = as_vector(scores, "scores", minimum=3)
-    codes, n_clusters = cluster_codes(clusters, len(x))
+    codes, _ = cluster_codes(clusters, len(x))
     mean, variance = x.mean(), x.var()
     if variance <= 1e-24 * max(1.0, mean**2):
         raise InputError("scores are all equal: their skewness is not defined")
@@ -67,7 +67,7 @@ def moments(scores: ArrayLike, clusters: ArrayLike | None = None) -> dict[str, E
     skewness = np.mean(z**3)
     skewness_influence = z**3 - skewness - 3 * z - 1.5 * skewness * (z**2 - 1)
     return {
-        "mean": influence_interval(mean, x - mean, codes, n_clusters),
-        "variance": influence_interval(variance, variance * (z**2 - 1), codes, n_clusters),
-        "skewness": influence_interval(skewness, skewness_influence, codes, n_clusters),
+        "mean": influence_interval(mean, x - mean, codes),
+        "variance": influence_interval(variance, variance * (z**2 - 1), codes),
+        "skewness": influence_interval(skewness, skewness_influence, codes),
     }
