@@ -127,17 +127,19 @@ def verdict(
     claim = load_claims()[key]
     parts = []
     if panel is not None:
-        parts.append(_with_groups(panel, _groups(claim, models), source="panel"))
+        parts.append(_with_groups(panel, claim, models, source="panel"))
     if authors is not None:
-        parts.append(_with_groups(authors, _groups(claim, AUTHORS), source="released"))
+        parts.append(_with_groups(authors, claim, AUTHORS, source="released"))
     stored = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_STORED)
     with atomic_path(results_directory() / "verdicts" / f"{key}.csv") as temporary:
         stored.to_csv(temporary, index=False)
     return show(verdict_html(claim, judged(claim, stored)))
 
 
-def _with_groups(values: pd.DataFrame, groups: Mapping[str, str], source: str) -> pd.DataFrame:
+def _with_groups(values: pd.DataFrame, claim: Claim, models: str | Path | Panel, source: str) -> pd.DataFrame:
     """The columns of `_STORED`; a model without a group is a group of its own."""
+    panel = load_panel(models)
+    groups = panel.base_families if claim.kind == "bases" else panel.groups
     stored = values.assign(source=source).reindex(columns=_STORED)
     for column in ("model", "other"):
         stored[f"{column} group"] = [groups.get(name, name) for name in stored[column]]
@@ -225,8 +227,3 @@ def leave_out(notebook: Path, output: Path, reason: str) -> None:
     page.cells = [nbformat.v4.new_markdown_cell(f"{title}\n\n```{{admonition}} Left out\n{reason}\n```")]
     with atomic_path(output) as temporary:
         nbformat.write(page, temporary)
-
-
-def _groups(claim: Claim, models: str | Path | Panel) -> dict[str, str]:
-    panel = load_panel(models)
-    return panel.base_families if claim.kind == "bases" else panel.groups
