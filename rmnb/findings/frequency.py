@@ -105,9 +105,9 @@ def slope(words: pd.DataFrame, question: str, step: str = "token id", which: str
     return {"slope over log frequency": fit.estimate({"log_frequency": 1})}
 
 
-def ladder(words: pd.DataFrame, question: str, which: str = "rated") -> dict[str, Estimate]:
-    """Slope of the reward over log frequency at every step: a quantity is the name of its step in `LADDER`."""
-    return {step: slope(words, question, step, which)["slope over log frequency"] for step in LADDER}
+def ladder(words: pd.DataFrame, question: str) -> dict[str, Estimate]:
+    """Slope of the reward over log frequency among rated words at every step of `LADDER`, by the step's name."""
+    return {step: slope(words, question, step)["slope over log frequency"] for step in LADDER}
 
 
 def published_slope(table: pd.DataFrame, question: str) -> dict[str, Estimate]:

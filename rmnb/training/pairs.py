@@ -126,7 +126,7 @@ def _split_by_prompt(recipe: Recipe, rng: np.random.Generator) -> tuple[list[pd.
     for part in recipe.statements:
         for trait in part.traits:
             statements = preferences.statements(trait)
-            is_held_out = statements["statement"].map(_is_held_out_statement)
+            is_held_out = statements["statement"].map(_last_byte) % 10 == 0
             train.append(_statement_pairs(statements[~is_held_out], trait, part, part.pairs, rng))
             # For every recipe and seed the same.
             fixed = np.random.default_rng(0)
@@ -139,11 +139,6 @@ def _split_by_prompt(recipe: Recipe, rng: np.random.Generator) -> tuple[list[pd.
         count = round(HELD_OUT * recipe.mismatched.pairs)
         held_out.append(_mismatched(answers[is_held_out], count, longest, np.random.default_rng(0)))
     return train, held_out
-
-
-def _is_held_out_statement(statement: str) -> bool:
-    """One statement in ten."""
-    return _last_byte(statement) % 10 == 0
 
 
 def _statement_pairs(
