@@ -114,16 +114,15 @@ def _lists_again(rm: RewardModel, panel: Panel, sample: int, rng: np.random.Gene
         table = table[table["part"].map(readable)]
         if table.empty:
             continue
-        prompts = rng.choice(list(provenance["prompts"]), min(2, len(provenance["prompts"])), replace=False)
+        prompts = rng.choice(list(provenance["prompts"]), min(2, len(provenance["prompts"])), replace=False).tolist()
         chosen = _drawn(table, max(1, sample // 2 // len(prompts)), rng)
         histories = provenance.get("histories", {})
-        shipped, again = [], []
+        again = []
         for key in prompts:
             prompt = _conversation(provenance["prompts"][key], histories.get(key, ()))
-            shipped.append(chosen[key].to_numpy())
             again.append(rm.score(prompt, chosen["text"].tolist()))
-        spread = _spread(table[list(prompts)])
-        yield f"{file.stem} (list)", provenance, np.concatenate(shipped), np.concatenate(again), spread
+        shipped = chosen[prompts].to_numpy().T.ravel()
+        yield f"{file.stem} (list)", provenance, shipped, np.concatenate(again), _spread(table[prompts])
 
 
 def _exchanged_again(rm: RewardModel, panel: Panel, rng: np.random.Generator) -> Iterator[_ScoredAgain]:
@@ -132,12 +131,11 @@ def _exchanged_again(rm: RewardModel, panel: Panel, rng: np.random.Generator) ->
         return
     table, provenance = read_table(path)
     chosen = table[table["people"].isin(rng.choice(table["people"].unique(), 2, replace=False))]
-    shipped, again = [], []
-    for people, rows in chosen.groupby("people", sort=False):
-        shipped.append(rows["score"].to_numpy())
+    again = []
+    for people, rows in chosen.groupby("people", sort=False):  # of one name they lie together
         again.append(rm.score(pair_prompt(str(people)), rows["trait"].tolist()))
-    spread = _spread(table["score"])
-    yield "exchanged (identity)", provenance, np.concatenate(shipped), np.concatenate(again), spread
+    shipped = chosen["score"].to_numpy()
+    yield "exchanged (identity)", provenance, shipped, np.concatenate(again), _spread(table["score"])
 
 
 def _searches_again(rm: RewardModel, panel: Panel) -> Iterator[_ScoredAgain]:

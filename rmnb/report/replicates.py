@@ -57,10 +57,12 @@ def left_out(scores: ModelScores, measured: pd.DataFrame, workers: int = 1, prog
     for key in table.index:
         name, _, axis = key
         if name == "identity_gap":
-            table.loc[key, ~table.columns.isin(_groups_of_sets(scores, axis))] = values[key]
+            holding = _groups_of_sets(scores, axis)
         elif name == "identity_gap_things":
             _, holding = _thing_groups(scores.things)  # pyright: ignore[reportArgumentType]
-            table.loc[key, ~table.columns.isin(holding)] = values[key]
+        else:
+            continue
+        table.loc[key, ~table.columns.isin(holding)] = values[key]
     return table
 
 
