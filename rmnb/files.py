@@ -142,7 +142,7 @@ def data_dir() -> Path:
 
 
 def shipped(path: str | Path, what: str) -> Path:
-    """A file or directory that comes with the project's repository, given relative to its data.
+    """A file or directory that comes with the project's repository, given relative to its data; or one's own, absolute.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def shipped(path: str | Path, what: str) -> Path:
     """
     place = data_dir() / path
     if not place.exists():
-        raise InputError(f"{what}: nothing at {place}: {CLONE}")
+        raise InputError(f"{what}: nothing at {place}" + ("" if Path(path).is_absolute() else f": {CLONE}"))
     return place
 
 

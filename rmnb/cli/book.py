@@ -108,7 +108,7 @@ def train(
 ) -> None:
     """Train reward models by their recipes, or tune copies of language models on the answers that people chose.
 
-    Interrupted, the same command goes on from the last checkpoint.
+    Interrupted, the same command goes on from the last checkpoint, or with the next measurement of a trained model.
 
     Parameters
     ----------

@@ -27,6 +27,7 @@ from rmnb.models.bases import base_directory
 from rmnb.models.checkpoint_files import (
     ADAPTER,
     LOADING,
+    base_of,
     check_files,
     is_adapter,
     read_config,
@@ -113,7 +114,7 @@ def read_checkpoint(spec: ModelSpec, device: str | None, compile: str | None, **
         else:
             directory = base_directory(str(spec.source), spec.revision)
         adapts = is_adapter(directory)
-        spec = _with_changes(spec, changes, None if adapts else directory)
+        spec = as_trained(_with_changes(spec, changes, None if adapts else directory), directory)
         if options and adapts:
             names = list_some(options)
             raise InputError(f"{spec.name} is an adapter, merged when it is loaded: it takes no {names}", names)
@@ -166,6 +167,24 @@ def _with_changes(spec: ModelSpec, changes: Mapping[str, Any], whole: Path | Non
     name = str(dtype).removeprefix("torch.")
     fields["dtype"] = str(getattr(torch, name, name)).removeprefix("torch.")  # torch.half is torch.float16
     return validate(ModelSpec, fields, spec.name)
+
+
+def as_trained(spec: ModelSpec, directory: Path) -> ModelSpec:
+    """The spec, with `base` and `adapter` where its directory holds an adapter that `rmnb book train` made."""
+    if spec.source is None or not is_adapter(directory) or _trained_template(directory) is None:
+        return spec
+    base, _ = base_of(directory, spec.base_model)
+    return spec.model_copy(update={"source": None, "base": base, "adapter": spec.source})
+
+
+def _trained_template(directory: Path) -> str | None:
+    """The template that `rmnb book train` made an adapter with; None where it is of another origin."""
+    file = directory / "provenance.json"
+    if not file.exists():
+        return None
+    with readable(file):
+        record = json.loads(file.read_bytes())
+    return record["template"] if {"template", "recipe"} <= {*record} else None
 
 
 def shipped_adapter(name: str, adapter: str) -> Path:
@@ -303,8 +322,8 @@ def chosen_template(tokenizer: PreTrainedTokenizerBase, spec: ModelSpec, directo
         return spec.judge.asked_in(chosen_template(tokenizer, asked, directory))
     if spec.template == "plain":
         return plain_template(tokenizer)
-    if spec.base and not spec.template:  # any other would give other rewards without a word
-        return json.loads((directory / "provenance.json").read_bytes())["template"]
+    if spec.base and not spec.template and (trained := _trained_template(directory)):
+        return trained  # any other would give other rewards without a word
     if tokenizer.chat_template is None:
         return spec.template
     with readable(directory):

@@ -179,7 +179,7 @@ class Panel(Strict):
 def load_panel(name: str | Path | Panel) -> Panel:
     """Read a panel that ships with rmnb by name, or your own YAML by path; a panel is itself.
 
-    In your own, `scores` and directories under `source`, `base` and `base_model` are relative to the file.
+    In your own, `scores` and directories under `source`, `base`, `base_model` and `adapter` are relative to the file.
 
     Raises
     ------

@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from rmnb.errors import InputError
+from rmnb.files import data_dir
 from rmnb.yaml_files import read_yaml
 
 PANELS = Path(__file__).parent
@@ -34,7 +35,8 @@ def _beside(text: str, info: ValidationInfo) -> str:
     if info.context is None:
         return text
     path = info.context.resolve().parent / Path(text).expanduser()
-    if info.field_name == "scores" or os.path.exists(path):  # scores need not be there yet
+    may_come = info.field_name == "scores" or (info.field_name == "adapter" and not (data_dir() / text).exists())
+    if may_come or os.path.exists(path):  # scores, and an adapter that is to be trained, need not be there yet
         return str(path)
     return text
 
@@ -143,7 +145,7 @@ class Weights(Strict):
     """
 
     revision: str | None = None
-    adapter: str | None = None
+    adapter: Place | None = None
     recipe: str | None = None
     template: str | None = None
     family: str | None = None
@@ -154,9 +156,9 @@ class Weights(Strict):
 class ModelSpec(Weights):
     """One reward model: where its weights are and how it is shown.
 
-    Either `base` (a key of `rmnb.models.bases.BASES`, a hub id or a directory) with `adapter` (a directory, relative to
-    the project's data), or `source` (a hub id or a local directory, with an optional `revision`). A PEFT adapter there
-    names its base itself; `base_model` (a hub id or a directory) takes its place.
+    Either `base` (a key of `rmnb.models.bases.BASES`, a hub id or a directory) with `adapter` (a directory, or one that
+    is given relative to the project's data), or `source` (a hub id or a local directory, with an optional `revision`).
+    A PEFT adapter there names its base itself; `base_model` (a hub id or a directory) takes its place.
 
     Attributes
     ----------
@@ -247,8 +249,7 @@ class BaseSpec(Weights):
 
     `source` is a hub id, a local directory or a key of `rmnb.models.bases.BASES`. `wrapping` is ``chat`` (the chat
     template with the generation prompt), ``bare`` (the question alone) or ``user_assistant`` (``User: …`` and
-    ``Assistant:``). A tuned copy has an `adapter` (a directory, relative to the project's data) and the `recipe` it
-    was tuned by.
+    ``Assistant:``). A tuned copy has an `adapter` (as of `ModelSpec`) and the `recipe` it was tuned by.
     """
 
     name: str

@@ -25,7 +25,7 @@ from rmnb.models.bases import BASES, base_directory
 from rmnb.models.checkpoint_files import base_of, cached, is_adapter, read_config, read_tokenizer, tokenizer_directory
 from rmnb.models.devices import DTYPES, find_device
 from rmnb.models.dialogue import Dialogue, Prompt, as_messages
-from rmnb.models.loading import chosen_template, quiet_transformers, shipped_adapter
+from rmnb.models.loading import as_trained, chosen_template, quiet_transformers, shipped_adapter
 from rmnb.models.reading import is_decoder
 from rmnb.panels import ModelSpec
 from rmnb.scoring.engine import IDS_AT_ONCE, values_a_sequence
@@ -139,6 +139,7 @@ def plan_scan(
 def _read(spec: ModelSpec, prompt: Prompt) -> tuple[PreTrainedConfig, int, int] | None:
     """A model's configuration, and how many ids come before and behind an answer."""
     adapter = shipped_adapter(spec.name, spec.adapter) if spec.adapter else cached(str(spec.source), spec.revision)
+    spec = spec if adapter is None else as_trained(spec, adapter)
     source = str(spec.base or spec.source)
     revision = spec.revision
     if adapter is not None and is_adapter(adapter):

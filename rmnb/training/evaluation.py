@@ -1,9 +1,10 @@
 """How good a reward model is on pairs that it has never seen."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 import pandas as pd
+from tqdm.auto import tqdm
 
 from rmnb.data import lexicons, preferences
 from rmnb.panels import BaseSpec, ModelSpec, Panel
@@ -14,12 +15,15 @@ from rmnb.training.pairs import build_pairs, is_apart, is_unseen, thing_pairs
 from rmnb.training.recipes import Recipe
 
 Measurement = Callable[[RewardModel, Recipe, Panel], dict]
+PROMPTS = ("greatest", "worst")  # of the panel, that a reward model is asked
 UNSEEN_PAIRS = 1000
 UNSEEN_GAP = 120
 
 
-def measure(spec: ModelSpec | BaseSpec, recipe: Recipe, panel: Panel, measured: Mapping[str, dict]) -> dict[str, dict]:
-    """What is recorded of a model once it is trained, by the name of the measurement: see `measurements`.
+def measure(
+    spec: ModelSpec | BaseSpec, recipe: Recipe, panel: Panel, measured: Collection[str]
+) -> Iterator[tuple[str, dict]]:
+    """What is recorded of a model once it is trained, one measurement after the other, by name: see `measurements`.
 
     Parameters
     ----------
@@ -27,16 +31,17 @@ def measure(spec: ModelSpec | BaseSpec, recipe: Recipe, panel: Panel, measured: 
         A trained model, or a tuned copy of a language model: its reward is that which tuning implies, the log-ratio to
         the language model that it was tuned from (Rafailov et al. 2023, arXiv 2305.18290).
     measured
-        What has been measured before: it is taken over, and what it lacks is added.
+        What has been measured before, and is not measured again.
     """
     missing = {name: function for name, function in measurements(spec, panel).items() if name not in measured}
     if not missing:
-        return dict(measured)
+        return
     if isinstance(spec, BaseSpec):
         rm = load_reward_model(spec.as_model(), reference=spec.source)
     else:
         rm = load_reward_model(spec)
-    return {**measured, **{name: function(rm, recipe, panel) for name, function in missing.items()}}
+    for name, function in tqdm(missing.items(), desc=f"measuring {spec.name}"):
+        yield name, function(rm, recipe, panel)
 
 
 def measurements(spec: ModelSpec | BaseSpec, panel: Panel) -> dict[str, Measurement]:
@@ -107,6 +112,5 @@ def framing(rm: RewardModel, recipe: Recipe, panel: Panel) -> dict[str, float]:
     Near 1 for a model that ranks words whatever it is asked, negative for one that reverses its ranking.
     """
     words = lexicons.afinn()["word"].tolist()
-    greatest = pd.Series(rm.score(panel.prompt("greatest").text, words))
-    worst = pd.Series(rm.score(panel.prompt("worst").text, words))
+    greatest, worst = (pd.Series(rm.score(panel.prompt(key).text, words)) for key in PROMPTS)
     return {"spearman": greatest.corr(worst, method="spearman")}

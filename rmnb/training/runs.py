@@ -99,6 +99,8 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
     spec = specs[name]
     work = work_directory(panel, name)
     recipe = load_recipe(str(spec.recipe))
+    if isinstance(spec, ModelSpec):
+        panel.named_prompts(evaluation.PROMPTS)  # an error now, not once it is trained
     directory = output or data_dir() / str(spec.adapter)
     with exclusive(work):
         if not _provenance(directory):
@@ -107,11 +109,11 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
         if "recipe" in provenance:
             _refuse_other_training(directory, provenance, spec, recipe)
         trained = spec.model_copy(update={"adapter": str(directory.resolve())})
-        before = provenance.get("evaluation", {})
-        provenance["evaluation"] = evaluation.measure(trained, recipe, panel, before)
-        if provenance["evaluation"] != before:
+        measured = provenance.setdefault("evaluation", {})
+        for measurement, found in evaluation.measure(trained, recipe, panel, tuple(measured)):
+            measured[measurement] = found
             write_json(directory / "provenance.json", provenance)
-    return provenance["evaluation"]
+    return measured
 
 
 def _refuse_other_training(directory: Path, finished: dict, spec: ModelSpec | BaseSpec, recipe: "Recipe") -> None:

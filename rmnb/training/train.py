@@ -75,10 +75,10 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
     hyper = recipe.hyperparameters
     objective = {"objective": "sft" if is_copy else None}
     data = recipe.model_dump(mode="json", exclude={"name", "description"})
-    open_or_refuse(work, {"base": base, "template": spec.template, **data, **objective})
-    torch.manual_seed(hyper.seed)
     dialogue = _padded_dialogue(base, spec.template)
     pairs, _ = build_pairs(recipe)
+    open_or_refuse(work, {"base": base, "template": spec.template, **data, **objective})
+    torch.manual_seed(hyper.seed)
     micro_batch = hyper.micro_batch or hyper.batch_size
     options = {
         "output_dir": str(work),

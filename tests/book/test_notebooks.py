@@ -115,7 +115,9 @@ def test_notebooks_are_stripped_take_parameters_and_describe_every_figure(path):
             names.add(node.id)
     assert names == set(papermill.inspect_notebook(str(path)))  # which does not read `good, bad = ...`
     for cell in code:
-        if re.search(r"plt\.(subplots|figure)\(|figures\.dot_chart\(", cell.source):
+        if re.search(
+            r"(plt\.(subplots|figure)|sns\.(lm|rel|cat|dis)plot|figures\.dot_chart|\.(plot|hist))\(", cell.source
+        ):
             described = cell.metadata.get("mystnb", {})
             assert described.get("figure", {}).get("caption") and described.get("image", {}).get("alt"), cell.source
 

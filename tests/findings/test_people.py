@@ -82,4 +82,6 @@ def test_models_that_saw_half_of_the_things_are_judged_on_the_other(mirror):
     table = items.assign(unseen=unseen["seen"], q=items["elo_score"] * np.where(held_out, -1.0, 1.0))
     for among, rho in (("unseen", -1), ("taught", 1)):
         assert people.agreement(table, "q", among=among)["Spearman"].value == pytest.approx(rho)
+    with pytest.raises(InputError, match="no things called 'all': choose unseen, taught or rated words"):
+        people.agreement(table, "q", among="all")
     assert people.rank_gaps({"seen": table}, "q").index.tolist() == np.flatnonzero(held_out).tolist()

@@ -118,6 +118,7 @@ OF_ADAPTER = {
         settings("adapter_config.json", peft_type="NOPE"),
         "adapter_config.json: missing or unknown: 'NOPE'",
     ),
+    "a token classifier's": (settings("adapter_config.json", task_type="TOKEN_CLS"), "a process reward model .PRM."),
     "a tuned prompt": (tune_prompt, "an adapter of kind .*PROMPT_TUNING, which cannot be merged"),
     "a damaged head": (write("value_head.safetensors", b"x"), "value_head.safetensors: damaged or cut short"),
     "no head": (drop("score"), "no head: neither .* has score.weight: PEFT saves it where"),

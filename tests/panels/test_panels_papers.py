@@ -1,5 +1,7 @@
 """The papers' panels and prompts: what is scanned is what they asked, model by model and word by word."""
 
+import itertools
+
 import pandas as pd
 import pytest
 import yaml
@@ -7,6 +9,7 @@ import yaml
 from rmnb.data import sources
 from rmnb.errors import InputError
 from rmnb.panels import find_base, load_panel, load_prompts
+from rmnb.scoring.loading import load_reward_model
 from rmnb.scoring.store import read_scores
 
 
@@ -90,18 +93,31 @@ def test_directories_are_relative_to_the_panels_file_and_advice_names_it(tmp_pat
         title: Mine
         scores: kept
         models:
-          - {name: a, base: there, adapter: x}
+          - {name: a, base: there, adapter: to-be-trained}
+          - {name: e, base: there, adapter: demo/adapters/smollm2-values}
           - {name: b, source: there, base_model: there}
           - {name: c, source: o/c}
         bases: [{name: d, source: there, kind: pretrained, wrapping: bare}]
         prompts: [{key: greatest, text: "What is the greatest thing?", framing: positive}]
     """)
     panel, there = load_panel(file), str(tmp_path / "there")
-    found = [panel.models[0].base, panel.models[1].source, panel.models[1].base_model, panel.bases[0].source]
-    assert found == [there] * 4 and panel.models[2].source == "o/c" and panel.scores == str(tmp_path / "kept")
+    own, demos, adapted, hub = panel.models
+    assert [own.base, adapted.source, adapted.base_model, panel.bases[0].source] == [there] * 4
+    assert own.adapter == str(tmp_path / "to-be-trained") and panel.scores == str(tmp_path / "kept")
+    assert demos.adapter == "demo/adapters/smollm2-values" and hub.source == "o/c"  # of the project's data, of the hub
+    with pytest.raises(InputError, match=f"^a: nothing at {own.adapter}[^:]*$"):
+        load_reward_model("a", panel=file)
     with pytest.raises(InputError, match=f"rmnb scan c --panel {file} --prompt greatest"):
         read_scores(panel, "c", "greatest")
     assert load_panel("demo").called == "demo"
+
+
+def test_every_scan_that_ships_is_still_what_its_panel_asks_for():
+    """A key that `Judge` or a plan gains would make them stale."""
+    for name in ("demo", "demo-judge"):
+        panel = load_panel(name)
+        for model, prompt in itertools.product(panel.model_names, panel.scanned_prompts):
+            assert len(read_scores(panel, model, prompt.key)) > 40_000
 
 
 def test_a_panel_with_a_key_twice_or_ranks_for_some_models_is_refused_and_a_tokenizer_lies_beside_it(tmp_path):
