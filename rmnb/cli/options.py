@@ -15,7 +15,7 @@ import yaml
 from pydantic import TypeAdapter
 from typer import Argument, Option, echo
 
-from rmnb.errors import InputError
+from rmnb.errors import InputError, list_some
 from rmnb.panels import PromptSpec, Turn, find_spec, load_panel
 
 if TYPE_CHECKING:
@@ -180,8 +180,11 @@ class Loading:
                 raise InputError(f"--template {self.template} cannot be read", self.template) from error
         if self.label is not None:
             options["label"] = _label(self.label)
-        options |= key_values("--load", self.load)
-        return {key: value for key, value in options.items() if value is not None}
+        options = {key: value for key, value in options.items() if value is not None}
+        loaded = key_values("--load", self.load)
+        if twice := list_some(options.keys() & loaded.keys()):
+            raise InputError(f"--load gives {twice}, which has an option of its own here", twice)
+        return {**options, **{key: value for key, value in loaded.items() if value is not None}}
 
     def model(self, name: str) -> "RewardModel":
         """The loaded model of that name: of the panel, else as `rmnb.panels.find_spec` finds it."""
@@ -213,7 +216,11 @@ def key_values(
             key, value = text.split(sign, 1)
             if not key:
                 raise ValueError
+            if key.strip() in values:
+                raise InputError(f"{option} gives {key.strip()} twice", key)
             values[key.strip()] = read(value)
+        except InputError:
+            raise
         except (ValueError, yaml.YAMLError) as error:
             raise InputError(f"{option} {text}: write KEY{sign}VALUE", text) from error
     return values

@@ -169,8 +169,11 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
     if out := options.out:
         if out.suffix not in (".parquet", ".csv", ".jsonl"):
             raise InputError(f"--out {out}: choose a name that ends with .parquet or .csv or .jsonl", out)
+        # What goes on where it stopped, whatever the format.
+        kept = out if out.suffix == ".parquet" else out.with_name(f"{out.name}.parquet")
+        if file.exists() and file.resolve() in (out.resolve(), kept.resolve()):
+            raise InputError(f"--out {out} would write over the rows: choose another name", out)
         check_writable(out)
-        kept = out.with_suffix(".parquet")  # what goes on where it stopped, whatever the format
     rm = loading.model(model)
     from rmnb.scoring import rows
 

@@ -156,16 +156,24 @@ def label_weights(outputs: int, label: Label, config: Mapping[str, Any], source:
         chosen = {chosen: 1.0}
     elif not isinstance(chosen, Mapping):
         chosen = dict(enumerate(chosen))
-    weights = torch.zeros(outputs)
+    weights = torch.full((outputs,), torch.nan)
     for key, weight in chosen.items():
-        number = str(names.index(key) if key in names else key)
-        if not number.isdecimal() or int(number) >= outputs:
+        places = {number for number, name in enumerate(names) if str(key) in (name, str(number))}
+        if isinstance(label, Sequence) and not isinstance(label, str):
+            places &= {key}
+        if not places:
             raise InputError(f"{source}: no label {key!r}: the head's are {known}", key)
-        weights[int(number)] = weight
-    return weights
+        if len(places) > 1:
+            raise InputError(f"{source}: the label {key!r} may be either of {known}: give weights in order", key)
+        (place,) = places
+        if not weights[place].isnan():
+            raise InputError(f"{source}: the label {key!r} has two weights", key)
+        weights[place] = weight
+    return weights.nan_to_num(0)
 
 
 def output_names(outputs: int, config: Mapping[str, Any]) -> list[str]:
-    """What the configuration calls a head's outputs."""
-    names = config.get("id2label") or {}
-    return [str(names.get(number, names.get(str(number), number))) for number in range(outputs)]
+    """What the configuration calls a head's outputs; one whose name is another's too is called by its number."""
+    given = config.get("id2label") or {}
+    names = [str(given.get(number, given.get(str(number), number))) for number in range(outputs)]
+    return [str(number) if names.count(name) > 1 else name for number, name in enumerate(names)]

@@ -104,6 +104,8 @@ def read_checkpoint(spec: ModelSpec, device: str | None, compile: str | None, **
     target = find_device(device)
     options = {name: value for name, value in options.items() if value is not None}
     changes = {name: options.pop(name) for name in _OF_SPEC & options.keys()}
+    if "torch_dtype" in options:
+        raise InputError("no option torch_dtype: it is called dtype", "torch_dtype")
     if others := list_some(_OTHER_FILES & options.keys()):
         raise InputError(f"no option {others}: name the checkpoint itself, a directory or owner/name@revision", others)
     if hasattr(quantisation := options.get("quantization_config"), "to_dict"):

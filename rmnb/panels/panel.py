@@ -1,5 +1,6 @@
 """Panels: which reward models and which prompts, read from YAML and checked."""
 
+import logging
 import re
 from collections.abc import Iterable
 from itertools import combinations
@@ -9,6 +10,8 @@ from pydantic import Field, model_validator
 
 from rmnb.errors import InputError, LackError, list_some
 from rmnb.panels.specs import PANELS, BaseSpec, FileName, ModelSpec, Place, PromptSpec, Strict, load_prompts, read
+
+logger = logging.getLogger(__name__)
 
 
 class Panel(Strict):
@@ -210,7 +213,10 @@ def find_spec(name: str | Path, panel: str | Path | Panel | None = None) -> Mode
     for each in map(load_panel, panels):
         known |= {base.name: base.as_model() for base in each.bases} | {model.name: model for model in each.models}
     if text in known:
-        return known[text]
+        spec = known[text]
+        if Path(text).is_dir() and Path(text).resolve() not in map(Path, filter(None, (spec.source, spec.adapter))):
+            logger.warning("%s is taken for the nickname of a panel's model: ./%s is the directory", text, text)
+        return spec
     if Path(text).is_dir():
         return ModelSpec(name=Path(text).resolve().name.lstrip(".") or "model", source=text)
     hub_id = re.fullmatch(r"(\w[\w.-]*/(\w[\w.-]*))(?:@(.+))?", text)

@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import jinja2
+from jinja2.meta import find_undeclared_variables
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -16,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from rmnb.errors import InputError
+from rmnb.errors import InputError, list_some
 from rmnb.files import data_dir
 from rmnb.yaml_files import read_yaml
 
@@ -41,6 +43,7 @@ def _beside(text: str, info: ValidationInfo) -> str:
     return text
 
 
+_FILLED = {"messages", "tools", "documents", "add_generation_prompt", "raise_exception", "strftime_now"}
 FileName = Annotated[str, AfterValidator(_file_name)]  # scores are kept under it
 Place = Annotated[str, AfterValidator(_beside)]  # a hub id, or a directory, relative to the panel's file
 
@@ -118,6 +121,17 @@ class Judge(Strict):
     template: str
     answers: dict[str, float] = Field(min_length=2)
     expected: bool = False
+
+    @model_validator(mode="after")
+    def _asks_for_what_there_is(self) -> "Judge":
+        environment = jinja2.Environment(extensions=["jinja2.ext.loopcontrols"])
+        try:
+            asked = find_undeclared_variables(environment.parse(self.template)) - environment.globals.keys()
+        except jinja2.TemplateSyntaxError:
+            return self  # whoever fills it says what is wrong
+        if unknown := {name for name in asked - _FILLED if not name.endswith("_token")}:
+            raise ValueError(f"the template has no {list_some(sorted(unknown))}, but messages, the whole conversation")
+        return self
 
     def asked_in(self, template: str | None) -> str:
         """A chat template in which the judge is shown a conversation; without the model's own, as a plain line."""
@@ -231,6 +245,8 @@ class ModelSpec(Weights):
             raise ValueError("beta is the factor of an implicit reward: give the reference, too")
         if (self.judge or self.reference) and (self.head or self.label not in (None, "all")):
             raise ValueError("a judge and an implicit reward are read from the language model's head: no head or label")
+        if (self.judge or self.reference) and self.read != "model":
+            raise ValueError("a judge and an implicit reward are read in the language model's own template: no read")
         return self
 
     @property

@@ -34,10 +34,12 @@ _MESSAGE = {"from": "role", "value": "content"}
 _ROLES = {"human": "user", "gpt": "assistant"}
 _STEM = "(?:response|completion|answer|output|conversation)[_ ]?"
 _TWO = re.compile(f"{_STEM}[0-2ab]")
-#: Keys whose value is the end of the better one's key.
+#: Keys whose value names the better one, by its key or the end of that.
 _BETTER = ("better_response_id", "better", "preferred", "winner", "preference", "label")
-_SIGNED = {"overall_preference", "preference_strength"}  # below 0: the first one is better
+_NAMED = re.compile("(?:(?:response|completion|answer|output|conversation|model|assistant)[_ -]?)?([0-9]+|[ab])")
+_SIGNED = ("overall_preference", "preference_strength")  # below 0: the first one is better
 _TRANSCRIPT = re.compile(r"\s*(Human:.*)\n\nAssistant:\s*", re.DOTALL)  # ends where the assistant is to speak
+_DIALOGUE = re.compile(r"\s*(?:Human|Assistant):")
 _SCALES = {"rank": -1, "score": 1, "overall_score": 1, "rating": 1}  # 1: more is better
 
 
@@ -180,25 +182,40 @@ def other_columns(rows: Sequence[Row]) -> list[str]:
     return [key for key in keys if key not in spoken and not _TWO.fullmatch(key)]
 
 
+def unread_questions(rows: Sequence[Row]) -> str:
+    """The keys that may say a question, of rows that say it by the key ``prompt``; empty if there are none."""
+    keys = dict.fromkeys(itertools.chain(*(row for row in rows if "prompt" in row)))
+    return list_some(key for key in keys if (key,) in _QUESTIONS[1:] or key == "instruction")
+
+
 def _conversation(row: Row, response: Any) -> Conversation:
     """A row's question and one of its responses: a text, a message, messages to follow, or a whole conversation."""
-    question = _question(row)
-    if isinstance(response, str) and question:
-        turns = [*question, {"role": "assistant", "content": response}]
-    elif isinstance(response, str):
+    question, is_dialogue = _question(row)
+    if isinstance(response, str) and _DIALOGUE.match(response) and "\n\nAssistant:" in response:
         turns = dialogue_turns("\n\n" + response.lstrip())
-        if not turns:
+        if turns[: len(question)] != question:
+            raise InputError("its response is a dialogue that does not begin with its prompt")
+    elif isinstance(response, str):
+        if not question:
             raise InputError("it has a response and no prompt")
+        said = response.strip() if is_dialogue else response
+        turns = [*question, {"role": "assistant", "content": said}]
     else:
         turns = _messages([response] if isinstance(response, Mapping) else response)
         if turns[0]["role"] == "assistant":
             turns = [*question, *turns]
-    if (system := row.get("system")) and turns[0]["role"] != "system":
-        turns.insert(0, {"role": "system", "content": system})
+    if system := row.get("system"):
+        first = {"role": "system", "content": system}
+        if turns[0]["role"] != "system":
+            turns.insert(0, first)
+        elif turns[0] != first:
+            raise InputError("its system prompt is not the one in its messages")
     *before, last = turns
     if last["role"] != "assistant":
         raise InputError("the last message is not the assistant's")
     before = as_messages(before)
+    if before[-1]["role"] == "assistant":
+        raise InputError("the message before the response is the assistant's, too")
     said = last["content"] if last.keys() == {"role", "content"} else last
     if tools := row.get("tools"):
         return Conversation(ToolMessages(before, without_gaps(_json(tools) if isinstance(tools, str) else tools)), said)
@@ -206,20 +223,20 @@ def _conversation(row: Row, response: Any) -> Conversation:
     return Conversation(before[0]["content"] if is_text else before, said)
 
 
-def _question(row: Row) -> list[dict[str, Any]]:
-    """The messages of a row's question; none where its responses are whole conversations."""
+def _question(row: Row) -> tuple[list[dict[str, Any]], bool]:
+    """The messages of a row's question (none: its responses are whole conversations), and whether it is a dialogue."""
     given = [keys for keys in _QUESTIONS if keys[0] in row]
     if not given:
-        return []
+        return [], False
     first, *others = given
     if first != ("prompt",) and (other := [keys[0] for keys in others if keys[0] not in first]):
         raise InputError(f"both {first[0]} and {other[0]} may be the question: call one of them prompt")
     if not isinstance(row[first[0]], str):
-        return _messages(row[first[0]])
+        return _messages(row[first[0]]), False
     text = "\n".join(filter(None, (row.get(key) for key in first)))
     if transcript := _TRANSCRIPT.fullmatch(text):
-        return dialogue_turns("\n\n" + transcript[1])
-    return as_messages(text)
+        return dialogue_turns("\n\n" + transcript[1]), True
+    return as_messages(text), False
 
 
 def _messages(turns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -245,34 +262,59 @@ def _many(value: Any) -> list[Any]:
 
 
 def _chosen_and_rejected(row: Row) -> Sides:
+    for side in ("chosen", "rejected"):
+        if isinstance(row[side], str) and row[side] in row:
+            raise InputError(f"{side} is the name of another key, {row[side]!r}, and no response")
     return {side: _many(row[side]) for side in ("chosen", "rejected")}
 
 
 def _better_of_two(row: Row) -> Sides:
-    """Two responses, and what says how good each is: a score of each, a signed strength, or the end of a key."""
-    first, second = sorted(key for key in row if _TWO.fullmatch(key))
-    return _best_and_others([row[first], row[second]], _goodness(row, [first[-1], second[-1]]))
+    """Two responses, and what says how good each is: a score of each, a signed strength, or the better one's name."""
+    keys = sorted(key for key in row if _TWO.fullmatch(key))
+    if len(keys) != 2:
+        raise InputError(f"it has {len(keys)} responses, {list_some(keys)}, and none of the forms for several")
+    return _best_and_others([row[key] for key in keys], _goodness(row, [key[-1] for key in keys]))
 
 
 def _goodness(row: Row, ends: list[str]) -> list[float]:
-    """How good each of two responses is said to be, whose keys end so; more is better."""
+    """How good each of two responses is said to be, whose keys end so; more is better.
+
+    A row may say it by several keys, of which none may contradict another.
+    """
+    said: dict[str, list[float]] = {}
     for stem in ("score_", "score", "rating_"):
         if all(stem + end in row for end in ends):
-            return [float(row[stem + end]) for end in ends]
-    for key in _SIGNED & row.keys():
-        return [-float(row[key]), float(row[key])]
+            said[stem] = [_number(stem + end, row[stem + end]) for end in ends]
+    for key in [key for key in _SIGNED if key in row]:
+        strength = _number(key, row[key])
+        said[key] = [-strength, strength]
     for key in [key for key in _BETTER if key in row]:
-        word = str(row[key]).lower()
-        named = re.search(r"[0-9]+$|(?<![a-z])[ab]$", word)
+        word = str(row[key]).strip().lower()
+        named = _NAMED.fullmatch(word.removesuffix(".0"))  # a whole number, as pandas writes it beside a gap
         if word.startswith("tie"):
-            return [0, 0]
-        if named is None or named[0] not in ends:
+            said[key] = [0, 0]
+        elif named is None or named[1] not in ends:
             raise InputError(f"{key} is {row[key]!r}: it names none of the responses, whose keys end with {ends}")
-        return [float(named[0] == end) for end in ends]
-    raise InputError("nothing says which of its two responses is better")
+        else:
+            said[key] = [float(named[1] == end) for end in ends]
+    if not said:
+        raise InputError("nothing says which of its two responses is better")
+    signs = {key: (second > first) - (second < first) for key, (first, second) in said.items()}
+    if {-1, 1} <= {*signs.values()}:
+        raise InputError(f"{' and '.join(signs)} do not agree on which response is better: leave out all but one")
+    return next((said[key] for key in said if signs[key]), [0, 0])
+
+
+def _number(key: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{key} is {str(value)[:60]!r}, which is no number") from error
 
 
 def _best_and_others(responses: Sequence[Any], goodness: Sequence[float]) -> Sides:
+    if len(responses) != len(goodness):
+        raise InputError(f"it has {len(responses)} responses, and says of {len(goodness)} how good they are")
     sides: Sides = {"chosen": [], "rejected": []}
     for response, value in zip(responses, goodness, strict=True):
         sides["chosen" if value == max(goodness) else "rejected"].append(response)
@@ -282,12 +324,14 @@ def _best_and_others(responses: Sequence[Any], goodness: Sequence[float]) -> Sid
 def _ranked(row: Row) -> Sides:
     """A list of responses: the best ones are chosen, all others rejected; without ranks or scores each is scored."""
     (group,) = [row[key] for key in _GROUPS if key in row]
+    if not isinstance(group, list):
+        raise InputError(f"it has {str(group)[:60]!r} in place of a list of responses")
     items = [item if isinstance(item, Mapping) else {"text": item} for item in group]
     texts = [next(item[name] for name in (*_RESPONSES, "text", "content") if name in item) for item in items]
     for scale, sign in _SCALES.items():
         values = row.get(f"{scale}s") or [item[scale] for item in items if scale in item]
         if values:
-            return _best_and_others(texts, [sign * float(value) for value in values])
+            return _best_and_others(texts, [sign * _number(scale, value) for value in values])
     return {"response": texts}
 
 

@@ -19,7 +19,7 @@ from rmnb.errors import InputError
 from rmnb.models.dialogue import Prompt, common_prefix, tools_of
 from rmnb.plans import ResumableStore, exclusive
 from rmnb.scoring.engine import score_continuations
-from rmnb.scoring.forms import Answer, Conversation, Row, conversations_of, other_columns
+from rmnb.scoring.forms import Answer, Conversation, Row, conversations_of, other_columns, unread_questions
 from rmnb.scoring.reward_model import RewardModel, check_prompt
 from rmnb.scoring.store import content_sha256, describe_model, note_model, read_finished, write_table
 
@@ -116,6 +116,8 @@ def score_file(
         A row cannot be read, see `rmnb.scoring.forms`; a conversation is too long; or other rewards are at `output`.
     """
     answers = conversations_of(rows)
+    if unread := unread_questions(rows):
+        logger.warning("%s: not read, since the question is the key prompt", unread)
     if left_out := len(rows) - len({answer.row for answer in answers}):
         logger.warning("%d of %d rows call their responses equally good: left out", left_out, len(rows))
     conversations = []

@@ -115,7 +115,9 @@ def read_table(path: Path) -> tuple[pd.DataFrame, Provenance]:
             and digest == metadata.get(_DIGEST, digest)
         )
     except Exception as error:  # damage makes the libraries raise all kinds
-        raise InputError(f"{path} is damaged, or not a score file of rmnb: delete it and scan again") from error
+        raise InputError(
+            f"{path} is damaged, or not a score file of rmnb: choose another name, or delete it"
+        ) from error
     if (schema := provenance.get("schema", SCHEMA)) != SCHEMA:
         raise InputError(f"{path} has schema {schema}, this version of rmnb reads {SCHEMA}: scan again")
     if not is_whole:

@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 import rmnb
 from rmnb.errors import InputError
+from rmnb.models.heads import label_weights, output_names
 from rmnb.plans import ResumableStore
 from rmnb.scoring import store
 
@@ -161,10 +162,13 @@ def test_what_a_judge_or_a_reference_cannot_be_is_one_line(models, tmp_path):
         ({"judge": "maybe"}, "unknown judge 'maybe': choose one of rating, yes-no"),
         ({"judge": {**JUDGE, "answers": {"a": 1}}}, "judge.answers: .*at least 2"),
         ({"judge": {"template": "x", "answer": {"a": 1}}}, "judge.answer: there is no such key"),
-        ({"judge": {**JUDGE, "template": "{{ nothing.there }}"}}, "the judge's template"),
+        ({"judge": {**JUDGE, "template": "{{ messages.there.more }}"}}, "the judge's template"),
         ({"judge": {**JUDGE, "template": "Good?"}}, "the judge's template leaves out the answer"),
         ({"judge": JUDGE, "reference": str(directory)}, "llama[^:]*: give either judge or reference"),
         ({"judge": JUDGE, "label": 0}, "no head or label"),
+        ({"judge": JUDGE, "read": "openrlhf"}, "own template: no read"),
+        ({"judge": JUDGE | {"template": "{{ question }}{{ messages }}"}}, "the template has no question, but messages"),
+        ({"torch_dtype": "bfloat16"}, "no option torch_dtype: it is called dtype"),
         ({"reference": str(directory), "head": "linear"}, "no head or label"),
         ({"judge": JUDGE, "beta": 0.5}, "give the reference, too"),
         ({"reference": str(directory)}, "is its own reference"),
@@ -205,6 +209,18 @@ def test_outputs_are_weighed_by_name_or_in_order_or_shown_one_by_one(kind, tmp_p
     ):
         with pytest.raises(InputError, match=match):
             rmnb.load_reward_model(tmp_path, label=label)
+
+
+def test_a_label_that_may_be_either_of_two_outputs_or_is_given_twice_is_refused():
+    stars = {"id2label": {place: str(place + 1) for place in range(5)}}
+    for label in (1, "1", {"1": 1.0}, {"2": 0.5, "0": 1.0}):
+        with pytest.raises(InputError, match=r"may be either of 0 .1., .*give weights in order"):
+            label_weights(5, label, stars, "stars")
+    assert label_weights(5, 0, stars, "stars").tolist() == [1, 0, 0, 0, 0]
+    assert label_weights(5, (0, 1), stars, "stars").tolist() == [0, 1, 0, 0, 0]
+    with pytest.raises(InputError, match="'0' has two weights"):
+        label_weights(2, {"bad": 1.0, "0": 1.0}, {"id2label": {0: "bad", 1: "good"}}, "two")
+    assert output_names(3, {"id2label": {0: "x", 1: "x", 2: "y"}}) == ["0", "1", "y"]
 
 
 @pytest.mark.parametrize("key", ["armorm", "qrm-llama", "urm"])

@@ -6,11 +6,13 @@ import json
 import sys
 from datetime import datetime
 from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from checkpoints import EARLIER, TEMPLATE, own_ids, own_rewards, write_decoder, write_encoder
+from commands import run
 from transformers import AutoTokenizer
 
 import rmnb
@@ -106,6 +108,51 @@ def test_one_response_lists_of_them_a_system_prompt_and_ties_are_read():
     assert conversations_of([system])[0].conversation.prompt == [{"role": "system", "content": "Be brief."}, QUESTION]
     tie = {"prompt": "a", "response1": "b", "response2": "c", "overall_preference": 0}
     assert {one.row for one in conversations_of([tie, tie | {"overall_preference": 1}])} == {1}
+
+
+TWO = {"prompt": "a", "response_0": "b", "response_1": "c"}
+AB = {"prompt": "a", "response_a": "b", "response_b": "c"}
+
+
+@pytest.mark.parametrize(
+    ("row", "chosen"),
+    [
+        (TWO | {"label": 1.0}, "c"),  # as pandas writes a column with a gap
+        (TWO | {"label": "0.0"}, "b"),
+        (TWO | {"winner": "Response_1"}, "c"),
+        (AB | {"winner": "Assistant B"}, "c"),
+        (AB | {"winner": "b", "score_a": 1, "score_b": 4}, "c"),
+        (AB | {"winner": "b", "score_a": 2, "score_b": 2}, "c"),
+        (TWO | {"label": -1}, None),
+        (AB | {"label": "A>B"}, None),
+        (AB | {"label": "not_b"}, None),
+        (AB | {"label": "A is better than B"}, None),
+        (AB | {"winner": "a", "score_a": 1, "score_b": 4}, None),
+        (AB | {"winner": "a", "preference_strength": 2}, None),
+        (AB | {"winner": "a", "preferred": "b"}, None),
+        (AB | {"score_a": "high", "score_b": 4}, None),
+        (AB | {"response_1": "d", "label": "a"}, None),
+        ({"prompt": "a", "responses": ["b", "c"], "ranks": [1, 2, 3]}, None),
+        ({"prompt": "a", "answers": {"text": ["b"], "score": [1]}}, None),
+        (AB | {"chosen": "response_a", "rejected": "response_b"}, None),
+        ({"prompt": [QUESTION, answer("b")], "chosen": "c", "rejected": "d"}, None),
+        ({"prompt": "a", "chosen": SPOKEN + "b", "rejected": SPOKEN + "c"}, None),
+        ({"chosen": "Be kind." + SPOKEN + "b", "rejected": "Be kind." + SPOKEN + "c"}, None),
+        ({"system": "x", "messages": [{"role": "system", "content": "y"}, QUESTION], "response": "b"}, None),
+    ],
+)
+def test_which_response_a_row_means_is_read_or_refused_never_guessed(row, chosen):
+    if chosen is None:
+        with pytest.raises(InputError, match="^row 1: "):
+            conversations_of([row])
+    else:
+        assert said(row)[0] == ("chosen", chosen)
+
+
+def test_a_dialogue_in_one_text_is_the_same_however_it_is_cut():
+    whole = conversations_of([{"chosen": SPOKEN + " b", "rejected": SPOKEN + " c"}])
+    assert conversations_of([{"prompt": SPOKEN, "chosen": " b", "rejected": " c"}]) == whole
+    assert conversations_of([{"prompt": SPOKEN, "chosen": SPOKEN + " b", "rejected": SPOKEN + " c"}]) == whole
 
 
 @pytest.mark.parametrize(
@@ -211,7 +258,7 @@ READ = {"jsonl": functools.partial(pd.read_json, lines=True), "csv": pd.read_csv
 
 @pytest.mark.parametrize(("given", "asked"), [("jsonl", "csv"), ("csv", "parquet"), ("parquet", "jsonl")])
 def test_the_command_scores_each_kind_of_file_in_its_order_into_each_kind_and_on_stdout(
-    given, asked, directory, rm, tmp_path, printed
+    given, asked, directory, rm, tmp_path, printed, monkeypatch
 ):
     frame = pd.DataFrame(pairs(20))
     file, out = tmp_path / f"rows.{given}", tmp_path / f"rewards.{asked}"
@@ -221,8 +268,18 @@ def test_the_command_scores_each_kind_of_file_in_its_order_into_each_kind_and_on
     np.testing.assert_allclose(table["reward_chosen"], rm.score(frame["prompt"], frame["chosen"]), atol=1e-4)
     assert table["subset"].tolist() == frame["subset"].tolist()
     shown = [row["reward_chosen"] for row in shown if "reward_chosen" in row]
-    kept = read_table(out.with_suffix(".parquet"))[0]["reward_chosen"]
+    kept = read_table(out if asked == "parquet" else Path(f"{out}.parquet"))[0]["reward_chosen"]
     assert shown == pytest.approx(kept) and table["reward_chosen"].tolist() == pytest.approx(kept)
+    given_rows = file.read_bytes()
+    assert run(monkeypatch, "score", directory, file, "--out", file) == 2 and file.read_bytes() == given_rows
+
+
+def test_the_same_response_twice_is_a_tie_whatever_else_is_scored_with_it(rm):
+    rows = [
+        {"prompt": "a?", "chosen": " ".join(WORDS[: 1 + n % 5]), "rejected": " ".join(WORDS[: 1 + n % 5])}
+        for n in range(60)
+    ]
+    assert pair_accuracies(score_file(rm, rows))["accuracy"].tolist() == [0]
 
 
 def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm):
