@@ -143,7 +143,7 @@ AB = {"prompt": "a", "response_a": "b", "response_b": "c"}
 )
 def test_which_response_a_row_means_is_read_or_refused_never_guessed(row, chosen):
     if chosen is None:
-        with pytest.raises(InputError, match="^row 1: "):
+        with pytest.raises(InputError, match=r"^row 1: "):
             conversations_of([row])
     else:
         assert said(row)[0] == ("chosen", chosen)
@@ -275,10 +275,8 @@ def test_the_command_scores_each_kind_of_file_in_its_order_into_each_kind_and_on
 
 
 def test_the_same_response_twice_is_a_tie_whatever_else_is_scored_with_it(rm):
-    rows = [
-        {"prompt": "a?", "chosen": " ".join(WORDS[: 1 + n % 5]), "rejected": " ".join(WORDS[: 1 + n % 5])}
-        for n in range(60)
-    ]
+    texts = [" ".join(WORDS[: 1 + number % 5]) for number in range(60)]
+    rows = [{"prompt": "a?", "chosen": text, "rejected": text} for text in texts]
     assert pair_accuracies(score_file(rm, rows))["accuracy"].tolist() == [0]
 
 
