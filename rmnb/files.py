@@ -151,7 +151,8 @@ def shipped(path: str | Path, what: str) -> Path:
     """
     place = data_dir() / path
     if not place.exists():
-        raise InputError(f"{what}: nothing at {place}" + ("" if Path(path).is_absolute() else f": {CLONE}"))
+        advice = "" if Path(path).is_absolute() else f": {CLONE}"
+        raise InputError(f"{what}: nothing at {place}{advice}")
     return place
 
 

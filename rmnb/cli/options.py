@@ -216,13 +216,13 @@ def key_values(
             key, value = text.split(sign, 1)
             if not key:
                 raise ValueError
-            if key.strip() in values:
-                raise InputError(f"{option} gives {key.strip()} twice", key)
-            values[key.strip()] = read(value)
-        except InputError:
-            raise
+            value = read(value)
         except (ValueError, yaml.YAMLError) as error:
             raise InputError(f"{option} {text}: write KEY{sign}VALUE", text) from error
+        key = key.strip()
+        if key in values:
+            raise InputError(f"{option} gives {key} twice", key)
+        values[key] = value
     return values
 
 

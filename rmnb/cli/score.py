@@ -118,7 +118,7 @@ def score(
     """
     if all:
         loading = replace(loading, label="all")
-    from rmnb.scoring.forms import is_row_file
+    from rmnb.scoring.row_files import is_row_file
 
     if len(responses) == 1 and is_row_file(responses[0]):
         if asking != Asking() or protocol != "exact":
@@ -156,7 +156,8 @@ def _show(rewards: "pd.DataFrame") -> None:
 
 
 def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: bool) -> None:
-    from rmnb.scoring.forms import conversations_of, other_columns, read_rows
+    from rmnb.scoring.forms import conversations_of, other_columns
+    from rmnb.scoring.row_files import read_rows
 
     content = read_rows(file)
     is_pairs = conversations_of(content)[0].side == "chosen"  # what is wrong is said before a model is loaded

@@ -78,8 +78,10 @@ def reproduced() -> pd.DataFrame:
     computed = pd.concat([load_released(chapter).assign(chapter=chapter) for chapter in CHAPTERS])
     computed = computed.rename(columns={"value": "released"})
     table = load_published().merge(computed[[*_KEY, "released"]], "left", on=_KEY)
-    quantity, is_missing = table["quantity"], table["released"].isna()
+    quantity = table["quantity"]
+    is_missing = table["released"].isna()
     is_close = (table["released"] - table["value"]).abs() <= table["tolerance"] + 1e-9
-    ways = np.select([is_missing, quantity.isin(COUNTED), quantity.isin(READ)], ["", "counted", "read"], "recomputed")
+    kinds = [is_missing, quantity.isin(COUNTED), quantity.isin(READ)]
+    ways = np.select(kinds, ["", "counted", "read"], "recomputed")
     verdicts = np.select([is_missing, is_close], [OUT_OF_REACH, REPRODUCED], DIFFERS)
     return table.assign(way=ways, verdict=verdicts)

@@ -257,9 +257,10 @@ def write(directory: Path) -> None:
         "bnc.csv": (lexicons.numbered_bnc(), (lexicons.BNC,)),
         "thing_scores.parquet": (pd.concat(scores, axis=1).astype("float32"), _ELO),
     }
+    blobs = {file: pin.blob_id for file, pin in sources.pins().items()}
     files = {}
     for name, (_, starts) in computed.items():
-        files[name] = {file: pin.blob_id for file, pin in sources.pins().items() if file.startswith(starts)}
+        files[name] = {file: blob for file, blob in blobs.items() if file.startswith(starts)}
     packages = ("rmnb", "numpy", "pandas", "scipy", "statsmodels", "wordfreq")
     record = {
         "command": "python -m rmnb.findings.released_rows",

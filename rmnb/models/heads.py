@@ -151,25 +151,33 @@ def label_weights(outputs: int, label: Label, config: Mapping[str, Any], source:
         )
     if label == ALL:
         return torch.eye(outputs)
-    chosen: Any = 0 if label is None else label
-    if isinstance(chosen, int | str):
-        chosen = {chosen: 1.0}
-    elif not isinstance(chosen, Mapping):
-        chosen = dict(enumerate(chosen))
-    weights = torch.full((outputs,), torch.nan)
-    for key, weight in chosen.items():
-        places = {number for number, name in enumerate(names) if str(key) in (name, str(number))}
-        if isinstance(label, Sequence) and not isinstance(label, str):
-            places &= {key}
-        if not places:
-            raise InputError(f"{source}: no label {key!r}: the head's are {known}", key)
-        if len(places) > 1:
-            raise InputError(f"{source}: the label {key!r} may be either of {known}: give weights in order", key)
-        (place,) = places
-        if not weights[place].isnan():
-            raise InputError(f"{source}: the label {key!r} has two weights", key)
+    if label is None:
+        return torch.ones(1)
+    if isinstance(label, Mapping | int | str):
+        by_key = label if isinstance(label, Mapping) else {label: 1.0}
+        places = [_place(key, names, source) for key in by_key]
+        if len(set(places)) < len(places):
+            raise InputError(f"{source}: labels {list_some(by_key)}: two are one output of {known}", label)
+        given = dict(zip(places, by_key.values(), strict=True))
+    else:
+        given = dict(enumerate(label))
+        if len(given) > outputs:
+            raise InputError(f"{source}: {len(given)} weights for the outputs {known}", label)
+    weights = torch.zeros(outputs)
+    for place, weight in given.items():
         weights[place] = weight
-    return weights.nan_to_num(0)
+    return weights
+
+
+def _place(key: int | str, names: list[str], source: object) -> int:
+    """Which output a label means, by its name or its number."""
+    known = list_some(f"{number} ({name})" for number, name in enumerate(names))
+    found = [number for number, name in enumerate(names) if str(key) in (name, str(number))]
+    if not found:
+        raise InputError(f"{source}: no label {key!r}: the head's are {known}", key)
+    if len(found) > 1:
+        raise InputError(f"{source}: the label {key!r} may be either of {known}: give weights in order", key)
+    return found[0]
 
 
 def output_names(outputs: int, config: Mapping[str, Any]) -> list[str]:

@@ -214,7 +214,8 @@ def find_spec(name: str | Path, panel: str | Path | Panel | None = None) -> Mode
         known |= {base.name: base.as_model() for base in each.bases} | {model.name: model for model in each.models}
     if text in known:
         spec = known[text]
-        if Path(text).is_dir() and Path(text).resolve() not in map(Path, filter(None, (spec.source, spec.adapter))):
+        own = {spec.source, spec.adapter}
+        if Path(text).is_dir() and str(Path(text).resolve()) not in own:
             logger.warning("%s is taken for the nickname of a panel's model: ./%s is the directory", text, text)
         return spec
     if Path(text).is_dir():

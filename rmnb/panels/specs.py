@@ -43,7 +43,7 @@ def _beside(text: str, info: ValidationInfo) -> str:
     return text
 
 
-_FILLED = {"messages", "tools", "documents", "add_generation_prompt", "raise_exception", "strftime_now"}
+_IN_TEMPLATES = {"messages", "tools", "documents", "add_generation_prompt", "raise_exception", "strftime_now"}
 FileName = Annotated[str, AfterValidator(_file_name)]  # scores are kept under it
 Place = Annotated[str, AfterValidator(_beside)]  # a hub id, or a directory, relative to the panel's file
 
@@ -129,7 +129,7 @@ class Judge(Strict):
             asked = find_undeclared_variables(environment.parse(self.template)) - environment.globals.keys()
         except jinja2.TemplateSyntaxError:
             return self  # whoever fills it says what is wrong
-        if unknown := {name for name in asked - _FILLED if not name.endswith("_token")}:
+        if unknown := {name for name in asked - _IN_TEMPLATES if not name.endswith("_token")}:
             raise ValueError(f"the template has no {list_some(sorted(unknown))}, but messages, the whole conversation")
         return self
 

@@ -35,7 +35,8 @@ def one_model_holm(rng: np.random.Generator) -> Outcome:
 def one_model_alone(rng: np.random.Generator) -> Outcome:
     """Any model contradicts by its own interval."""
     values = _at_zero(rng)
-    return _contradicted(values, bool((values["high"] < 0).any() or (values["low"] > 0).any()))
+    is_beyond = (values["high"] < 0) | (values["low"] > 0)
+    return _contradicted(values, bool(is_beyond.any()))
 
 
 def _left_out(rng: np.random.Generator, n_sets: int) -> tuple[float, np.ndarray]:

@@ -114,7 +114,8 @@ def _lists_again(rm: RewardModel, panel: Panel, sample: int, rng: np.random.Gene
         table = table[table["part"].map(readable)]
         if table.empty:
             continue
-        prompts = rng.choice(list(provenance["prompts"]), min(2, len(provenance["prompts"])), replace=False).tolist()
+        asked = list(provenance["prompts"])
+        prompts = rng.choice(asked, min(2, len(asked)), replace=False).tolist()
         chosen = _drawn(table, max(1, sample // 2 // len(prompts)), rng)
         histories = provenance.get("histories", {})
         again = []

@@ -206,7 +206,8 @@ def sample(rm: "RewardModel") -> list[int]:
     """Ids of a sample of the vocabulary, in order: each kind of token by its share, and spread evenly over its ids."""
     words = vocabulary(rm.tokenizer, rm.vocabulary_size)
     by_kind = words.sort_values(["kind", "token_id"])["token_id"].to_numpy()
-    places = np.linspace(0, len(by_kind) - 1, min(SAMPLE, len(by_kind))).round().astype(int)
+    size = min(SAMPLE, len(by_kind))
+    places = np.linspace(0, len(by_kind) - 1, size).round().astype(int)
     return np.sort(by_kind[places]).tolist()
 
 

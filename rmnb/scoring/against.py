@@ -23,9 +23,10 @@ from rmnb.models.dialogue import as_messages
 from rmnb.models.readouts import LayersHead
 from rmnb.scoring.check import CheckResult
 from rmnb.scoring.engine import score_sequences
-from rmnb.scoring.forms import Conversation, conversations_of, read_rows
+from rmnb.scoring.forms import Conversation, conversations_of
 from rmnb.scoring.parity import QUESTION, spread
 from rmnb.scoring.reward_model import RewardModel
+from rmnb.scoring.row_files import read_rows
 from rmnb.scoring.rows import truncate
 
 QUESTIONS = (QUESTION, "What, in one word, is the worst thing ever?")

@@ -1,30 +1,20 @@
-"""Rows of files: the forms in which preferences are published, and the conversations that each becomes.
+"""The forms of rows in which preferences are published, and the conversations that each becomes.
 
 A row says a question, and one response, or several of which some are better. Forms are tried in their order; the book
 shows an example of each (*Your own model*, *Files of rows*).
 """
 
-import csv
-import gzip
-import io
 import itertools
-import json
-import os
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
-
-import pyarrow.parquet as pq
 
 from rmnb.data.preferences import dialogue_turns
 from rmnb.errors import InputError, first_line, list_some
 from rmnb.models.dialogue import Prompt, Response, ToolMessages, as_messages, without_gaps
+from rmnb.scoring.row_files import Row, read_json
 
-Row = dict[str, Any]
 Sides = dict[str, list[Any]]  # response, or chosen and rejected: texts, messages, or lists of messages
-SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 _WHOLE = (("messages",), ("conversations",))  # the question, or the whole conversation
 #: Keys that say the question; those of one entry are joined by a line break.
 _QUESTIONS = (("prompt",), *_WHOLE, ("context",), ("question",), ("instruction", "input"), ("input",))
@@ -70,80 +60,6 @@ class Form(NamedTuple):
         return sum(any(re.fullmatch(pattern, key) for key in row) for pattern in self.keys) / len(self.keys)
 
 
-def is_row_file(text: str) -> bool:
-    """Whether rows are read from there: a file by its name, standard input, or a stream that the shell opened."""
-    named = text.lower().removesuffix(".gz").endswith(SUFFIXES)
-    is_stream = os.path.exists(text) and not os.path.isfile(text) and not os.path.isdir(text)
-    return named or is_stream or text == "-" or text.startswith("/dev/")
-
-
-def read_rows(path: Path) -> list[Row]:
-    """The rows of a file: JSON lines, a JSON list, CSV, TSV (all of them gzipped, too) or Parquet; ``-``: JSON lines.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, holds no row, or has a row that is none; its number is named.
-    """
-    name = path.name.lower()
-    try:
-        if name.endswith(".parquet"):
-            rows = pq.read_table(path).to_pylist()
-        elif name == "-":
-            rows = _json_rows(sys.stdin.read())
-        else:
-            content = gzip.decompress(path.read_bytes()) if name.endswith(".gz") else path.read_bytes()
-            text = content.decode("utf-8-sig")
-            name = name.removesuffix(".gz")
-            if name.endswith((".csv", ".tsv")):
-                rows = _table(text, "," if name.endswith(".csv") else "\t")
-            else:
-                rows = _json_rows(text)
-    except (OSError, EOFError, ValueError, csv.Error) as error:  # ValueError: what is no JSON, Parquet or Unicode
-        reason = getattr(error, "strerror", None) or first_line(error)
-        raise InputError(f"{path} cannot be read: {reason}", path) from error
-    if not rows:
-        raise InputError(f"{path} holds no rows", path)
-    for number, row in enumerate(rows, start=1):
-        if not isinstance(row, dict):
-            raise InputError(f"{path}, row {number}: it has no keys, it is {json.dumps(row)[:60]}", path)
-    return rows
-
-
-def _json_rows(text: str) -> list[Row]:
-    """The rows of a file that is one JSON value, or one value a line."""
-    try:
-        rows = _json(text)
-        return rows if isinstance(rows, list) else [rows]
-    except json.JSONDecodeError:
-        rows = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        try:
-            if line.strip():
-                rows.append(_json(line))
-        except json.JSONDecodeError as error:
-            raise ValueError(f"line {number}: {error.msg}") from error
-    return rows
-
-
-def _json(text: str) -> Any:
-    """A JSON value; NaN, which is no JSON and which pandas and Python write for a gap, is None."""
-    return json.loads(text, parse_constant=lambda name: None if name == "NaN" else float(name))
-
-
-def _table(text: str, delimiter: str) -> list[Row]:
-    csv.field_size_limit(sys.maxsize)
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    header = reader.fieldnames or ()
-    if len(set(header)) < len(header):
-        raise ValueError("two columns have the same name")
-    rows = list(reader)
-    for number, row in enumerate(rows, start=1):
-        if None in row or None in row.values():
-            raise ValueError(f"row {number} has more or fewer fields than the header, which has {len(header)}")
-    return rows
-
-
 def conversations_of(rows: Sequence[Row]) -> list[Answer]:
     """The responses of rows, each in its conversation: all chosen ones first, then all rejected ones.
 
@@ -184,8 +100,12 @@ def other_columns(rows: Sequence[Row]) -> list[str]:
 
 def unread_questions(rows: Sequence[Row]) -> str:
     """The keys that may say a question, of rows that say it by the key ``prompt``; empty if there are none."""
-    keys = dict.fromkeys(itertools.chain(*(row for row in rows if "prompt" in row)))
-    return list_some(key for key in keys if (key,) in _QUESTIONS[1:] or key == "instruction")
+    unread: dict[str, None] = {}
+    for row in rows:
+        given = {key for key, value in row.items() if value is not None}
+        if "prompt" in given:
+            unread |= {keys[0]: None for keys in _QUESTIONS[1:] if keys[0] in given}
+    return list_some(unread)
 
 
 def _conversation(row: Row, response: Any) -> Conversation:
@@ -218,7 +138,8 @@ def _conversation(row: Row, response: Any) -> Conversation:
         raise InputError("the message before the response is the assistant's, too")
     said = last["content"] if last.keys() == {"role", "content"} else last
     if tools := row.get("tools"):
-        return Conversation(ToolMessages(before, without_gaps(_json(tools) if isinstance(tools, str) else tools)), said)
+        schemas = read_json(tools) if isinstance(tools, str) else tools
+        return Conversation(ToolMessages(before, without_gaps(schemas)), said)
     is_text = len(before) == 1 and before[0] == {"role": "user", "content": before[0]["content"]}
     return Conversation(before[0]["content"] if is_text else before, said)
 

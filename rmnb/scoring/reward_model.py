@@ -155,10 +155,11 @@ class RewardModel(Checkpoint):
         check_protocol(protocol)
         pieces = pieces or ResumableStore(None, {})
         shape = self.readout.shape
-        # Equal ones once, so that their rewards are equal: in another batch a reward is another in its last digits.
-        said = [json.dumps([*row, tools_of(row[0])], default=str) for row in zip(prompts, responses, strict=True)]
-        distinct = dict(zip(said, zip(prompts, responses, strict=True), strict=True))
-        places = {row: place for place, row in enumerate(distinct)}
+        # Equal conversations are scored once, so that their rewards are equal: another batch rounds differently.
+        asked = list(zip(prompts, responses, strict=True))
+        keys = [json.dumps([prompt, tools_of(prompt), response], default=str) for prompt, response in asked]
+        distinct = dict(zip(keys, asked, strict=True))
+        places = {key: place for place, key in enumerate(distinct)}
         prompts, responses = map(list, zip(*distinct.values(), strict=True))
         rewards = np.empty((len(responses), *shape), dtype=np.float32)
         with tqdm(total=len(responses), unit=" rows", disable=not progress) as bar:
@@ -167,7 +168,7 @@ class RewardModel(Checkpoint):
                 scored = pieces.rewards(number, score_sequences, self, sequences, start)
                 rewards[rows] = scored.reshape(len(rows), *shape)
                 bar.update(len(rows))
-        return rewards[[places[row] for row in said]]
+        return rewards[[places[key] for key in keys]]
 
     def read_at(self, prompt: Prompt) -> tuple[str, int | None]:
         """Where the reward of an ordinary answer is read: the token there, and its place from the end (-1: the last).

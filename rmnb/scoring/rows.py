@@ -19,8 +19,9 @@ from rmnb.errors import InputError
 from rmnb.models.dialogue import Prompt, common_prefix, tools_of
 from rmnb.plans import ResumableStore, exclusive
 from rmnb.scoring.engine import score_continuations
-from rmnb.scoring.forms import Answer, Conversation, Row, conversations_of, other_columns, unread_questions
+from rmnb.scoring.forms import Answer, Conversation, conversations_of, other_columns, unread_questions
 from rmnb.scoring.reward_model import RewardModel, check_prompt
+from rmnb.scoring.row_files import Row
 from rmnb.scoring.store import content_sha256, describe_model, note_model, read_finished, write_table
 
 logger = logging.getLogger(__name__)
@@ -91,7 +92,7 @@ def score_file(
     rm
         The reward model.
     rows
-        As `rmnb.scoring.forms.read_rows` reads them.
+        As `rmnb.scoring.row_files.read_rows` reads them.
     output
         Parquet file for the rewards. What is done is kept beside it: cut off, the same call goes on.
     shorten

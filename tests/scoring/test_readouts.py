@@ -15,7 +15,6 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 import rmnb
 from rmnb.errors import InputError
 from rmnb.models.heads import label_weights, output_names
-from rmnb.plans import ResumableStore
 from rmnb.scoring import store
 
 QUESTION = "Is it good?"
@@ -100,23 +99,20 @@ def test_a_language_model_is_read_as_transformers_logits_say(kind, architecture,
 
 
 @pytest.mark.parametrize("kind", ["judge", "implicit"])
-def test_a_scan_that_was_killed_ends_bit_identical_and_another_plan_is_refused(kind, models, tmp_path, monkeypatch):
+def test_a_scan_that_was_killed_ends_bit_identical_and_another_plan_is_refused(
+    kind, models, tmp_path, monkeypatch, killed_after_a_piece
+):
     monkeypatch.setattr(store, "SHARD", 16)
     directory, reference = models("llama")
     rm = rmnb.load_reward_model(directory, **options(kind, reference))
     whole, out = rmnb.scan_vocabulary(rm, QUESTION, ids=range(40, 90)), tmp_path / "x.parquet"
-    write = ResumableStore.write
-
-    def killed(self, place, content):
-        write(self, place, content)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(ResumableStore, "write", killed)
+    with killed_after_a_piece():
         rmnb.scan_vocabulary(rm, QUESTION, out, ids=range(40, 90))
-    other = {"judge": {"judge": {**JUDGE, "answers": {"a": 2, "b": -1}}}, "implicit": {"beta": 0.2}}[kind]
+    other = {"beta": 0.2}
+    if kind == "judge":
+        other = {"judge": {**JUDGE, "answers": {"a": 2, "b": -1}}}
     changed = rmnb.load_reward_model(directory, **options(kind, reference) | other)
-    with pytest.raises(InputError, match=rf"it differs in {'judge' if kind == 'judge' else 'beta'}"):
+    with pytest.raises(InputError, match=f"it differs in {next(iter(other))}"):
         rmnb.scan_vocabulary(changed, QUESTION, out, ids=range(40, 90))
     pd.testing.assert_frame_equal(rmnb.scan_vocabulary(rm, QUESTION, out, ids=range(40, 90)), whole)
 
@@ -218,7 +214,7 @@ def test_a_label_that_may_be_either_of_two_outputs_or_is_given_twice_is_refused(
             label_weights(5, label, stars, "stars")
     assert label_weights(5, 0, stars, "stars").tolist() == [1, 0, 0, 0, 0]
     assert label_weights(5, (0, 1), stars, "stars").tolist() == [0, 1, 0, 0, 0]
-    with pytest.raises(InputError, match="'0' has two weights"):
+    with pytest.raises(InputError, match="labels 0, bad: two are one output"):
         label_weights(2, {"bad": 1.0, "0": 1.0}, {"id2label": {0: "bad", 1: "good"}}, "two")
     assert output_names(3, {"id2label": {0: "x", 1: "x", 2: "y"}}) == ["0", "1", "y"]
 

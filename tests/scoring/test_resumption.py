@@ -14,7 +14,7 @@ import rmnb
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
 from rmnb.panels import Panel, PromptSpec
-from rmnb.plans import ResumableStore, exclusive
+from rmnb.plans import exclusive
 from rmnb.report import scores
 from rmnb.scoring import list_scores, scanning, store
 from rmnb.scoring.logprobs import load_language_model, scan_logprobs
@@ -91,20 +91,13 @@ FINISHED = [(work, True) for work in WORKS]
 
 
 @pytest.mark.parametrize(("work", "finished"), BEGUN + FINISHED)
-def test_other_work_is_refused_in_one_line(work, finished, model, tmp_path, monkeypatch):
+def test_other_work_is_refused_in_one_line(work, finished, model, tmp_path, monkeypatch, killed_after_a_piece):
     monkeypatch.setattr(store, "SHARD", 16)
     out, whole = tmp_path / "out.parquet", work(model, tmp_path / "whole" / "out.parquet", other=False)
     if finished:
         work(model, out, other=False)
     else:
-        write = ResumableStore.write
-
-        def interrupted(self, place, content):
-            write(self, place, content)
-            raise KeyboardInterrupt
-
-        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-            patched.setattr(ResumableStore, "write", interrupted)
+        with killed_after_a_piece():
             work(model, out, other=False)
     before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
     assert before

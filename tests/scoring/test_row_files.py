@@ -18,7 +18,7 @@ from transformers import AutoTokenizer
 import rmnb
 from rmnb.errors import InputError
 from rmnb.scoring.engine import score_sequences
-from rmnb.scoring.forms import conversations_of, read_rows
+from rmnb.scoring.row_files import read_rows
 from rmnb.scoring.rows import pair_accuracies, pair_numbers, score_file, trace
 from rmnb.scoring.store import read_table
 
@@ -45,114 +45,6 @@ def pairs(n):
         {"prompt": f"What is {text()}?", "chosen": text(), "rejected": text(), "subset": f"s{place % 3}"}
         for place in range(n)
     ]
-
-
-def said(row):
-    """The sides of one row, and what is said on each."""
-    return [(answer.side, answer.conversation.response) for answer in conversations_of([row])]
-
-
-LOVE, WAR = {"prompt": "What is good?", "chosen": "love"}, {"rejected": "war"}
-SPOKEN = "\n\nHuman: What is good?\n\nAssistant: "
-NULLS = {"name": None, "tool_calls": None}
-PAIRS = {
-    "RewardBench": LOVE | WAR | {"chosen_model": "x", "subset": "s", "id": 1},
-    "Skywork": {"chosen": [QUESTION, answer("love")], "rejected": [QUESTION, answer("war")]},
-    "UltraFeedback": {"prompt": "?", "chosen": [QUESTION, answer("love")], "rejected": [QUESTION, answer("war")]},
-    "TRL": {"prompt": [QUESTION], "chosen": [answer("love")], "rejected": [answer("war")]},
-    "tables": {"prompt": [QUESTION | NULLS], "chosen": [answer("love") | NULLS], "rejected": [answer("war") | NULLS]},
-    "hh-rlhf": {"chosen": SPOKEN + "love", "rejected": SPOKEN + "war"},
-    "HelpSteer3": {"context": [QUESTION], "response1": "love", "response2": "war", "overall_preference": -2},
-    "PKU": {"prompt": "What is good?", "response_0": "love", "response_1": "war", "better_response_id": 0},
-    "LLMBar": {"input": "What is good?", "output_1": "war", "output_2": "love", "label": 2},
-    "arena": {"prompt": "What is good?", "response_a": "war", "response_b": "love", "winner": "model_b"},
-    "LMSYS": {"conversation_a": [QUESTION, answer("love")], "conversation_b": [QUESTION, answer("war")], "winner": "a"},
-    "scores": {"prompt": "What is good?", "response_a": "war", "response_b": "love", "score_a": 1, "score_b": 2.5},
-    "Nectar": {"prompt": SPOKEN, "answers": [{"answer": "war", "rank": 2}, {"answer": "love", "rank": 1}]},
-    "ranks": {"question": "What is good?", "responses": ["war", "love"], "ranks": [2, 1]},
-    "ShareGPT": {
-        "conversations": [{"from": "human", "value": "What is good?"}],
-        "chosen": {"from": "gpt", "value": "love"},
-        "rejected": {"from": "gpt", "value": "war"},
-    },
-    "parts": {
-        "prompt": [QUESTION | {"content": [{"type": "text", "text": "What is "}, {"type": "text", "text": "good?"}]}],
-        "chosen": [answer([{"type": "text", "text": "love"}])],
-        "rejected": [answer("war")],
-    },
-}
-
-
-@pytest.mark.parametrize("name", PAIRS)
-def test_each_published_form_of_a_pair_is_the_same_two_conversations(name):
-    answers = conversations_of([PAIRS[name]])
-    assert [(one.side, *one.conversation) for one in answers] == [
-        ("chosen", "What is good?", "love"),
-        ("rejected", "What is good?", "war"),
-    ]
-
-
-def test_one_response_lists_of_them_a_system_prompt_and_ties_are_read():
-    for form in (
-        {"prompt": [*EARLIER, QUESTION], "response": "love"},
-        {"messages": [*EARLIER, QUESTION], "response": "love"},
-        {"messages": [*EARLIER, QUESTION, answer("love")]},
-        {"prompt": [*EARLIER, QUESTION], "completion": [answer("love")], "label": True},
-        {"prompt": "\n\nHuman: Hello?\n\nAssistant: Yes." + SPOKEN, "answer": "love"},
-    ):
-        [one] = conversations_of([form])
-        assert one == (0, "response", ([*EARLIER, QUESTION], "love"))
-    assert said(LOVE | {"rejected": ["war", "pain"]}) == [("chosen", "love"), ("rejected", "war"), ("rejected", "pain")]
-    assert said({"instruction": "a", "input": "b", "output": "c"}) == [("response", "c")]
-    system = {"system": "Be brief.", **LOVE, **WAR}
-    assert conversations_of([system])[0].conversation.prompt == [{"role": "system", "content": "Be brief."}, QUESTION]
-    tie = {"prompt": "a", "response1": "b", "response2": "c", "overall_preference": 0}
-    assert {one.row for one in conversations_of([tie, tie | {"overall_preference": 1}])} == {1}
-
-
-TWO = {"prompt": "a", "response_0": "b", "response_1": "c"}
-AB = {"prompt": "a", "response_a": "b", "response_b": "c"}
-
-
-@pytest.mark.parametrize(
-    ("row", "chosen"),
-    [
-        (TWO | {"label": 1.0}, "c"),  # as pandas writes a column with a gap
-        (TWO | {"label": "0.0"}, "b"),
-        (TWO | {"winner": "Response_1"}, "c"),
-        (AB | {"winner": "Assistant B"}, "c"),
-        (AB | {"winner": "b", "score_a": 1, "score_b": 4}, "c"),
-        (AB | {"winner": "b", "score_a": 2, "score_b": 2}, "c"),
-        (TWO | {"label": -1}, None),
-        (AB | {"label": "A>B"}, None),
-        (AB | {"label": "not_b"}, None),
-        (AB | {"label": "A is better than B"}, None),
-        (AB | {"winner": "a", "score_a": 1, "score_b": 4}, None),
-        (AB | {"winner": "a", "preference_strength": 2}, None),
-        (AB | {"winner": "a", "preferred": "b"}, None),
-        (AB | {"score_a": "high", "score_b": 4}, None),
-        (AB | {"response_1": "d", "label": "a"}, None),
-        ({"prompt": "a", "responses": ["b", "c"], "ranks": [1, 2, 3]}, None),
-        ({"prompt": "a", "answers": {"text": ["b"], "score": [1]}}, None),
-        (AB | {"chosen": "response_a", "rejected": "response_b"}, None),
-        ({"prompt": [QUESTION, answer("b")], "chosen": "c", "rejected": "d"}, None),
-        ({"prompt": "a", "chosen": SPOKEN + "b", "rejected": SPOKEN + "c"}, None),
-        ({"chosen": "Be kind." + SPOKEN + "b", "rejected": "Be kind." + SPOKEN + "c"}, None),
-        ({"system": "x", "messages": [{"role": "system", "content": "y"}, QUESTION], "response": "b"}, None),
-    ],
-)
-def test_which_response_a_row_means_is_read_or_refused_never_guessed(row, chosen):
-    if chosen is None:
-        with pytest.raises(InputError, match=r"^row 1: "):
-            conversations_of([row])
-    else:
-        assert said(row)[0] == ("chosen", chosen)
-
-
-def test_a_dialogue_in_one_text_is_the_same_however_it_is_cut():
-    whole = conversations_of([{"chosen": SPOKEN + " b", "rejected": SPOKEN + " c"}])
-    assert conversations_of([{"prompt": SPOKEN, "chosen": " b", "rejected": " c"}]) == whole
-    assert conversations_of([{"prompt": SPOKEN, "chosen": SPOKEN + " b", "rejected": SPOKEN + " c"}]) == whole
 
 
 @pytest.mark.parametrize(
@@ -206,26 +98,6 @@ def test_messages_of_a_table_of_pandas_are_arrays_and_may_hold_a_time(rm, tmp_pa
     assert score_file(rm, read_rows(file))["reward"].tolist() == expected
     frame = pd.read_parquet(file)
     assert rm.score(frame["prompt"], frame["response"]) == expected
-
-
-@pytest.mark.parametrize(
-    ("row", "nearest"),
-    [
-        ({}, "chosen"),
-        ({"prompt": "a"}, "chosen"),
-        ({"prompt": "a", "response": 7}, '"response": …'),
-        ({"response": "b"}, '"response": …'),
-        ({"messages": [*EARLIER, QUESTION]}, '"response": …'),
-        ({"prompt": "a", "answer_a": "b", "answer_b": "c"}, '"better"'),
-        ({"prompt": "a", "response 1": "b", "response 2": "c", "label": 0}, '"better"'),
-        ({"question": "a", "context": "b", "response": "c"}, '"response": …'),
-        ({"prompt": "a", "chosen": 5, "rejected": "c"}, '"rejected": …'),
-        ({"prompt": "a", "chosen": "b", "rejected": "c"}, "rejected"),
-    ],
-)
-def test_a_row_that_is_none_is_named_with_the_nearest_form(row, nearest):
-    with pytest.raises(InputError, match=rf"^row 2: [^\n]+; the nearest form is {{[^\n]*{nearest}"):
-        conversations_of([{"prompt": "a", "response": "b"}, row])
 
 
 def theirs(directory, prompts, responses) -> np.ndarray:
