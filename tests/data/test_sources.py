@@ -35,10 +35,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         start, content = int(self.headers.get("Range", "bytes=0-")[6:-1]), self.server.files.get(self.path)
         self.server.requests.append(start)
-        if self.server.failures or content is None:
-            self.send_error(429 if self.server.failures else 404)
-            self.server.failures -= bool(self.server.failures)
-            return
+        if self.server.failures:
+            self.server.failures -= 1  # first: once it has its answer, the client asks again
+            return self.send_error(429)
+        if content is None:
+            return self.send_error(404)
         self.send_response(206 if start else 200)
         self.send_header("Content-Length", str(len(content) - start))
         self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
