@@ -5,6 +5,7 @@ the path of the panel. Tests cut the vocabularies to two thousand ids.
 """
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from itertools import product
@@ -55,6 +56,8 @@ FORMATS = {  # of the models that are no plain classifiers
     "L-Lla-8B": CASES["urm"],
     "F-Lla-8B-v0.1": CASES["armorm"],
 }
+
+ASKED = re.compile("elo_.*|greatest|(best|greatest|worst|bad)_(ever|world)_(one|single)")  # about listed texts
 
 
 def wrapped(core: Tokenizer, base: str) -> PreTrainedTokenizerFast:
@@ -118,7 +121,7 @@ def write_ten(directory: Path, tokenizers: Mapping[str, PreTrainedTokenizerFast]
 def prepare(path: Path) -> None:
     """Make in this process what the workflow makes of a panel: scans, lists, pairs, searches, log-probabilities.
 
-    The searches are shorter than the workflow's.
+    The searches are shorter than the workflow's, and words are scored under a third of their prompts.
     """
     panel = load_panel(path)
     is_asked_for_greatest = "greatest" in (prompt.key for prompt in panel.prompts)
@@ -128,7 +131,8 @@ def prepare(path: Path) -> None:
             scan = scan_vocabulary(rm, prompt)
             store.write_scores(panel, scan, scan.attrs["provenance"] | {"prompt_key": prompt.key})
         for texts in panel_lists(panel):
-            score_list(rm, panel, texts.name)
+            prompts = panel.named_prompts(texts.prompts)
+            score_list(rm, panel, texts.name, prompts=[prompt for prompt in prompts if ASKED.fullmatch(prompt.key)])
         identity.score_pairs(rm, panel)
         if is_asked_for_greatest:
             objective = RewardObjective([rm], [panel.prompt("greatest")])
