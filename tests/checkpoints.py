@@ -27,7 +27,6 @@ SHAPE = dict(
     bos_token_id=1,
     eos_token_id=2,
 )
-EARLIER = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
 WINDOW = 6  # shorter than every prefix
 DECODERS = {
     "llama": (transformers.LlamaConfig, {}),
@@ -42,6 +41,19 @@ DECODERS = {
     "phi3": (transformers.Phi3Config, {}),
     "olmo2": (transformers.Olmo2Config, {}),
 }
+
+
+def user(text) -> dict:
+    """A turn of a conversation."""
+    return {"role": "user", "content": text}
+
+
+def assistant(text) -> dict:
+    """The turn that answers."""
+    return {"role": "assistant", "content": text}
+
+
+EARLIER = [user("Hello?"), assistant("Yes.")]
 
 
 def byte_level(text: list[str], rules=None, **options) -> Tokenizer:
@@ -120,9 +132,14 @@ def write_encoder(directory: Path, labels: int = 1, config=transformers.BertConf
 
 def own_ids(words, prompt: str | list[dict], answers) -> list[list[int]]:
     """The ids of whole conversations in the tokenizer's own template, by transformers alone."""
-    turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-    conversations = [[*turns, {"role": "assistant", "content": answer}] for answer in answers]
+    turns = [user(prompt)] if isinstance(prompt, str) else prompt
+    conversations = [[*turns, assistant(answer)] for answer in answers]
     return words.apply_chat_template(conversations, tokenize=True)["input_ids"]
+
+
+def asked_ids(words, question: str) -> list[int]:
+    """The ids of a question, up to where the answer begins, by transformers alone."""
+    return words.apply_chat_template([user(question)], add_generation_prompt=True)["input_ids"]
 
 
 def rewards_alone(model, conversations: list[list[int]], label: int = 0) -> np.ndarray:
@@ -194,11 +211,12 @@ def write_splitting(directory: Path, splitting: str, opening: str, padding: str 
 
 
 def write_panel(directory: Path, sources: dict[str, Path | str], **more) -> Path:
-    """A panel of models by name with the prompts best and worst to scan and elo_prefer, and a store of its own."""
+    """A panel of models by name with the prompts best, worst (asked later) and elo_prefer, and a store of its own."""
     prompts = [
         {"key": key, "text": f"What is the {key} thing?", "framing": "positive", "scanned": key != "elo_prefer"}
         for key in ("best", "worst", "elo_prefer")
     ]
+    prompts[1]["history"] = EARLIER
     models = [{"name": name, "source": str(source), **more} for name, source in sources.items()]
     panel = {"name": "tiny", "title": "Tiny", "scores": "scores", "models": models, "prompts": prompts}
     (directory / "tiny.yml").write_text(yaml.safe_dump(panel))

@@ -8,7 +8,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from checkpoints import SHAPE
+from checkpoints import EARLIER, SHAPE, user
 from head_checkpoints import (
     BEFORE_PADDING,
     CASES,
@@ -95,11 +95,7 @@ def gated(request, written):
 
 
 def test_a_gate_reads_earlier_turns_and_published_ids_with_a_shared_prefix_as_without(gated):
-    turns = [
-        {"role": "user", "content": "Is it good?"},
-        {"role": "assistant", "content": "Water is."},
-        {"role": "user", "content": "Is war bad?"},
-    ]
+    turns = [*EARLIER, user("Is war bad?")]
     words = ["love", "war and pain", " peace"]
     for prompt, protocol in itertools.product((PROMPT, turns), ("exact", "published")):
         shared, whole = (model.score(prompt, words, protocol=protocol) for model in gated)

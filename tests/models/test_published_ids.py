@@ -7,7 +7,7 @@ string with special tokens, cut.
 import numpy as np
 import pandas as pd
 import pytest
-from checkpoints import TEXT, own_rewards, tokenizer, write_decoder
+from checkpoints import TEXT, assistant, own_rewards, tokenizer, user, write_decoder
 from head_checkpoints import GEMMA2_TEMPLATE, LLAMA3, LLAMA3_TEMPLATE
 from tokenizers import Tokenizer, decoders, models, normalizers, processors
 from transformers import PreTrainedTokenizerFast
@@ -46,12 +46,8 @@ def gemma2() -> PreTrainedTokenizerFast:
 def authors_ids(words: PreTrainedTokenizerFast, prompt: str, size: int) -> list[list[int]]:
     """What the papers' code feeds to the model for each id, without the padding."""
     words.clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output = True  # as it was in version 4.43
-    strings = [
-        words.apply_chat_template(
-            [{"role": "user", "content": prompt}, {"role": "assistant", "content": words.decode([i])}], tokenize=False
-        )
-        for i in range(size)
-    ]
+    conversations = [[user(prompt), assistant(words.decode([i]))] for i in range(size)]
+    strings = words.apply_chat_template(conversations, tokenize=False)
     limited = words.model_max_length < 10**20
     return words(strings, truncation=limited)["input_ids"]
 

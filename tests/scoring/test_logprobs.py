@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from checkpoints import EARLIER, TEMPLATE, write_base, write_decoder, write_encoder
+from checkpoints import EARLIER, TEMPLATE, asked_ids, user, write_base, write_decoder, write_encoder
 from safetensors.torch import load_file, save_file
 
 from rmnb.errors import InputError
@@ -19,9 +19,8 @@ def test_every_wrapping_gives_the_models_own_distribution(architecture, tmp_path
     directory = write_base(tmp_path, architecture, rows=320)
     theirs = transformers.AutoModelForCausalLM.from_pretrained(directory, attn_implementation="eager").eval()
     words = transformers.AutoTokenizer.from_pretrained(directory)
-    chat = words.apply_chat_template([{"role": "user", "content": PROMPT}], add_generation_prompt=True)["input_ids"]
     expected = {
-        "chat": chat,
+        "chat": asked_ids(words, PROMPT),
         "bare": words(PROMPT)["input_ids"],
         "user_assistant": words(f"User: {PROMPT}\nAssistant:")["input_ids"],
     }
@@ -84,7 +83,7 @@ def test_a_prompt_that_a_model_cannot_read_is_one_line(tmp_path):
 def test_earlier_turns_are_read(tmp_path):
     lm = logprobs.load_language_model(write_base(tmp_path))
     asked = PromptSpec(key="after", text=PROMPT, framing="positive", history=EARLIER)
-    messages = [*EARLIER, {"role": "user", "content": PROMPT}]
+    messages = [*EARLIER, user(PROMPT)]
     expected = lm.dialogue.tokenizer.apply_chat_template(messages, add_generation_prompt=True)["input_ids"]
     assert logprobs.prompt_ids(lm, asked.conversation) == expected
     found = logprobs.scan_logprobs(lm, asked)["score"]
