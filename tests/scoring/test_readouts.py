@@ -3,11 +3,19 @@
 import dataclasses
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 import yaml
-from checkpoints import own_ids, tokenizer, write_base, write_decoder, write_encoder, write_model, write_panel
+from checkpoints import (
+    asked_ids,
+    own_ids,
+    tokenizer,
+    write_base,
+    write_decoder,
+    write_encoder,
+    write_model,
+    write_panel,
+)
 from head_checkpoints import CASES, head_tensors, hidden_states, write_head
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
@@ -41,14 +49,15 @@ def logits_of(directory, ids) -> torch.Tensor:
 
 def judged(directory, words, answer, expected) -> float:
     asked = f"Question: {QUESTION}\nAnswer: {answer}\nGood?"
-    ids = words.apply_chat_template([{"role": "user", "content": asked}], add_generation_prompt=True)["input_ids"]
-    replies = logits_of(directory, ids)[-1][[words.convert_tokens_to_ids(reply) for reply in JUDGE["answers"]]]
+    replies = logits_of(directory, asked_ids(words, asked))[-1][
+        [words.convert_tokens_to_ids(reply) for reply in JUDGE["answers"]]
+    ]
     weights = torch.tensor(list(JUDGE["answers"].values())).double()
     return float((replies.softmax(-1) if expected else replies) @ weights)
 
 
 def likelihood(directory, words, answer) -> float:
-    asked = words.apply_chat_template([{"role": "user", "content": QUESTION}], add_generation_prompt=True)["input_ids"]
+    asked = asked_ids(words, QUESTION)
     (ids,) = own_ids(words, QUESTION, [answer])
     logprobs = logits_of(directory, ids).log_softmax(-1)
     return sum(float(logprobs[place - 1, ids[place]]) for place in range(len(asked), len(ids)))
@@ -99,26 +108,7 @@ def test_a_language_model_is_read_as_transformers_logits_say(kind, architecture,
 
 
 @pytest.mark.parametrize("kind", ["judge", "implicit"])
-def test_a_scan_that_was_killed_ends_bit_identical_and_another_plan_is_refused(
-    kind, models, tmp_path, monkeypatch, killed_after_a_piece
-):
-    monkeypatch.setattr(store, "SHARD", 16)
-    directory, reference = models("llama")
-    rm = rmnb.load_reward_model(directory, **options(kind, reference))
-    whole, out = rmnb.scan_vocabulary(rm, QUESTION, ids=range(40, 90)), tmp_path / "x.parquet"
-    with killed_after_a_piece():
-        rmnb.scan_vocabulary(rm, QUESTION, out, ids=range(40, 90))
-    other = {"beta": 0.2}
-    if kind == "judge":
-        other = {"judge": {**JUDGE, "answers": {"a": 2, "b": -1}}}
-    changed = rmnb.load_reward_model(directory, **options(kind, reference) | other)
-    with pytest.raises(InputError, match=f"it differs in {next(iter(other))}"):
-        rmnb.scan_vocabulary(changed, QUESTION, out, ids=range(40, 90))
-    pd.testing.assert_frame_equal(rmnb.scan_vocabulary(rm, QUESTION, out, ids=range(40, 90)), whole)
-
-
-@pytest.mark.parametrize("kind", ["judge", "implicit"])
-def test_a_panel_reads_its_own_scans_back_until_template_or_reference_change(kind, models, tmp_path):
+def test_a_panel_reads_its_own_scans_back_until_template_judge_reference_or_beta_change(kind, models, tmp_path):
     directory, reference = models("llama")
     model = {"template": AutoTokenizer.from_pretrained(directory).chat_template, **options(kind, reference)}
 
@@ -129,9 +119,9 @@ def test_a_panel_reads_its_own_scans_back_until_template_or_reference_change(kin
     scan = rmnb.scan_vocabulary(rm, panel().prompt("best"), ids=range(40, 60))
     store.write_scores(panel(), scan, scan.attrs["provenance"])
     assert store.read_scores(panel(), "m", "best")["score"].tolist() == scan["score"].tolist()
-    other = {"template": "again " + model["template"]}
+    other = {"template": "again " + model["template"], "judge": {**JUDGE, "answers": {"a": 2, "b": -1}}}
     if kind == "implicit":
-        other["reference"] = str(directory)
+        other = {"template": other["template"], "reference": str(directory), "beta": 0.2}
     for key, value in other.items():
         with pytest.raises(InputError, match=f"differs in {key}"):
             store.read_scores(panel(**{key: value}), "m", "best")
