@@ -91,7 +91,6 @@ FILES = {  # of whole models of either kind
     "pickled weights": (move(WEIGHTS, "last.ckpt"), r"only pickled weights \(last.ckpt\), which can run code"),
 }
 DECODER = {
-    "a renamed head": (rename("score.weight", "v.weight"), 'Missing .*"score.weight".* Unexpected .*"v.weight"'),
     "a renamed tensor": (rename(UP, "model.layers.1.other.weight"), "the weights lack layers.1.mlp.up_proj.weight"),
     "a tensor too many": (
         tensors(lambda found: found.update({"gating.weight": torch.zeros(2)})),

@@ -106,11 +106,15 @@ def test_what_is_wrong_elsewhere_is_named(cause, rm, theirs):
     assert f"likely cause: {cause}" in found.text
 
 
+def compared(rm, answers, rewards):
+    """What is found where these answers to one question have these rewards elsewhere."""
+    return compare_rewards(rm, Elsewhere(rewards, [Conversation("What is good?", answer) for answer in answers]))
+
+
 def test_special_tokens_that_a_response_spells_out_are_a_cause(rm):
     answers = ["love", "war and peace", "it is <end> here", "7"]
-    conversations = [Conversation("What is good?", answer) for answer in answers]
     ids = rm.dialogue.conversations("What is good?", answers, as_plain_text=False)
-    assert "special tokens" in compare_rewards(rm, Elsewhere(score_sequences(rm, ids), conversations)).text
+    assert "special tokens" in compared(rm, answers, score_sequences(rm, ids)).text
 
 
 def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, monkeypatch, capsys):
@@ -155,9 +159,8 @@ def test_half_precision_excuses_no_difference_of_half_the_spread(directory):
     answers = ["love", "war and peace", "it is good", "7"]
     rewards = rm.score("What is good?", answers)
     moved = rewards + 0.5 * rewards.std() * np.array([1, -1, 1, -1])
-    conversations = [Conversation("What is good?", answer) for answer in answers]
-    assert compare_rewards(rm, Elsewhere(rewards, conversations)).verdict == "ok"
-    assert compare_rewards(rm, Elsewhere(moved, conversations)).verdict == "failed"
+    assert compared(rm, answers, rewards).verdict == "ok"
+    assert compared(rm, answers, moved).verdict == "failed"
 
 
 def test_a_model_of_pairs_is_compared_by_its_own_segments(tmp_path):
@@ -168,9 +171,8 @@ def test_a_model_of_pairs_is_compared_by_its_own_segments(tmp_path):
     inputs = [words("What is good?", answer, return_tensors="pt") for answer in answers]
     rewards = np.array([classifier(**each).logits.item() for each in inputs])
     assert inputs[0]["token_type_ids"].sum() and np.ptp(rewards) > 1e-3
-    conversations = [Conversation("What is good?", answer) for answer in answers]
-    assert compare_rewards(rm, Elsewhere(rewards, conversations)).verdict == "ok"
-    assert compare_rewards(rm, Elsewhere(rewards[::-1], conversations)).verdict == "failed"
+    assert compared(rm, answers, rewards).verdict == "ok"
+    assert compared(rm, answers, rewards[::-1]).verdict == "failed"
 
 
 @pytest.mark.parametrize(
