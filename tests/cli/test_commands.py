@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import transformers
 import typer
-from checkpoints import EARLIER, own_ids, own_rewards, write_base, write_decoder, write_panel
+from checkpoints import EARLIER, own_ids, own_rewards, user, write_base, write_decoder, write_panel
 from commands import run
 from notebook_files import ROOT
 from torch.utils.flop_counter import FlopCounterMode
@@ -23,7 +23,7 @@ from rmnb.report import numbers, record
 from rmnb.scoring import scanning, store
 
 QUESTION = "What is best?"
-ASKED, SYSTEM = {"role": "user", "content": QUESTION}, {"role": "system", "content": "Be brief."}
+ASKED, SYSTEM = user(QUESTION), {"role": "system", "content": "Be brief."}
 
 
 def test_every_argument_and_option_says_what_it_is():
@@ -54,10 +54,10 @@ def test_what_is_no_key_and_value_is_said_as_such(text):
 
 def test_questions_a_system_prompt_and_earlier_turns_reach_the_model(directory, rm, tmp_path, printed):
     file = tmp_path / "messages.json"
-    file.write_text(json.dumps([*EARLIER, ASKED]))
+    file.write_text("\ufeff" + json.dumps([*EARLIER, ASKED]))
     cases = [
         (["--prompt", QUESTION, "--prompt", "What is worst?"], [QUESTION, "What is worst?"]),
-        (["--prompt", QUESTION, "--system", SYSTEM["content"]], [[SYSTEM, ASKED]]),
+        (["--prompt", QUESTION, "--system", ""], [[SYSTEM | {"content": ""}, ASKED]]),
         (["--messages", file, "--system", SYSTEM["content"]], [[SYSTEM, *EARLIER, ASKED]]),
     ]
     for words, prompts in cases:

@@ -1,10 +1,9 @@
 """What a user gets wrong is one line and exit code 2, and nothing is written."""
 
 import json
-import os
 
 import pytest
-from checkpoints import write_decoder
+from checkpoints import assistant, write_decoder
 from commands import run
 
 import rmnb
@@ -48,7 +47,7 @@ def test_a_mistake_is_one_line_and_code_2_and_nothing_is_written(line, about, di
         write_decoder(tmp_path / "small", rows=200)
     names["rows"].write_text(json.dumps({"prompt": "a?", "chosen": "b", "rejected": "c"}))
     (tmp_path / "rows.jsonl.d").mkdir()
-    names["assistant"].write_text(json.dumps([{"role": "assistant", "content": "a"}]))
+    names["assistant"].write_text(json.dumps([assistant("a")]))
     for name, path in names.items():
         line = line.replace(f"{{{name}}}", str(path))
     assert run(monkeypatch, *line.split()) == 2
@@ -79,22 +78,6 @@ def test_an_interrupted_command_that_keeps_nothing_promises_nothing(directory, m
 
 def interrupted(*_):
     raise KeyboardInterrupt
-
-
-def test_an_empty_system_prompt_a_byte_order_mark_and_a_stream_are_read(directory, rm, tmp_path, printed):
-    def rewards(*words) -> list[float]:
-        return [row["reward"] for row in json.loads(printed("score", directory, *words, "--device", "cpu", "--json"))]
-
-    turns = [{"role": "system", "content": ""}, {"role": "user", "content": "Why?"}]
-    expected = pytest.approx(rm.score(turns, ["love"]), abs=1e-4)
-    assert rewards("love", "--prompt", "Why?", "--system", "") == expected
-    file = tmp_path / "messages.json"
-    file.write_text("\ufeff" + json.dumps(turns))
-    assert rewards("love", "--messages", file) == expected
-    reading, writing = os.pipe()
-    with open(writing, "w") as stream:
-        stream.write(json.dumps({"prompt": turns, "response": "love"}))
-    assert rewards(f"/dev/fd/{reading}") == expected
 
 
 def test_check_says_its_status_as_json(directory, printed):

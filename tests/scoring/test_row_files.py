@@ -3,6 +3,7 @@
 import functools
 import gzip
 import json
+import os
 import sys
 from datetime import datetime
 from io import StringIO
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from checkpoints import EARLIER, TEMPLATE, own_ids, own_rewards, write_decoder, write_encoder
+from checkpoints import EARLIER, TEMPLATE, assistant, own_ids, own_rewards, user, write_decoder, write_encoder
 from commands import run
 from transformers import AutoTokenizer
 
@@ -22,16 +23,12 @@ from rmnb.scoring.row_files import read_rows
 from rmnb.scoring.rows import pair_accuracies, pair_numbers, score_file, trace
 from rmnb.scoring.store import read_table
 
-QUESTION = {"role": "user", "content": "What is good?"}
+QUESTION = user("What is good?")
 WORDS = ["love", "peace", "war", "water", "pain", "good", "bad", "is", "the", "are", "one", "word", "in", "and"]
 
 
-PROMPTS = ["What is best?", [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "And worst?"}]]
+PROMPTS = ["What is best?", [{"role": "system", "content": "Be brief."}, user("And worst?")]]
 RESPONSES = ["love", "war and peace", "", "a b c d e f g"]
-
-
-def answer(text):
-    return {"role": "assistant", "content": text}
 
 
 def pairs(n):
@@ -52,7 +49,6 @@ def pairs(n):
     [
         ('{"prompt": "a\u2028", "response": "b"}\n\n{"prompt"\n', "cannot be read: line 3: Expecting"),
         ("5\n", "row 1: it has no keys, it is 5"),
-        ("null\n", "row 1: it has no keys"),
         (b"\xff\xfe", "cannot be read"),
     ],
 )
@@ -159,11 +155,6 @@ def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm):
         {"prompt": "a?", "chosen": "good", "rejected": "bad", "subset": "s"},
     ]
     table = score_file(rm, rows)
-    assert list(zip(table["row"], table["side"], strict=True))[:5] == [
-        (1, "chosen"),
-        *[(1, "rejected")] * 3,
-        (2, "chosen"),
-    ]
     rewards = dict(zip(WORDS, rm.score("a?", WORDS), strict=True))
     right = [rewards["love"] > max(rewards[word] for word in ("war", "pain", "bad"))]
     right += [min(rewards["war"], rewards["peace"]) > rewards["love"], rewards["good"] > rewards["bad"]]
@@ -234,7 +225,7 @@ def test_tools_and_a_response_that_calls_one_have_the_ids_of_the_template(tmp_pa
     called = {"role": "assistant", "content": None, "tool_calls": [{"type": "function", "function": {"name": "water"}}]}
     turns = [QUESTION, called, {"role": "tool", "name": "water", "content": "good"}]
     rows = [
-        {"prompt": turns, "chosen": [answer("love")], "rejected": [answer("war")], "tools": tools},
+        {"prompt": turns, "chosen": [assistant("love")], "rejected": [assistant("war")], "tools": tools},
         {"prompt": [QUESTION], "chosen": [called], "rejected": "war", "tools": json.dumps(tools)},
         {"prompt": [QUESTION], "chosen": [called], "rejected": "war"},
     ]
@@ -247,10 +238,15 @@ def test_tools_and_a_response_that_calls_one_have_the_ids_of_the_template(tmp_pa
     np.testing.assert_allclose(table["reward_chosen"], own_rewards(directory, expected), atol=1e-4)
 
 
-def test_rows_come_from_standard_input(directory, rm, monkeypatch, printed):
-    monkeypatch.setattr(sys, "stdin", StringIO('{"prompt": "a?", "response": "love"}\n'))
-    [row] = json.loads(printed("score", directory, "-", "--json"))
-    assert row["reward"] == pytest.approx(rm.score("a?", ["love"])[0], abs=1e-4)
+def test_rows_come_from_standard_input_or_a_stream(directory, rm, monkeypatch, printed):
+    content = '{"prompt": "a?", "response": "love"}\n'
+    monkeypatch.setattr(sys, "stdin", StringIO(content))
+    reading, writing = os.pipe()
+    with open(writing, "w") as stream:
+        stream.write(content)
+    for source in ("-", f"/dev/fd/{reading}"):
+        [row] = json.loads(printed("score", directory, source, "--json"))
+        assert row["reward"] == pytest.approx(rm.score("a?", ["love"])[0], abs=1e-4)
 
 
 def test_a_row_that_is_too_long_is_named_or_cut_also_inside_a_character_of_several_ids(rm):
@@ -279,8 +275,8 @@ def test_rows_are_scored_as_by_transformers_in_their_order(rm, directory):
         ("a", None),
         (None, ["love"]),
         ([{"role": "user"}], ["love"]),
-        ([{"role": "user", "content": None}], ["love"]),
-        ([{"role": "user", "content": [{"type": "image", "url": "a"}]}], ["love"]),
+        ([user(None)], ["love"]),
+        ([user([{"type": "image", "url": "a"}])], ["love"]),
         ("a", ["love", 7]),
         (["a", "b", "c"], ["love", "war"]),
         (EARLIER, ["c"]),
