@@ -9,7 +9,6 @@ import pytest
 import torch
 import transformers
 from checkpoints import (
-    TEMPLATE,
     own_ids,
     own_rewards,
     rewards_alone,
@@ -26,7 +25,6 @@ from transformers import AutoTokenizer
 import rmnb
 from rmnb.errors import InputError
 from rmnb.scoring import store
-from rmnb.scoring.logprobs import load_language_model
 
 QUESTION = "Is it good?"
 ANSWERS = ["love", "war and pain", "peace"]
@@ -114,9 +112,3 @@ def test_an_encoders_adapter_says_how_many_outputs_its_head_has(kind, tmp_path):
         pairs = [words(QUESTION, answer, return_tensors="pt") for answer in ANSWERS]
         expected = [adapted(**pair).logits[0, 2].item() for pair in pairs]
     assert rewards(tmp_path / "adapter", label=2) == pytest.approx(expected, abs=1e-4)
-
-
-def test_several_templates_of_a_language_model_are_no_reason_to_fail(tmp_path):
-    write_base(tmp_path)
-    tokenizer({"default": TEMPLATE, "rag": "{{ messages[0]['content'] }}"}).save_pretrained(tmp_path)
-    assert load_language_model(tmp_path).dialogue.template == TEMPLATE

@@ -95,8 +95,6 @@ AB = {"prompt": "a", "response_a": "b", "response_b": "c"}
         (AB | {"winner": "b", "score_a": 2, "score_b": 2}, "c"),
         (TWO | {"label": -1}, None),
         (AB | {"label": "A>B"}, None),
-        (AB | {"label": "not_b"}, None),
-        (AB | {"label": "A is better than B"}, None),
         (AB | {"winner": "a", "score_a": 1, "score_b": 4}, None),
         (AB | {"winner": "a", "preference_strength": 2}, None),
         (AB | {"winner": "a", "preferred": "b"}, None),
