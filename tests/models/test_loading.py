@@ -83,8 +83,7 @@ def test_progress_bars_that_a_user_switched_off_stay_off(directory):
 def test_a_demo_model_named_without_its_template_scores_with_the_one_it_was_trained_with():
     spec = load_panel("demo").model("smollm2-values")
     bare = spec.model_copy(update={"template": None})
-    rewards = [rmnb.load_reward_model(each).score("What is good?", ["love"])[0] for each in (spec, bare)]
-    assert rewards[0] == rewards[1]
+    assert rmnb.load_reward_model(bare).dialogue.template == spec.template
 
 
 @pytest.mark.slow

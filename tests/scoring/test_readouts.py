@@ -27,7 +27,7 @@ from rmnb.scoring import store
 
 QUESTION = "Is it good?"
 ANSWERS = ["love", "war and pain", "peace, water", "7"]
-ARCHITECTURES = ["llama", "gemma2", "gemma3", "qwen2", "mistral"]
+ARCHITECTURES = ["llama", "gemma2", "gemma3"]
 JUDGE = {
     "template": "Question: {{ messages[0]['content'] }}\nAnswer: {{ messages[-1]['content'] }}\nGood?",
     "answers": {"a": 1, "b": -1, "c": 0.5},
