@@ -1,11 +1,14 @@
 """Tiny reward models with random weights, written in the format of real checkpoints."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
 import transformers
 import yaml
+from safetensors.torch import load, save_file
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedTokenizerFast
 
@@ -128,6 +131,17 @@ def write_encoder(directory: Path, labels: int = 1, config=transformers.BertConf
     words = pair_tokenizer()
     shape = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_labels=labels)
     return write_model(directory, config(vocab_size=len(words), pad_token_id=0, **shape), words)
+
+
+def edit(file: Path, **changes) -> None:
+    """Change keys of a JSON file."""
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+def edit_tensors(directory: Path, change: Callable[[dict], dict], name: str = "model.safetensors") -> None:
+    """Put what `change` makes of a checkpoint's tensors in their place."""
+    tensors = load((directory / name).read_bytes())
+    save_file(change(tensors), directory / name, metadata={"format": "pt"})
 
 
 def own_ids(words, prompt: str | list[dict], answers) -> list[list[int]]:

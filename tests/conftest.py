@@ -1,6 +1,5 @@
 """What many tests need: the mirror of external data, where there is one, and a tiny model."""
 
-import contextlib
 import os
 from pathlib import Path
 
@@ -53,26 +52,6 @@ def printed(monkeypatch, capsys):
         return capsys.readouterr().out
 
     return printed
-
-
-@pytest.fixture
-def killed_after_a_piece(monkeypatch):
-    """A context in which work ends, as if it was killed, once its first piece is written."""
-    from rmnb.plans import ResumableStore
-
-    write = ResumableStore.write
-
-    def write_and_end(self, place, content):
-        write(self, place, content)
-        raise KeyboardInterrupt
-
-    @contextlib.contextmanager
-    def killed():
-        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-            patched.setattr(ResumableStore, "write", write_and_end)
-            yield
-
-    return killed
 
 
 def pytest_configure(config):

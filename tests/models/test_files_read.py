@@ -1,7 +1,6 @@
 """Of a checkpoint's directory the files are read that transformers reads, and no others, in every command."""
 
 import io
-import json
 import shutil
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 import torch
 import transformers
 from checkpoints import (
+    edit,
     own_ids,
     own_rewards,
     rewards_alone,
@@ -79,13 +79,10 @@ def test_a_variant_has_a_head_a_hash_and_a_plan_of_its_own(tmp_path):
 def test_no_command_runs_a_checkpoints_own_code(tmp_path, monkeypatch, capsys):
     """Not even where somebody says yes to transformers' question."""
     write_decoder(tmp_path / "rm")
-    file = tmp_path / "rm" / "config.json"
-    config = json.loads(file.read_text())
-    config |= {"model_type": "never-heard", "auto_map": {"AutoConfig": "code.Config", "AutoTokenizer": "code.Words"}}
-    file.write_text(json.dumps(config))
+    code = {"AutoConfig": "code.Config", "AutoTokenizer": "code.Words"}
+    edit(tmp_path / "rm" / "config.json", model_type="never-heard", auto_map=code)
     (tmp_path / "rm" / "code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
-    words = tmp_path / "rm" / "tokenizer_config.json"
-    words.write_text(json.dumps(json.loads(words.read_text()) | {"auto_map": {"AutoTokenizer": ["code.Words", None]}}))
+    edit(tmp_path / "rm" / "tokenizer_config.json", auto_map={"AutoTokenizer": ["code.Words", None]})
     scan = ["scan", "--logprobs", "--prompt", "best", "--out", tmp_path / "x.parquet"]
     for command in (["plan"], ["check"], scan):
         monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 9))

@@ -12,7 +12,7 @@ from transformers import AutoTokenizer
 import rmnb
 from rmnb.errors import InputError
 from rmnb.models import bases
-from rmnb.panels import ModelSpec, load_panel
+from rmnb.panels import load_panel
 
 
 @pytest.fixture
@@ -105,8 +105,7 @@ def test_of_several_chat_templates_the_default_is_read_or_the_one_that_is_named(
         (directory / "chat_template.jinja").unlink(missing_ok=True)
         shutil.rmtree(directory / "additional_chat_templates", ignore_errors=True)
         tokenizer(templates).save_pretrained(directory)
-        model = ModelSpec(name="m", source=str(directory), **spec)
-        return rmnb.load_reward_model(model).dialogue.template
+        return rmnb.load_reward_model(directory, **spec).dialogue.template
 
     assert read(several) == TEMPLATE
     assert read(None, template=TEMPLATE) == TEMPLATE  # as a panel of one's own brings it

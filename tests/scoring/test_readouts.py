@@ -1,6 +1,7 @@
 """Judges, implicit rewards, whole answers, weighted outputs and named heads give what transformers' own logits say."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 import yaml
 from checkpoints import (
     asked_ids,
+    edit_tensors,
     own_ids,
     tokenizer,
     write_base,
@@ -17,7 +19,6 @@ from checkpoints import (
     write_panel,
 )
 from head_checkpoints import CASES, head_tensors, hidden_states, write_head
-from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
 import rmnb
@@ -79,12 +80,9 @@ def models(tmp_path_factory):
     """A function from an architecture to a language model and its reference, each written once."""
     root = tmp_path_factory.mktemp("models")
 
+    @functools.cache
     def written(architecture):
-        directories = [root / f"{architecture}-{seed}" for seed in (0, 1)]
-        for seed, directory in enumerate(directories):
-            if not directory.exists():
-                write_base(directory, architecture, seed=seed)
-        return directories
+        return [write_base(root / f"{architecture}-{seed}", architecture, seed=seed) for seed in (0, 1)]
 
     return written
 
@@ -246,8 +244,7 @@ def test_the_command_line_names_judges_references_weights_and_outputs(models, tm
 
 
 def renamed(directory, change):
-    tensors = {change(name): tensor for name, tensor in load_file(directory / "model.safetensors").items()}
-    save_file(tensors, directory / "model.safetensors", metadata={"format": "pt"})
+    edit_tensors(directory, lambda found: {change(name): tensor for name, tensor in found.items()})
 
 
 def test_a_head_of_any_name_is_found_by_its_tensor(tmp_path):

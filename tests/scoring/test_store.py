@@ -4,9 +4,8 @@ import shutil
 
 import numpy as np
 import pytest
-from checkpoints import TEMPLATE, write_decoder, write_panel
+from checkpoints import TEMPLATE, edit_tensors, write_decoder, write_panel
 from commands import run
-from safetensors.torch import load_file, save_file
 
 import rmnb
 from rmnb.errors import InputError
@@ -28,14 +27,8 @@ def scan(panel, model):
     return store.write_scores(panel, found, found.attrs["provenance"])
 
 
-def trained_on(directory):
-    file = directory / "model.safetensors"
-    tensors = load_file(file)
-    save_file(tensors | {"score.weight": 2 * tensors["score.weight"]}, file, metadata={"format": "pt"})
-
-
 CHANGES = {
-    "weights": trained_on,
+    "weights": lambda directory: edit_tensors(directory, lambda old: old | {"score.weight": 2 * old["score.weight"]}),
     "template": lambda directory: (directory / "chat_template.jinja").write_text(TEMPLATE + " "),
     "tokenizer": lambda directory: (directory / "merges.txt").write_text("a b"),
 }

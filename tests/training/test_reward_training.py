@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from checkpoints import TEMPLATE, own_ids, rewards_alone, tokenizer, write_base
+from checkpoints import TEMPLATE, edit, own_ids, rewards_alone, tokenizer, write_base
 from hypothesis import given
 from hypothesis import strategies as st
 from peft import PeftModel
@@ -68,8 +68,7 @@ def test_training_that_was_cut_off_goes_on_and_its_adapter_scores_as_in_peft(mir
     expected = rewards_alone(PeftModel.from_pretrained(classifier, output), ids)
     rewards = rmnb.load_reward_model(spec).score(PROMPT, ["love", "war"])
     assert rewards == pytest.approx(expected, abs=1e-4) and rewards[0] != rewards[1]
-    record = json.loads((output / "provenance.json").read_text()) | {"template": TEMPLATE + "{{ bos_token }}"}
-    (output / "provenance.json").write_text(json.dumps(record))
+    edit(output / "provenance.json", template=TEMPLATE + "{{ bos_token }}")
     by_directory, of_panel = (rmnb.load_reward_model(place).score(PROMPT, ["love", "war"]) for place in (output, spec))
     assert by_directory.tolist() == of_panel.tolist() != rewards.tolist()  # in the template that is recorded, both
     with pytest.raises(InputError, match="delete it") as refused:
