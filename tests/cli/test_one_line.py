@@ -14,7 +14,6 @@ from rmnb.scoring.store import read_table
 #: Command lines for a directory of a model, an output beside which nothing is written, and a file.
 CASES = [
     ("scan {model} --out {out}.parquet --load device_map={cpu", "KEY=VALUE"),
-    ("scan {model} --out {out}.parquet --load softcap", "KEY=VALUE"),
     ("scan {model} --out {out}.parquet --load colour=red", "colour"),
     ("scan {model} --logprobs --first 5", "--logprobs"),
     ("scan {model} --out {out}.parquet --template absent.jinja", "absent.jinja"),

@@ -149,7 +149,6 @@ def test_a_wrong_checkpoint_is_one_line(kind, what, spoil, match, whole, tmp_pat
         ("decoder", {"head": "urm"}, 'no urm kind; nearest is urm: Missing .*"weights.fc.0.bias"'),
         ("decoder", {"trust_remote_code": True}, "trust_remote_code"),
         ("decoder", {"revision": "v1"}, "no option revision: name the checkpoint itself"),
-        ("decoder", {"subfolder": "best"}, "no option subfolder"),
         ("adapter", {"device_map": "auto"}, "is an adapter, merged when it is loaded: it takes no device_map"),
     ],
 )

@@ -37,15 +37,14 @@ OF_REWARDS = {
 
 @pytest.fixture
 def serve():
-    """Serve what `answer(path, body)` gives, a status and JSON or bytes: its address."""
+    """Serve what `answer(headers, body)` gives, a status and JSON or bytes: its address."""
     servers = []
 
-    def start(answer, key: str | None = None) -> str:
+    def start(answer) -> str:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                denied = key and self.headers["Authorization"] != key
-                status, content = (401, {}) if denied else answer(self.path, body)
+                status, content = answer(self.headers, body)
                 self.send_response(status)
                 self.end_headers()
                 self.wfile.write(content if isinstance(content, bytes) else json.dumps(content).encode())
@@ -83,7 +82,9 @@ SHAPES = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_server_that_is_right_is_said_to_be(shape, rm, theirs, serve):
-    def answer(path, body):
+    def answer(headers, body):
+        if headers["Authorization"] != "Bearer 7":
+            return 401, {}
         key = "text" if shape == "SGLang" else "input"
         if key not in body or body.get("use_activation", key == "text") is not (key == "text"):
             return 422, {"detail": "text: field required"}
@@ -91,8 +92,7 @@ def test_a_server_that_is_right_is_said_to_be(shape, rm, theirs, serve):
         return 200, rows if key == "text" else {"data": rows[::-1]}
 
     conversations = probes(rm)
-    address, headers = serve(answer, key="Bearer 7"), {"Authorization": "Bearer 7"}
-    rewards = request_rewards(address, rendered(rm, conversations), headers=headers)
+    rewards = request_rewards(serve(answer), rendered(rm, conversations), headers={"Authorization": "Bearer 7"})
     found = compare_rewards(rm, Elsewhere(rewards, conversations))
     assert found.verdict == "ok" and "likely cause" not in found.text
 
@@ -189,11 +189,11 @@ def test_a_model_of_pairs_is_compared_by_its_own_segments(tmp_path):
 )
 def test_an_endpoint_that_answers_nonsense_is_one_line(serve, status, content):
     with pytest.raises(InputError, match=r"^http\S+ answers .+$"):
-        request_rewards(serve(lambda path, body: (status, content)), ["a"])
+        request_rewards(serve(lambda headers, body: (status, content)), ["a"])
 
 
 def test_an_endpoint_that_is_slow_or_down_is_one_line(serve):
-    slow = serve(lambda path, body: (200, time.sleep(1)))
+    slow = serve(lambda headers, body: (200, time.sleep(1)))
     for address in (slow, "http://127.0.0.1:9/classify"):
         with pytest.raises(InputError, match="does not answer"):
             request_rewards(address, ["a"], timeout=0.2)

@@ -107,11 +107,6 @@ LONG = {
     "window in the mask alone": (
         transformers.PhimoeConfig, dict(sliding_window=100, num_local_experts=2, max_position_embeddings=1024),
     ),
-    "window of some layers": (
-        transformers.Qwen2MoeConfig,
-        dict(use_sliding_window=True, sliding_window=100, max_window_layers=1, num_experts=4, num_experts_per_tok=2,
-             moe_intermediate_size=16, shared_expert_intermediate_size=16, max_position_embeddings=1024),
-    ),
     "dynamic": (transformers.LlamaConfig, dict(max_position_embeddings=256, rope_parameters=rope("dynamic"))),
     "longrope": (
         transformers.Phi3Config,

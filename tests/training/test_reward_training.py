@@ -14,7 +14,7 @@ from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSequenceCl
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.files import data_dir
+from rmnb.files import data_dir, write_json
 from rmnb.findings.heterogeneity import properties
 from rmnb.models.bases import base_directory
 from rmnb.models.loading import language_model
@@ -156,17 +156,14 @@ def test_what_is_trained_measured_and_followed_is_finished(tmp_path, monkeypatch
     for name, accuracy in accuracies.items():
         measured = {key: {} for key in evaluation.measurements(panel.model(name), panel)}
         measured |= {"held_out": {"all": {"value": 0.7}}, "rm_bench": {"all": {"value": accuracy}}}
-        directory = tmp_path / "data" / panel.model(name).adapter
-        directory.mkdir(parents=True)
-        (directory / "provenance.json").write_text(json.dumps({"pairs": 7, "evaluation": measured}))
+        file = tmp_path / "data" / panel.model(name).adapter / "provenance.json"
+        write_json(file, {"pairs": 7, "evaluation": measured})
     assert not {*accuracies} & {*runs.unfinished(panel)}  # trained elsewhere: no snapshots to follow
     assert runs.train_model(panel, name) == measured
     assert runs.follow(panel, "gemma3-values") is None
     (runs.work_directory(panel, "gemma3-values") / "snapshots" / "step-0").mkdir(parents=True)
     assert "gemma3-values" in runs.unfinished(panel)
-    trajectory = runs.trajectory_path(panel, "gemma3-values")
-    trajectory.parent.mkdir(parents=True)
-    trajectory.touch()
+    write_json(runs.trajectory_path(panel, "gemma3-values"), {})
     assert "gemma3-values" not in runs.unfinished(panel)
     assert properties(panel)["rank"].dropna().to_dict() == {"smollm2-values": 2, "gemma3-values": 1, "gemma3-mixed": 2}
     table = runs.overview(panel).set_index("model")
