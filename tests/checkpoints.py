@@ -69,6 +69,15 @@ def byte_level(text: list[str], rules=None, **options) -> Tokenizer:
     return core
 
 
+def sentencepiece(special: list[str], pieces: list[str], merges=(), **options) -> Tokenizer:
+    """BPE with ``▁`` for blanks and bytes to fall back on, as Gemma's, of these tokens in this order."""
+    vocabulary = {piece: i for i, piece in enumerate([*special, *pieces])}
+    core = Tokenizer(models.BPE(vocabulary, [*merges], byte_fallback=True, **options))
+    core.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    core.add_special_tokens(special)
+    return core
+
+
 def tokenizer(
     template: str | dict | None = TEMPLATE, special: list[str] = SPECIAL, text: str = TEXT, **options
 ) -> PreTrainedTokenizerFast:

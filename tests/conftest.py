@@ -1,5 +1,6 @@
 """What many tests need: the mirror of external data, where there is one, and a tiny model."""
 
+import json
 import os
 from pathlib import Path
 
@@ -39,6 +40,12 @@ def rm(directory):
     import rmnb
 
     return rmnb.load_reward_model(directory, device="cpu")
+
+
+@pytest.fixture
+def printed_json(printed):
+    """A function: run a command with ``--json``, and return what that says."""
+    return lambda *words: json.loads(printed(*words, "--json"))
 
 
 @pytest.fixture

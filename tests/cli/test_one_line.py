@@ -79,8 +79,8 @@ def interrupted(*_):
     raise KeyboardInterrupt
 
 
-def test_check_says_its_status_as_json(directory, printed):
-    found = json.loads(printed("check", directory, "--json"))
+def test_check_says_its_status_as_json(directory, printed_json):
+    found = printed_json("check", directory)
     assert found["status"] == "ok" and {"aspect", "verdict", "text"} == found["checks"][0].keys()
 
 

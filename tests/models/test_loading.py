@@ -15,11 +15,6 @@ from rmnb.models import bases
 from rmnb.panels import load_panel
 
 
-@pytest.fixture
-def directory(tmp_path):
-    return write_decoder(tmp_path / "model")
-
-
 def test_a_missing_wheel_gives_the_pip_command(monkeypatch, tmp_path):
     monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
     monkeypatch.setattr(bases.importlib.metadata, "distribution", _not_installed)
@@ -98,14 +93,14 @@ def test_the_direct_tokenizer_of_a_base_is_the_one_that_transformers_would_load(
             assert direct(text, **options)["input_ids"] == theirs(text, **options)["input_ids"]
 
 
-def test_of_several_chat_templates_the_default_is_read_or_the_one_that_is_named(directory):
+def test_of_several_chat_templates_the_default_is_read_or_the_one_that_is_named(tmp_path):
     several = {"default": TEMPLATE, "shout": TEMPLATE.replace("<user>", "<end>")}
 
     def read(templates: dict | None, **spec):
-        (directory / "chat_template.jinja").unlink(missing_ok=True)
-        shutil.rmtree(directory / "additional_chat_templates", ignore_errors=True)
-        tokenizer(templates).save_pretrained(directory)
-        return rmnb.load_reward_model(directory, **spec).dialogue.template
+        shutil.rmtree(tmp_path)
+        (write_decoder(tmp_path) / "chat_template.jinja").unlink()
+        tokenizer(templates).save_pretrained(tmp_path)
+        return rmnb.load_reward_model(tmp_path, **spec).dialogue.template
 
     assert read(several) == TEMPLATE
     assert read(None, template=TEMPLATE) == TEMPLATE  # as a panel of one's own brings it

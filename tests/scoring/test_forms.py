@@ -88,7 +88,6 @@ AB = {"prompt": "a", "response_a": "b", "response_b": "c"}
     ("row", "chosen"),
     [
         (TWO | {"label": 1.0}, "c"),  # as pandas writes a column with a gap
-        (TWO | {"label": "0.0"}, "b"),
         (TWO | {"winner": "Response_1"}, "c"),
         (AB | {"winner": "Assistant B"}, "c"),
         (AB | {"winner": "b", "score_a": 1, "score_b": 4}, "c"),

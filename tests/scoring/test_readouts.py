@@ -220,7 +220,7 @@ def test_objectives_are_shown_one_by_one(key, tmp_path):
     np.testing.assert_allclose(rm.score(QUESTION, ANSWERS), hidden @ weight.double().T, atol=1e-4)
 
 
-def test_the_command_line_names_judges_references_weights_and_outputs(models, tmp_path, printed):
+def test_the_command_line_names_judges_references_weights_and_outputs(models, tmp_path, printed, printed_json):
     directory, reference = models("llama")
     judge = tmp_path / "judge.yml"
     judge.write_text(yaml.safe_dump({"template": JUDGE["template"]}) + "answers: {a: 1, b: -1, c: 0.5}\n")
@@ -236,10 +236,10 @@ def test_the_command_line_names_judges_references_weights_and_outputs(models, tm
     printed("scan", directory, "--whole", "--prompt", QUESTION, "--first", "9", "--out", out)
     assert (store.read_scan(out)[0]["score"] < 0).all()
     write_decoder(tmp_path / "three", shape={"num_labels": 3, "id2label": {0: "kind", 1: "long", 2: "true"}})
-    score = ["score", tmp_path / "three", "love", "--prompt", QUESTION, "--json"]
-    [every] = yaml.safe_load(printed(*score, "--all"))
+    score = ["score", tmp_path / "three", "love", "--prompt", QUESTION]
+    [every] = printed_json(*score, "--all")
     for weights in ("kind=0.65,true=-0.4", "0.65,0,-0.4"):
-        [row] = yaml.safe_load(printed(*score, "--label", weights))
+        [row] = printed_json(*score, "--label", weights)
         assert row["reward"] == pytest.approx(0.65 * every["kind"] - 0.4 * every["true"], abs=1e-5)
 
 

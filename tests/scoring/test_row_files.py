@@ -126,12 +126,12 @@ READ = {"jsonl": functools.partial(pd.read_json, lines=True), "csv": pd.read_csv
 
 @pytest.mark.parametrize(("given", "asked"), [("jsonl", "csv"), ("csv", "parquet"), ("parquet", "jsonl")])
 def test_the_command_scores_each_kind_of_file_in_its_order_into_each_kind_and_on_stdout(
-    given, asked, directory, rm, tmp_path, printed, monkeypatch
+    given, asked, directory, rm, tmp_path, printed_json, monkeypatch
 ):
     frame = pd.DataFrame(pairs(20))
     file, out = tmp_path / f"rows.{given}", tmp_path / f"rewards.{asked}"
     WRITE[given](frame, file)
-    shown = json.loads(printed("score", directory, file, "--out", out, "--json"))
+    shown = printed_json("score", directory, file, "--out", out)
     table = READ[asked](out)
     np.testing.assert_allclose(table["reward_chosen"], rm.score(frame["prompt"], frame["chosen"]), atol=1e-4)
     assert table["subset"].tolist() == frame["subset"].tolist()
@@ -163,10 +163,10 @@ def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm):
     assert by["pairs"].tolist() == [2, 1, 3]  # the row without a subset is not dropped
 
 
-def test_the_command_gives_the_accuracy_of_lists_also_by_a_column_of_lists(directory, tmp_path, printed):
+def test_the_command_gives_the_accuracy_of_lists_also_by_a_column_of_lists(directory, tmp_path, printed_json):
     file = tmp_path / "lists.json"
     file.write_text(json.dumps([{"prompt": "a?", "chosen": "love", "rejected": ["war", "pain"], "kinds": ["x"]}]))
-    part, whole, *_ = json.loads(printed("score", directory, file, "--by", "kinds", "--json"))
+    part, whole, *_ = printed_json("score", directory, file, "--by", "kinds")
     assert (part["part"], part["pairs"], whole["pairs"]) == ('["x"]', 1, 1)
 
 
@@ -238,14 +238,14 @@ def test_tools_and_a_response_that_calls_one_have_the_ids_of_the_template(tmp_pa
     np.testing.assert_allclose(table["reward_chosen"], own_rewards(directory, expected), atol=1e-4)
 
 
-def test_rows_come_from_standard_input_or_a_stream(directory, rm, monkeypatch, printed):
+def test_rows_come_from_standard_input_or_a_stream(directory, rm, monkeypatch, printed_json):
     content = '{"prompt": "a?", "response": "love"}\n'
     monkeypatch.setattr(sys, "stdin", StringIO(content))
     reading, writing = os.pipe()
     with open(writing, "w") as stream:
         stream.write(content)
     for source in ("-", f"/dev/fd/{reading}"):
-        [row] = json.loads(printed("score", directory, source, "--json"))
+        [row] = printed_json("score", directory, source)
         assert row["reward"] == pytest.approx(rm.score("a?", ["love"])[0], abs=1e-4)
 
 

@@ -23,7 +23,9 @@ DECODERS, ENCODERS = ("llama", "gemma2", "gemma3"), ("with a template", "of pair
 def test_the_gradient_is_how_fast_the_reward_rises(kind, tmp_path):
     """Of an encoder: that of its label, and of the segments that are scored."""
     if kind in ENCODERS:
-        rm = labelled_encoder(tmp_path, TEMPLATE if kind == "with a template" else None)
+        write_encoder(tmp_path, labels=3)
+        rm = rmnb.load_reward_model(tmp_path, label=2, template=TEMPLATE if kind == "with a template" else None)
+        rm.tokenizer.model_input_names = pair_tokenizer().model_input_names  # which transformers does not save
     elif kind == "judge":
         base = write_base(tmp_path, shape={"tie_word_embeddings": False})
         rm = rmnb.load_reward_model(base, judge=JUDGE)
@@ -71,14 +73,6 @@ def assert_rises(rm, term, ids=IDS):
                 values.append(ModelPromptReward(rm, PROMPT, 1.0).rewards([ids], None)[0])
             weight[token] = row
             assert gradient[position, other] == pytest.approx((values[0] - values[1]) / 0.01, rel=0.02, abs=2e-3)
-
-
-def labelled_encoder(directory, template):
-    """An encoder of three labels, of which the third is the reward, whose tokenizer knows segments."""
-    write_encoder(directory, labels=3)
-    rm = rmnb.load_reward_model(directory, label=2, template=template)
-    rm.tokenizer.model_input_names = pair_tokenizer().model_input_names  # which transformers does not save
-    return rm
 
 
 def test_what_is_differentiated_is_what_is_sought(tmp_path):
