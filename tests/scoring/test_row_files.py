@@ -104,14 +104,12 @@ def theirs(directory, prompts, responses) -> np.ndarray:
 
 
 def test_pairs_are_scored_as_by_transformers_and_counted_as_by_rewardbench(directory, rm):
-    rows = pairs(50)
-    table = score_file(rm, rows)
-    expected = {}
-    for key in ("chosen", "rejected"):
-        expected[key] = theirs(directory, [row["prompt"] for row in rows], [row[key] for row in rows])
-        np.testing.assert_allclose(table[f"reward_{key}"], expected[key], atol=1e-4)
+    frame = pd.DataFrame(pairs(50))
+    table = score_file(rm, frame.to_dict("records"))
+    chosen, rejected = (theirs(directory, frame["prompt"], frame[side]) for side in ("chosen", "rejected"))
+    np.testing.assert_allclose(table[["reward_chosen", "reward_rejected"]], np.stack([chosen, rejected], 1), atol=1e-4)
     by_subset = pair_accuracies(table, "subset").set_index("part")
-    assert by_subset.loc["all", "accuracy"] == (expected["chosen"] > expected["rejected"]).mean()
+    assert by_subset.loc["all", "accuracy"] == (chosen > rejected).mean()
     assert by_subset["pairs"].to_dict() == {"s0": 17, "s1": 17, "s2": 16, "all": 50}
     assert (by_subset["low"] < by_subset["accuracy"]).all() and (by_subset["accuracy"] < by_subset["high"]).all()
 
