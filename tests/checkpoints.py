@@ -1,11 +1,14 @@
 """Tiny reward models with random weights, written in the format of real checkpoints."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
 import transformers
 import yaml
+from safetensors.torch import load, save_file
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedTokenizerFast
 
@@ -27,7 +30,6 @@ SHAPE = dict(
     bos_token_id=1,
     eos_token_id=2,
 )
-EARLIER = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
 WINDOW = 6  # shorter than every prefix
 DECODERS = {
     "llama": (transformers.LlamaConfig, {}),
@@ -44,6 +46,19 @@ DECODERS = {
 }
 
 
+def user(text) -> dict:
+    """A turn of a conversation."""
+    return {"role": "user", "content": text}
+
+
+def assistant(text) -> dict:
+    """The turn that answers."""
+    return {"role": "assistant", "content": text}
+
+
+EARLIER = [user("Hello?"), assistant("Yes.")]
+
+
 def byte_level(text: list[str], rules=None, **options) -> Tokenizer:
     """Byte-level BPE learnt from texts that these rules, or else GPT-2's, cut."""
     core = Tokenizer(models.BPE())
@@ -51,6 +66,15 @@ def byte_level(text: list[str], rules=None, **options) -> Tokenizer:
     core.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     core.train_from_iterator(text, trainers.BpeTrainer(initial_alphabet=alphabet, **options))
+    return core
+
+
+def sentencepiece(special: list[str], pieces: list[str], merges=(), **options) -> Tokenizer:
+    """BPE with ``▁`` for blanks and bytes to fall back on, as Gemma's, of these tokens in this order."""
+    vocabulary = {piece: i for i, piece in enumerate([*special, *pieces])}
+    core = Tokenizer(models.BPE(vocabulary, [*merges], byte_fallback=True, **options))
+    core.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    core.add_special_tokens(special)
     return core
 
 
@@ -118,11 +142,27 @@ def write_encoder(directory: Path, labels: int = 1, config=transformers.BertConf
     return write_model(directory, config(vocab_size=len(words), pad_token_id=0, **shape), words)
 
 
+def edit(file: Path, **changes) -> None:
+    """Change keys of a JSON file."""
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+def edit_tensors(directory: Path, change: Callable[[dict], dict], name: str = "model.safetensors") -> None:
+    """Put what `change` makes of a checkpoint's tensors in their place."""
+    tensors = load((directory / name).read_bytes())
+    save_file(change(tensors), directory / name, metadata={"format": "pt"})
+
+
 def own_ids(words, prompt: str | list[dict], answers) -> list[list[int]]:
     """The ids of whole conversations in the tokenizer's own template, by transformers alone."""
-    turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-    conversations = [[*turns, {"role": "assistant", "content": answer}] for answer in answers]
+    turns = [user(prompt)] if isinstance(prompt, str) else prompt
+    conversations = [[*turns, assistant(answer)] for answer in answers]
     return words.apply_chat_template(conversations, tokenize=True)["input_ids"]
+
+
+def asked_ids(words, question: str) -> list[int]:
+    """The ids of a question, up to where the answer begins, by transformers alone."""
+    return words.apply_chat_template([user(question)], add_generation_prompt=True)["input_ids"]
 
 
 def rewards_alone(model, conversations: list[list[int]], label: int = 0) -> np.ndarray:
@@ -194,11 +234,12 @@ def write_splitting(directory: Path, splitting: str, opening: str, padding: str 
 
 
 def write_panel(directory: Path, sources: dict[str, Path | str], **more) -> Path:
-    """A panel of models by name with the prompts best and worst to scan and elo_prefer, and a store of its own."""
+    """A panel of models by name with the prompts best, worst (asked later) and elo_prefer, and a store of its own."""
     prompts = [
         {"key": key, "text": f"What is the {key} thing?", "framing": "positive", "scanned": key != "elo_prefer"}
         for key in ("best", "worst", "elo_prefer")
     ]
+    prompts[1]["history"] = EARLIER
     models = [{"name": name, "source": str(source), **more} for name, source in sources.items()]
     panel = {"name": "tiny", "title": "Tiny", "scores": "scores", "models": models, "prompts": prompts}
     (directory / "tiny.yml").write_text(yaml.safe_dump(panel))

@@ -1,6 +1,6 @@
 """What many tests need: the mirror of external data, where there is one, and a tiny model."""
 
-import contextlib
+import json
 import os
 from pathlib import Path
 
@@ -43,6 +43,12 @@ def rm(directory):
 
 
 @pytest.fixture
+def printed_json(printed):
+    """A function: run a command with ``--json``, and return what that says."""
+    return lambda *words: json.loads(printed(*words, "--json"))
+
+
+@pytest.fixture
 def printed(monkeypatch, capsys):
     """A function: run a command, which has to end with 0, and return what it prints."""
     from commands import run
@@ -53,26 +59,6 @@ def printed(monkeypatch, capsys):
         return capsys.readouterr().out
 
     return printed
-
-
-@pytest.fixture
-def killed_after_a_piece(monkeypatch):
-    """A context in which work ends, as if it was killed, once its first piece is written."""
-    from rmnb.plans import ResumableStore
-
-    write = ResumableStore.write
-
-    def write_and_end(self, place, content):
-        write(self, place, content)
-        raise KeyboardInterrupt
-
-    @contextlib.contextmanager
-    def killed():
-        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-            patched.setattr(ResumableStore, "write", write_and_end)
-            yield
-
-    return killed
 
 
 def pytest_configure(config):

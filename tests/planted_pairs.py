@@ -37,8 +37,7 @@ class PlantedPairs:
     def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
         """See `RewardObjective.measure`."""
         ids = np.array(sequences)
-        reward = self.single[np.arange(ids.shape[1]), ids].sum(1) + self.pair[ids[:, :-1], ids[:, 1:]].sum(1)
-        return reward
+        return self.single[np.arange(ids.shape[1]), ids].sum(1) + self.pair[ids[:, :-1], ids[:, 1:]].sum(1)
 
     def gradient(self, ids: Ids) -> np.ndarray:
         """See `RewardObjective.gradient`."""

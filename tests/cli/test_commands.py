@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import transformers
 import typer
-from checkpoints import EARLIER, own_ids, own_rewards, write_base, write_decoder, write_panel
+from checkpoints import EARLIER, own_ids, own_rewards, user, write_base, write_decoder, write_panel
 from commands import run
 from notebook_files import ROOT
 from torch.utils.flop_counter import FlopCounterMode
@@ -23,7 +23,7 @@ from rmnb.report import numbers, record
 from rmnb.scoring import scanning, store
 
 QUESTION = "What is best?"
-ASKED, SYSTEM = {"role": "user", "content": QUESTION}, {"role": "system", "content": "Be brief."}
+ASKED, SYSTEM = user(QUESTION), {"role": "system", "content": "Be brief."}
 
 
 def test_every_argument_and_option_says_what_it_is():
@@ -52,16 +52,16 @@ def test_what_is_no_key_and_value_is_said_as_such(text):
         key_values("--set", ["length=3", text])
 
 
-def test_questions_a_system_prompt_and_earlier_turns_reach_the_model(directory, rm, tmp_path, printed):
+def test_questions_a_system_prompt_and_earlier_turns_reach_the_model(directory, rm, tmp_path, printed_json):
     file = tmp_path / "messages.json"
-    file.write_text(json.dumps([*EARLIER, ASKED]))
+    file.write_text("\ufeff" + json.dumps([*EARLIER, ASKED]))
     cases = [
         (["--prompt", QUESTION, "--prompt", "What is worst?"], [QUESTION, "What is worst?"]),
-        (["--prompt", QUESTION, "--system", SYSTEM["content"]], [[SYSTEM, ASKED]]),
+        (["--prompt", QUESTION, "--system", ""], [[SYSTEM | {"content": ""}, ASKED]]),
         (["--messages", file, "--system", SYSTEM["content"]], [[SYSTEM, *EARLIER, ASKED]]),
     ]
     for words, prompts in cases:
-        rows = json.loads(printed("score", directory, "a", "b", "--json", *words))
+        rows = printed_json("score", directory, "a", "b", *words)
         rewards = [row["reward"] for row in rows]
         assert rewards == pytest.approx(np.concatenate([rm.score(each, ["a", "b"]) for each in prompts]), abs=1e-4)
 
@@ -77,7 +77,7 @@ def test_a_number_format_has_the_names_that_torch_gives_it(tmp_path):
         assert f"linear, {dtype} on cpu" in repr(rmnb.load_reward_model(tmp_path, dtype=name, device="cpu"))
 
 
-def test_a_tokenizer_a_template_and_a_label_by_name_are_taken_from_elsewhere(directory, tmp_path, printed):
+def test_a_tokenizer_a_template_and_a_label_by_name_are_taken_from_elsewhere(directory, tmp_path, printed_json):
     bare = write_decoder(tmp_path, shape={"num_labels": 2, "id2label": {0: "bad", 1: "good"}})
     for saved in [*bare.glob("tokenizer*"), bare / "chat_template.jinja"]:
         saved.unlink()
@@ -85,8 +85,8 @@ def test_a_tokenizer_a_template_and_a_label_by_name_are_taken_from_elsewhere(dir
     own.chat_template = own.chat_template.replace("<end>", "<end><end>")
     file = tmp_path / "new.jinja"
     file.write_text(own.chat_template)
-    words = ["--tokenizer", directory, "--template", file, "--label", "good", "--json"]
-    [row] = json.loads(printed("score", bare, "love", "--prompt", QUESTION, *words))
+    words = ["--tokenizer", directory, "--template", file, "--label", "good"]
+    [row] = printed_json("score", bare, "love", "--prompt", QUESTION, *words)
     [reward] = own_rewards(bare, own_ids(own, QUESTION, ["love"]), label=1)
     assert row["reward"] == pytest.approx(reward, abs=1e-4)
 
@@ -128,20 +128,20 @@ def test_the_log_probabilities_of_a_language_model_are_a_scan(printed, tmp_path)
     assert np.exp(store.read_table(out)[0]["score"]).sum() == pytest.approx(1, abs=1e-5)
 
 
-def test_plans_need_no_network_and_hold_what_was_measured(directory, rm, tmp_path, monkeypatch, printed):
+def test_plans_need_no_network_and_hold_what_was_measured(directory, rm, tmp_path, monkeypatch, printed_json):
     def refuse(*_):
         raise AssertionError("something was to be fetched")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    rows = json.loads(printed("plan", "--panel", "facct2025", "--device", "h100", "--dtype", "bfloat16", "--json"))
+    rows = printed_json("plan", "--panel", "facct2025", "--device", "h100", "--dtype", "bfloat16")
     measured = pd.read_csv(ROOT / "data/gpu/papers.csv").set_index("architecture")
     for spec, row in zip(rmnb.load_panel("facct2025").models, rows, strict=True):
         known = measured.loc[f"{spec.family.split()[0]} {spec.parameters:g}B"]
         assert row["low"] < known["seconds"] < row["high"] < 4 * row["low"]
         assert row["GB"] < known["GPU memory, GB"] < 1.1 * row["GB"] and row["fits"]
     panel = write_panel(tmp_path, {"tiny": directory, "theirs": "nobody/knows-this"})
-    [row] = json.loads(printed("plan", "--panel", panel, "--prompt", "best", "--device", "cpu", "--json"))
+    [row] = printed_json("plan", "--panel", panel, "--prompt", "best", "--device", "cpu")
     with FlopCounterMode(display=False) as counter:
         rmnb.scan_vocabulary(rm, rmnb.load_panel(panel).prompt("best"))
     assert 1 <= row["TFLOP"] / (counter.get_total_flops() / 1e12) < 1.3

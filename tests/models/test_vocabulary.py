@@ -1,5 +1,6 @@
 """Every id is there, and is what it looks like in the tokenizer that made it."""
 
+import checkpoints
 import pytest
 import tokenizers
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
@@ -55,10 +56,7 @@ def byte_level() -> PreTrainedTokenizerFast:
 def sentencepiece() -> PreTrainedTokenizerFast:
     pieces = [text.replace(" ", "▁") for text in EXPECTED]
     special = ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<unused7>"]
-    vocab = {piece: i for i, piece in enumerate([*special, "<0x0A>", "<0xE7>", *pieces])}
-    core = tokenizers.Tokenizer(models.BPE(vocab, [], byte_fallback=True, unk_token="<unk>"))
-    core.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
-    core.add_special_tokens(special)
+    core = checkpoints.sentencepiece(special, ["<0x0A>", "<0xE7>", *pieces], unk_token="<unk>")
     core.add_tokens([AddedToken("</div>", normalized=False)])
     return PreTrainedTokenizerFast(tokenizer_object=core, eos_token="<eos>", pad_token="<pad>")
 

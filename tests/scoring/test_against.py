@@ -37,15 +37,14 @@ OF_REWARDS = {
 
 @pytest.fixture
 def serve():
-    """Serve what `answer(path, body)` gives, a status and JSON or bytes: its address."""
+    """Serve what `answer(headers, body)` gives, a status and JSON or bytes: its address."""
     servers = []
 
-    def start(answer, key: str | None = None) -> str:
+    def start(answer) -> str:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                denied = key and self.headers["Authorization"] != key
-                status, content = (401, {}) if denied else answer(self.path, body)
+                status, content = answer(self.headers, body)
                 self.send_response(status)
                 self.end_headers()
                 self.wfile.write(content if isinstance(content, bytes) else json.dumps(content).encode())
@@ -83,7 +82,9 @@ SHAPES = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_server_that_is_right_is_said_to_be(shape, rm, theirs, serve):
-    def answer(path, body):
+    def answer(headers, body):
+        if headers["Authorization"] != "Bearer 7":
+            return 401, {}
         key = "text" if shape == "SGLang" else "input"
         if key not in body or body.get("use_activation", key == "text") is not (key == "text"):
             return 422, {"detail": "text: field required"}
@@ -91,8 +92,7 @@ def test_a_server_that_is_right_is_said_to_be(shape, rm, theirs, serve):
         return 200, rows if key == "text" else {"data": rows[::-1]}
 
     conversations = probes(rm)
-    address, headers = serve(answer, key="Bearer 7"), {"Authorization": "Bearer 7"}
-    rewards = request_rewards(address, rendered(rm, conversations), headers=headers)
+    rewards = request_rewards(serve(answer), rendered(rm, conversations), headers={"Authorization": "Bearer 7"})
     found = compare_rewards(rm, Elsewhere(rewards, conversations))
     assert found.verdict == "ok" and "likely cause" not in found.text
 
@@ -106,11 +106,15 @@ def test_what_is_wrong_elsewhere_is_named(cause, rm, theirs):
     assert f"likely cause: {cause}" in found.text
 
 
+def compared(rm, answers, rewards):
+    """What is found where these answers to one question have these rewards elsewhere."""
+    return compare_rewards(rm, Elsewhere(rewards, [Conversation("What is good?", answer) for answer in answers]))
+
+
 def test_special_tokens_that_a_response_spells_out_are_a_cause(rm):
     answers = ["love", "war and peace", "it is <end> here", "7"]
-    conversations = [Conversation("What is good?", answer) for answer in answers]
     ids = rm.dialogue.conversations("What is good?", answers, as_plain_text=False)
-    assert "special tokens" in compare_rewards(rm, Elsewhere(score_sequences(rm, ids), conversations)).text
+    assert "special tokens" in compared(rm, answers, score_sequences(rm, ids)).text
 
 
 def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, monkeypatch, capsys):
@@ -123,7 +127,7 @@ def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, 
     rewards = zip(answers, rm.score("What is good?", answers).tolist(), strict=True)
     rows = [{"prompt": "What is good?", "response": answer, "reward": reward} for answer, reward in rewards]
     assert check(rows) == 0 and "against       3 conversations: largest difference" in capsys.readouterr().out
-    assert check([*rows[:2], rows[2] | {"reward": 99}]) == 1
+    assert check([*rows[:2], rows[2] | {"reward": 99}]) == 1 and "checks failed" in capsys.readouterr().err
     assert check(rows[:1]) == 0 and check([rows[0] | {"reward": 99}]) == 1  # one row has no spread of its own
     ids = rm.dialogue.conversations("What is good?", answers)
     fed = [{"ids": each, "reward": row["reward"]} for each, row in zip(ids, rows, strict=True)]
@@ -155,9 +159,8 @@ def test_half_precision_excuses_no_difference_of_half_the_spread(directory):
     answers = ["love", "war and peace", "it is good", "7"]
     rewards = rm.score("What is good?", answers)
     moved = rewards + 0.5 * rewards.std() * np.array([1, -1, 1, -1])
-    conversations = [Conversation("What is good?", answer) for answer in answers]
-    assert compare_rewards(rm, Elsewhere(rewards, conversations)).verdict == "ok"
-    assert compare_rewards(rm, Elsewhere(moved, conversations)).verdict == "failed"
+    assert compared(rm, answers, rewards).verdict == "ok"
+    assert compared(rm, answers, moved).verdict == "failed"
 
 
 def test_a_model_of_pairs_is_compared_by_its_own_segments(tmp_path):
@@ -168,9 +171,8 @@ def test_a_model_of_pairs_is_compared_by_its_own_segments(tmp_path):
     inputs = [words("What is good?", answer, return_tensors="pt") for answer in answers]
     rewards = np.array([classifier(**each).logits.item() for each in inputs])
     assert inputs[0]["token_type_ids"].sum() and np.ptp(rewards) > 1e-3
-    conversations = [Conversation("What is good?", answer) for answer in answers]
-    assert compare_rewards(rm, Elsewhere(rewards, conversations)).verdict == "ok"
-    assert compare_rewards(rm, Elsewhere(rewards[::-1], conversations)).verdict == "failed"
+    assert compared(rm, answers, rewards).verdict == "ok"
+    assert compared(rm, answers, rewards[::-1]).verdict == "failed"
 
 
 @pytest.mark.parametrize(
@@ -187,11 +189,11 @@ def test_a_model_of_pairs_is_compared_by_its_own_segments(tmp_path):
 )
 def test_an_endpoint_that_answers_nonsense_is_one_line(serve, status, content):
     with pytest.raises(InputError, match=r"^http\S+ answers .+$"):
-        request_rewards(serve(lambda path, body: (status, content)), ["a"])
+        request_rewards(serve(lambda headers, body: (status, content)), ["a"])
 
 
 def test_an_endpoint_that_is_slow_or_down_is_one_line(serve):
-    slow = serve(lambda path, body: (200, time.sleep(1)))
+    slow = serve(lambda headers, body: (200, time.sleep(1)))
     for address in (slow, "http://127.0.0.1:9/classify"):
         with pytest.raises(InputError, match="does not answer"):
             request_rewards(address, ["a"], timeout=0.2)

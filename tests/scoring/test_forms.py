@@ -1,16 +1,12 @@
 """Forms of rows: each published form is the conversations that its owner means; what may mean two things is refused."""
 
 import pytest
-from checkpoints import EARLIER
+from checkpoints import EARLIER, assistant, user
 
 from rmnb.errors import InputError
 from rmnb.scoring.forms import conversations_of
 
-QUESTION = {"role": "user", "content": "What is good?"}
-
-
-def answer(text):
-    return {"role": "assistant", "content": text}
+QUESTION = user("What is good?")
 
 
 def said(row):
@@ -23,16 +19,24 @@ SPOKEN = "\n\nHuman: What is good?\n\nAssistant: "
 NULLS = {"name": None, "tool_calls": None}
 PAIRS = {
     "RewardBench": LOVE | WAR | {"chosen_model": "x", "subset": "s", "id": 1},
-    "Skywork": {"chosen": [QUESTION, answer("love")], "rejected": [QUESTION, answer("war")]},
-    "UltraFeedback": {"prompt": "?", "chosen": [QUESTION, answer("love")], "rejected": [QUESTION, answer("war")]},
-    "TRL": {"prompt": [QUESTION], "chosen": [answer("love")], "rejected": [answer("war")]},
-    "tables": {"prompt": [QUESTION | NULLS], "chosen": [answer("love") | NULLS], "rejected": [answer("war") | NULLS]},
+    "Skywork": {"chosen": [QUESTION, assistant("love")], "rejected": [QUESTION, assistant("war")]},
+    "UltraFeedback": {"prompt": "?", "chosen": [QUESTION, assistant("love")], "rejected": [QUESTION, assistant("war")]},
+    "TRL": {"prompt": [QUESTION], "chosen": [assistant("love")], "rejected": [assistant("war")]},
+    "tables": {
+        "prompt": [QUESTION | NULLS],
+        "chosen": [assistant("love") | NULLS],
+        "rejected": [assistant("war") | NULLS],
+    },
     "hh-rlhf": {"chosen": SPOKEN + "love", "rejected": SPOKEN + "war"},
     "HelpSteer3": {"context": [QUESTION], "response1": "love", "response2": "war", "overall_preference": -2},
     "PKU": {"prompt": "What is good?", "response_0": "love", "response_1": "war", "better_response_id": 0},
     "LLMBar": {"input": "What is good?", "output_1": "war", "output_2": "love", "label": 2},
     "arena": {"prompt": "What is good?", "response_a": "war", "response_b": "love", "winner": "model_b"},
-    "LMSYS": {"conversation_a": [QUESTION, answer("love")], "conversation_b": [QUESTION, answer("war")], "winner": "a"},
+    "LMSYS": {
+        "conversation_a": [QUESTION, assistant("love")],
+        "conversation_b": [QUESTION, assistant("war")],
+        "winner": "a",
+    },
     "scores": {"prompt": "What is good?", "response_a": "war", "response_b": "love", "score_a": 1, "score_b": 2.5},
     "Nectar": {"prompt": SPOKEN, "answers": [{"answer": "war", "rank": 2}, {"answer": "love", "rank": 1}]},
     "ranks": {"question": "What is good?", "responses": ["war", "love"], "ranks": [2, 1]},
@@ -43,8 +47,8 @@ PAIRS = {
     },
     "parts": {
         "prompt": [QUESTION | {"content": [{"type": "text", "text": "What is "}, {"type": "text", "text": "good?"}]}],
-        "chosen": [answer([{"type": "text", "text": "love"}])],
-        "rejected": [answer("war")],
+        "chosen": [assistant([{"type": "text", "text": "love"}])],
+        "rejected": [assistant("war")],
     },
 }
 
@@ -62,8 +66,8 @@ def test_one_response_lists_of_them_a_system_prompt_and_ties_are_read():
     for form in (
         {"prompt": [*EARLIER, QUESTION], "response": "love"},
         {"messages": [*EARLIER, QUESTION], "response": "love"},
-        {"messages": [*EARLIER, QUESTION, answer("love")]},
-        {"prompt": [*EARLIER, QUESTION], "completion": [answer("love")], "label": True},
+        {"messages": [*EARLIER, QUESTION, assistant("love")]},
+        {"prompt": [*EARLIER, QUESTION], "completion": [assistant("love")], "label": True},
         {"prompt": "\n\nHuman: Hello?\n\nAssistant: Yes." + SPOKEN, "answer": "love"},
     ):
         [one] = conversations_of([form])
@@ -84,15 +88,12 @@ AB = {"prompt": "a", "response_a": "b", "response_b": "c"}
     ("row", "chosen"),
     [
         (TWO | {"label": 1.0}, "c"),  # as pandas writes a column with a gap
-        (TWO | {"label": "0.0"}, "b"),
         (TWO | {"winner": "Response_1"}, "c"),
         (AB | {"winner": "Assistant B"}, "c"),
         (AB | {"winner": "b", "score_a": 1, "score_b": 4}, "c"),
         (AB | {"winner": "b", "score_a": 2, "score_b": 2}, "c"),
         (TWO | {"label": -1}, None),
         (AB | {"label": "A>B"}, None),
-        (AB | {"label": "not_b"}, None),
-        (AB | {"label": "A is better than B"}, None),
         (AB | {"winner": "a", "score_a": 1, "score_b": 4}, None),
         (AB | {"winner": "a", "preference_strength": 2}, None),
         (AB | {"winner": "a", "preferred": "b"}, None),
@@ -101,7 +102,7 @@ AB = {"prompt": "a", "response_a": "b", "response_b": "c"}
         ({"prompt": "a", "responses": ["b", "c"], "ranks": [1, 2, 3]}, None),
         ({"prompt": "a", "answers": {"text": ["b"], "score": [1]}}, None),
         (AB | {"chosen": "response_a", "rejected": "response_b"}, None),
-        ({"prompt": [QUESTION, answer("b")], "chosen": "c", "rejected": "d"}, None),
+        ({"prompt": [QUESTION, assistant("b")], "chosen": "c", "rejected": "d"}, None),
         ({"prompt": "a", "chosen": SPOKEN + "b", "rejected": SPOKEN + "c"}, None),
         ({"chosen": "Be kind." + SPOKEN + "b", "rejected": "Be kind." + SPOKEN + "c"}, None),
         ({"system": "x", "messages": [{"role": "system", "content": "y"}, QUESTION], "response": "b"}, None),

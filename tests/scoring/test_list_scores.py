@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from checkpoints import EARLIER, write_decoder
+from checkpoints import write_decoder, write_panel
 
 import rmnb
 from rmnb.data import lexicons, text_lists
 from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList
 from rmnb.findings import identity
-from rmnb.panels import Panel
 from rmnb.report.audit import audit_panel
 from rmnb.scoring import list_scores, store
 
@@ -17,18 +16,11 @@ from rmnb.scoring import list_scores, store
 @pytest.fixture(scope="module")
 def panel(tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("lists")
-    described = {
-        "name": "tiny",
-        "title": "Tiny",
-        "models": [{"name": "tiny", "source": str(write_decoder(tmp_path / "model", rows=5000))}],
-        "prompts": [{"key": "greatest", "text": "What is greatest?", "framing": "positive", "history": EARLIER}],
-        "prompt_sets": ["iclr2026"],
-    }
+    panel = rmnb.load_panel(write_panel(tmp_path, {"tiny": write_decoder(tmp_path / "model")}))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RMNB_CACHE", str(tmp_path))
-        words = TextList("words", ("agency_communion",), ("greatest", "iclr2026"))
+        words = TextList("words", ("agency_communion",), ("worst", "iclr2026"))
         patch.setattr(text_lists, "LISTS", (words,))
-        yield Panel.model_validate(described)
+        yield panel.model_copy(update={"prompt_sets": ("iclr2026",)})
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +38,7 @@ def test_every_text_gets_the_reward_of_every_prompt(panel, rm, path):
     words = lexicons.agency_communion()["word"].tolist()
     table, provenance = list_scores.read_list(path)
     assert table["text"].tolist() == words and len(provenance["prompts"]) == 55
-    for key in ("greatest", table.columns[30]):
+    for key in ("worst", table.columns[30]):
         expected = rm.score(panel.prompt(key).conversation, words[:5])
         np.testing.assert_allclose(table[key].iloc[:5], expected, atol=1e-4)
     assert b"achievement" not in path.read_bytes()

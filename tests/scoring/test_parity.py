@@ -15,42 +15,30 @@ from rmnb.scoring import engine, parity
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 TEXTS = ["love", "war and pain", "peace, water and good words"]
-# What attends in another way than Llama: class of the configuration, its own keys, whether a prefix can be shared.
+# What cannot share a prefix: class of the configuration, its own keys. What can is in test_families.
 OTHERS = {
-    "diffllama": (transformers.DiffLlamaConfig, {}, False),
-    "deepseek-v3": (
-        transformers.DeepseekV3Config,
-        dict(
-            kv_lora_rank=8, q_lora_rank=8, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=12, num_key_value_heads=4,
-            num_experts_per_tok=2, num_local_experts=4, n_routed_experts=4, n_group=1, topk_group=1,
-            first_k_dense_replace=1, moe_intermediate_size=16,
-        ),
-        True,
-    ),
-    "jetmoe": (transformers.JetMoeConfig, dict(kv_channels=8, num_local_experts=4, num_experts_per_tok=2), True),
-    "gpt2": (transformers.GPT2Config, {}, False),
+    "diffllama": (transformers.DiffLlamaConfig, {}),
+    "gpt2": (transformers.GPT2Config, {}),
     "gpt-neo": (
         transformers.GPTNeoConfig,
         dict(attention_types=[[["global", "local"], 2]], num_layers=4, num_heads=4, window_size=6),
-        False,
     ),
-    "gpt-neox": (transformers.GPTNeoXConfig, {}, False),
-    "falcon": (transformers.FalconConfig, {}, False),
-    "bloom": (transformers.BloomConfig, {}, False),
-    "longformer": (transformers.LongformerConfig, dict(attention_window=8), False),
-}  # fmt: skip
+    "gpt-neox": (transformers.GPTNeoXConfig, {}),
+    "falcon": (transformers.FalconConfig, {}),
+    "bloom": (transformers.BloomConfig, {}),
+    "longformer": (transformers.LongformerConfig, dict(attention_window=8)),
+}
 
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_an_architecture_of_another_kind_gets_the_rewards_of_its_own_classifier(kind, tmp_path, caplog):
-    config, shape, shares = OTHERS[kind]
+    config, shape = OTHERS[kind]
     rm = rmnb.load_reward_model(write_decoder(tmp_path / kind, config, shape=shape))
     expected = own_rewards(tmp_path / kind, rm.dialogue.conversations(PROMPT, TEXTS))
     assert np.std(expected) > 0.02
     np.testing.assert_allclose(rm.score(PROMPT, TEXTS), expected, atol=1e-4)
-    assert rm.parity.exact and rm.shares_prefix == shares
-    said = [record.getMessage() for record in caplog.records if "slower" in record.getMessage()]
-    assert len(said) == (0 if shares else 1)  # a slow path is announced, once
+    assert rm.parity.exact and not rm.shares_prefix
+    assert caplog.text.count("slower") == 1  # a slow path is announced, once
 
 
 def without_window(module, query, key, value, attention_mask, **options):
@@ -118,11 +106,6 @@ def rope(kind):
 LONG = {
     "window in the mask alone": (
         transformers.PhimoeConfig, dict(sliding_window=100, num_local_experts=2, max_position_embeddings=1024),
-    ),
-    "window of some layers": (
-        transformers.Qwen2MoeConfig,
-        dict(use_sliding_window=True, sliding_window=100, max_window_layers=1, num_experts=4, num_experts_per_tok=2,
-             moe_intermediate_size=16, shared_expert_intermediate_size=16, max_position_embeddings=1024),
     ),
     "dynamic": (transformers.LlamaConfig, dict(max_position_embeddings=256, rope_parameters=rope("dynamic"))),
     "longrope": (

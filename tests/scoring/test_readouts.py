@@ -1,15 +1,24 @@
 """Judges, implicit rewards, whole answers, weighted outputs and named heads give what transformers' own logits say."""
 
 import dataclasses
+import functools
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 import yaml
-from checkpoints import own_ids, tokenizer, write_base, write_decoder, write_encoder, write_model, write_panel
+from checkpoints import (
+    asked_ids,
+    edit_tensors,
+    own_ids,
+    tokenizer,
+    write_base,
+    write_decoder,
+    write_encoder,
+    write_model,
+    write_panel,
+)
 from head_checkpoints import CASES, head_tensors, hidden_states, write_head
-from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
 import rmnb
@@ -19,7 +28,7 @@ from rmnb.scoring import store
 
 QUESTION = "Is it good?"
 ANSWERS = ["love", "war and pain", "peace, water", "7"]
-ARCHITECTURES = ["llama", "gemma2", "gemma3", "qwen2", "mistral"]
+ARCHITECTURES = ["llama", "gemma2", "gemma3"]
 JUDGE = {
     "template": "Question: {{ messages[0]['content'] }}\nAnswer: {{ messages[-1]['content'] }}\nGood?",
     "answers": {"a": 1, "b": -1, "c": 0.5},
@@ -41,14 +50,15 @@ def logits_of(directory, ids) -> torch.Tensor:
 
 def judged(directory, words, answer, expected) -> float:
     asked = f"Question: {QUESTION}\nAnswer: {answer}\nGood?"
-    ids = words.apply_chat_template([{"role": "user", "content": asked}], add_generation_prompt=True)["input_ids"]
-    replies = logits_of(directory, ids)[-1][[words.convert_tokens_to_ids(reply) for reply in JUDGE["answers"]]]
+    replies = logits_of(directory, asked_ids(words, asked))[-1][
+        [words.convert_tokens_to_ids(reply) for reply in JUDGE["answers"]]
+    ]
     weights = torch.tensor(list(JUDGE["answers"].values())).double()
     return float((replies.softmax(-1) if expected else replies) @ weights)
 
 
 def likelihood(directory, words, answer) -> float:
-    asked = words.apply_chat_template([{"role": "user", "content": QUESTION}], add_generation_prompt=True)["input_ids"]
+    asked = asked_ids(words, QUESTION)
     (ids,) = own_ids(words, QUESTION, [answer])
     logprobs = logits_of(directory, ids).log_softmax(-1)
     return sum(float(logprobs[place - 1, ids[place]]) for place in range(len(asked), len(ids)))
@@ -70,12 +80,9 @@ def models(tmp_path_factory):
     """A function from an architecture to a language model and its reference, each written once."""
     root = tmp_path_factory.mktemp("models")
 
+    @functools.cache
     def written(architecture):
-        directories = [root / f"{architecture}-{seed}" for seed in (0, 1)]
-        for seed, directory in enumerate(directories):
-            if not directory.exists():
-                write_base(directory, architecture, seed=seed)
-        return directories
+        return [write_base(root / f"{architecture}-{seed}", architecture, seed=seed) for seed in (0, 1)]
 
     return written
 
@@ -99,26 +106,7 @@ def test_a_language_model_is_read_as_transformers_logits_say(kind, architecture,
 
 
 @pytest.mark.parametrize("kind", ["judge", "implicit"])
-def test_a_scan_that_was_killed_ends_bit_identical_and_another_plan_is_refused(
-    kind, models, tmp_path, monkeypatch, killed_after_a_piece
-):
-    monkeypatch.setattr(store, "SHARD", 16)
-    directory, reference = models("llama")
-    rm = rmnb.load_reward_model(directory, **options(kind, reference))
-    whole, out = rmnb.scan_vocabulary(rm, QUESTION, ids=range(40, 90)), tmp_path / "x.parquet"
-    with killed_after_a_piece():
-        rmnb.scan_vocabulary(rm, QUESTION, out, ids=range(40, 90))
-    other = {"beta": 0.2}
-    if kind == "judge":
-        other = {"judge": {**JUDGE, "answers": {"a": 2, "b": -1}}}
-    changed = rmnb.load_reward_model(directory, **options(kind, reference) | other)
-    with pytest.raises(InputError, match=f"it differs in {next(iter(other))}"):
-        rmnb.scan_vocabulary(changed, QUESTION, out, ids=range(40, 90))
-    pd.testing.assert_frame_equal(rmnb.scan_vocabulary(rm, QUESTION, out, ids=range(40, 90)), whole)
-
-
-@pytest.mark.parametrize("kind", ["judge", "implicit"])
-def test_a_panel_reads_its_own_scans_back_until_template_or_reference_change(kind, models, tmp_path):
+def test_a_panel_reads_its_own_scans_back_until_template_judge_reference_or_beta_change(kind, models, tmp_path):
     directory, reference = models("llama")
     model = {"template": AutoTokenizer.from_pretrained(directory).chat_template, **options(kind, reference)}
 
@@ -129,9 +117,9 @@ def test_a_panel_reads_its_own_scans_back_until_template_or_reference_change(kin
     scan = rmnb.scan_vocabulary(rm, panel().prompt("best"), ids=range(40, 60))
     store.write_scores(panel(), scan, scan.attrs["provenance"])
     assert store.read_scores(panel(), "m", "best")["score"].tolist() == scan["score"].tolist()
-    other = {"template": "again " + model["template"]}
+    other = {"template": "again " + model["template"], "judge": {**JUDGE, "answers": {"a": 2, "b": -1}}}
     if kind == "implicit":
-        other["reference"] = str(directory)
+        other = {"template": other["template"], "reference": str(directory), "beta": 0.2}
     for key, value in other.items():
         with pytest.raises(InputError, match=f"differs in {key}"):
             store.read_scores(panel(**{key: value}), "m", "best")
@@ -232,7 +220,7 @@ def test_objectives_are_shown_one_by_one(key, tmp_path):
     np.testing.assert_allclose(rm.score(QUESTION, ANSWERS), hidden @ weight.double().T, atol=1e-4)
 
 
-def test_the_command_line_names_judges_references_weights_and_outputs(models, tmp_path, printed):
+def test_the_command_line_names_judges_references_weights_and_outputs(models, tmp_path, printed, printed_json):
     directory, reference = models("llama")
     judge = tmp_path / "judge.yml"
     judge.write_text(yaml.safe_dump({"template": JUDGE["template"]}) + "answers: {a: 1, b: -1, c: 0.5}\n")
@@ -248,16 +236,15 @@ def test_the_command_line_names_judges_references_weights_and_outputs(models, tm
     printed("scan", directory, "--whole", "--prompt", QUESTION, "--first", "9", "--out", out)
     assert (store.read_scan(out)[0]["score"] < 0).all()
     write_decoder(tmp_path / "three", shape={"num_labels": 3, "id2label": {0: "kind", 1: "long", 2: "true"}})
-    score = ["score", tmp_path / "three", "love", "--prompt", QUESTION, "--json"]
-    [every] = yaml.safe_load(printed(*score, "--all"))
+    score = ["score", tmp_path / "three", "love", "--prompt", QUESTION]
+    [every] = printed_json(*score, "--all")
     for weights in ("kind=0.65,true=-0.4", "0.65,0,-0.4"):
-        [row] = yaml.safe_load(printed(*score, "--label", weights))
+        [row] = printed_json(*score, "--label", weights)
         assert row["reward"] == pytest.approx(0.65 * every["kind"] - 0.4 * every["true"], abs=1e-5)
 
 
 def renamed(directory, change):
-    tensors = {change(name): tensor for name, tensor in load_file(directory / "model.safetensors").items()}
-    save_file(tensors, directory / "model.safetensors", metadata={"format": "pt"})
+    edit_tensors(directory, lambda found: {change(name): tensor for name, tensor in found.items()})
 
 
 def test_a_head_of_any_name_is_found_by_its_tensor(tmp_path):

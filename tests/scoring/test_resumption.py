@@ -1,20 +1,18 @@
 """Work that was interrupted goes on and ends bit-identical; of another plan, one line names the difference."""
 
-import json
 import shutil
 
 import numpy as np
 import pytest
-import transformers
-from checkpoints import write_base
+from checkpoints import edit, write_base
 from filelock import FileLock, Timeout
-from peft import LoraConfig, get_peft_model
+from trained import write_adapter
 
 import rmnb
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
 from rmnb.panels import Panel, PromptSpec
-from rmnb.plans import exclusive
+from rmnb.plans import ResumableStore, exclusive
 from rmnb.report import scores
 from rmnb.scoring import list_scores, scanning, store
 from rmnb.scoring.logprobs import load_language_model, scan_logprobs
@@ -69,35 +67,44 @@ def model(tmp_path_factory):
     """A base that both a reward model's adapter and a language model are made of."""
     directory = tmp_path_factory.mktemp("model")
     base = write_base(directory / "base", rows=400)
-    asked = LoraConfig(task_type="SEQ_CLS", r=2, target_modules=["q_proj"], init_lora_weights=False)
-    classifier = transformers.AutoModelForSequenceClassification.from_pretrained(base, num_labels=1)
-    get_peft_model(classifier, asked).save_pretrained(directory / "adapter")
+    write_adapter(base, directory / "adapter")
     return directory
 
 
-def edit(file, **changes):
-    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+def other_merges(directory):
+    for part in ("base", "adapter"):
+        (directory / part / "merges.txt").write_text("a b\n")
+
+
+def write_and_end(self, place, content):
+    """As if killed once the first piece is written."""
+    WRITE(self, place, content)
+    raise KeyboardInterrupt
+
+
+WRITE = ResumableStore.write
 
 
 EDITS = {
     "config": lambda directory: edit(directory / "base" / "config.json", rms_norm_eps=0.1),
     "adapter": lambda directory: edit(directory / "adapter" / "adapter_config.json", lora_alpha=99),
-    "tokenizer": lambda directory: (directory / "base" / "merges.txt").write_text("a b\n"),
+    "tokenizer": other_merges,
 }
 NAMES = {"config": "config_sha256", "adapter": "config_sha256", "tokenizer": "tokenizer_sha256"}
-WORKS = [scan, scored_list, rows, search, report, logprobs]
+WORKS = [report, scan, scored_list, rows, search, logprobs]
 BEGUN = [(work, False) for work in WORKS[:-1]]  # log-probabilities are one pass
-FINISHED = [(work, True) for work in WORKS]
+FINISHED = [(work, True) for work in WORKS[1:]]  # a report is scans and lists
 
 
 @pytest.mark.parametrize(("work", "finished"), BEGUN + FINISHED)
-def test_other_work_is_refused_in_one_line(work, finished, model, tmp_path, monkeypatch, killed_after_a_piece):
+def test_other_work_is_refused_in_one_line(work, finished, model, tmp_path, monkeypatch):
     monkeypatch.setattr(store, "SHARD", 16)
     out, whole = tmp_path / "out.parquet", work(model, tmp_path / "whole" / "out.parquet", other=False)
     if finished:
         work(model, out, other=False)
     else:
-        with killed_after_a_piece():
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(ResumableStore, "write", write_and_end)
             work(model, out, other=False)
     before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
     assert before

@@ -3,6 +3,7 @@
 import functools
 import gzip
 import json
+import os
 import sys
 from datetime import datetime
 from io import StringIO
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from checkpoints import EARLIER, TEMPLATE, own_ids, own_rewards, write_decoder, write_encoder
+from checkpoints import EARLIER, TEMPLATE, assistant, own_ids, own_rewards, user, write_decoder, write_encoder
 from commands import run
 from transformers import AutoTokenizer
 
@@ -22,16 +23,12 @@ from rmnb.scoring.row_files import read_rows
 from rmnb.scoring.rows import pair_accuracies, pair_numbers, score_file, trace
 from rmnb.scoring.store import read_table
 
-QUESTION = {"role": "user", "content": "What is good?"}
+QUESTION = user("What is good?")
 WORDS = ["love", "peace", "war", "water", "pain", "good", "bad", "is", "the", "are", "one", "word", "in", "and"]
 
 
-PROMPTS = ["What is best?", [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "And worst?"}]]
+PROMPTS = ["What is best?", [{"role": "system", "content": "Be brief."}, user("And worst?")]]
 RESPONSES = ["love", "war and peace", "", "a b c d e f g"]
-
-
-def answer(text):
-    return {"role": "assistant", "content": text}
 
 
 def pairs(n):
@@ -52,7 +49,6 @@ def pairs(n):
     [
         ('{"prompt": "a\u2028", "response": "b"}\n\n{"prompt"\n', "cannot be read: line 3: Expecting"),
         ("5\n", "row 1: it has no keys, it is 5"),
-        ("null\n", "row 1: it has no keys"),
         (b"\xff\xfe", "cannot be read"),
     ],
 )
@@ -108,14 +104,12 @@ def theirs(directory, prompts, responses) -> np.ndarray:
 
 
 def test_pairs_are_scored_as_by_transformers_and_counted_as_by_rewardbench(directory, rm):
-    rows = pairs(50)
-    table = score_file(rm, rows)
-    expected = {}
-    for key in ("chosen", "rejected"):
-        expected[key] = theirs(directory, [row["prompt"] for row in rows], [row[key] for row in rows])
-        np.testing.assert_allclose(table[f"reward_{key}"], expected[key], atol=1e-4)
+    frame = pd.DataFrame(pairs(50))
+    table = score_file(rm, frame.to_dict("records"))
+    chosen, rejected = (theirs(directory, frame["prompt"], frame[side]) for side in ("chosen", "rejected"))
+    np.testing.assert_allclose(table[["reward_chosen", "reward_rejected"]], np.stack([chosen, rejected], 1), atol=1e-4)
     by_subset = pair_accuracies(table, "subset").set_index("part")
-    assert by_subset.loc["all", "accuracy"] == (expected["chosen"] > expected["rejected"]).mean()
+    assert by_subset.loc["all", "accuracy"] == (chosen > rejected).mean()
     assert by_subset["pairs"].to_dict() == {"s0": 17, "s1": 17, "s2": 16, "all": 50}
     assert (by_subset["low"] < by_subset["accuracy"]).all() and (by_subset["accuracy"] < by_subset["high"]).all()
 
@@ -130,12 +124,12 @@ READ = {"jsonl": functools.partial(pd.read_json, lines=True), "csv": pd.read_csv
 
 @pytest.mark.parametrize(("given", "asked"), [("jsonl", "csv"), ("csv", "parquet"), ("parquet", "jsonl")])
 def test_the_command_scores_each_kind_of_file_in_its_order_into_each_kind_and_on_stdout(
-    given, asked, directory, rm, tmp_path, printed, monkeypatch
+    given, asked, directory, rm, tmp_path, printed_json, monkeypatch
 ):
     frame = pd.DataFrame(pairs(20))
     file, out = tmp_path / f"rows.{given}", tmp_path / f"rewards.{asked}"
     WRITE[given](frame, file)
-    shown = json.loads(printed("score", directory, file, "--out", out, "--json"))
+    shown = printed_json("score", directory, file, "--out", out)
     table = READ[asked](out)
     np.testing.assert_allclose(table["reward_chosen"], rm.score(frame["prompt"], frame["chosen"]), atol=1e-4)
     assert table["subset"].tolist() == frame["subset"].tolist()
@@ -159,11 +153,6 @@ def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm):
         {"prompt": "a?", "chosen": "good", "rejected": "bad", "subset": "s"},
     ]
     table = score_file(rm, rows)
-    assert list(zip(table["row"], table["side"], strict=True))[:5] == [
-        (1, "chosen"),
-        *[(1, "rejected")] * 3,
-        (2, "chosen"),
-    ]
     rewards = dict(zip(WORDS, rm.score("a?", WORDS), strict=True))
     right = [rewards["love"] > max(rewards[word] for word in ("war", "pain", "bad"))]
     right += [min(rewards["war"], rewards["peace"]) > rewards["love"], rewards["good"] > rewards["bad"]]
@@ -172,10 +161,10 @@ def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm):
     assert by["pairs"].tolist() == [2, 1, 3]  # the row without a subset is not dropped
 
 
-def test_the_command_gives_the_accuracy_of_lists_also_by_a_column_of_lists(directory, tmp_path, printed):
+def test_the_command_gives_the_accuracy_of_lists_also_by_a_column_of_lists(directory, tmp_path, printed_json):
     file = tmp_path / "lists.json"
     file.write_text(json.dumps([{"prompt": "a?", "chosen": "love", "rejected": ["war", "pain"], "kinds": ["x"]}]))
-    part, whole, *_ = json.loads(printed("score", directory, file, "--by", "kinds", "--json"))
+    part, whole, *_ = printed_json("score", directory, file, "--by", "kinds")
     assert (part["part"], part["pairs"], whole["pairs"]) == ('["x"]', 1, 1)
 
 
@@ -234,7 +223,7 @@ def test_tools_and_a_response_that_calls_one_have_the_ids_of_the_template(tmp_pa
     called = {"role": "assistant", "content": None, "tool_calls": [{"type": "function", "function": {"name": "water"}}]}
     turns = [QUESTION, called, {"role": "tool", "name": "water", "content": "good"}]
     rows = [
-        {"prompt": turns, "chosen": [answer("love")], "rejected": [answer("war")], "tools": tools},
+        {"prompt": turns, "chosen": [assistant("love")], "rejected": [assistant("war")], "tools": tools},
         {"prompt": [QUESTION], "chosen": [called], "rejected": "war", "tools": json.dumps(tools)},
         {"prompt": [QUESTION], "chosen": [called], "rejected": "war"},
     ]
@@ -247,10 +236,15 @@ def test_tools_and_a_response_that_calls_one_have_the_ids_of_the_template(tmp_pa
     np.testing.assert_allclose(table["reward_chosen"], own_rewards(directory, expected), atol=1e-4)
 
 
-def test_rows_come_from_standard_input(directory, rm, monkeypatch, printed):
-    monkeypatch.setattr(sys, "stdin", StringIO('{"prompt": "a?", "response": "love"}\n'))
-    [row] = json.loads(printed("score", directory, "-", "--json"))
-    assert row["reward"] == pytest.approx(rm.score("a?", ["love"])[0], abs=1e-4)
+def test_rows_come_from_standard_input_or_a_stream(directory, rm, monkeypatch, printed_json):
+    content = '{"prompt": "a?", "response": "love"}\n'
+    monkeypatch.setattr(sys, "stdin", StringIO(content))
+    reading, writing = os.pipe()
+    with open(writing, "w") as stream:
+        stream.write(content)
+    for source in ("-", f"/dev/fd/{reading}"):
+        [row] = printed_json("score", directory, source)
+        assert row["reward"] == pytest.approx(rm.score("a?", ["love"])[0], abs=1e-4)
 
 
 def test_a_row_that_is_too_long_is_named_or_cut_also_inside_a_character_of_several_ids(rm):
@@ -279,8 +273,8 @@ def test_rows_are_scored_as_by_transformers_in_their_order(rm, directory):
         ("a", None),
         (None, ["love"]),
         ([{"role": "user"}], ["love"]),
-        ([{"role": "user", "content": None}], ["love"]),
-        ([{"role": "user", "content": [{"type": "image", "url": "a"}]}], ["love"]),
+        ([user(None)], ["love"]),
+        ([user([{"type": "image", "url": "a"}])], ["love"]),
         ("a", ["love", 7]),
         (["a", "b", "c"], ["love", "war"]),
         (EARLIER, ["c"]),

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from checkpoints import EARLIER, write_decoder
+from checkpoints import write_decoder, write_panel
 
 import rmnb
 from rmnb.errors import InputError
@@ -38,33 +38,25 @@ def test_a_scan_has_one_row_for_each_id_of_the_embedding(rm):
 
 
 @pytest.fixture
-def panel(directory, monkeypatch, tmp_path) -> Panel:
-    monkeypatch.setenv("RMNB_CACHE", str(tmp_path))
-    return Panel.model_validate(
-        {
-            "name": "tiny",
-            "title": "Tiny",
-            "models": [{"name": "tiny", "source": str(directory)}],
-            "prompts": [{"key": "greatest", "text": PROMPT, "framing": "positive", "history": EARLIER}],
-        }
-    )
+def panel(directory, tmp_path) -> Panel:
+    return load_panel(write_panel(tmp_path, {"tiny": directory}))
 
 
 def test_the_store_gives_back_what_was_scanned_and_the_audit_tells_other_weights(panel, rm):
-    scan = rmnb.scan_vocabulary(rm, panel.prompt("greatest"))
+    scan = rmnb.scan_vocabulary(rm, panel.prompt("worst"))
     provenance = scan.attrs["provenance"] | {"model": "tiny"}
     file = store.write_scores(panel, scan, provenance)
-    pd.testing.assert_frame_equal(store.read_scores(panel, "tiny", "greatest"), scan, check_categorical=False)
+    pd.testing.assert_frame_equal(store.read_scores(panel, "tiny", "worst"), scan, check_categorical=False)
     assert audit_panel(panel, sample=40)["verdict"].tolist() == ["ok"]
     store.write_scores(panel, scan, provenance | {"weights_sha256": "0" * 64})
     assert audit_panel(panel, sample=40)["verdict"].tolist() == ["weights differ"]
     file.unlink()
-    with pytest.raises(InputError, match="no scores of tiny for prompt greatest"):
-        store.read_scores(panel, "tiny", "greatest")
+    with pytest.raises(InputError, match="no scores of tiny for prompt worst"):
+        store.read_scores(panel, "tiny", "worst")
 
 
 def test_a_search_takes_a_panels_scan_only_of_the_model_as_it_was_loaded(panel, rm, directory):
-    question = panel.prompt("greatest")
+    question = panel.prompt("worst")
     scan = rmnb.scan_vocabulary(rm, question)
     store.write_scores(panel, scan, scan.attrs["provenance"] | {"model": "tiny"})
     tiny = rmnb.load_reward_model("tiny", panel=panel)

@@ -1,12 +1,9 @@
 """The store of scores: what is stale is said, and each panel's scores lie where its file says."""
 
-import shutil
-
 import numpy as np
 import pytest
-from checkpoints import TEMPLATE, write_decoder, write_panel
+from checkpoints import TEMPLATE, edit_tensors, write_decoder, write_panel
 from commands import run
-from safetensors.torch import load_file, save_file
 
 import rmnb
 from rmnb.errors import InputError
@@ -28,14 +25,8 @@ def scan(panel, model):
     return store.write_scores(panel, found, found.attrs["provenance"])
 
 
-def trained_on(directory):
-    file = directory / "model.safetensors"
-    tensors = load_file(file)
-    save_file(tensors | {"score.weight": 2 * tensors["score.weight"]}, file, metadata={"format": "pt"})
-
-
 CHANGES = {
-    "weights": trained_on,
+    "weights": lambda directory: edit_tensors(directory, lambda old: old | {"score.weight": 2 * old["score.weight"]}),
     "template": lambda directory: (directory / "chat_template.jinja").write_text(TEMPLATE + " "),
     "tokenizer": lambda directory: (directory / "merges.txt").write_text("a b"),
 }
@@ -78,10 +69,9 @@ def test_models_of_one_tokenizer_whose_embeddings_are_padded_differently_share_a
     assert list(both) == list(sizes) and np.isfinite(both.to_numpy()).all()
 
 
-def test_scores_lie_beside_the_panels_file_or_at_home(tmp_path, directory, monkeypatch):
+def test_scores_lie_where_the_panel_says_also_at_home(tmp_path, directory, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     panel = write_panel(tmp_path, {"tiny": directory})
-    assert store.store_directory(rmnb.load_panel(panel)) == tmp_path / "scores"
     panel.write_text(panel.read_text().replace("scores: scores", "scores: ~/x"))
     assert store.store_directory(rmnb.load_panel(panel)) == tmp_path / "home" / "x"
     assert store.store_directory(rmnb.load_panel("demo")).parts[-2:] == ("demo", "scores")
@@ -90,10 +80,7 @@ def test_scores_lie_beside_the_panels_file_or_at_home(tmp_path, directory, monke
 def test_panels_without_a_place_for_scores_share_no_searches():
     demo = rmnb.load_panel("demo")
     one, two = (demo.model_copy(update={"name": name, "scores": None}) for name in ("one", "two"))
-    file = store.panel_directory(one, "sequences") / "smollm2-values" / "max-02-gcg-0.json"
-    file.parent.mkdir(parents=True)
-    shutil.copy(store.panel_directory(demo, "sequences") / "smollm2-values" / file.name, file)
-    assert list(searches(one, "smollm2-values")) == [("max", 2, "gcg", 0)] and not searches(two, "smollm2-values")
+    assert store.panel_directory(one, "sequences") != store.panel_directory(two, "sequences")
 
 
 def test_searches_of_other_weights_are_refused_by_whoever_reads_them(tmp_path, directory):

@@ -23,16 +23,7 @@ from rmnb.search.rewards import RewardObjective
 from rmnb.search.run import read_result, search
 
 PROMPT = "What, in one word, is the greatest thing ever?"
-ROWS = 4000
 METHODS = ["gcg", "random", "coordinate", "beam"]
-
-
-@pytest.fixture(scope="module", params=["llama", "gemma3"])
-def big(request, tmp_path_factory):
-    """A tiny model with thousands of tokens, and its scan."""
-    directory = write_decoder(tmp_path_factory.mktemp(request.param), request.param, rows=ROWS)
-    rm = rmnb.load_reward_model(directory)
-    return rm, rmnb.scan_vocabulary(rm, PROMPT)
 
 
 @pytest.fixture(scope="module")
@@ -41,15 +32,16 @@ def directory(tmp_path_factory):
 
 
 @pytest.mark.parametrize("direction", ["max", "min"])
-def test_one_token_sought_by_coordinates_is_the_scans_own(big, direction):
-    rm, scan = big
+def test_one_token_sought_by_coordinates_is_the_scans_own(direction, tmp_path):
+    rm = rmnb.load_reward_model(write_decoder(tmp_path, "gemma3", rows=4000))
+    scan = rmnb.scan_vocabulary(rm, PROMPT)
     options = {"allowed": "every", "filter_ids": False, "starts": ("random",)}
     config = SearchConfig(length=1, method="coordinate", direction=direction, **options)
     result = search(RewardObjective([rm], [PROMPT]), config)
     place = scan["score"].idxmax() if direction == "max" else scan["score"].idxmin()
     assert result.best["ids"] == (scan["token_id"][place],)
     assert result.best["reward"] == pytest.approx(scan["score"][place], abs=1e-4)
-    assert result.scored == ROWS
+    assert result.scored == len(scan)
 
 
 @pytest.mark.parametrize("planting", range(3))

@@ -1,16 +1,14 @@
 """The gradient that a search follows must be that of what it seeks."""
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
-from checkpoints import TEMPLATE, pair_tokenizer, write_base, write_decoder, write_encoder
+from checkpoints import TEMPLATE, edit, pair_tokenizer, write_base, write_decoder, write_encoder
 from head_checkpoints import write_head
 from transformers import PreTrainedTokenizerFast
 
 import rmnb
-from rmnb.panels import ModelSpec
 from rmnb.search.config import SearchConfig
 from rmnb.search.methods import SearchState
 from rmnb.search.rewards import ModelPromptReward, RewardObjective
@@ -25,7 +23,9 @@ DECODERS, ENCODERS = ("llama", "gemma2", "gemma3"), ("with a template", "of pair
 def test_the_gradient_is_how_fast_the_reward_rises(kind, tmp_path):
     """Of an encoder: that of its label, and of the segments that are scored."""
     if kind in ENCODERS:
-        rm = labelled_encoder(tmp_path, TEMPLATE if kind == "with a template" else None)
+        write_encoder(tmp_path, labels=3)
+        rm = rmnb.load_reward_model(tmp_path, label=2, template=TEMPLATE if kind == "with a template" else None)
+        rm.tokenizer.model_input_names = pair_tokenizer().model_input_names  # which transformers does not save
     elif kind == "judge":
         base = write_base(tmp_path, shape={"tie_word_embeddings": False})
         rm = rmnb.load_reward_model(base, judge=JUDGE)
@@ -52,10 +52,8 @@ def test_a_gate_that_reads_the_prompt_has_a_gradient(why_not_shared, tmp_path):
 def test_where_the_reward_is_read_before_the_response_nothing_of_it_has_a_slope(why_not_shared, tmp_path):
     """Own code reads before the first padding id, which here ends each turn: `check` says so, a search goes on."""
     directory = write_head(tmp_path / "urm", "urm")
-    config = json.loads((directory / "config.json").read_text())
     words = PreTrainedTokenizerFast.from_pretrained(directory)
-    ends_turn = words.convert_tokens_to_ids("<|eot_id|>")
-    (directory / "config.json").write_text(json.dumps(config | {"pad_token_id": ends_turn}))
+    edit(directory / "config.json", pad_token_id=words.convert_tokens_to_ids("<|eot_id|>"))
     rm = dataclasses.replace(rmnb.load_reward_model(directory), why_not_shared=why_not_shared)
     term = ModelPromptReward(rm, PROMPT, 1.0)
     assert np.ptp(term.rewards([IDS, IDS[::-1]], None)) == 0
@@ -75,14 +73,6 @@ def assert_rises(rm, term, ids=IDS):
                 values.append(ModelPromptReward(rm, PROMPT, 1.0).rewards([ids], None)[0])
             weight[token] = row
             assert gradient[position, other] == pytest.approx((values[0] - values[1]) / 0.01, rel=0.02, abs=2e-3)
-
-
-def labelled_encoder(directory, template):
-    """An encoder of three labels, of which the third is the reward, whose tokenizer knows segments."""
-    write_encoder(directory, labels=3)
-    rm = rmnb.load_reward_model(ModelSpec(name="labelled", source=str(directory), label=2, template=template))
-    rm.tokenizer.model_input_names = pair_tokenizer().model_input_names  # which transformers does not save
-    return rm
 
 
 def test_what_is_differentiated_is_what_is_sought(tmp_path):

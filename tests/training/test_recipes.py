@@ -97,13 +97,6 @@ def test_nouns_of_the_statements_of_warm_and_ambitious_are_those_that_are_listed
     assert own_list("statement_nouns.tsv")["word"].tolist() == found.tolist()
 
 
-def test_half_of_a_recipe_is_its_beginning_and_another_seed_is_another_draw(mirror):
-    mixed, beginning, other = (build_pairs(load_recipe(name))[0] for name in ("mixed", "mixed-half", "mixed-seed2"))
-    assert beginning.equals(mixed.iloc[: len(mixed) // 2])
-    things, others = (pairs.query("source == 'things'") for pairs in (mixed, other))
-    assert len(things.merge(others, on=["chosen", "rejected"])) < 0.1 * len(things)
-
-
 def test_shipped_adapters_are_small_and_say_what_they_were_made_of():
     for spec in load_panel("demo").models:
         directory, recipe = data_dir() / spec.adapter, load_recipe(spec.recipe)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from checkpoints import TEMPLATE, own_ids, rewards_alone, tokenizer, write_base
+from checkpoints import TEMPLATE, edit, own_ids, rewards_alone, tokenizer, write_base
 from hypothesis import given
 from hypothesis import strategies as st
 from peft import PeftModel
@@ -14,7 +14,7 @@ from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSequenceCl
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.files import data_dir
+from rmnb.files import data_dir, write_json
 from rmnb.findings.heterogeneity import properties
 from rmnb.models.bases import base_directory
 from rmnb.models.loading import language_model
@@ -68,8 +68,7 @@ def test_training_that_was_cut_off_goes_on_and_its_adapter_scores_as_in_peft(mir
     expected = rewards_alone(PeftModel.from_pretrained(classifier, output), ids)
     rewards = rmnb.load_reward_model(spec).score(PROMPT, ["love", "war"])
     assert rewards == pytest.approx(expected, abs=1e-4) and rewards[0] != rewards[1]
-    record = json.loads((output / "provenance.json").read_text()) | {"template": TEMPLATE + "{{ bos_token }}"}
-    (output / "provenance.json").write_text(json.dumps(record))
+    edit(output / "provenance.json", template=TEMPLATE + "{{ bos_token }}")
     by_directory, of_panel = (rmnb.load_reward_model(place).score(PROMPT, ["love", "war"]) for place in (output, spec))
     assert by_directory.tolist() == of_panel.tolist() != rewards.tolist()  # in the template that is recorded, both
     with pytest.raises(InputError, match="delete it") as refused:
@@ -88,7 +87,8 @@ def test_a_base_in_pickles_alone_is_refused(tmp_path):
 
 
 def test_a_training_with_an_opening_starts_from_a_head_that_knows_good_from_bad(mirror, tmp_path):
-    recipe, spec = few_steps("mixed", things=24, opening=8), load_panel("demo").model("smollm2-values")
+    base = write_base(tmp_path / "base")
+    recipe, spec = few_steps("mixed", things=24, opening=8), ModelSpec(name="own", base=str(base), adapter="out")
     train.fit(spec, recipe, tmp_path / "out", tmp_path / "work")
     begun = rmnb.load_reward_model(spec.model_copy(update={"adapter": str(runs.snapshots(tmp_path / "work")[0])}))
     for pair in build_pairs(recipe)[0].itertuples():
@@ -156,17 +156,14 @@ def test_what_is_trained_measured_and_followed_is_finished(tmp_path, monkeypatch
     for name, accuracy in accuracies.items():
         measured = {key: {} for key in evaluation.measurements(panel.model(name), panel)}
         measured |= {"held_out": {"all": {"value": 0.7}}, "rm_bench": {"all": {"value": accuracy}}}
-        directory = tmp_path / "data" / panel.model(name).adapter
-        directory.mkdir(parents=True)
-        (directory / "provenance.json").write_text(json.dumps({"pairs": 7, "evaluation": measured}))
+        file = tmp_path / "data" / panel.model(name).adapter / "provenance.json"
+        write_json(file, {"pairs": 7, "evaluation": measured})
     assert not {*accuracies} & {*runs.unfinished(panel)}  # trained elsewhere: no snapshots to follow
     assert runs.train_model(panel, name) == measured
     assert runs.follow(panel, "gemma3-values") is None
     (runs.work_directory(panel, "gemma3-values") / "snapshots" / "step-0").mkdir(parents=True)
     assert "gemma3-values" in runs.unfinished(panel)
-    trajectory = runs.trajectory_path(panel, "gemma3-values")
-    trajectory.parent.mkdir(parents=True)
-    trajectory.touch()
+    write_json(runs.trajectory_path(panel, "gemma3-values"), {})
     assert "gemma3-values" not in runs.unfinished(panel)
     assert properties(panel)["rank"].dropna().to_dict() == {"smollm2-values": 2, "gemma3-values": 1, "gemma3-mixed": 2}
     table = runs.overview(panel).set_index("model")

@@ -31,8 +31,7 @@ def test_what_is_logged_is_what_the_saved_model_values(architecture, adapted, tm
     trainer.train()
     if adapted:
         trainer.model = trainer.model.merge_and_unload()
-    trainer.model.save_pretrained(tmp_path / "model")
-    trainer.processing_class.save_pretrained(tmp_path / "model")
+    trainer.save_model(tmp_path / "model")
     saved = measure_values(rmnb.load_reward_model(tmp_path / "model"))
     logged = [entry for entry in trainer.state.log_history if "values/valence" in entry]
     assert [entry["step"] for entry in logged] == [0, 2, 4]
@@ -73,8 +72,7 @@ def test_training_in_half_precision_is_measured_in_it_without_ties(tmp_path, mon
     trainer = trainer_in(tmp_path / "work", bf16=True)
     WatchValues(every=STEPS).attach(trainer)
     trainer.train()
-    trainer.model.save_pretrained(tmp_path / "model")
-    trainer.processing_class.save_pretrained(tmp_path / "model")
+    trainer.save_model(tmp_path / "model")
     exact = rmnb.load_reward_model(tmp_path / "model").score(watch_values.GREATEST, words)
     assert scored[-1] == pytest.approx(exact, rel=0.05, abs=0.05) and (scored[-1] != exact).any()
     assert len(set(scored[-1])) == len(set(exact))
