@@ -5,7 +5,6 @@ Source of the question: Christian et al. (2025), section 4 and figures 5 and A5;
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -167,22 +166,6 @@ def reliability(human: ArrayLike, matches: ArrayLike, k: float | None = None) ->
     error = error_variance(matches, k).mean()
     variance = np.var(np.asarray(human, dtype=float), ddof=1)
     return max(0.0, 1 - float(error / variance))
-
-
-def corrected(correlation: Estimate, reliable: float) -> Estimate:
-    """Correlation with error-free ratings: divided by the square root of their reliability, cut off at -1 and 1.
-
-    The interval takes the reliability for known; the standard error and the test stay those of `correlation`.
-
-    References
-    ----------
-    Spearman (1904), The proof and measurement of association between two things.
-    """
-    if not 0 < reliable <= 1:
-        raise InputError(f"a reliability lies above 0 and at most at 1, got {reliable}")
-    ends = np.array([correlation.value, correlation.ci_low, correlation.ci_high])
-    value, low, high = np.clip(ends / math.sqrt(reliable), -1, 1).tolist()
-    return replace(correlation, value=value, ci_low=low, ci_high=high)
 
 
 def rank_gaps(things: Mapping[str, pd.DataFrame], question: str) -> pd.DataFrame:
