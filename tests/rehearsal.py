@@ -7,7 +7,7 @@ the path of the panel. Tests cut the vocabularies to two thousand ids.
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -99,10 +99,12 @@ def cut_tokenizers(size: int = 2000) -> dict[str, PreTrainedTokenizerFast]:
     return cut
 
 
-def write_ten(directory: Path, tokenizers: Mapping[str, PreTrainedTokenizerFast]) -> Path:
-    """The checkpoints and ``ten.yml``, the panel facct2025 with these sources, in single precision."""
+def write_ten(directory: Path, tokenizers: Mapping[str, PreTrainedTokenizerFast], names: Sequence[str] = ()) -> Path:
+    """The checkpoints and ``ten.yml``, the panel facct2025 (or these of it) with such sources, in single precision."""
     models, bases = [], []
     for seed, spec in enumerate(load_panel("facct2025").models, start=1):
+        if names and spec.name not in names:
+            continue
         base = str(spec.base_family)
         case = FORMATS.get(spec.name, CLASSIFIERS[base])
         write_head(directory / spec.name, case, tokenizers[base], seed)

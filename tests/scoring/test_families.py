@@ -29,7 +29,8 @@ SIZES = dict(
     max_position_embeddings=4096, vocab_size=len(WORDS), head_dim=8, kv_channels=8, pad_token_id=None,
     num_experts=4, num_local_experts=4, n_routed_experts=4, num_routed_experts=4, num_experts_per_tok=2, n_group=1,
     topk_group=1, first_k_dense_replace=1, n_shared_experts=1, moe_intermediate_size=16, moe_num_experts=4, moe_k=2,
-    shared_expert_intermediate_size=16, sliding_window=4096,
+    shared_expert_intermediate_size=16, sliding_window=4096, linear_num_key_heads=2, linear_num_value_heads=2,
+    linear_key_head_dim=8, linear_value_head_dim=8,
 )  # fmt: skip
 LATENT = dict(
     kv_lora_rank=8, q_lora_rank=8, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=8, num_key_value_heads=4,
