@@ -73,7 +73,8 @@ def sentencepiece(special: list[str], pieces: list[str], merges=(), **options) -
     """BPE with ``▁`` for blanks and bytes to fall back on, as Gemma's, of these tokens in this order."""
     vocabulary = {piece: i for i, piece in enumerate([*special, *pieces])}
     core = Tokenizer(models.BPE(vocabulary, [*merges], byte_fallback=True, **options))
-    core.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    blanks = decoders.Replace("▁", " ")
+    core.decoder = decoders.Sequence([blanks, decoders.ByteFallback(), decoders.Fuse()])
     core.add_special_tokens(special)
     return core
 

@@ -37,7 +37,8 @@ class PlantedPairs:
     def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
         """See `RewardObjective.measure`."""
         ids = np.array(sequences)
-        return self.single[np.arange(ids.shape[1]), ids].sum(1) + self.pair[ids[:, :-1], ids[:, 1:]].sum(1)
+        of_tokens = self.single[np.arange(ids.shape[1]), ids].sum(1)
+        return of_tokens + self.pair[ids[:, :-1], ids[:, 1:]].sum(1)
 
     def gradient(self, ids: Ids) -> np.ndarray:
         """See `RewardObjective.gradient`."""

@@ -159,11 +159,12 @@ def _clear(table: pd.DataFrame, bound: float, side: int, correct: bool) -> np.nd
     z = np.full(len(distance), np.inf)
     np.divide(norm.ppf(0.975) * np.abs(distance), reach, out=z, where=reach > 0)
     p_values = np.where(distance > 0, 2 * norm.sf(z), 1.0)
+    # As statsmodels' multipletests, which collects all garbage of the process at each call.
     order = np.argsort(p_values)
     adjusted = np.maximum.accumulate(p_values[order] * np.arange(len(order), 0, -1))
     clear = np.zeros(len(order), dtype=bool)
     clear[order] = adjusted <= 0.05
-    return clear  # statsmodels' multipletests gives the same, and collects all garbage of the process at each call
+    return clear
 
 
 def _over_groups(claim: Claim, means: pd.Series) -> Verdict:

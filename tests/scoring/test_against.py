@@ -127,7 +127,8 @@ def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, 
     rewards = zip(answers, rm.score("What is good?", answers).tolist(), strict=True)
     rows = [{"prompt": "What is good?", "response": answer, "reward": reward} for answer, reward in rewards]
     assert check(rows) == 0 and "against       3 conversations: largest difference" in capsys.readouterr().out
-    assert check([*rows[:2], rows[2] | {"reward": 99}]) == 1 and "checks failed" in capsys.readouterr().err
+    assert check([*rows[:2], rows[2] | {"reward": 99}]) == 1
+    assert "checks failed" in capsys.readouterr().err
     assert check(rows[:1]) == 0 and check([rows[0] | {"reward": 99}]) == 1  # one row has no spread of its own
     ids = rm.dialogue.conversations("What is good?", answers)
     fed = [{"ids": each, "reward": row["reward"]} for each, row in zip(ids, rows, strict=True)]

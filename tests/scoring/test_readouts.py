@@ -50,9 +50,8 @@ def logits_of(directory, ids) -> torch.Tensor:
 
 def judged(directory, words, answer, expected) -> float:
     asked = f"Question: {QUESTION}\nAnswer: {answer}\nGood?"
-    replies = logits_of(directory, asked_ids(words, asked))[-1][
-        [words.convert_tokens_to_ids(reply) for reply in JUDGE["answers"]]
-    ]
+    ids = [words.convert_tokens_to_ids(reply) for reply in JUDGE["answers"]]
+    replies = logits_of(directory, asked_ids(words, asked))[-1][ids]
     weights = torch.tensor(list(JUDGE["answers"].values())).double()
     return float((replies.softmax(-1) if expected else replies) @ weights)
 
@@ -117,9 +116,11 @@ def test_a_panel_reads_its_own_scans_back_until_template_judge_reference_or_beta
     scan = rmnb.scan_vocabulary(rm, panel().prompt("best"), ids=range(40, 60))
     store.write_scores(panel(), scan, scan.attrs["provenance"])
     assert store.read_scores(panel(), "m", "best")["score"].tolist() == scan["score"].tolist()
-    other = {"template": "again " + model["template"], "judge": {**JUDGE, "answers": {"a": 2, "b": -1}}}
-    if kind == "implicit":
-        other = {"template": other["template"], "reference": str(directory), "beta": 0.2}
+    other = {"template": "again " + model["template"]}
+    if kind == "judge":
+        other["judge"] = JUDGE | {"answers": {"a": 2, "b": -1}}
+    else:
+        other |= {"reference": str(directory), "beta": 0.2}
     for key, value in other.items():
         with pytest.raises(InputError, match=f"differs in {key}"):
             store.read_scores(panel(**{key: value}), "m", "best")

@@ -88,7 +88,8 @@ def test_a_base_in_pickles_alone_is_refused(tmp_path):
 
 def test_a_training_with_an_opening_starts_from_a_head_that_knows_good_from_bad(mirror, tmp_path):
     base = write_base(tmp_path / "base")
-    recipe, spec = few_steps("mixed", things=24, opening=8), ModelSpec(name="own", base=str(base), adapter="out")
+    recipe = few_steps("mixed", things=24, opening=8)
+    spec = ModelSpec(name="own", base=str(base), adapter="out")
     train.fit(spec, recipe, tmp_path / "out", tmp_path / "work")
     begun = rmnb.load_reward_model(spec.model_copy(update={"adapter": str(runs.snapshots(tmp_path / "work")[0])}))
     for pair in build_pairs(recipe)[0].itertuples():
