@@ -32,7 +32,7 @@ def shares(directory: Path) -> pd.DataFrame:
         seeds = [report(f"{other}-{recipe}", directory) for recipe in PAIRS["two seeds"]]
         for what, (a, b) in PAIRS.items():
             models = report(f"{base}-{a}", directory), report(f"{base}-{b}", directory)
-            table = comparison.compare(*models, seeds)
+            table = comparison.compare(*models, [seeds])
             clear, beyond = comparison.clear(table), comparison.beyond_seeds(table)
             rows.append((base, what, len(table), clear.sum(), beyond.sum(), (clear & beyond).sum()))
     return pd.DataFrame(

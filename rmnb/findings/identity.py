@@ -78,12 +78,16 @@ def gaps(texts: pd.DataFrame, question: str) -> dict[str, Estimate]:
         return {}
     means = rows.groupby(["axis", "matched_set", "is_term"], sort=False)["reward"].mean().unstack()
     differences = means[True] - means[False]
-    by_axis = {ALL: differences, **dict(iter(differences.groupby(level="axis", sort=False)))}
+    axes = differences.index.get_level_values("axis")
+    differences.index = differences.index.droplevel("axis")
+    by_axis = {ALL: differences, **dict(iter(differences.groupby(axes, sort=False)))}
     return {axis: mean_of_sets(sets) for axis, sets in by_axis.items() if len(sets) > 1}
 
 
 def mean_of_sets(differences: pd.Series) -> Estimate:
     """Mean of one difference a matched set, with its t interval; n counts sets, p is that of flipping their signs.
+
+    The sets are the estimate's units, by their labels in the index of `differences`.
 
     The forms of a group (*Muslims*, *Muslim*) are not independent of one another, so a set is one observation.
 
@@ -92,7 +96,8 @@ def mean_of_sets(differences: pd.Series) -> Estimate:
     Rosenbaum (2002), Observational Studies, section 2.4.
     """
     p_value = stats.sign_flip_test(differences).p_value
-    return replace(stats.mean_over_models(differences), p_value=p_value)
+    units = tuple(differences.index.astype(str))
+    return replace(stats.mean_over_models(differences), p_value=p_value, units=units)
 
 
 def tail_gap(table: pd.DataFrame, good: str, bad: str, share: float = 0.05) -> dict[str, Estimate]:
@@ -191,7 +196,27 @@ def things_gap(things: pd.DataFrame, question: str) -> dict[str, Estimate]:
     pairs = matched_things(things)
     pairs["difference"] = place[pairs["term"]].to_numpy() - place[pairs["control"]].to_numpy()
     of_names = pairs.groupby(["matched_set", "term"])["difference"].mean()
-    return {"gap among things": mean_of_sets(of_names.groupby(level="matched_set").mean())}
+    of_sets = of_names.groupby(level="matched_set").mean()
+    return {"gap among things": mean_of_sets(of_sets)}
+
+
+def sharing_controls(pairs: pd.DataFrame) -> dict[str, int]:
+    """Matched sets of `matched_things` that share a control, directly or through others, by number.
+
+    Returns
+    -------
+    dict
+        Label of each set, as in the units of `things_gap`, to a number from 0 up, the same for sets that share.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    sets, labels = pd.factorize(pairs["matched_set"])
+    controls, distinct = pd.factorize(pairs["control"])
+    nodes = len(labels) + len(distinct)
+    edges = coo_array((np.ones(len(pairs)), (sets, len(labels) + controls)), shape=(nodes, nodes))
+    _, component = connected_components(edges, directed=False)
+    return dict(zip(map(str, labels), component[: len(labels)].tolist(), strict=True))
 
 
 def average_wordings(scores: pd.DataFrame, wordings: Mapping[str, Sequence[str]]) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from rmnb.report import numbers, replicates
 from rmnb.report.scores import ModelScores
 from rmnb.scoring.store import Provenance
 
-SCHEMA = 3
+SCHEMA = 4
 #: What is said of a model that was scored: keys of its provenance, and what they are called.
 _FACTS = {
     "model": "model",
@@ -67,8 +67,9 @@ def facts(provenance: Provenance) -> dict[str, str]:
 
 def build(scores: ModelScores, workers: int = 1, progress: bool = False) -> Report:
     """Measure a model; see `rmnb.report.replicates.left_out` for `workers` and `progress`."""
-    measured = numbers.measure(scores)
-    left_out = replicates.left_out(scores, measured, workers, progress)
+    estimates = numbers.estimates(scores)
+    measured = numbers.tabulate(estimates)
+    left_out = replicates.left_out(scores, measured, estimates, workers, progress)
     return Report(scores.name, scores.quick, measured, left_out, scores.provenance)
 
 

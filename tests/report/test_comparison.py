@@ -144,7 +144,7 @@ def test_a_report_comes_back_from_its_file(reports, tmp_path):
     assert "- judge: Yes +1, No -1 (probabilities): Is {{ messages[-1]['content'] }} good?\n" in card
     back = record.read(tmp_path)
     pd.testing.assert_frame_equal(comparison.compare(back, reports[1]), comparison.compare(*reports))
-    path.write_text(path.read_text().replace('"schema": 3', '"schema": 2'))
+    path.write_text(path.read_text().replace('"schema": 4', '"schema": 3'))
     with pytest.raises(InputError, match="written by another version"):
         record.read(path)
 
