@@ -18,7 +18,7 @@ from rmnb.panels import Panel, load_panel
 
 SOURCES = {"panel": "this panel", "released": "the authors' models"}
 _NAMES = ["source", "model", "other", "model group", "other group"]
-_STORED = [*_NAMES, *ENDS]
+_STORED = [*_NAMES, *ENDS, "df"]
 AUTHORS = "facct2025"  # the panel that says which of the authors' models belong together
 
 
@@ -110,8 +110,8 @@ def verdict(
     key
         The name of a claim in ``rmnb/data/lists/claims.yml``.
     panel, authors
-        The same measure of the panel's models and of the authors': model, value, low, high, one row a model (a measure
-        of pairs: also other). None if there is none; the page then says that the claim cannot be tested here.
+        The same measure of the panel's models and of the authors', as `rmnb.findings.claims.judge` takes it. None if
+        there is none; the page then says that the claim cannot be tested here.
     models
         The panel, which says what models belong together (of a claim about bases: which base each has).
 
