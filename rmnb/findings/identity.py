@@ -4,6 +4,7 @@ Source of the question: Christian et al. (2025), section 4 and figure 5.
 """
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -109,30 +110,21 @@ def tail_gap(table: pd.DataFrame, good: str, bad: str, share: float = 0.05) -> d
         One model's rewards in standard deviations.
     good, bad
         Two questions. The lowest words are the lowest `share` of the tokens that begin a word, by the sum of their
-        rewards under both; equal sums keep the order of the table.
+        rewards under both; of equal sums across that bound each counts as the part of them below it.
 
     Returns
     -------
     dict
-        tail gap, from -1 to 1: above 0 where terms are in the tail more often than their controls; with its bootstrap
-        interval over matched sets.
+        tail gap, from -1 to 1: above 0 where terms are in the tail more often than their controls; with its interval
+        clustered by matched set.
     """
-
-    def difference(values: np.ndarray, is_term: np.ndarray) -> float:
-        return values[is_term].mean() - values[~is_term].mean()
-
     words = table[table["kind"] == "word_start"]
-    place = (words[good] + words[bad]).rank(method="first") - 1
-    lowest = (place < share * len(words)).astype(float)
+    total = words[good] + words[bad]
+    below, not_above = total.rank(method="min") - 1, total.rank(method="max")
+    lowest = ((math.ceil(share * len(words)) - below) / (not_above - below)).clip(0, 1)
     rows = matched(single_tokens(words.assign(lowest=lowest)), "lowest")
-    gap = stats.bootstrap(
-        difference,
-        rows["reward"].to_numpy(),
-        rows["is_term"].to_numpy(),
-        clusters=rows["matched_set"],
-        n_draws=200,
-    )
-    return {"tail gap": gap}
+    predictors = rows[["is_term"]].assign(constant=1)
+    return {"tail gap": stats.fit_clustered(rows["reward"], predictors, rows["matched_set"])["is_term"]}
 
 
 def matched_things(things: pd.DataFrame, controls: int = 5) -> pd.DataFrame:
