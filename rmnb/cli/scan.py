@@ -96,6 +96,8 @@ class ScanOptions:
 
     Attributes
     ----------
+    answer
+        A sentence with {} where each token stands, in place of the token alone: "The greatest thing ever is {}."
     first
         Score only the first so many ids.
     logprobs
@@ -104,6 +106,7 @@ class ScanOptions:
         Of a language model: of each token as a whole answer, which ends there.
     """
 
+    answer: str = "{}"
     first: int | None = None
     protocol: Protocol = "exact"
     batch_size: Annotated[int | None, Option(min=1, help="Tokens at once. Default: from free memory.")] = None
@@ -139,7 +142,7 @@ def scan(
     if out is None:
         find_spec(model, members)  # an unknown name is said as such
         changed = load_options.keys() - {"device", "device_map", "compile"}
-        if model not in members.model_names or "custom" in keys or options.first or changed:
+        if model not in members.model_names or "custom" in keys or options.first or options.answer != "{}" or changed:
             raise InputError(
                 "only a whole scan of a panel's model, as the panel says, goes into its store: "
                 "give --out FILE or DIRECTORY"
@@ -165,6 +168,7 @@ def scan(
         scan_one = partial(
             scan_vocabulary,
             rm,
+            answer=options.answer,
             protocol=options.protocol,
             limit=options.first,
             batch_size=options.batch_size,
