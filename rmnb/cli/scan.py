@@ -197,6 +197,7 @@ def search(
     asking: Asking,
     loading: Loading,
     out: Annotated[Path, Option(help="JSON file for the result.")],
+    answer: str = "{}",
     set: list[str] | None = None,
     minus: str | None = None,
 ) -> None:
@@ -208,6 +209,8 @@ def search(
     ----------
     models
         A model, or several: their mean is sought.
+    answer
+        A sentence with {} where the sequence stands, in place of the sequence alone.
     set
         KEY=VALUE: any option of rmnb.SearchConfig: length=8, direction=min, method=beam, steps=200, width=256,
         topk=256, starts=["random"], allowed=latin, stop_at=9.5, seed=1; repeatable.
@@ -232,9 +235,11 @@ def search(
 
     loaded = list(map(loading.model, models))
     scan = None
-    if len(loaded) == len(questions) == 1:  # the best single tokens of a scan need not be found again
+    if (
+        len(loaded) == len(questions) == 1 and answer == "{}"
+    ):  # the best single tokens of a scan need not be found again
         scan = find_scan(load_panel(loading.panel), loaded[0], questions[0])
-    result = run(RewardObjective(loaded, questions, weights), config, scan=scan, output=out, progress=True)
+    result = run(RewardObjective(loaded, questions, weights, answer), config, scan=scan, output=out, progress=True)
     echo(f"{result.scored:,} sequences scored, the best {len(result.sequences)} in {out}")
     for row in result.sequences.itertuples():
         echo(f"{row.reward:12.6f}  {'' if row.retokenises else '(not as text) '}{visible(str(row.text))}")

@@ -241,10 +241,10 @@ class Dialogue:
             written = [name for name in names - is_tag if name in (self.template or "") and not name.isspace()]
         return sorted({*written, *(token.content for token in added if token.special)})
 
-    def joined_blank(self, prompt: Prompt) -> str:
-        """The blanks that the template writes before an answer and the tokenizer joins to it, mostly none."""
-        before, _ = self.frame_text(prompt)
-        prefix, _ = self.frame_ids(prompt)
+    def joined_blank(self, prompt: Prompt, carrier: str = SLOT) -> str:
+        """The blanks that template or carrier write before an answer and the tokenizer joins to it."""
+        before = self.frame_text(prompt)[0] + carrier.partition(SLOT)[0]
+        prefix, _ = self.frame_ids(prompt, carrier)
         blanks = before[len(before.rstrip()) :]
         return "" if str(self.tokenizer.decode(prefix)).endswith(blanks) else blanks
 
