@@ -63,7 +63,10 @@ class TokenSet:
 def ranked(model: str, prompt: str, scores: NDArray[np.float32]) -> Scan:
     """Ranks and rounded rewards of one scan, from its scores (ids,) float32."""
     spread = float(scores.std()) or 1.0
-    decimals = int(np.clip(_DIGITS - np.floor(np.log10(spread)), 0, 9))
+    largest = float(np.abs(scores).max()) or 1.0
+    # Any two rewards differ by an int32. What is cut off by that is less than a float32 can hold.
+    fitting = np.floor(np.log10(2**30 / largest))
+    decimals = int(np.clip(_DIGITS - np.floor(np.log10(spread)), 0, min(fitting, 9)))
     rank = rankdata(-scores.astype(np.float64), method="min").astype(np.int32)
     reward = np.round(scores.astype(np.float64) * 10**decimals).astype(np.int32)
     return Scan(model, prompt, rank, reward, decimals)

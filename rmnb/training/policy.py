@@ -4,6 +4,7 @@ The objective is J = E[r] − β KL(π‖π_ref). Because a scan holds every rew
 whatever a trainer's own samples say; `rmnb.findings.policy` has the optimum that each run is compared with.
 """
 
+import hashlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -81,7 +82,8 @@ def train_policy(
     except ModuleNotFoundError as error:
         raise InputError(f"training needs the package {error.name}: pip install 'rmnb[train]'") from error
     ids = prompt_ids(lm, prompt)
-    open_or_refuse(work, {**lm.hashes, "prompt_ids": ids, "rewards": float(rewards.sum()), **asdict(options)})
+    rewards_sha256 = hashlib.sha256(rewards.astype("<f8").tobytes()).hexdigest()
+    open_or_refuse(work, {**lm.hashes, "prompt_ids": ids, "rewards_sha256": rewards_sha256, **asdict(options)})
     torch.manual_seed(options.seed)
     reward = torch.tensor(rewards, dtype=torch.float64)
     network = language_model(lm)

@@ -17,11 +17,13 @@ PROMPT = "What is good?"
 TINY = dict(steps=4, samples=8, learning_rate=0.02, rank=2)
 
 
-def trained(directory, options, work="work"):
+def trained(directory, options, work="work", turned=False):
     """Train a tiny language model, written anew, on random rewards; the rewards, where it began and where it ended."""
     lm = load_language_model(write_base(directory / "lm", "llama"))
     before = next_token_logprobs(lm, PROMPT).astype(float)
     rewards = np.random.default_rng(0).normal(size=len(before))
+    if turned:
+        rewards = rewards[::-1].copy()
     return rewards, before, *train_policy(lm, PROMPT, rewards, options, directory / work)
 
 
@@ -58,6 +60,8 @@ def test_a_run_that_was_cut_off_goes_on_to_the_same_policy(tmp_path, monkeypatch
     assert resumed_way == way
     with pytest.raises(InputError, match="holds other work: it differs in beta"):
         trained(tmp_path, PolicyOptions("grpo", 0.7, layers=1, **TINY))
+    with pytest.raises(InputError, match="differs in rewards"):  # of the same sum
+        trained(tmp_path, options, turned=True)
 
 
 @pytest.mark.parametrize("method", ["exact", "cross-entropy"])
