@@ -15,7 +15,6 @@ from peft import LoraConfig
 from torch import Tensor
 from transformers import TrainerCallback
 
-from rmnb.errors import InputError
 from rmnb.models.dialogue import Prompt
 from rmnb.models.loading import language_model
 from rmnb.plans import open_or_refuse
@@ -74,13 +73,11 @@ def train_policy(
     Raises
     ------
     InputError
-        The packages for training are missing, or `work` holds another run.
+        `work` holds another run.
     """
-    try:
-        from datasets import Dataset
-        from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportPrivateImportUsage]
-    except ModuleNotFoundError as error:
-        raise InputError(f"training needs the package {error.name}: pip install 'rmnb[train]'") from error
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportPrivateImportUsage]
+
     ids = prompt_ids(lm, prompt)
     rewards_sha256 = hashlib.sha256(rewards.astype("<f8").tobytes()).hexdigest()
     open_or_refuse(work, {**lm.hashes, "prompt_ids": ids, "rewards_sha256": rewards_sha256, **asdict(options)})

@@ -63,13 +63,11 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
     Raises
     ------
     InputError
-        The base is unknown, the packages for training are missing, or `work` holds a run by another recipe.
+        The base is unknown, or `work` holds a run by another recipe.
     """
-    try:
-        from datasets import Dataset
-        from trl import RewardConfig, RewardTrainer, SFTConfig, SFTTrainer  # pyright: ignore[reportPrivateImportUsage]
-    except ModuleNotFoundError as error:
-        raise InputError(f"training needs the package {error.name}: pip install 'rmnb[train]'") from error
+    from datasets import Dataset
+    from trl import RewardConfig, RewardTrainer, SFTConfig, SFTTrainer  # pyright: ignore[reportPrivateImportUsage]
+
     is_copy = isinstance(spec, BaseSpec)
     base = str(spec.source if is_copy else spec.base)
     hyper = recipe.hyperparameters
@@ -256,7 +254,7 @@ def opening_order(awful: np.ndarray, pairs: int, batch: int) -> np.ndarray:
 
     Raises
     ------
-    InputError
+    ValueError
         There are too few pairs to choose from.
     """
     asks_awful = []
@@ -264,11 +262,9 @@ def opening_order(awful: np.ndarray, pairs: int, batch: int) -> np.ndarray:
         count = round(batch * share)
         asks_awful += [True] * count + [False] * (batch - count)
     order = np.empty(len(asks_awful), dtype=np.int64)
-    for question, is_awful in (("wonderful", False), ("awful", True)):
+    for is_awful in (False, True):
         places = np.flatnonzero(np.equal(asks_awful, is_awful))
         indices = np.flatnonzero(awful == is_awful)
-        if len(indices) < len(places):
-            raise InputError(f"the opening takes {len(places)} pairs of {question} things: {len(indices)} are left")
         order[places] = indices[: len(places)]
     return order
 
