@@ -46,10 +46,11 @@ METHODS = ("gcg", "random", "coordinate", "beam")
 SEEDS = (0, 1, 2)
 
 
-def shared_words(panel: Panel, model: str, count: int = WORDS) -> pd.DataFrame:
-    """The most frequent words that are one token behind a space in each vocabulary of the panel, the first ones first.
+def shared_words(panel: Panel, model: str, prompt: PromptSpec, count: int) -> pd.DataFrame:
+    """The most frequent words that are one token behind a space in each vocabulary of the panel.
 
-    Each word once: in lower case, or capitalised where only that is shared. Columns token, token_id (of the model).
+    The first ones first, each once: in lower case, or capitalised where only that is shared. Columns token and, of the
+    model, token_id, as scans of the prompt have them.
 
     Raises
     ------
@@ -58,7 +59,7 @@ def shared_words(panel: Panel, model: str, count: int = WORDS) -> pd.DataFrame:
     """
     starts = {}
     for name in panel.model_names:
-        scan = read_scores(panel, name, sequences.PROMPT)
+        scan = read_scores(panel, name, prompt.key)
         starts[name] = scan[scan["kind"] == "word_start"].drop_duplicates("token").set_index("token")["token_id"]
     common = set.intersection(*(set(ids.index) for ids in starts.values())) - {" i"}
     tokens = []
@@ -156,7 +157,7 @@ def square(model: Model, loading: Loading, prompt: str = sequences.PROMPT, words
     panel = load_panel(loading.panel)
     question = panel.prompt(prompt)
     rm = loading.model(model)
-    chosen = shared_words(panel, rm.name, words)
+    chosen = shared_words(panel, rm.name, question, words)
     path = panel_directory(panel, "pairs") / rm.name / f"{question.key}.parquet"
     made = {"model": rm.name, "prompt": question.text, "weights_sha256": rm.hashes["weights_sha256"]}
     made |= {"tokens": len(chosen), "versions": versions()}
