@@ -216,10 +216,12 @@ def on_free_gpu(tmp_path):
     driver.parent.mkdir()
 
     def started(listed: str, *command: str, **variables: str) -> subprocess.Popen:
-        driver.write_text(f"#!/bin/sh\ncat <<END\n{listed}END\n")
-        driver.chmod(0o755)
+        if not driver.exists():  # others may be reading it
+            driver.write_text('#!/bin/sh\nprintf %s "$GPUS"\n')
+            driver.chmod(0o755)
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "SLURM_"))}
         environment |= {"PATH": f"{driver.parent}:{os.environ['PATH']}", "RMNB_LOCKS": str(tmp_path / "locks")}
+        environment["GPUS"] = listed
         script = [str(ROOT / "workflow" / "on_free_gpu"), *command]
         return subprocess.Popen(script, env=environment | variables, stdout=subprocess.PIPE, text=True)
 
