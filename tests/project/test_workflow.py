@@ -118,12 +118,14 @@ def test_loading_options_reach_every_command_that_loads_a_model(tmp_path, clone)
 
 @pytest.mark.slow
 def test_what_is_scored_with_loading_options_is_read_with_them_and_refused_without(tmp_path, clone):
-    panel = write_panel(tmp_path, {"one": write_decoder(tmp_path / "one")})
-    workflow = start(clone, panel, "scores", OPTIONS, "--cores", "1")
+    sources = {name: write_decoder(tmp_path / name, seed=seed) for seed, name in enumerate(("one", "two"))}
+    panel = write_panel(tmp_path, sources)
+    workflow = start(clone, panel, "scores", OPTIONS, "prompts_per_job=1", "--cores", "1")
     output, _ = workflow.communicate()
     assert workflow.returncode == 0, output
     (made,) = (clone / "_build/panels").iterdir()
-    assert len(store.read_scores(made, "one", "best"))
+    for name in sources:  # which reads whose file it is
+        assert len(store.read_scores(made, name, "best")) == len(store.read_scores(made, name, "worst"))
     assert store.read_table(store.scores_path(load_panel(made), "one", "best"))[1]["device_map"] == "auto"
     with pytest.raises(InputError, match="differs in dtype"):
         store.read_scores(panel, "one", "best")
