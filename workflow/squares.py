@@ -140,7 +140,7 @@ def search_pairs(
             continue
         config = SearchConfig(length=2, direction=direction, method=method, seed=seed, **EFFORT)
         if method == "beam":  # single words first, then as many after each of the best
-            config = config.model_copy(update={"topk": min(config.budget // (config.buffer + 1), len(words))})
+            config = config.model_copy(update={"topk": min(EFFORT["budget"] // (config.buffer + 1), len(words))})
         course = search(known, config, scan=scan.reset_index()).history
         course = course.drop_duplicates("best_reward").rename(columns={"best_reward": "reward"})
         courses.append(course[["scored", "reward"]].assign(direction=direction, method=method, seed=seed))
