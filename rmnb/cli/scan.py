@@ -98,6 +98,8 @@ class ScanOptions:
 
     Attributes
     ----------
+    answer
+        A sentence with {} where each token stands, in place of the token alone: "The greatest thing ever is {}."
     first
         Score only the first so many ids.
     logprobs
@@ -106,6 +108,7 @@ class ScanOptions:
         Of a language model: of each token as a whole answer, which ends there.
     """
 
+    answer: str = "{}"
     first: int | None = None
     protocol: Protocol = "exact"
     batch_size: Annotated[int | None, Option(min=1, help="Tokens at once. Default: from free memory.")] = None
@@ -143,7 +146,7 @@ def scan(
             raise InputError("log-probabilities are no rewards of a panel's model: give --out FILE or DIRECTORY")
         find_spec(model, members)  # an unknown name is said as such
         changed = load_options.keys() - {"device", "device_map", "compile"}
-        if model not in members.model_names or "custom" in keys or options.first or changed:
+        if model not in members.model_names or "custom" in keys or options.first or options.answer != "{}" or changed:
             raise InputError(
                 "only a whole scan of a panel's model, as the panel says, goes into its store: "
                 "give --out FILE or DIRECTORY"
@@ -169,6 +172,7 @@ def scan(
         scan_one = partial(
             scan_vocabulary,
             rm,
+            answer=options.answer,
             protocol=options.protocol,
             limit=options.first,
             batch_size=options.batch_size,
@@ -197,6 +201,7 @@ def search(
     asking: Asking,
     loading: Loading,
     out: Annotated[Path, Option(help="JSON file for the result.")],
+    answer: str = "{}",
     set: list[str] | None = None,
     minus: str | None = None,
 ) -> None:
@@ -208,6 +213,8 @@ def search(
     ----------
     models
         A model, or several: their mean is sought.
+    answer
+        A sentence with {} where the sequence stands, in place of the sequence alone.
     set
         KEY=VALUE: any option of rmnb.SearchConfig: length=8, direction=min, method=beam, steps=200, width=256,
         topk=256, starts=["random"], allowed=latin, stop_at=9.5, seed=1; repeatable.
@@ -232,9 +239,11 @@ def search(
 
     loaded = list(map(loading.model, models))
     scan = None
-    if len(loaded) == len(questions) == 1:  # the best single tokens of a scan need not be found again
+    if (
+        len(loaded) == len(questions) == 1 and answer == "{}"
+    ):  # the best single tokens of a scan need not be found again
         scan = find_scan(load_panel(loading.panel), loaded[0], questions[0])
-    result = run(RewardObjective(loaded, questions, weights), config, scan=scan, output=out, progress=True)
+    result = run(RewardObjective(loaded, questions, weights, answer), config, scan=scan, output=out, progress=True)
     echo(f"{result.scored:,} sequences scored, the best {len(result.sequences)} in {out}")
     for row in result.sequences.itertuples():
         echo(f"{row.reward:12.6f}  {'' if row.retokenises else '(not as text) '}{visible(str(row.text))}")

@@ -45,6 +45,9 @@ _RESPONSE = "\ue000response\ue000"  # private-use characters: no template writes
 _PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010fffd]")
 _NO_LIMIT = 10**20  # a longer `model_max_length` is transformers' way of saying that there is none
 _PROBES = ("love", "War", "a", "the", "7")  # begin and end with different characters
+SLOT = (
+    "{}"  # where a carrier, such as ``The greatest thing ever is {}.``, has the token; alone, the answer is the token
+)
 
 
 def check_protocol(protocol: str) -> None:
@@ -135,35 +138,54 @@ class Dialogue:
         except Exception as error:  # a template is a program, and whatever it raises is its own
             raise InputError(f"the chat template fails: {first_line(error)}") from error
 
-    def frame_ids(self, prompt: Prompt) -> tuple[list[int], list[int]]:
+    def frame_ids(self, prompt: Prompt, carrier: str = SLOT) -> tuple[list[int], list[int]]:
         """Prefix ids and closing ids of a scan: the ids between which conversations with different answers differ.
 
         Found by probing with a few words. For most models the prefix is the generation prompt. Where a
         template puts more there (an empty thinking block), the model was trained to read that too; where it writes
-        a blank that the tokenizer joins to the answer, the blank belongs to the answer's first id.
+        a blank that the tokenizer joins to the answer, the blank belongs to the answer's first id. So does the blank
+        before the slot of a carrier: the prefix of ``The greatest thing ever is {}.`` ends with ``is``.
 
         Raises
         ------
         InputError
             The template fails, drops or alters the assistant's words, writes nothing after them, or writes something
-            else that depends on them, such as the words again.
+            else that depends on them, such as the words again. The carrier has not one slot, or the tokenizer joins a
+            word in it to what stands beside it, more than a blank.
         """
         word = _PROBES[0]
+        check_carrier(carrier)
         before, after = self.frame_text(prompt)
-        if self.template is not None and self.render(prompt, word) != before + word + after:
+        answer = carrier.replace(SLOT, word)
+        if self.template is not None and self.render(prompt, answer) != before + answer + after:
             raise InputError(
                 "the chat template writes the answer more than once, or something else that depends on it: whole "
                 "answers can be scored, but no token can be put in their place"
             )
-        return self.shared_ids(prompt)
+        prefix, closing = self.shared_ids(prompt, carrier)
+        if carrier != SLOT:
+            self._check_slot(prompt, carrier, prefix, closing)
+        return prefix, closing
 
-    def shared_ids(self, prompt: Prompt) -> tuple[list[int], list[int]]:
+    def shared_ids(self, prompt: Prompt, carrier: str = SLOT) -> tuple[list[int], list[int]]:
         """The ids that conversations share before their first difference and after their last."""
         self.frame_text(prompt)
-        conversations = self.conversations(prompt, _PROBES)
+        conversations = self.conversations(prompt, [carrier.replace(SLOT, word) for word in _PROBES])
         prefix = common_prefix(conversations)
         backwards = [ids[len(prefix) :][::-1] for ids in conversations]
         return prefix, common_prefix(backwards)[::-1]
+
+    def _check_slot(self, prompt: Prompt, carrier: str, prefix: list[int], closing: list[int]) -> None:
+        """Raise InputError unless each probe in a carrier has ids of its own, whose text is the probe and blanks."""
+        answers = [carrier.replace(SLOT, word) for word in _PROBES]
+        for word, ids in zip(_PROBES, self.conversations(prompt, answers), strict=True):
+            inside = str(self.tokenizer.decode(ids[len(prefix) : len(ids) - len(closing)]))
+            if inside.strip() != word:
+                raise InputError(
+                    f"the tokenizer joins {word!r} in {carrier!r} to what stands beside it ({inside!r}): put blanks "
+                    "around the {}, or another mark behind it",
+                    "answer",
+                )
 
     def conversations(self, prompt: Prompt, texts: Sequence[Response], as_plain_text: bool = True) -> list[list[int]]:
         """Ids of whole conversations, one list a response: those that `apply_chat_template` gives.
@@ -219,10 +241,10 @@ class Dialogue:
             written = [name for name in names - is_tag if name in (self.template or "") and not name.isspace()]
         return sorted({*written, *(token.content for token in added if token.special)})
 
-    def joined_blank(self, prompt: Prompt) -> str:
-        """The blanks that the template writes before an answer and the tokenizer joins to it, mostly none."""
-        before, _ = self.frame_text(prompt)
-        prefix, _ = self.frame_ids(prompt)
+    def joined_blank(self, prompt: Prompt, carrier: str = SLOT) -> str:
+        """The blanks that template or carrier write before an answer and the tokenizer joins to it."""
+        before = self.frame_text(prompt)[0] + carrier.partition(SLOT)[0]
+        prefix, _ = self.frame_ids(prompt, carrier)
         blanks = before[len(before.rstrip()) :]
         return "" if str(self.tokenizer.decode(prefix)).endswith(blanks) else blanks
 
@@ -262,6 +284,14 @@ class Dialogue:
         """
         cleans = self.tokenizer.clean_up_tokenization_spaces
         return self.tokenizer.clean_up_tokenization(token) if cleans else token
+
+
+def check_carrier(carrier: str) -> None:
+    """Raise InputError for an answer without one place for the token."""
+    if carrier.count(SLOT) != 1:
+        raise InputError(
+            f"an answer has one {{}}, where the token stands, not {carrier.count(SLOT)}: {carrier!r}", "answer"
+        )
 
 
 def common_prefix(sequences: Sequence[Sequence[int]]) -> list[int]:

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from rmnb.errors import InputError
 from rmnb.models.devices import input_device
-from rmnb.models.dialogue import Prompt, Response, as_messages, check_protocol, tools_of
+from rmnb.models.dialogue import SLOT, Prompt, Response, as_messages, check_protocol, tools_of
 from rmnb.models.heads import output_names
 from rmnb.models.loading import Checkpoint
 from rmnb.models.readouts import AnswerTokens
@@ -170,14 +170,14 @@ class RewardModel(Checkpoint):
                 bar.update(len(rows))
         return rewards[[places[key] for key in keys]]
 
-    def read_at(self, prompt: Prompt) -> tuple[str, int | None]:
+    def read_at(self, prompt: Prompt, carrier: str = SLOT) -> tuple[str, int | None]:
         """Where the reward of an ordinary answer is read: the token there, and its place from the end (-1: the last).
 
         A whole classifier sees to that itself: the place is then None.
         """
         if self.reading.rule == "own":
             return "where its own classifier reads", None
-        prefix, closing = self.dialogue.frame_ids(prompt)
+        prefix, closing = self.dialogue.frame_ids(prompt, carrier)
         ids = [*prefix, -1, *closing]  # -1: an answer that is no padding
         at = self.reading.ids_read(ids) - 1
         token = "the answer's last token" if at == len(prefix) else repr(self.tokenizer.decode([ids[at]]))

@@ -11,7 +11,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from rmnb.errors import InputError
-from rmnb.models.dialogue import check_protocol, common_prefix
+from rmnb.models.dialogue import SLOT, check_protocol, common_prefix
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import Panel, PromptSpec
 from rmnb.plans import ResumableStore, differences, exclusive
@@ -28,6 +28,7 @@ def scan_vocabulary(
     prompt: str | PromptSpec,
     output: Path | None = None,
     *,
+    answer: str = SLOT,
     protocol: str = "exact",
     limit: int | None = None,
     ids: Sequence[int] | None = None,
@@ -47,6 +48,10 @@ def scan_vocabulary(
         Where the caller will write the scan. With it, rewards are kept beside that file as they are computed; called
         again after an interruption, the scan goes on and ends bit-identical. `rmnb.plans.ResumableStore.discard`
         removes them. A scan that lies there whole is read.
+    answer
+        A carrier: a sentence in which each token stands at ``{}``, as in ``The greatest thing ever is {}.``, between
+        the ids that the sentence has with a word there. A blank before the slot belongs to the token: words that begin
+        with one stand there as in text. Default: the token alone.
     protocol
         ``exact`` (the token's own id) or ``published`` (decoded and tokenised again, as the papers did).
     limit
@@ -69,11 +74,14 @@ def scan_vocabulary(
     Raises
     ------
     InputError
-        A reward is NaN or infinite (the conversation is named); what lies at `output` is of another plan.
+        A reward is NaN or infinite (the conversation is named); what lies at `output` is of another plan; the tokenizer
+        joins a word at the slot to what stands beside it.
     """
     if not isinstance(rm, RewardModel):
         raise InputError(f"a scan takes a model that rmnb.load_reward_model has loaded, not {str(rm)[:60]!r}")
     check_protocol(protocol)
+    if answer != SLOT and protocol != "exact":
+        raise InputError("a carrier is scored by ids: leave out --protocol published", "answer")
     if limit is not None and limit < 1:
         raise InputError(f"limit must be at least 1, not {limit}", "limit")
     if isinstance(prompt, str):
@@ -85,13 +93,13 @@ def scan_vocabulary(
         if not len(ids):
             raise InputError("ids is empty: name at least one, or leave it out to scan them all", "ids")
         words = words.iloc[list(ids)].reset_index(drop=True)
-    plan = {**_describe(rm, prompt, protocol, ids), "tokens": len(words)}
+    plan = {**_describe(rm, prompt, protocol, ids, answer), "tokens": len(words)}
     with exclusive(output):
         if not restart and (finished := store.read_finished(output, plan, store.read_scan)) is not None:
             return finished
 
         if protocol == "exact":
-            prefix, closing = rm.dialogue.frame_ids(prompt.conversation)
+            prefix, closing = rm.dialogue.frame_ids(prompt.conversation, answer)
             sequences = [(token_id, *closing) for token_id in words["token_id"].tolist()]
         else:
             texts = words["token"].map(rm.dialogue.published_token).tolist()
@@ -147,18 +155,21 @@ def _batch_size(scorer: PrefixScorer, longest: int) -> int:
     return math.ceil(store.SHARD / batches)
 
 
-def _describe(rm: RewardModel, prompt: PromptSpec, protocol: str, ids: Sequence[int] | None) -> Provenance:
-    """What a plan says of a model, a question and, of a sample, the ids in their order."""
+def _describe(
+    rm: RewardModel, prompt: PromptSpec, protocol: str, ids: Sequence[int] | None, answer: str = SLOT
+) -> Provenance:
+    """What a plan says of a model, a question, a carrier and, of a sample, the ids in their order."""
     if rm.dialogue.template is None:
-        rendered = repr(rm.dialogue.frame_ids(prompt.conversation))
+        rendered = repr(rm.dialogue.frame_ids(prompt.conversation, answer))
     else:
-        rendered = rm.dialogue.render(prompt.conversation, "{response}")
-    token, offset = rm.read_at(prompt.conversation)
+        rendered = rm.dialogue.render(prompt.conversation, answer.replace(SLOT, "{response}"))
+    token, offset = rm.read_at(prompt.conversation, answer)
     digest = None if ids is None else hashlib.sha256(np.asarray(ids, dtype="<i4").tobytes()).hexdigest()
     return {
         **describe_model(rm),
         "prompt": prompt.text,
         "history": prompt.earlier,
+        "answer": None if answer == SLOT else answer,
         "protocol": protocol,
         "conversation": rendered,
         "read_token": token,

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rmnb.errors import InputError
 from rmnb.models.attention import Run, run_behind
-from rmnb.models.dialogue import Prompt
+from rmnb.models.dialogue import SLOT, Prompt
 from rmnb.models.readouts import AnswerLikelihood, Span
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
@@ -27,18 +27,24 @@ class ModelPromptReward:
 
     Parameters
     ----------
-    rm, prompt, weight
-        The model, the question, and what its rewards are multiplied with.
+    rm, prompt, weight, answer
+        The model, the question, what its rewards are multiplied with, and the carrier of what is sought.
     """
 
     rm: RewardModel
     prompt: Prompt
     weight: float
+    answer: str = SLOT
 
     def __post_init__(self):
-        self.prefix, self.closing = self.rm.dialogue.frame_ids(self.prompt)
-        self.blank = self.rm.dialogue.joined_blank(self.prompt)
+        self.prefix, self.closing = self.rm.dialogue.frame_ids(self.prompt, self.answer)
+        self.blank = self.rm.dialogue.joined_blank(self.prompt, self.answer)
         self.scorer = PrefixScorer(self.rm, self.prefix)
+
+    def conversations(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of whole conversations in which each text is sought."""
+        answers = [self.answer.replace(SLOT, text) for text in texts]
+        return self.rm.dialogue.conversations(self.prompt, answers)
 
     def rewards(self, sequences: Sequence[Ids], parent: Ids | None) -> np.ndarray:
         """float32 [sequences]; what they share with the parent is run once."""
@@ -88,6 +94,8 @@ class RewardObjective:
         Questions (text, messages, or of a panel), over which rewards are averaged.
     weights
         Of the models: 1 and -1 for the difference of two. Default: their mean.
+    answer
+        A carrier, as of `rmnb.scan_vocabulary`: what is sought stands at its ``{}``.
 
     Raises
     ------
@@ -107,6 +115,7 @@ class RewardObjective:
         models: Sequence[RewardModel],
         prompts: Sequence[Prompt | PromptSpec],
         weights: Sequence[float] | None = None,
+        answer: str = SLOT,
     ):
         if isinstance(prompts, str) or not prompts:
             raise InputError(f"prompts must be a list of at least one question, not {prompts!r}")
@@ -121,7 +130,7 @@ class RewardObjective:
         for prompt in prompts:
             conversation = prompt.conversation if isinstance(prompt, PromptSpec) else prompt
             for rm, weight in zip(models, weights, strict=True):
-                self.terms.append(ModelPromptReward(rm, conversation, weight / len(prompts)))
+                self.terms.append(ModelPromptReward(rm, conversation, weight / len(prompts), answer))
         self.words = vocabulary(first.tokenizer, min(rm.vocabulary_size for rm in models))
         self.plan = {
             "models": [describe_model(rm) for rm in models],
@@ -159,7 +168,7 @@ class RewardObjective:
             dialogue = term.rm.dialogue
             verdicts &= [not any(token in text for token in dialogue.control_tokens) for text in texts]
             remaining = np.flatnonzero(verdicts).tolist()
-            conversations = dialogue.conversations(term.prompt, [texts[i] for i in remaining])
+            conversations = term.conversations([texts[i] for i in remaining])
             for i, conversation in zip(remaining, conversations, strict=True):
                 verdicts[i] = conversation == [*term.prefix, *sequences[i], *term.closing]
         return verdicts
@@ -173,5 +182,5 @@ class RewardObjective:
     def encode(self, text: str) -> Ids:
         """The ids of a text as the answer to the first prompt."""
         term = self.terms[0]
-        (conversation,) = term.rm.dialogue.conversations(term.prompt, [text])
+        (conversation,) = term.conversations([text])
         return tuple(conversation[len(term.prefix) : len(conversation) - len(term.closing)])
