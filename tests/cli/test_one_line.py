@@ -9,6 +9,7 @@ from commands import run
 import rmnb
 from rmnb import plans
 from rmnb.cli.main import main
+from rmnb.report import record
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.store import read_table
 
@@ -51,7 +52,7 @@ def test_a_mistake_is_one_line_and_code_2_and_nothing_is_written(line, about, di
     (tmp_path / "rows.jsonl.d").mkdir()
     names["report"] = tmp_path / "report.json"
     row = {"name": "n", "part": "p", "label": "l", "value": 1, "left_out": [1.0]}
-    report = {"schema": 3, "model": "a/../../x", "quick": False, "numbers": [row], "provenance": {}}
+    report = {"schema": record.SCHEMA, "model": "a/../../x", "quick": False, "numbers": [row], "provenance": {}}
     names["report"].write_text(json.dumps(report))
     names["assistant"].write_text(json.dumps([assistant("a")]))
     for name, path in names.items():
