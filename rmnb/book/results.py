@@ -195,6 +195,6 @@ def leave_out(notebook: Path, output: Path, reason: str) -> None:
             (results / "verdicts" / f"{key}.csv").unlink(missing_ok=True)
     page = nbformat.read(notebook, 4)
     title = page.cells[0].source.splitlines()[0]
-    page.cells = [nbformat.v4.new_markdown_cell(f"{title}\n\n```{{admonition}} Left out\n{reason}\n```")]
+    page.cells = [nbformat.v4.new_markdown_cell(f"{title}\n\n```{{admonition}} Left out\n{inline(reason)}\n```")]
     with atomic_path(output) as temporary:
         nbformat.write(page, temporary)

@@ -156,6 +156,8 @@ class Weights(Strict):
         Chat template, in place of the tokenizer's own.
     parameters
         In billions.
+    load
+        Further options of `rmnb.load_reward_model`: ``device_map: auto``.
     """
 
     revision: str | None = None
@@ -165,6 +167,7 @@ class Weights(Strict):
     family: str | None = None
     parameters: float | None = Field(default=None, gt=0)
     colour: str | None = Field(default=None, pattern="^#[0-9a-fA-F]{6}$")
+    load: dict[str, Any] = {}
 
 
 class ModelSpec(Weights):

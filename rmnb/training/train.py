@@ -63,7 +63,8 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
     Raises
     ------
     InputError
-        The base is unknown, or `work` holds a run by another recipe.
+        The base is unknown, or `work` holds a run by another recipe, from another base or data, or with other versions
+        of the packages.
     """
     from datasets import Dataset
     from trl import RewardConfig, RewardTrainer, SFTConfig, SFTTrainer  # pyright: ignore[reportPrivateImportUsage]
@@ -75,7 +76,9 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
     data = recipe.model_dump(mode="json", exclude={"name", "description"})
     dialogue = _padded_dialogue(base, spec.template)
     pairs, _ = build_pairs(recipe)
-    open_or_refuse(work, {"base": base, "template": spec.template, **data, **objective})
+    origin = {"base": {"name": base, "sha256": base_sha256(base)}, "data": data_files(recipe)}
+    known = {"versions": {name: version(name) for name in ("rmnb", "torch", "transformers", "trl", "peft")}}
+    open_or_refuse(work, {"template": dialogue.template, **data, **objective, **origin, **known})
     torch.manual_seed(hyper.seed)
     micro_batch = hyper.micro_batch or hyper.batch_size
     options = {
@@ -124,13 +127,12 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
         "model": spec.name,
         "template": dialogue.template,
         **objective,
-        "base": {"name": base, "sha256": base_sha256(base)},
+        **origin,
         "recipe": recipe.model_dump(),
-        "data": data_files(recipe),
         "pairs": len(trainer.train_dataset),
         "steps": trainer.state.global_step,
         "precision": "bfloat16 autocast",
-        "versions": {name: version(name) for name in ("rmnb", "torch", "transformers", "trl", "peft")},
+        **known,
         "device": trainer.args.device.type,
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
