@@ -136,7 +136,7 @@ class Loading:
     template
         File with the chat template (Jinja); plain: prompt, answer, EOS, without one.
     read
-        As a trainer feeds and reads: trl, openrlhf, llama-factory; last: at the last id. Default: model.
+        As a trainer feeds and reads: trl, openrlhf, llama-factory, nemo-rl, ms-swift; last: at the last id. Default: model.
     tokenizer
         Directory of the tokenizer, if it is not in the model's own.
     base
@@ -192,6 +192,15 @@ class Loading:
         from rmnb.scoring.loading import load_reward_model
 
         return load_reward_model(spec, **arguments)
+
+    def model_to_score(self, name: str) -> "RewardModel":
+        """`model`; where it may have been trained on other ids than it is fed here, a line says so."""
+        from rmnb.scoring.check import undecided
+
+        rm = self.model(name)
+        if line := undecided(rm):
+            echo(f"rmnb: {line}", err=True)
+        return rm
 
 
 def _label(text: str) -> Any:

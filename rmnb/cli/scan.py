@@ -166,7 +166,7 @@ def scan(
         lm = load_language_model(find_base(members, model), **load_options)
         scan_one = partial(scan_logprobs, lm)
     else:
-        rm = loading.model(model)
+        rm = loading.model_to_score(model)
         from rmnb.scoring.scanning import scan_vocabulary
 
         scan_one = partial(
@@ -188,8 +188,10 @@ def scan(
                 else:
                     store.write_scores(members, frame, frame.attrs["provenance"])
         echo(f"{len(frame):,} tokens in {path}" + (", already complete" if is_done else ""))
-        for end, rows in (("highest", frame.nlargest(5, "score")), ("lowest", frame.nsmallest(5, "score"))):
-            echo(f"{end}: " + ", ".join(f"{row.token!r} {row.score:.4f}" for row in rows.itertuples()))
+        for name in frame.columns[3:]:
+            for end, rows in (("highest", frame.nlargest(5, name)), ("lowest", frame.nsmallest(5, name))):
+                tokens = [f"{token!r} {score:.4f}" for token, score in zip(rows["token"], rows[name], strict=True)]
+                echo(f"{end}{name.removeprefix('score').replace('_', ' ', 1)}: {', '.join(tokens)}")
     # Not before the last prompt is written: whoever runs several in one job deletes all that a failed job has
     # written, and then they come back from the pieces without being computed again.
     for path in paths:

@@ -41,7 +41,7 @@ def check(
     Parameters
     ----------
     against
-        A server's classify or pooling endpoint; or a file of rows: reward, and prompt and response or ids.
+        A server's classify, pooling, score or get_reward endpoint; or a file of rows: reward, and prompt and response or ids.
     timeout
         Seconds to wait for the server's answer.
     header
@@ -50,7 +50,7 @@ def check(
         Exit with 1 on warnings too.
     """
     rm = loading.model(model)
-    from rmnb.scoring.against import Elsewhere, compare_rewards, probes, read_elsewhere, rendered, request_rewards
+    from rmnb.scoring.against import Elsewhere, compare_rewards, probes, read_elsewhere, request_bodies, request_rewards
     from rmnb.scoring.check import check_model
 
     results = check_model(rm)
@@ -58,7 +58,7 @@ def check(
         if against.startswith(("http://", "https://")):
             headers = key_values("--header", header, read=str.strip, sign=":")
             conversations = probes(rm)
-            rewards = request_rewards(against, rendered(rm, conversations), timeout, headers)
+            rewards = request_rewards(against, request_bodies(rm, conversations), timeout, headers)
             elsewhere = Elsewhere(rewards, conversations)
         else:
             elsewhere = read_elsewhere(Path(against))
@@ -131,7 +131,7 @@ def score(
     for text in filter(os.path.isfile, responses):
         echo(f"rmnb: {text!r} is scored as a text; a file of rows ends with .jsonl, .json, .csv or .parquet", err=True)
     questions = asking.questions(loading.panel)
-    rm = loading.model(model)
+    rm = loading.model_to_score(model)
     import pandas as pd
 
     tables = []
@@ -175,7 +175,7 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
         if file.exists() and file.resolve() in (out.resolve(), kept.resolve()):
             raise InputError(f"--out {out} would write over the rows: choose another name", out)
         check_writable(out)
-    rm = loading.model(model)
+    rm = loading.model_to_score(model)
     from rmnb.scoring import rows
 
     table = rows.score_file(rm, content, kept, options.truncate, progress=True, restart=options.restart)
@@ -212,13 +212,17 @@ def trace(model: Model, response: str, asking: Asking, loading: Loading, json: J
     question, *more = asking.questions(loading.panel)
     if more:
         raise InputError("trace takes one question: give --prompt once")
-    rm = loading.model(model)
+    rm = loading.model_to_score(model)
     from rmnb.scoring.rows import trace as trace_response
     from rmnb.visible import visible
 
     table = trace_response(rm, question.conversation, response)
     if json:
         return echo_json(table)
-    echo(f"{table['reward'][0] - table['change'][0]:12.6f} {'':12}  (no answer yet)")
-    for row in table.itertuples():
-        echo(f"{row.reward:12.6f} {row.change:+12.6f}  {visible(str(row.token))}")
+    pairs = list(zip(rm.columns("reward"), rm.columns("change"), strict=True))
+    if len(pairs) > 1:
+        echo("".join(f"{output:>25}  " for output in rm.outputs))
+    echo("".join(f"{table[reward][0] - table[change][0]:12.6f} {'':12}  " for reward, change in pairs) + "(no answer yet)")
+    for _, row in table.iterrows():
+        numbers = "".join(f"{row[reward]:12.6f} {row[change]:+12.6f}  " for reward, change in pairs)
+        echo(numbers + visible(str(row["token"])))

@@ -47,12 +47,13 @@ def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
     DataFrame
         One row a token: position (from 1), token_id, token, reward (float32, of the response up to and with this
         token; the last is the reward of the whole response) and change (float32, less the row before; the first row's
-        is less the reward of an empty response, or NaN where a closed conversation cannot be without one).
+        is less the reward of an empty response, or NaN where a closed conversation cannot be without one). Of several
+        outputs reward_NAME and change_NAME.
 
     Raises
     ------
     InputError
-        An empty response, or one that is longer than the model's context.
+        An empty response, also one of which the template leaves nothing, or one longer than the model's context.
     """
     check_prompt(prompt)
     if not response:
@@ -63,18 +64,17 @@ def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
     rest = ids[len(prefix) :]
     closing = common_prefix([rest[::-1], [*closing[::-1], -1]])[::-1]
     own = rest[: len(rest) - len(closing)]
-    rewards = np.full(len(own) + 1, np.nan, dtype=np.float32)
+    if not rm.dialogue.written(prompt, response):
+        raise InputError(f"the template leaves nothing of the response {response!r}: there is nothing to trace")
+    rewards = np.full((len(own) + 1, len(rm.outputs)), np.nan, dtype=np.float32)
     first = 0 if closing else 1  # without a closing id, an empty response has no reward
-    rewards[first:] = score_continuations(rm, prefix, [[*own[:end], *closing] for end in range(first, len(rewards))])
-    return pd.DataFrame(
-        {
-            "position": range(1, len(rewards)),
-            "token_id": own,
-            "token": [rm.tokenizer.decode([i]) for i in own],
-            "reward": rewards[1:],
-            "change": np.diff(rewards),
-        }
-    )
+    beginnings = [[*own[:end], *closing] for end in range(first, len(rewards))]
+    rewards[first:] = score_continuations(rm, prefix, beginnings).reshape(len(beginnings), -1)
+    tokens = [rm.tokenizer.decode([i]) for i in own]
+    table = pd.DataFrame({"position": range(1, len(rewards)), "token_id": own, "token": tokens})
+    table[rm.columns("reward")] = rewards[1:]
+    table[rm.columns("change")] = np.diff(rewards, axis=0)
+    return table
 
 
 def score_file(
@@ -129,7 +129,7 @@ def score_file(
                 f"row {row + 1} has too many tokens for {rm.name}: shorten it, or give --truncate", row + 1
             )
         conversations.append(shortened)
-    names = ["reward" if name == "reward" else f"reward_{name}" for name in rm.outputs]
+    names = rm.columns("reward")
     prompts, responses = zip(*conversations, strict=True)
     places = [(answer.row, answer.side) for answer in answers]
     said = json.dumps([places, prompts, responses, list(map(tools_of, prompts))], default=str)

@@ -120,7 +120,7 @@ class _TrainedHead(Readout):
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         weight = next(self.parameters())
         with torch.autocast(hidden.device.type, enabled=False):  # half precision would make ties
-            return self.score(hidden.to(weight.dtype)).float()[:, 0]
+            return self.score(hidden.to(weight.dtype)).float()
 
 
 @contextlib.contextmanager
