@@ -77,6 +77,9 @@ def check(
         fail(f"{rm.name}: {bad} of {len(results)} checks failed")
 
 
+_KINDS = {"single": "responses", "several": "with several responses", "pairs": "pairs", "lists": "lists"}
+
+
 @dataclass(frozen=True)
 class Rows:
     """What is done with the rows of a file.
@@ -191,9 +194,11 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
     rm = loading.model(model)
     from rmnb.scoring import rows
 
-    said = f"{file}: {list_some(content.forms)}; {len(content.rows):,} rows, {content.kind}"
-    left_out = f", {len(content.ties):,} ties left out" if content.ties else ""
-    echo(f"{said}{left_out}; carried along: {list_some(content.columns) or 'nothing'}", err=True)
+    parts = [f"{len(content.rows):,} rows", f"{len(content.rows) - len(content.ties):,} {_KINDS[content.kind]}"]
+    if content.ties:
+        parts.append(f"{len(content.ties):,} tied and left out")
+    carried = list_some(content.columns) or "nothing"
+    echo(f"{file}: {list_some(content.forms)}; {', '.join(parts)}; carried along: {carried}", err=True)
     table = rows.score_file(rm, content, kept, options.truncate, progress=True, restart=options.restart)
     if out:
         with nullcontext() if out == kept else atomic_path(out) as temporary:
@@ -215,8 +220,8 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
     elif json:
         echo_json(table)
     elif out is None:
-        sides = ("_chosen", "_rejected") if content.kind == "pairs" else ("",)
-        rewards = table[[f"{name}{side}" for name in notes["outputs"] for side in sides]]
+        names = [f"{name}{side}" for name in notes["outputs"] for side in ("", "_chosen", "_rejected")]
+        rewards = table[[name for name in names if name in table]]
         is_one_each = content.kind in ("single", "pairs")
         _show(rewards.set_axis(table.index + 1 if is_one_each else table["row"]))
 

@@ -102,7 +102,7 @@ _BESIDE_TWO = [
     *("response_0_harm_category", "response_1_harm_category"),  # PKU-SafeRLHF
     *("quotes_0", "quotes_1", "tokens_0", "tokens_1"),  # WebGPT
 ]
-_BESIDE_LISTS = ["source", "models", "correct_answers", "incorrect_answers"]  # Nectar, UltraFeedback
+_BESIDE_LISTS = ["source", "models", "correct_answers", "incorrect_answers", "extra"]  # Nectar, UltraFeedback, TL;DR
 FORMS = (
     Form({"chosen": "messages", "rejected": "rejected_response"}, ["messages"]),  # ms-swift
     Form({"chosen": "messages", "rejected": "rejected_messages"}, ["messages"]),
@@ -238,10 +238,10 @@ def _read(row: Row) -> tuple[Form, dict[str, list[Conversation]], set[str]]:
         for side, key in form.sides.items()
     }
     texts = _texts(itertools.chain(*itertools.chain(*turns.values())))
-    for key in row.keys() - spoken - {*form.order, *form.columns, *_RANKINGS}:
-        if _is_unread(key, row[key], texts):
-            advice = f"--ignore {key} carries it along, --columns says which keys are read"
-            raise InputError(f"{key} is not read beside {form}: {advice}")
+    known = {*spoken, *form.order, *form.columns, *_RANKINGS}
+    if unread := [key for key in row if key not in known and _is_unread(key, row[key], texts)]:
+        advice = "--columns says which keys are; or carry along by " + " ".join(f"--ignore {key}" for key in unread)
+        raise InputError(f"{', '.join(unread)}: not read beside {form}: {advice}")
     said = {side: [_conversation(row, row.get(system), whole) for whole in many] for side, many in turns.items()}
     return form, _in_order(form, row, said), spoken
 
@@ -266,7 +266,10 @@ def _question(row: Row, key: str) -> list[dict[str, Any]]:
         return []
     value = row[key]
     if isinstance(value, Mapping) and key in _OBJECTS:
-        value = _OBJECTS[key].format(**without_gaps(row))
+        try:
+            value = _OBJECTS[key].format(**without_gaps(row))
+        except KeyError as error:
+            raise InputError(f"{key} has no {error}") from error
     elif key in _JOINED:
         value = "\n".join(filter(None, (value, *map(row.get, _JOINED[key]))))
     return _messages(value)
@@ -278,7 +281,7 @@ def _messages(said: str | Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         transcript = _TRANSCRIPT.fullmatch(said)
         return dialogue_turns("\n\n" + transcript[1]) if transcript else as_messages(said)
     messages = []
-    for turn in said:
+    for turn in said if isinstance(said, list) else [said]:
         if not isinstance(turn, Mapping):
             raise InputError(f"it has {str(said)[:60]!r} in place of messages")
         message = {_MESSAGE.get(key, key): value for key, value in turn.items()}
@@ -310,16 +313,15 @@ def _responses(side: str, value: Any) -> list[Any]:
     if not isinstance(value, list) or not value:
         raise InputError(f"it has {str(value)[:60]!r} in place of {'a list of responses' if side == 'list' else side}")
     if side == "list":
-        return [
-            next(item[key] for key in _TEXTS if key in item) if isinstance(item, Mapping) else item for item in value
-        ]
+        items = [item if isinstance(item, Mapping) else {"text": item} for item in value]
+        return [next((item[key] for key in _TEXTS if key in item), None) for item in items]
     return [value] if isinstance(value[0], Mapping) else value
 
 
 def _turns(question: list[dict[str, Any]], response: Any, is_transcript: bool) -> list[dict[str, Any]]:
     """A question and one of its responses: a text, a message, messages to follow, or a whole conversation."""
     if not isinstance(response, str):
-        turns = _messages([response] if isinstance(response, Mapping) else response)
+        turns = _messages(response)
     elif _DIALOGUE.match(response) and "\n\nAssistant:" in response:
         turns = dialogue_turns("\n\n" + response.lstrip())
     else:

@@ -25,6 +25,7 @@ from rmnb.scoring.row_files import Row
 from rmnb.scoring.store import content_sha256, describe_model, note_model, read_finished, write_table
 
 logger = logging.getLogger(__name__)
+_SIDES = ("", "_chosen", "_rejected")
 #: Heads that were not trained on pairs: the sigmoid of a margin is no probability.
 NOT_BY_PAIRS = {"armorm", "qrm", "urm", "judge", "log-probability"}
 
@@ -142,8 +143,7 @@ def score_file(
         else:
             table, notes = _table(content, names, np.zeros(len(answers) * len(names)))
             provenance = {**finished.attrs["provenance"], **notes}
-            sides = ("_chosen", "_rejected") if content.kind == "pairs" else ("",)
-            rewarded = [f"{name}{side}" for name in names for side in sides]
+            rewarded = [f"{name}{side}" for name in names for side in _SIDES if f"{name}{side}" in table]
             table[rewarded] = finished[rewarded]
         # Labels that were corrected since are those of the file, though no reward has changed.
         if output is not None and provenance.get("content_sha256") != content_sha256(table):
@@ -169,12 +169,14 @@ def _table(content: RowTable, names: list[str], rewards: np.ndarray) -> tuple[pd
         scored = scored.sort_values("row", kind="stable")
         places = scored["row"]
         scored["row"] += 1
+    taken = {"row", "side", *(f"{name}{side}" for name in (*names, "length") for side in _SIDES)}
     carried: dict[str, str] = {}
     columns: dict[str, list[Any]] = {}
     for key in content.columns:
         name = key
-        while name in scored or name in columns:
+        while name in taken:
             name = f"input_{name}"
+        taken.add(name)
         carried[key] = name
         columns[name] = _storable([content.rows[place].get(key) for place in places])
     table = pd.concat([pd.DataFrame(columns), scored.reset_index(drop=True)], axis=1)

@@ -181,7 +181,7 @@ def test_summaries_are_asked_for_as_their_authors_do():
     row = {"info": post, "summaries": [{"text": " It sleeps."}, {"text": " It barks."}], "choice": 1}
     prompt = "SUBREDDIT: r/pets\n\nTITLE: My dog\n\nPOST: It barks.\n\nTL;DR:"
     assert [tuple(one.conversation) for one in answers_of([row])] == [(prompt, " It barks."), (prompt, " It sleeps.")]
-    with pytest.raises(InputError, match="row 1"):
+    with pytest.raises(InputError, match="row 1: info has no 'post'"):
         answers_of([row | {"info": post | {"post": None}}])
 
 
@@ -196,8 +196,9 @@ def test_summaries_are_asked_for_as_their_authors_do():
         ({"messages": [*EARLIER, QUESTION]}, "the last message is not the assistant's"),
         ({"prompt": "a", "answer_a": "b", "answer_b": "c"}, "nothing says which"),
         ({"prompt": "a", "response 1": "b", "response 2": "c", "label": 0}, "names none of the responses"),
-        ({"question": "a", "context": "b", "response": "c"}, "question is not read beside response"),
+        ({"question": "a", "context": "b", "response": "c"}, "question: not read beside response: .*--ignore question"),
         ({"prompt": "a", "chosen": 5, "rejected": "c"}, "'5' in place of chosen"),
+        ({"prompt": "a", "answers": [{"said": "b"}]}, "'None' in place of messages"),
         ({"prompt": "a", "chosen": "b", "rejected": "c"}, "chosen and rejected, the rows before have response"),
     ],
 )
