@@ -44,7 +44,7 @@ _ORDERS = {
 _NAMED = re.compile("(?:(?:response|completion|answer|output|conversation|model|assistant)[_ -]?)?([0-9]+|[ab])")
 _TIES = re.compile("tie.*|both.?bad|a=b")
 _SCALES = {"rank": -1, "score": 1, "overall_score": 1, "rating": 1}  # 1: more is better
-_RANKINGS = {f"{scale}s" for scale in _SCALES}
+_RANKINGS = [f"{scale}s" for scale in _SCALES]
 #: A text under such a key belongs to a conversation, unless it is an id or names a model or a source.
 _LADEN = re.compile("reject|chosen|history|messages|conversation|kwargs|documents|image", re.IGNORECASE)
 _LABEL = re.compile(".*_(id|model|source)")
@@ -113,7 +113,7 @@ FORMS = (
         Form({"first": stem + gap + first, "second": stem + gap + second}, order=_COMPARED, columns=_BESIDE_TWO)
         for stem, gap, (first, second) in itertools.product(_STEMS, ("", "_", " "), _ENDS)
     ),
-    *(Form({"list": key}, order=["choice"], columns=_BESIDE_LISTS) for key in _LISTS),
+    *(Form({"list": key}, order=["choice", *_RANKINGS], columns=_BESIDE_LISTS) for key in _LISTS),
     *(Form({"response": key}) for key in _RESPONSES),
     *(Form({"response": key}, [key]) for key in ("messages", "conversations")),
 )
@@ -189,9 +189,8 @@ def read_forms(rows: Sequence[Row], ignore: Sequence[str] = (), columns: Mapping
                 raise InputError(f"it has no {list_some(absent)}")
             read = {key: row[source] for key, source in columns.items()} if columns else row
             # A number that is none is a gap, too, as tables of floats have them.
-            read = {key: value for key, value in read.items() if value is not None and value == value}
-            if not columns:
-                read = {key: value for key, value in read.items() if key not in ignore}
+            gaps = {key for key, value in read.items() if value is None or value != value}
+            read = {key: value for key, value in read.items() if key not in {*gaps, *ignore}}
             form, sides, spoken = _read(read)
             forms[str(form)] = None
             said |= {columns.get(key, key) for key in spoken}
@@ -238,7 +237,7 @@ def _read(row: Row) -> tuple[Form, dict[str, list[Conversation]], set[str]]:
         for side, key in form.sides.items()
     }
     texts = _texts(itertools.chain(*itertools.chain(*turns.values())))
-    known = {*spoken, *form.order, *form.columns, *_RANKINGS}
+    known = {*spoken, *form.order, *form.columns}
     if unread := [key for key in row if key not in known and _is_unread(key, row[key], texts)]:
         advice = "--columns says which keys are; or carry along by " + " ".join(f"--ignore {key}" for key in unread)
         raise InputError(f"{', '.join(unread)}: not read beside {form}: {advice}")
