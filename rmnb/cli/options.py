@@ -21,6 +21,7 @@ from rmnb.panels import PromptSpec, Turn, find_spec, load_panel
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rmnb.models.dialogue import Dialogue
     from rmnb.scoring.reward_model import RewardModel
 
 Model = Annotated[
@@ -201,6 +202,13 @@ class Loading:
         if line := undecided(rm):
             echo(f"rmnb: {line}", err=True)
         return rm
+
+    def dialogue(self, name: str) -> "Dialogue":
+        """How the model of that name writes conversations; nothing but its tokenizer is loaded."""
+        spec, arguments = find_spec(name, self.panel), self.arguments()
+        from rmnb.models.loading import read_dialogue
+
+        return read_dialogue(spec, **arguments, base_model=arguments.get("base"))
 
 
 def _label(text: str) -> Any:

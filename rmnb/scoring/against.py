@@ -19,7 +19,7 @@ from rmnb.errors import InputError
 from rmnb.models.dialogue import as_messages, common_prefix
 from rmnb.scoring.check import CheckResult
 from rmnb.scoring.engine import score_sequences
-from rmnb.scoring.forms import Conversation, conversations_of
+from rmnb.scoring.forms import Conversation, read_forms
 from rmnb.scoring.parity import QUESTION, spread
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.row_files import read_rows
@@ -49,7 +49,7 @@ def read_elsewhere(path: Path) -> Elsewhere:
     Raises
     ------
     InputError
-        As `read_rows` and `conversations_of`; ids are no list of numbers; a reward is missing, or is no number.
+        As `read_rows` and `read_forms`; ids are no list of numbers; a reward is missing, or is no number.
     """
     rows = read_rows(path)
     values = [row.get("reward") for row in rows]
@@ -65,10 +65,10 @@ def read_elsewhere(path: Path) -> Elsewhere:
             all_ids.append(ids)
         if not rows[0].keys() & {"response", "messages"}:
             return Elsewhere(rewards, ids=all_ids)
-    answers = conversations_of(rows)
-    if len(answers) > len(rows) or answers[0].side != "response":
+    content = read_forms(rows, ignore=["ids", "reward"])
+    if content.kind != "single":
         raise InputError(f"{path} holds several responses a row: each takes prompt, response and reward", path)
-    return Elsewhere(rewards, [answer.conversation for answer in answers], all_ids)
+    return Elsewhere(rewards, [answer.conversation for answer in content.answers], all_ids)
 
 
 def probes(rm: RewardModel) -> list[Conversation]:
