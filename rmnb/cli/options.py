@@ -21,6 +21,7 @@ from rmnb.panels import PromptSpec, Turn, find_spec, load_panel
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rmnb.models.dialogue import Dialogue
     from rmnb.scoring.reward_model import RewardModel
 
 Model = Annotated[
@@ -136,7 +137,7 @@ class Loading:
     template
         File with the chat template (Jinja); plain: prompt, answer, EOS, without one.
     read
-        As a trainer feeds and reads: trl, openrlhf, llama-factory; last: at the last id. Default: model.
+        As a trainer feeds and reads: trl, openrlhf, llama-factory, nemo-rl, ms-swift; last: at the last id. Default: model.
     tokenizer
         Directory of the tokenizer, if it is not in the model's own.
     base
@@ -192,6 +193,22 @@ class Loading:
         from rmnb.scoring.loading import load_reward_model
 
         return load_reward_model(spec, **arguments)
+
+    def model_to_score(self, name: str) -> "RewardModel":
+        """`model`; where it may have been trained on other ids than it is fed here, a line says so."""
+        from rmnb.scoring.check import undecided
+
+        rm = self.model(name)
+        if line := undecided(rm):
+            echo(f"rmnb: {line}", err=True)
+        return rm
+
+    def dialogue(self, name: str) -> "Dialogue":
+        """How the model of that name writes conversations; nothing but its tokenizer is loaded."""
+        spec, arguments = find_spec(name, self.panel), self.arguments()
+        from rmnb.models.loading import read_dialogue
+
+        return read_dialogue(spec, **arguments, base_model=arguments.get("base"))
 
 
 def _label(text: str) -> Any:

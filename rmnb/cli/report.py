@@ -136,7 +136,8 @@ def compare(
         raise InputError("two finished reports are compared as they are: leave out --quick and options of loading")
     out = out or Path(f"compare-{sides[0].name}-{sides[1].name}")
     check_writable(out / "compare.html")
-    from rmnb.book import comparison_page
+    from rmnb.book.notebook import run_notebook
+    from rmnb.book.standalone import write_page
     from rmnb.report import comparison, numbers
 
     report_a, scores_a, policy_a = _side(a, out / "a", quick, loading)
@@ -147,21 +148,23 @@ def compare(
     table = comparison.compare(report_a, report_b, trainings)
     outcomes = check(limits, table)
     moved = comparison.moved(scores_a, scores_b) if scores_a and scores_b else None
-    policies = (policy_a, policy_b)
-    comparison_page.write(out / "compare.html", (report_a, report_b), table, moved, outcomes, policies)
+    read_differently = comparison.read_differently(report_a, report_b)
     content = {
         "a": {"model": report_a.name, "provenance": report_a.provenance},
         "b": {"model": report_b.name, "provenance": report_b.provenance},
-        "read_differently": comparison.read_differently(report_a, report_b),
+        "read_differently": read_differently,
         "numbers": table,
         "moved": moved,
-        "policies": policies,
+        "policies": (policy_a, policy_b),
         "limits": outcomes,
     }
     write_json(out / "compare.json", content, ensure_ascii=False, default=json_rows)
+    notebook = Path(record.__file__).with_name("compare.ipynb")
+    executed = run_notebook(notebook, out / "compare.ipynb", {"directory": str(out.resolve())})
+    write_page(executed, out / "compare.html", f"{report_a.name} and {report_b.name}")
     _show(table)
-    if warning := comparison_page.not_alike(report_a, report_b):
-        echo(warning)
+    if read_differently:
+        echo(f"A and B are not read alike ({', '.join(read_differently)} differ): any change may come from that.")
     echo(f"written to {out / 'compare.html'} and {out / 'compare.json'}")
     for limit, rows in outcomes.groupby("limit", sort=False):
         broken = rows[rows["broken"]]
@@ -198,12 +201,12 @@ def _side(
 
 def _show(table: "pd.DataFrame") -> None:
     """The largest changes, in half widths of their intervals or, where seeds were given, in what these differ by."""
-    from rmnb.book.comparison_page import changes
     from rmnb.report import comparison
 
     unit = table["noise"].fillna((table["high"] - table["low"]) / 2)
     largest = (table["change"].abs() / unit).nlargest(12).index
-    echo_table(changes(table.loc[largest]))
+    shown = table.loc[largest, list(comparison.HEADS)].dropna(axis="columns", how="all")
+    echo_table(shown.rename(columns=comparison.HEADS))
     clear = comparison.clear(table).sum()
     intervals = table["low"].count()
     echo(f"clear on other words: {clear} of {intervals}; this says nothing of another training")

@@ -5,6 +5,8 @@ trained whole (``modules_to_save``, in which TRL and transformers keep the head)
 its value head in a separate file (LLaMA-Factory).
 """
 
+import logging
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedModel
 
-from rmnb.errors import InputError, list_some
+from rmnb.errors import InputError, first_line, list_some
 from rmnb.models.bases import BASES, base_directory, base_tokenizer
 from rmnb.models.checkpoint_files import (
     LOADING,
@@ -31,6 +33,7 @@ from rmnb.models.origin import hashes_of
 from rmnb.models.reading import STEPS, is_decoder
 from rmnb.panels import ModelSpec
 
+logger = logging.getLogger(__name__)
 _WHOLE = "base_model.model."  # before the name of every tensor that PEFT writes
 
 
@@ -102,10 +105,9 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
         config.num_labels = outputs
     with readable(base):
         network, info = kind.from_pretrained(base, config=config, dtype=dtype, **LOADING)
-    # As many rows of the embedding as the adapter was trained with, where it saved them: its tokenizer has grown.
-    rows = [len(tensor) for name, tensor in tensors.items() if name.endswith(("embed_tokens.weight", "lm_head.weight"))]
-    if rows and max(rows) != network.get_input_embeddings().weight.shape[0]:
-        network.resize_token_embeddings(max(rows), mean_resizing=False)
+    rows = _rows(network, peft_config, tensors)
+    if rows != network.get_input_embeddings().weight.shape[0]:
+        network.resize_token_embeddings(rows, mean_resizing=False)
     # A head of the base that has another shape than the adapter's gives way to it.
     missing = {*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])}
     if missing := missing - {name.removeprefix(_WHOLE).replace(".modules_to_save", "") for name in tensors}:
@@ -137,11 +139,45 @@ def _outputs(tensors: dict[str, torch.Tensor], trunk: str) -> int | None:
     return min(rows, default=None)
 
 
+def _rows(network, config, tensors: dict[str, torch.Tensor]) -> int:
+    """How many rows the embedding had in training, whose tokenizer may have grown: as saved, or as ids were trained."""
+    ends = ("embed_tokens.weight", "lm_head.weight", "base_layer.weight", "lora_embedding_A")
+    saved = [
+        tensor.shape[-1 if name.endswith("lora_embedding_A") else 0]
+        for name, tensor in tensors.items()
+        if name.endswith(ends)
+    ]
+    if saved:
+        return max(saved)
+    trained = getattr(config, "trainable_token_indices", None) or getattr(config, "token_indices", None) or []
+    by_layer = trained.values() if isinstance(trained, dict) else [trained]
+    highest = max((index for indices in by_layer for index in indices), default=0)
+    return max(network.get_input_embeddings().weight.shape[0], highest + 1)
+
+
+def _untie(network, config, tensors: dict[str, torch.Tensor]) -> None:
+    """Give the output layer weights of its own where an adapter changes it or the embedding to which it is tied.
+
+    Merged into weights that both share, a change of one would be a change of both. An adapter that was tied itself
+    still is, by the configuration: PEFT then makes the same change on either side.
+    """
+    inputs, outputs = network.get_input_embeddings(), network.get_output_embeddings()
+    if outputs is None or outputs.weight is not inputs.weight:
+        return
+    layers = [name for name, module in network.named_modules() if module in (inputs, outputs)]
+    if any(name.startswith(tuple(f"{_WHOLE}{layer}." for layer in layers)) for name in tensors):
+        outputs.weight = torch.nn.Parameter(outputs.weight.detach().clone(), False)
+        is_tied_itself = ("ensure_weight_tying", "trainable_token_indices")
+        network.config.tie_word_embeddings = any(getattr(config, key, None) for key in is_tied_itself)
+
+
 def _merge(network, config, tensors: dict[str, torch.Tensor], directory: Path, base_name: str) -> Any:
     """The network with the adapter merged into it; every tensor of the adapter has found its place."""
     import peft
 
-    with readable(directory):
+    _untie(network, config, tensors)
+    with readable(directory), warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
         adapted = peft.get_peft_model(network, config)
         try:
             loaded = peft.set_peft_model_state_dict(adapted, tensors)
@@ -154,4 +190,7 @@ def _merge(network, config, tensors: dict[str, torch.Tensor], directory: Path, b
         missing = [name for name in loaded.missing_keys if "lora_" in name or "modules_to_save" in name]
         if missing:
             raise InputError(f"{directory}: the adapter lacks {list_some(missing)}")
-        return adapted.merge_and_unload()
+        merged: Any = adapted.merge_and_unload()
+    for text in dict.fromkeys(first_line(each.message) for each in found if "peft" in Path(each.filename).parts):
+        logger.warning("%s: PEFT says: %s", directory, text)
+    return merged

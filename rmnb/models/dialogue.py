@@ -8,7 +8,9 @@ tokens added a second time.
 Trainers differ in what they make of a filled template (`TRAINERS`). Sources, read for what they do: TRL's
 ``RewardTrainer`` (1.16) tokenises what `apply_chat_template` gives. OpenRLHF's ``RewardDataset`` (``__getitem__``, the
 same from 2024 to 2026) takes the line breaks off its end and ends every conversation with EOS. LLaMA-Factory's
-``Template.encode_oneturn`` tokenises what comes before an answer, and the answer with what closes it, apart.
+``Template.encode_oneturn`` tokenises what comes before an answer, and the answer with what closes it, apart. NeMo-RL's
+``get_formatted_message_log`` (of 2025; later versions leave a last line break) does as OpenRLHF, without the blank that
+this has before EOS. ms-swift's ``ChatmlTemplateMeta`` (2.x, 3.x; later as TRL) ends with the mark of the turn's end.
 """
 
 import copy
@@ -29,22 +31,31 @@ PROTOCOLS = ("exact", "published")
 Message = dict[str, Any]
 Prompt = str | Sequence[Message]
 Response = str | Message  # a text, or the assistant's message where it calls tools
-Trainer = Literal["trl", "openrlhf", "llama-factory"]
-TRAINERS: dict[Trainer, str] = {"trl": "TRL", "openrlhf": "OpenRLHF", "llama-factory": "LLaMA-Factory"}
-#: A template whose text ends as OpenRLHF ends it. The first line break is Jinja's to drop.
-_BY_OPENRLHF = (
-    "{% set rmnb_text %}\nTEMPLATE{%+ endset %}"
-    "{% if not add_generation_prompt %}{% set rmnb_text = rmnb_text.rstrip('\n') %}"
-    "{% if not rmnb_text.endswith(eos_token) %}{% set rmnb_text = rmnb_text + ' ' + eos_token %}{% endif %}{% endif %}"
-    "{{ rmnb_text }}"
-)
+Trainer = Literal["trl", "openrlhf", "llama-factory", "nemo-rl", "ms-swift"]
+TRAINERS: dict[Trainer, str] = {
+    "trl": "TRL",
+    "openrlhf": "OpenRLHF",
+    "llama-factory": "LLaMA-Factory",
+    "nemo-rl": "NeMo-RL",
+    "ms-swift": "ms-swift",
+}
+_STRIPPED = "{% set rmnb_text = rmnb_text.rstrip('\n') %}"
+_WITH_EOS = "{% if not rmnb_text.endswith(eos_token) %}{% set rmnb_text = rmnb_text + BLANKeos_token %}{% endif %}"
+#: What trainers do to the end of a filled template; NeMo-RL also writes BOS where the template does not.
+_ENDS: dict[Trainer, str] = {
+    "openrlhf": _STRIPPED + _WITH_EOS.replace("BLANK", "' ' + "),
+    "nemo-rl": _STRIPPED
+    + _WITH_EOS.replace("BLANK", "")
+    + "{% if bos_token and not rmnb_text.startswith(bos_token) %}{% set rmnb_text = bos_token + rmnb_text %}{% endif %}",
+    "ms-swift": _STRIPPED,
+}
 
 # Llama 3 templates write today's date; a reward must not depend on the day.
 FROZEN_DATE = "26 Jul 2024"
 _RESPONSE = "\ue000response\ue000"  # private-use characters: no template writes or trims them
 _PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010fffd]")
 _NO_LIMIT = 10**20  # a longer `model_max_length` is transformers' way of saying that there is none
-_PROBES = ("love", "War", "a", "the", "7")  # begin and end with different characters
+PROBES = ("love", "War", "a", "the", "7")  # begin and end with different characters
 SLOT = (
     "{}"  # where a carrier, such as ``The greatest thing ever is {}.``, has the token; alone, the answer is the token
 )
@@ -153,7 +164,7 @@ class Dialogue:
             else that depends on them, such as the words again. The carrier has not one slot, or the tokenizer joins a
             word in it to what stands beside it, more than a blank.
         """
-        word = _PROBES[0]
+        word = PROBES[0]
         check_carrier(carrier)
         before, after = self.frame_text(prompt)
         answer = carrier.replace(SLOT, word)
@@ -170,15 +181,15 @@ class Dialogue:
     def shared_ids(self, prompt: Prompt, carrier: str = SLOT) -> tuple[list[int], list[int]]:
         """The ids that conversations share before their first difference and after their last."""
         self.frame_text(prompt)
-        conversations = self.conversations(prompt, [carrier.replace(SLOT, word) for word in _PROBES])
+        conversations = self.conversations(prompt, [carrier.replace(SLOT, word) for word in PROBES])
         prefix = common_prefix(conversations)
         backwards = [ids[len(prefix) :][::-1] for ids in conversations]
         return prefix, common_prefix(backwards)[::-1]
 
     def _check_slot(self, prompt: Prompt, carrier: str, prefix: list[int], closing: list[int]) -> None:
         """Raise InputError unless each probe in a carrier has ids of its own, whose text is the probe and blanks."""
-        answers = [carrier.replace(SLOT, word) for word in _PROBES]
-        for word, ids in zip(_PROBES, self.conversations(prompt, answers), strict=True):
+        answers = [carrier.replace(SLOT, word) for word in PROBES]
+        for word, ids in zip(PROBES, self.conversations(prompt, answers), strict=True):
             inside = str(self.tokenizer.decode(ids[len(prefix) : len(ids) - len(closing)]))
             if inside.strip() != word:
                 raise InputError(
@@ -262,6 +273,14 @@ class Dialogue:
             raise InputError("the chat template writes nothing after the assistant's words: no closing id to read at")
         return before, after
 
+    def written(self, prompt: Prompt, response: str) -> str:
+        """What the template, if there is one, makes of a response."""
+        if self.template is None:
+            return response
+        before, after = self.frame_text(prompt)
+        whole = self.render(prompt, response)
+        return whole[len(before) : len(whole) - len(after)]
+
     def published_ids(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
         """Whole conversations as the papers' code tokenises them, cut at the tokenizer's limit, one id list a text.
 
@@ -315,8 +334,9 @@ def _as_fed(template: str | None, trainer: Trainer) -> str | None:
         return None
     day = datetime.datetime.strptime(FROZEN_DATE, "%d %b %Y")
     template = re.sub(r"strftime_now\((['\"])(.*?)\1\)", lambda call: repr(day.strftime(call[2])), template)
-    if trainer == "openrlhf":
-        return _BY_OPENRLHF.replace("TEMPLATE", template.removesuffix("\n"))
+    if trainer in _ENDS:  # the first line break is Jinja's to drop
+        text = "{% set rmnb_text %}\n" + template.removesuffix("\n") + "{%+ endset %}"
+        return text + "{% if not add_generation_prompt %}" + _ENDS[trainer] + "{% endif %}{{ rmnb_text }}"
     return template
 
 

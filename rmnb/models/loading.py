@@ -5,7 +5,7 @@ import json
 import logging
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,8 @@ from rmnb.models.checkpoint_files import (
     tokenizer_directory,
 )
 from rmnb.models.devices import DTYPES, find_device, input_device
-from rmnb.models.dialogue import Dialogue, plain_template
-from rmnb.models.heads import ALL, find_head, label_weights
+from rmnb.models.dialogue import PROBES, Dialogue, common_prefix, plain_template
+from rmnb.models.heads import choose_outputs, find_head, output_names
 from rmnb.models.origin import hashes_of
 from rmnb.models.reading import Reading, is_decoder, is_language_model, own_reading, trainer_of
 from rmnb.models.readouts import (
@@ -143,6 +143,23 @@ def read_checkpoint(spec: ModelSpec, device: str | None, compile: str | None, **
         raise InputError(f"{spec.name} on {target}: {first_line(error)}{advice}") from error
     readout.to(input_device(network))
     return Checkpoint(spec, network, readout, dialogue, reason, reading, trunk.hashes, options)
+
+
+def read_dialogue(spec: ModelSpec, **options: Any) -> Dialogue:
+    """How a model's conversations are written, from its files without the weights; options as `read_checkpoint`'s."""
+    changes = {name: options[name] for name in _OF_SPEC & options.keys() if options[name] is not None}
+    with quiet_transformers():
+        if spec.adapter:
+            directory = shipped_adapter(spec.name, spec.adapter)
+        else:
+            directory = base_directory(str(spec.source), spec.revision)
+        spec = as_trained(_with_changes(spec, changes, None), directory)
+        network = directory
+        if is_adapter(directory):
+            network = base_directory(*base_of(directory, spec.base or spec.base_model))
+        tokenizer = read_tokenizer(tokenizer_directory(directory, spec.tokenizer, network))
+        trainer = trainer_of(spec, read_config(network).to_dict(), directory)
+        return Dialogue(tokenizer, chosen_template(tokenizer, spec, directory), trainer)
 
 
 def language_model(checkpoint: Checkpoint) -> Any:
@@ -253,19 +270,27 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
             "--template (`template` in a panel), or --template plain for prompt, answer and EOS as TRL feeds them"
         )
     if trunk.head is None:
-        readout = ClassifierOutputs(label_weights(int(config.num_labels or 1), spec.label, settings, directory))
+        readout = ClassifierOutputs()
+        choose_outputs(readout, output_names(int(config.num_labels or 1), settings), spec.label, directory)
         # -1: no id is padding; without any, some refuse several conversations at once.
         config.pad_token_id = -1 if spec.read == "last" or padding is None else padding
         return readout, Reading("own", padding)
     if spec.judge:
-        answers = answer_ids(dialogue, spec.judge)
-        weights = torch.eye(len(answers)) if spec.label == ALL else torch.tensor(list(answers.values()))
-        return AnswerTokens(trunk.head, settings, directory, list(answers), weights, spec.judge.expected), Reading()
+        asked = spec.model_copy(update={"judge": None})
+        answers = answer_ids(dialogue, spec.judge, chosen_template(dialogue.tokenizer, asked, directory))
+        readout = AnswerTokens(trunk.head, settings, directory, list(answers), spec.judge.expected)
+        names = dialogue.tokenizer.convert_ids_to_tokens(list(answers))
+        choose_outputs(readout, names, spec.label or tuple(answers.values()), directory)
+        return readout, Reading()
     if str(spec.head).startswith("lm_head."):  # as the model's own logits, which it may cap or scale
-        weights = label_weights(len(trunk.head["lm_head.weight"]), spec.label, settings, directory)
-        ids = weights.nonzero().flatten()
-        readout = AnswerTokens(trunk.head, settings, directory, ids.tolist(), weights[ids])
-        readout.name = str(spec.head)
+        count = len(trunk.head["lm_head.weight"])
+        readout = AnswerTokens(trunk.head, settings, directory, range(count))
+        choose_outputs(readout, list(map(str, range(count))), spec.label, directory)
+        if readout.chosen is None or len(readout.outputs) > 1:
+            raise InputError(f"{directory}: a language head has {count:,} outputs, one an id: name some with --label")
+        # Only the rows that count are multiplied.
+        [ids] = readout.chosen[:, 0].nonzero(as_tuple=True)
+        readout.ids, readout.chosen, readout.name = ids, readout.chosen[ids], str(spec.head)
         return readout, Reading()
     if spec.reference or reads_head:
         readout = AnswerLikelihood(trunk.head, settings, directory)
@@ -294,22 +319,44 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
     return readout, reading
 
 
-def answer_ids(dialogue: Dialogue, judge: Judge) -> dict[int, float]:
-    """The ids of a judge's replies and their weights; InputError names a reply that is not one id, or not its own."""
+def answer_ids(dialogue: Dialogue, judge: Judge, template: str | None) -> dict[int, float]:
+    """The ids of a judge's replies, as the template writes a turn of the assistant, and their weights.
+
+    Parameters
+    ----------
+    dialogue
+        In which the judge is asked.
+    judge
+        Its replies.
+    template
+        The model's own.
+
+    Raises
+    ------
+    InputError
+        A reply is not one id, or not its own, or does not follow what is asked.
+    """
     try:
         before, other = (dialogue.render("a", answer) for answer in ("b", "c"))
     except InputError as error:
         raise InputError(f"the judge's template, in the model's own: {error}", "judge") from error
     if before == other:
         raise InputError("the judge's template leaves out the answer: write {{ messages[-1]['content'] }}", "judge")
+    asked = dialogue.tokenizer(before, add_special_tokens=False)["input_ids"]
+    turns = {}
+    for reply in (*judge.answers, *PROBES):
+        text = replace(dialogue, template=judge.asked_in(template, reply)).render("a", "b")
+        turns[reply] = dialogue.tokenizer(text, add_special_tokens=False)["input_ids"]
+    start = len(common_prefix(list(turns.values())))
+    closing = len(common_prefix([ids[start:][::-1] for ids in turns.values()]))
     weights = {}
-    for answer, weight in judge.answers.items():
-        texts = [before, before + answer]
-        asked, replied = dialogue.tokenizer(texts, add_special_tokens=False)["input_ids"]
-        if replied[:-1] != asked or replied[-1] in weights:
-            tokens = dialogue.tokenizer.convert_ids_to_tokens(replied[len(asked) :])
-            raise InputError(f"the judge's reply {answer!r} is not one token of its own, but {tokens}", answer)
-        weights[replied[-1]] = weight
+    for reply, weight in judge.answers.items():
+        ids = turns[reply]
+        said = ids[start : len(ids) - closing]
+        if ids[: len(asked)] != asked or len(said) != 1 or said[0] in weights:
+            tokens = dialogue.tokenizer.convert_ids_to_tokens(said)
+            raise InputError(f"the judge's reply {reply!r} is not one token of its own, but {tokens}", reply)
+        weights[said[0]] = weight
     return weights
 
 

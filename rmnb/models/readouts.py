@@ -48,40 +48,41 @@ class Span(NamedTuple):
 
 
 class Readout(nn.Module):
-    """What all readouts share.
-
-    Parameters
-    ----------
-    weights
-        Of the outputs, whose weighted sum is the reward: Float[Tensor, " outputs"]; or a unit matrix, which reads each
-        output by itself. Default: there is one output.
+    """What all readouts share: from states to [conversations, outputs].
 
     Attributes
     ----------
     name : str
         As in a panel's key ``head``; `rmnb.models.heads.find_head` may put a more special one there.
-    shape : tuple of int
-        Of what is read of one conversation: () for a reward, (outputs,) where each output is read by itself.
+    outputs : tuple of str
+        What is read of one conversation: ``reward``, or the names of several outputs.
+    chosen : Float[Tensor, "given outputs"] or None
+        What each number that the head gives counts in each output (`rmnb.models.heads.choose_outputs`); None: the head
+        gives one number, or weighs several by itself.
+    weighs_itself : bool
+        Whether that is so: of a head with a gate, say.
     unfed : int
         How many ids at the end of a conversation need not be run, because they are only predicted.
     """
 
     name: str
+    outputs: tuple[str, ...] = ("reward",)
+    weighs_itself = False
     unfed = 0
-    output_weights: Tensor
+    chosen: Tensor | None
 
-    def __init__(self, weights: Tensor | None = None):
+    def __init__(self):
         super().__init__()
-        self.register_buffer("output_weights", torch.ones(1) if weights is None else weights, persistent=False)
+        self.register_buffer("chosen", None, persistent=False)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(self.output_weights.shape[1:])
+    def weighed(self, given: Float[Tensor, "*batch given"]) -> Float[Tensor, "*batch outputs"]:
+        """The outputs, of all numbers that the head gives."""
+        return given if self.chosen is None else given @ self.chosen
 
     def rewards(
         self, states: Float[Tensor, "ids hidden"], conversations: Sequence[list[int]], spans: Sequence[Span]
-    ) -> Float[Tensor, " conversations"]:
-        """The reward of each conversation of a batch, read at its last id."""
+    ) -> Float[Tensor, "conversations outputs"]:
+        """The outputs for each conversation of a batch, read at its last id."""
         return self(states_at(states, spans, [len(ids) - 1 for ids in conversations]))
 
 
@@ -96,8 +97,8 @@ class ClassifierOutputs(Readout):
 
     name = "classifier"
 
-    def forward(self, logits: Float[Tensor, "*batch outputs"]) -> Float[Tensor, "*batch"]:
-        return logits.float() @ self.output_weights
+    def forward(self, logits: Float[Tensor, "*batch given"]) -> Float[Tensor, "*batch outputs"]:
+        return self.weighed(logits.float())
 
 
 class LayersHead(Readout):
@@ -121,9 +122,9 @@ class LayersHead(Readout):
         self.mean = 0.0
         self.std = 1.0
 
-    def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
-        outputs = self.get_submodule(self.attribute)(hidden.float())
-        return (outputs - self.mean) / self.std @ self.output_weights
+    def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch outputs"]:
+        given = self.get_submodule(self.attribute)(hidden.float())
+        return self.weighed((given - self.mean) / self.std)
 
 
 class LinearHead(LayersHead):
@@ -147,8 +148,6 @@ class LanguageHead(Readout):
         ``config.json``: how the model caps its logits (Gemma 2), or scales them (Cohere, Granite).
     source
         The checkpoint, for messages.
-    weights
-        See `Readout`.
 
     Raises
     ------
@@ -159,8 +158,8 @@ class LanguageHead(Readout):
     name = "log-probability"
     bias: Tensor | None
 
-    def __init__(self, tensors: Mapping[str, Tensor], config: Mapping[str, Any], source: object, weights=None):
-        super().__init__(weights)
+    def __init__(self, tensors: Mapping[str, Tensor], config: Mapping[str, Any], source: object):
+        super().__init__()
         matrices = [name for name, tensor in tensors.items() if tensor.ndim == 2]
         if len(matrices) != 1:
             raise InputError(f"{source}: no language model's head among {list_some(tensors) or 'its tensors'}")
@@ -184,7 +183,7 @@ class AnswerTokens(LanguageHead):
 
     Parameters
     ----------
-    tensors, config, source, weights
+    tensors, config, source
         As `LanguageHead`.
     ids
         Of the replies.
@@ -195,14 +194,14 @@ class AnswerTokens(LanguageHead):
     name = "judge"
     ids: Tensor
 
-    def __init__(self, tensors, config, source: object, ids: Sequence[int], weights: Tensor, expected: bool = False):
-        super().__init__(tensors, config, source, weights)
+    def __init__(self, tensors, config, source: object, ids: Sequence[int], expected: bool = False):
+        super().__init__(tensors, config, source)
         self.register_buffer("ids", torch.tensor(ids))
         self.expected = expected
 
-    def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
+    def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch outputs"]:
         logits = self.logits(hidden, self.ids)
-        return (logits.softmax(-1) if self.expected else logits) @ self.output_weights
+        return self.weighed(logits.softmax(-1) if self.expected else logits)
 
 
 class AnswerLikelihood(LanguageHead):
@@ -228,7 +227,7 @@ class AnswerLikelihood(LanguageHead):
             targets += ids[begin:]
         owners, places, targets = (upload(numbers, states.device) for numbers in (owners, places, targets))
         sums = torch.zeros(len(conversations), dtype=torch.float64, device=states.device)
-        return sums.index_add_(0, owners, self(states[places], targets))
+        return sums.index_add_(0, owners, self(states[places], targets))[:, None]
 
     def forward(self, hidden: Float[Tensor, "ids hidden"], ids: Int[Tensor, " ids"]) -> Float[Tensor, " ids"]:
         """Natural log-probability of each id, from the state before it."""
@@ -247,19 +246,19 @@ class UrmHead(Readout):
     """
 
     name = "urm"
+    weighs_itself = True
 
     def __init__(self, width: int, outputs: int):
         super().__init__()
-        self.outputs = outputs // 2
         self.score = nn.Linear(width, outputs, bias=False)
-        self.weights = nn.ModuleDict({"fc": mlp([width, width, width, self.outputs], nn.SELU)})
+        self.weights = nn.ModuleDict({"fc": mlp([width, width, width, outputs // 2], nn.SELU)})
 
-    def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
+    def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch outputs"]:
         hidden = hidden.float()
         means = self.score(hidden)[..., ::2]
-        if self.shape:
-            return means
-        return (means * self.weights["fc"](hidden)).sum(-1)
+        if self.chosen is None:
+            return (means * self.weights["fc"](hidden)).sum(-1, keepdim=True)
+        return self.weighed(means)
 
 
 class GatedHead(Readout):
@@ -276,13 +275,13 @@ class GatedHead(Readout):
     """
 
     opening: tuple[int, ...] = ()
+    weighs_itself = True
 
     def __init__(
         self, name: str, layers: nn.Module, sizes: Sequence[int], quantiles: int, temperature: float, transform: bool
     ):
         super().__init__()
         self.name = name
-        self.outputs = sizes[-1]
         self.quantiles = quantiles
         self.temperature = temperature
         self.regression_layer = nn.Linear(sizes[0], sizes[-1] * quantiles, bias=False)
@@ -292,7 +291,7 @@ class GatedHead(Readout):
             self.reward_transform_matrix = nn.Parameter(torch.eye(sizes[-1]))
 
     def rewards(self, states, conversations, spans):
-        if self.shape:
+        if self.chosen is not None:
             return super().rewards(states, conversations, spans)
         last = states_at(states, spans, [len(ids) - 1 for ids in conversations])
         gates = [opening_place(self.opening, ids) for ids in conversations]
@@ -300,16 +299,16 @@ class GatedHead(Readout):
 
     def forward(
         self, hidden: Float[Tensor, "*batch hidden"], prompt: Float[Tensor, "*batch hidden"] | None = None
-    ) -> Float[Tensor, "*batch"]:
-        """From the states at the last ids, and those at the ends of the prompts; without these, each objective."""
+    ) -> Float[Tensor, "*batch outputs"]:
+        """From the states at the last ids, and those at the ends of the prompts; without these, not by the gate."""
         objectives = self.regression_layer(hidden.float()).unflatten(-1, (-1, self.quantiles)).mean(-1)
         if prompt is None:
-            return objectives
+            return self.weighed(objectives)
         weights = (self.gating["layers"](prompt.float()) / self.temperature).softmax(-1)
         weights = weights * self.get_parameter("gating.logit_scale")
         if hasattr(self, "reward_transform_matrix"):
             weights = weights @ self.reward_transform_matrix.T
-        return (objectives * weights).sum(-1)
+        return (objectives * weights).sum(-1, keepdim=True)
 
 
 def opening_ids(dialogue: Dialogue) -> tuple[int, ...]:

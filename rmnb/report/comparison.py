@@ -103,6 +103,19 @@ def _refuse_equal_weights(seeds: Sequence[Report]) -> None:
         names[str(weights)] = report.name
 
 
+#: What a reader sees of a comparison: its columns, and what they are called.
+HEADS = {
+    "part": "",
+    "label": "number",
+    "a": "A",
+    "b": "B",
+    "change": "change",
+    "low": "95 %, other words: from",
+    "high": "to",
+    "seeds": "two seeds differ by",
+}
+
+
 def clear(table: pd.DataFrame) -> pd.Series:
     """Whether each change's interval over words lies on one side of zero."""
     return (table["low"] > 0) | (table["high"] < 0)

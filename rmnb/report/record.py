@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+from pydantic import TypeAdapter
 
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, write_json
 from rmnb.findings.rows import interval_text
+from rmnb.panels.specs import FileName
 from rmnb.report import numbers, replicates
 from rmnb.report.scores import ModelScores
 from rmnb.scoring.store import Provenance
@@ -118,7 +120,8 @@ def read(path: Path | str) -> Report:
         left_out = pd.DataFrame(table.pop("left_out").tolist(), dtype=float)
         left_out.index = pd.MultiIndex.from_frame(table[numbers.KEY])
         table = table.astype(dict.fromkeys(["value", "low", "high", "error"], float))
-        return Report(content["model"], content["quick"], table, left_out, content["provenance"])
+        name = TypeAdapter(FileName).validate_python(content["model"])  # directories are called after it
+        return Report(name, content["quick"], table, left_out, content["provenance"])
     except InputError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

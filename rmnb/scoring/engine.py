@@ -89,9 +89,9 @@ class PrefixScorer:
 
     @torch.inference_mode()
     def __call__(self, continuations: Sequence[Ids], batch_size: int | None = None, parent: Ids = ()) -> np.ndarray:
-        """One reward for each continuation, float32 [continuations]; see `score_continuations`.
+        """What is read of each continuation, float32 [continuations]; see `score_continuations`.
 
-        What continuations begin with as `parent` does is run once a batch: a hint that changes no reward beyond
+        Of several outputs [continuations, outputs]. What continuations begin with as `parent` does is run once a batch: a hint that changes no reward beyond
         rounding.
         """
         rm = self.rm
@@ -112,7 +112,7 @@ class PrefixScorer:
         # Longest first, so that memory runs out at once or never.
         order = remaining = np.lexsort((present, -fed))
         # Rewards stay on their device until the last batch: a copy in between would make host and GPU wait in turn.
-        scored = [torch.empty(0, *rm.readout.shape, device=rm.device)]
+        scored = [torch.empty(0, len(rm.outputs), device=rm.device)]
         # Not by accelerate's find_executable_batch_size: each call of it collects all garbage, which takes longer than
         # the batches of a search, and it does not see Python's MemoryError.
         while len(remaining):
@@ -133,8 +133,9 @@ class PrefixScorer:
             logger.warning("memory ran out with %d sequences at once: halving", len(batch))
             self._most = len(batch) // 2
             clear_device_cache()
-        rewards = np.empty((len(conversations), *rm.readout.shape), dtype=np.float32)
+        rewards = np.empty((len(conversations), len(rm.outputs)), dtype=np.float32)
         rewards[order] = torch.cat(scored).cpu().numpy()
+        rewards = rewards[:, 0] if len(rm.outputs) == 1 else rewards
         if self.reference is not None:
             rewards = rm.spec.beta * (rewards - self.reference(continuations, batch_size))  # pyright: ignore[reportOptionalOperand]
         return check_finite(rm, self.prefix_ids, continuations, rewards)
@@ -254,7 +255,7 @@ def score_continuations(
     Returns
     -------
     np.ndarray
-        float32 [continuations], in the given order.
+        float32 [continuations], in the given order; [continuations, outputs] of a readout with several.
 
     Raises
     ------
@@ -279,7 +280,7 @@ def score_sequences(rm: "RewardModel", sequences: Sequence[Ids], start: Ids | No
     Returns
     -------
     np.ndarray
-        float32 [sequences].
+        As `score_continuations`.
     """
     prefix = common_prefix(sequences if start is None else [*sequences, [*start, -1]])  # -1: no id
     return score_continuations(rm, prefix, [ids[len(prefix) :] for ids in sequences])

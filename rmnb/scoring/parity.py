@@ -87,16 +87,16 @@ def _compare(rm: RewardModel, against: str, own: np.ndarray | None, rounding: fl
     if own is None:
         return Parity(against)
     tolerance = max(TOLERANCE * unit, _ROUNDINGS * rounding)
-    difference = float(np.abs(rm.score(QUESTION, RESPONSES) - own).max())
+    difference = float(np.abs(rm.score(QUESTION, RESPONSES).reshape(own.shape) - own).max())
     return Parity(against, difference, tolerance, difference <= tolerance)
 
 
 def spread(rm: RewardModel) -> float:
-    """The standard deviation of the rewards of fixed one-token answers."""
+    """The standard deviation of the rewards of fixed one-token answers; of several outputs the least."""
     prefix, closing = rm.dialogue.shared_ids(QUESTION)
     highest = min(rm.vocabulary_size, len(rm.tokenizer)) - 1
     ids = np.linspace(0, highest, ANSWERS).astype(int).tolist()
-    return float(score_continuations(rm, prefix, [[i, *closing] for i in ids]).std())
+    return float(score_continuations(rm, prefix, [[i, *closing] for i in ids]).std(0).min())
 
 
 def difference_of_cut(config: PreTrainedConfig) -> float:
@@ -175,14 +175,15 @@ def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray | None, float]:
             classifier = rm.network
         elif isinstance(rm.readout, LanguageHead):
             classifier = language_model(rm)
-        elif isinstance(rm.readout, LinearHead) and not rm.readout.shape:
+        elif isinstance(rm.readout, LinearHead):
             classifier = _classifier(rm)
         if classifier is not None:
             against = type(classifier).__name__
 
         def rewards() -> np.ndarray:
             if classifier is None:
-                return replace(rm, why_not_shared="to compare with").score(QUESTION, RESPONSES)
+                alone = replace(rm, why_not_shared="to compare with")
+                return alone.score(QUESTION, RESPONSES).reshape(len(RESPONSES), -1)
             return np.array([_reward(rm, classifier, conversation) for conversation in inputs])
 
         own = check_finite(rm, (), conversations, rewards())
@@ -193,10 +194,10 @@ def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray | None, float]:
 
 
 def _reward(rm: RewardModel, classifier: Any, conversation: Mapping[str, list[int]]) -> Any:
-    """From the logits of transformers' own class: a number, or one for each output."""
+    """From the logits of transformers' own class: a number for each output."""
     if rm.pools_itself:  # perhaps an encoder, which has no cache to switch off
         tensors = {name: torch.tensor([ids], device=rm.device) for name, ids in conversation.items()}
-        return rm.readout(classifier(**tensors).logits).squeeze(0).tolist()
+        return rm.readout(classifier(**tensors).logits)[0].tolist()
     ids = conversation["input_ids"]
     readout: Any = copy.copy(rm.readout)
     if isinstance(readout, LanguageHead):
@@ -204,13 +205,13 @@ def _reward(rm: RewardModel, classifier: Any, conversation: Mapping[str, list[in
     with own_attention(rm.network):
         logits = classifier(input_ids=torch.tensor([ids], device=rm.device), use_cache=False).logits[0].float()
     if not isinstance(readout, LanguageHead):
-        return logits[0].item()
+        return logits.tolist()
     # These logits in place of hidden states.
     readout.logits = lambda states, chosen=slice(None): states[..., chosen]  # pyright: ignore[reportAttributeAccessIssue]
-    reward = readout.rewards(logits, [ids], [Span(0, 0)])[0].tolist()
+    rewards = readout.rewards(logits, [ids], [Span(0, 0)])[0].cpu().numpy()
     if rm.reference is None:
-        return reward
-    return rm.spec.beta * (reward - _reward(rm.reference, language_model(rm.reference), conversation))
+        return rewards
+    return rm.spec.beta * (rewards - _reward(rm.reference, language_model(rm.reference), conversation))
 
 
 def _moved_embeddings(rm: RewardModel) -> RemovableHandle:
@@ -229,12 +230,12 @@ def _moved_embeddings(rm: RewardModel) -> RemovableHandle:
 def _classifier(rm: RewardModel) -> Any:
     """transformers' classifier for the model's configuration, over the very tensors of the model."""
     config = copy.deepcopy(rm.network.config)
-    config.num_labels = 1
+    config.num_labels = len(rm.outputs)
     # Without a padding id one conversation alone is read at its last id.
     config.get_text_config().pad_token_id = rm.reading.padding if rm.reading.rule == "last but padding" else None
     with torch.device("meta"):
         classifier: Any = AutoModelForSequenceClassification.from_config(config)
     setattr(classifier, classifier.base_model_prefix, rm.network)
     del classifier.score
-    classifier.score = lambda hidden: rm.readout(hidden.to(rm.device))[..., None]  # type: ignore[misc]
+    classifier.score = lambda hidden: rm.readout(hidden.to(rm.device))  # type: ignore[misc]
     return classifier.eval()

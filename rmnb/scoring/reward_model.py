@@ -12,12 +12,10 @@ import torch
 from pandas.api.types import is_list_like
 from tqdm import tqdm
 
-from rmnb.errors import InputError
+from rmnb.errors import InputError, list_some
 from rmnb.models.devices import input_device
 from rmnb.models.dialogue import SLOT, Prompt, Response, as_messages, check_protocol, tools_of
-from rmnb.models.heads import output_names
 from rmnb.models.loading import Checkpoint
-from rmnb.models.readouts import AnswerTokens
 from rmnb.panels import load_panel
 from rmnb.plans import ResumableStore
 from rmnb.scoring import store
@@ -80,11 +78,16 @@ class RewardModel(Checkpoint):
     @property
     def outputs(self) -> list[str]:
         """What is read of a conversation: ``reward``, or, of the label ``all``, the names of the outputs."""
-        if not self.readout.shape:
-            return ["reward"]
-        if isinstance(self.readout, AnswerTokens):
-            return [str(self.tokenizer.convert_ids_to_tokens(token_id)) for token_id in self.readout.ids.tolist()]
-        return output_names(self.readout.shape[0], self.network.config.to_dict())
+        return list(self.readout.outputs)
+
+    def columns(self, name: str) -> list[str]:
+        """What a table calls the outputs: by this name where there is one, else NAME_OUTPUT each."""
+        return [name] if len(self.outputs) == 1 else [f"{name}_{output}" for output in self.outputs]
+
+    def refuse_several(self, what: str) -> None:
+        """Raise InputError where there are several outputs and one number is needed."""
+        if len(self.outputs) > 1:
+            raise InputError(f"{what} needs one number of {self.name}, not {list_some(self.outputs)}: choose a --label")
 
     @property
     def name(self) -> str:
@@ -154,7 +157,7 @@ class RewardModel(Checkpoint):
                 raise InputError(f"responses must be texts, found {response!r}")
         check_protocol(protocol)
         pieces = pieces or ResumableStore(None, {})
-        shape = self.readout.shape
+        shape = (len(self.outputs),) if len(self.outputs) > 1 else ()
         # Equal conversations are scored once, so that their rewards are equal: another batch rounds differently.
         asked = list(zip(prompts, responses, strict=True))
         keys = [json.dumps([prompt, tools_of(prompt), response], default=str) for prompt, response in asked]

@@ -69,7 +69,7 @@ def scan_vocabulary(
     -------
     DataFrame
         token_id (int32, 0 to the embedding's last), token (decoded), kind (category, `rmnb.models.vocabulary.KINDS`),
-        score (float32); one row an id. ``attrs["provenance"]`` says what was scanned and how.
+        score (float32; of several outputs score_NAME each); one row an id. ``attrs["provenance"]`` says what was scanned and how.
 
     Raises
     ------
@@ -127,7 +127,8 @@ def scan_vocabulary(
             for number, shard in enumerate(shards):
                 rewards.append(pieces.rewards(number, scorer, shard, batch_size))
                 bar.update(len(shard))
-        table = words[["token_id", "token", "kind"]].assign(score=np.concatenate(rewards)[places])
+        table = words[["token_id", "token", "kind"]].copy()
+        table[rm.columns("score")] = np.concatenate(rewards).reshape(len(distinct), -1)[places]
         table.attrs["provenance"] = {**pieces.begun, "sequences": len(distinct)}
         return table
 

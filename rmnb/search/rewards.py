@@ -77,10 +77,10 @@ class ModelPromptReward:
         if isinstance(rm.readout, AnswerLikelihood):
             raise InputError(f"{rm.name}: log-probabilities of answers have no gradient here: try --set method=beam")
         if scorer.prefix is None:
-            return scorer.whole_rewards([conversation], inputs_embeds=vectors)[0]
+            return scorer.whole_rewards([conversation], inputs_embeds=vectors)[0, 0]
         added = run_behind(rm.network, scorer.prefix, [Run(1, vectors.shape[1], before)], inputs_embeds=vectors)
         states = torch.cat([scorer.states.clone(), added.to(rm.device)])  # a clone, which autograd may keep
-        return rm.readout.rewards(states, [conversation], [Span(before, before)])[0]
+        return rm.readout.rewards(states, [conversation], [Span(before, before)])[0, 0]
 
 
 class RewardObjective:
@@ -123,6 +123,7 @@ class RewardObjective:
             raise InputError("no model given: name at least one")
         first = models[0]
         for rm in models:
+            rm.refuse_several("a search")
             if rm.tokenizer.get_vocab() != first.tokenizer.get_vocab():
                 raise InputError(f"{first.name} and {rm.name} have different tokenizers: search with each alone")
         weights = [1 / len(models)] * len(models) if weights is None else [float(weight) for weight in weights]
