@@ -15,6 +15,7 @@ from peft import LoraConfig
 from torch import Tensor
 from transformers import TrainerCallback
 
+from rmnb.errors import InputError
 from rmnb.models.dialogue import Prompt
 from rmnb.models.loading import language_model
 from rmnb.plans import open_or_refuse
