@@ -63,8 +63,7 @@ class TokenSet:
 def ranked(model: str, prompt: str, scores: NDArray[np.float32]) -> Scan:
     """Ranks and rounded rewards of one scan, from its scores (ids,) float32."""
     spread = float(scores.std()) or 1.0
-    most = np.floor(np.log10(np.iinfo(np.int32).max / max(1, np.abs(scores).max())))  # that int32 holds
-    decimals = int(np.clip(_DIGITS - np.floor(np.log10(spread)), 0, most))
+    decimals = int(np.clip(_DIGITS - np.floor(np.log10(spread)), 0, 9))
     rank = rankdata(-scores.astype(np.float64), method="min").astype(np.int32)
     reward = np.round(scores.astype(np.float64) * 10**decimals).astype(np.int32)
     return Scan(model, prompt, rank, reward, decimals)
