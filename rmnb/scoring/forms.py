@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rmnb.conversation import Conversation, Prompt, Response, as_conversation
 from rmnb.data.preferences import dialogue_turns
 from rmnb.errors import InputError, first_line, list_some
-from rmnb.models.dialogue import Prompt, Response, ToolMessages, as_messages, without_gaps
 from rmnb.scoring.row_files import Row, read_json
 
 Sides = dict[str, list[Any]]  # response, or chosen and rejected: texts, messages, or lists of messages
@@ -33,7 +33,7 @@ _DIALOGUE = re.compile(r"\s*(?:Human|Assistant):")
 _SCALES = {"rank": -1, "score": 1, "overall_score": 1, "rating": 1}  # 1: more is better
 
 
-class Conversation(NamedTuple):
+class Exchange(NamedTuple):
     """A prompt and a response."""
 
     prompt: Prompt
@@ -45,7 +45,7 @@ class Answer(NamedTuple):
 
     row: int
     side: str
-    conversation: Conversation
+    conversation: Exchange
 
 
 class Form(NamedTuple):
@@ -108,7 +108,7 @@ def unread_questions(rows: Sequence[Row]) -> str:
     return list_some(unread)
 
 
-def _conversation(row: Row, response: Any) -> Conversation:
+def _conversation(row: Row, response: Any) -> Exchange:
     """A row's question and one of its responses: a text, a message, messages to follow, or a whole conversation."""
     question, is_dialogue = _question(row)
     if isinstance(response, str) and _DIALOGUE.match(response) and "\n\nAssistant:" in response:
@@ -133,15 +133,14 @@ def _conversation(row: Row, response: Any) -> Conversation:
     *before, last = turns
     if last["role"] != "assistant":
         raise InputError("the last message is not the assistant's")
-    before = as_messages(before)
-    if before[-1]["role"] == "assistant":
+    asked = as_conversation(before)
+    if asked.messages[-1]["role"] == "assistant":
         raise InputError("the message before the response is the assistant's, too")
     said = last["content"] if last.keys() == {"role", "content"} else last
     if tools := row.get("tools"):
         schemas = read_json(tools) if isinstance(tools, str) else tools
-        return Conversation(ToolMessages(before, without_gaps(schemas)), said)
-    is_text = len(before) == 1 and before[0] == {"role": "user", "content": before[0]["content"]}
-    return Conversation(before[0]["content"] if is_text else before, said)
+        return Exchange(Conversation(asked.messages, schemas), said)
+    return Exchange(list(asked.messages) if asked.question is None else asked.question, said)
 
 
 def _question(row: Row) -> tuple[list[dict[str, Any]], bool]:
@@ -157,7 +156,7 @@ def _question(row: Row) -> tuple[list[dict[str, Any]], bool]:
     text = "\n".join(filter(None, (row.get(key) for key in first)))
     if transcript := _TRANSCRIPT.fullmatch(text):
         return dialogue_turns("\n\n" + transcript[1]), True
-    return as_messages(text), False
+    return list(as_conversation(text).messages), False
 
 
 def _messages(turns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -170,7 +169,7 @@ def _messages(turns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if message.get("role") in _ROLES:
             message["role"] = _ROLES[message["role"]]
         messages.append(message)
-    return as_messages(messages)
+    return list(as_conversation(messages).messages)
 
 
 def _many(value: Any) -> list[Any]:

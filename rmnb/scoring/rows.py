@@ -15,11 +15,12 @@ import pandas as pd
 from scipy.special import expit
 
 from rmnb import stats
+from rmnb.conversation import Prompt, as_conversation
 from rmnb.errors import InputError
-from rmnb.models.dialogue import Prompt, common_prefix, tools_of
+from rmnb.models.dialogue import common_prefix
 from rmnb.plans import ResumableStore, exclusive
 from rmnb.scoring.engine import score_continuations
-from rmnb.scoring.forms import Answer, Conversation, conversations_of, other_columns, unread_questions
+from rmnb.scoring.forms import Answer, Exchange, conversations_of, other_columns, unread_questions
 from rmnb.scoring.reward_model import RewardModel, check_prompt
 from rmnb.scoring.row_files import Row
 from rmnb.scoring.store import content_sha256, describe_model, note_model, read_finished, write_table
@@ -132,7 +133,7 @@ def score_file(
     names = ["reward" if name == "reward" else f"reward_{name}" for name in rm.outputs]
     prompts, responses = zip(*conversations, strict=True)
     places = [(answer.row, answer.side) for answer in answers]
-    said = json.dumps([places, prompts, responses, list(map(tools_of, prompts))], default=str)
+    said = json.dumps([places, [str(as_conversation(prompt)) for prompt in prompts], responses], default=str)
     digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
     plan = {**describe_model(rm), "protocol": "exact", "rows_sha256": digest}
     with exclusive(output):
@@ -187,7 +188,7 @@ def _storable(values: list[Any]) -> list[Any]:
     return [text and text.encode("utf-8", "backslashreplace").decode() for text in texts]
 
 
-def truncate(rm: RewardModel, conversation: Conversation) -> Conversation:
+def truncate(rm: RewardModel, conversation: Exchange) -> Exchange:
     """The conversation, the end of its response cut where it is too long for the model.
 
     Raises
@@ -204,7 +205,7 @@ def truncate(rm: RewardModel, conversation: Conversation) -> Conversation:
         kept = str(rm.tokenizer.decode(ids[:-excess]))
         # Each round ends earlier, also where the cut falls into a character of several ids.
         response = response[: min(len(kept), len(response) - 1)]
-    return Conversation(prompt, response)
+    return Exchange(prompt, response)
 
 
 def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
