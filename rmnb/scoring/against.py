@@ -18,12 +18,12 @@ import pandas as pd
 import requests
 from torch.nn.functional import normalize
 
+from rmnb.conversation import as_conversation
 from rmnb.errors import InputError
-from rmnb.models.dialogue import as_messages
 from rmnb.models.readouts import LayersHead
 from rmnb.scoring.check import CheckResult
 from rmnb.scoring.engine import score_sequences
-from rmnb.scoring.forms import Conversation, read_forms
+from rmnb.scoring.forms import Exchange, read_forms
 from rmnb.scoring.parity import QUESTION, spread
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.row_files import read_rows
@@ -43,7 +43,7 @@ class Elsewhere:
     """Rewards from elsewhere, float [rows], of conversations, or of ids as they were fed there, or both."""
 
     rewards: np.ndarray
-    conversations: Sequence[Conversation] = ()
+    conversations: Sequence[Exchange] = ()
     ids: Sequence[list[int]] = ()
 
 
@@ -75,19 +75,20 @@ def read_elsewhere(path: Path) -> Elsewhere:
     return Elsewhere(rewards, [answer.conversation for answer in content.answers], all_ids)
 
 
-def probes(rm: RewardModel) -> list[Conversation]:
+def probes(rm: RewardModel) -> list[Exchange]:
     """What a server is asked: two questions and four responses, a long response, and one after a system prompt."""
-    conversations = [Conversation(question, response) for question in QUESTIONS for response in RESPONSES]
-    conversations.append(truncate(rm, Conversation(QUESTIONS[0], _LONG)))
-    system = [{"role": "system", "content": "Be brief."}, *as_messages(QUESTIONS[0])]
+    asked = list(map(as_conversation, QUESTIONS))
+    conversations = [Exchange(question, response) for question in asked for response in RESPONSES]
+    conversations.append(truncate(rm, Exchange(asked[0], _LONG)))
+    system = as_conversation([{"role": "system", "content": "Be brief."}, *asked[0].messages])
     try:
         rm.dialogue.conversations(system, ["love"])
     except InputError:  # a template that takes no system prompt
         return conversations
-    return [*conversations, Conversation(system, "love")]
+    return [*conversations, Exchange(system, "love")]
 
 
-def rendered(rm: RewardModel, conversations: Sequence[Conversation]) -> list[str]:
+def rendered(rm: RewardModel, conversations: Sequence[Exchange]) -> list[str]:
     """Conversations as text in the model's own template, which a server tokenises itself."""
     if rm.dialogue.template is None:
         raise InputError(f"{rm.name} has no chat template to send to a server: hold a file of rewards against it")
@@ -192,7 +193,7 @@ def _cause(rm: RewardModel, elsewhere: Elsewhere, ids: list[list[int]], own: np.
         in_common = {
             "long conversations are truncated": lengths >= max(_SHORT, lengths[differs].min()),
             "the system prompt is left out": [
-                as_messages(prompt)[0]["role"] == "system" for prompt, _ in conversations
+                as_conversation(prompt).messages[0]["role"] == "system" for prompt, _ in conversations
             ],
             "special tokens that a response spells out are control tokens there, plain text here": [
                 any(token in str(response) for token in special) for _, response in conversations

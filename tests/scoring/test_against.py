@@ -15,7 +15,7 @@ import rmnb
 from rmnb.errors import InputError
 from rmnb.scoring.against import Elsewhere, compare_rewards, probes, rendered, request_rewards
 from rmnb.scoring.engine import score_sequences
-from rmnb.scoring.forms import Conversation
+from rmnb.scoring.forms import Exchange
 
 # How a server goes wrong: with the ids, or with the rewards; and what is said of it.
 OF_IDS = {
@@ -108,7 +108,7 @@ def test_what_is_wrong_elsewhere_is_named(cause, rm, theirs):
 
 def compared(rm, answers, rewards):
     """What is found where these answers to one question have these rewards elsewhere."""
-    return compare_rewards(rm, Elsewhere(rewards, [Conversation("What is good?", answer) for answer in answers]))
+    return compare_rewards(rm, Elsewhere(rewards, [Exchange("What is good?", answer) for answer in answers]))
 
 
 def test_special_tokens_that_a_response_spells_out_are_a_cause(rm):
