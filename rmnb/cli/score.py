@@ -209,7 +209,7 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
         echo(f"{len(table):,} rows in {out}", err=json)
     notes = table.attrs["provenance"]
     if is_compared and len(rm.outputs) == 1:
-        accuracies = rows.pair_accuracies(table, options.by and notes["carried"][options.by])
+        accuracies = rows.pair_accuracies(table, options.by)
         numbers = rows.pair_numbers(table)
         if json:
             echo_json(json_rows(accuracies) + json_rows(numbers) + json_rows(table))
