@@ -222,7 +222,10 @@ def trace(model: Model, response: str, asking: Asking, loading: Loading, json: J
     pairs = list(zip(rm.columns("reward"), rm.columns("change"), strict=True))
     if len(pairs) > 1:
         echo("".join(f"{output:>25}  " for output in rm.outputs))
-    echo("".join(f"{table[reward][0] - table[change][0]:12.6f} {'':12}  " for reward, change in pairs) + "(no answer yet)")
+    echo(
+        "".join(f"{table[reward][0] - table[change][0]:12.6f} {'':12}  " for reward, change in pairs)
+        + "(no answer yet)"
+    )
     for _, row in table.iterrows():
         numbers = "".join(f"{row[reward]:12.6f} {row[change]:+12.6f}  " for reward, change in pairs)
         echo(numbers + visible(str(row["token"])))

@@ -218,24 +218,49 @@ class Dialogue:
         if not texts:
             return []
         conversations = [with_response(prompt, text) for text in texts]
-        contents = dict.fromkeys(message["content"] or "" for messages in conversations for message in messages)
-        _check_texts(contents)
-        text = "\0".join(contents)
-        spelled = as_plain_text and any(token in text for token in self.control_tokens)
-        if spelled and _PRIVATE.search(text):  # transformers marks control tokens with such characters
-            raise InputError("a text with private-use characters spells control tokens: leave either out")
-        tools = tools_of(prompt)
+        spelled = self._spells(conversations) and as_plain_text
         tokenizer = self.tokenizer
-        is_text = tools is None and all(isinstance(text, str) for text in texts)
+        is_text = tools_of(prompt) is None and all(isinstance(text, str) for text in texts)
         if self.trainer == "llama-factory" and is_text and not spelled:
             before, after = self.frame_text(prompt)
             start = tokenizer(before, add_special_tokens=False)["input_ids"]
             answers = tokenizer([f"{text}{after}" for text in texts], add_special_tokens=False)["input_ids"]
             return [[*start, *ids] for ids in answers]
+        return self._encode(prompt, conversations, spelled)
+
+    def asked_ids(self, prompt: Prompt) -> list[int]:
+        """The ids up to where the assistant is to speak; what spells control tokens is text, as in `conversations`."""
+        conversations = [as_messages(prompt)]
+        return self._encode(prompt, conversations, self._spells(conversations), add_generation_prompt=True)[0]
+
+    def answer_start(self, prompt: Prompt) -> int:
+        """Where the assistant's words begin in a conversation's ids: behind what it is asked, if a template writes that.
+
+        What a template writes before the answer and not where the assistant is to speak (an empty thinking block) is
+        the assistant's, as in training; so is a blank that is joined to the answer.
+        """
+        prefix, _ = self.shared_ids(prompt)
+        if self.template is None:
+            return len(prefix)
+        return min(len(prefix), len(common_prefix([[*self.asked_ids(prompt), -1], [*prefix, -2]])))  # no ids
+
+    def _spells(self, conversations: Sequence[Sequence[Message]]) -> bool:
+        """Whether a message spells a control token."""
+        contents = dict.fromkeys(message["content"] or "" for messages in conversations for message in messages)
+        _check_texts(contents)
+        text = "\0".join(contents)
+        spells = any(token in text for token in self.control_tokens)
+        if spells and _PRIVATE.search(text):  # transformers marks control tokens with such characters
+            raise InputError("a text with private-use characters spells control tokens: leave either out")
+        return spells
+
+    def _encode(self, prompt: Prompt, conversations: list[list[Message]], spelled: bool, **options) -> list[list[int]]:
+        tokenizer = self.tokenizer
         if spelled:
             tokenizer = copy.copy(tokenizer)
             tokenizer.chat_control_tokens = self.control_tokens
-        return self._apply(tokenizer, conversations, sanitize_control_tokens=spelled, tools=tools)["input_ids"]
+        options |= {"sanitize_control_tokens": spelled, "tools": tools_of(prompt)}
+        return self._apply(tokenizer, conversations, **options)["input_ids"]
 
     @functools.cached_property
     def control_tokens(self) -> list[str]:

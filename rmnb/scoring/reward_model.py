@@ -14,8 +14,9 @@ from tqdm import tqdm
 
 from rmnb.errors import InputError, list_some
 from rmnb.models.devices import input_device
-from rmnb.models.dialogue import SLOT, Prompt, Response, as_messages, check_protocol, tools_of
+from rmnb.models.dialogue import PROBES, SLOT, Prompt, Response, as_messages, check_protocol, common_prefix, tools_of
 from rmnb.models.loading import Checkpoint
+from rmnb.models.readouts import LanguageHead
 from rmnb.panels import load_panel
 from rmnb.plans import ResumableStore
 from rmnb.scoring import store
@@ -167,11 +168,21 @@ class RewardModel(Checkpoint):
         rewards = np.empty((len(responses), *shape), dtype=np.float32)
         with tqdm(total=len(responses), unit=" rows", disable=not progress) as bar:
             groups = _groups(self, prompts, responses, protocol)
-            for number, (rows, sequences, start) in enumerate(groups):
-                scored = pieces.rewards(number, score_sequences, self, sequences, start)
+            for number, (rows, sequences, start, starts) in enumerate(groups):
+                scored = pieces.rewards(number, score_sequences, self, sequences, start, starts)
                 rewards[rows] = scored.reshape(len(rows), *shape)
                 bar.update(len(rows))
         return rewards[[places[key] for key in keys]]
+
+    def answer_start(self, prompt: Prompt, protocol: str = "exact") -> int:
+        """Where the answer's ids begin; InputError for a language model without a template, which writes no answers."""
+        if not isinstance(self.readout, LanguageHead):
+            return 0  # which nothing else asks
+        if self.dialogue.template is None:
+            raise InputError(f"{self.name} has no chat template that says where an answer begins: give --template")
+        if protocol == "exact":
+            return self.dialogue.answer_start(prompt)
+        return len(common_prefix(self.dialogue.published_ids(prompt, PROBES)))
 
     def read_at(self, prompt: Prompt, carrier: str = SLOT) -> tuple[str, int | None]:
         """Where the reward of an ordinary answer is read: the token there, and its place from the end (-1: the last).
@@ -215,14 +226,16 @@ def _known_keys() -> set[str]:
 
 def _groups(
     rm: RewardModel, prompts: list[Prompt], responses: list[Response], protocol: str
-) -> Iterator[tuple[list[int], list[Ids], Ids | None]]:
-    """Rows to score at once, the ids of their conversations, and those of the prompt that they share, if they do."""
+) -> Iterator[tuple[list[int], list[Ids], Ids | None, list[int]]]:
+    """Rows to score at once, their ids, those of the prompt that they share, if they do, and where answers begin."""
     by_prompt: dict[str, list[int]] = {}
     for row, prompt in enumerate(prompts):
         by_prompt.setdefault(json.dumps([prompt, tools_of(prompt)], default=str), []).append(row)
     tokenise: Any = rm.dialogue.conversations if protocol == "exact" else rm.dialogue.published_ids
     sequences: dict[int, Ids] = {}
+    starts: dict[int, int] = {}
     for rows in by_prompt.values():
+        starts.update(dict.fromkeys(rows, rm.answer_start(prompts[rows[0]], protocol)))
         sequences.update(zip(rows, tokenise(prompts[rows[0]], [responses[row] for row in rows]), strict=True))
     groups = list(by_prompt.values())
     # Of a pair without a template, the prompt's ids tell question and answer apart.
@@ -233,7 +246,7 @@ def _groups(
         start = None if is_mixed or protocol != "exact" else rm.dialogue.shared_ids(prompts[rows[0]])[0]
         for first in range(0, len(rows), store.SHARD):
             shard = rows[first : first + store.SHARD]
-            yield shard, [sequences[row] for row in shard], start
+            yield shard, [sequences[row] for row in shard], start, [starts[row] for row in shard]
 
 
 def check_prompt(prompt: Prompt) -> None:

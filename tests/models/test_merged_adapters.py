@@ -36,7 +36,9 @@ def write(directory, model, words, **options):
 
 def likelihoods(model, words) -> np.ndarray:
     """Log-probabilities of whole answers by transformers' own logits."""
-    start = len(words.apply_chat_template([{"role": "user", "content": QUESTION}], add_generation_prompt=True)["input_ids"])
+    start = len(
+        words.apply_chat_template([{"role": "user", "content": QUESTION}], add_generation_prompt=True)["input_ids"]
+    )
     sums = []
     for ids in own_ids(words, QUESTION, ANSWERS):
         with torch.no_grad():

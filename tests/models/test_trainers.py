@@ -120,7 +120,9 @@ def test_nemo_rl_and_ms_swift_are_read_as_they_feed(tmp_path, capsys, monkeypatc
         assert rm.dialogue.conversations(QUESTION, TEXTS) == [ids[:-1] for ids in fed]
         assert rm.score(QUESTION, TEXTS) == pytest.approx(stripped, abs=1e-4)
     marked = write(tmp_path / "marked")
-    (marked / "args.json").write_text(json.dumps({"model_type": "qwen2_5", "template": "qwen2_5", "task_type": "seq_cls"}))
+    (marked / "args.json").write_text(
+        json.dumps({"model_type": "qwen2_5", "template": "qwen2_5", "task_type": "seq_cls"})
+    )
     assert rmnb.load_reward_model(marked).score(QUESTION, TEXTS) == pytest.approx(stripped, abs=1e-4)
     assert run(monkeypatch, "score", marked, "love") == 0
     assert "would have fed other ids" not in capsys.readouterr().err
@@ -143,7 +145,9 @@ def test_check_lists_the_rewards_that_each_trainer_would_have_seen(tmp_path):
     results = {result.aspect: result.text for result in check_model(rmnb.load_reward_model(directory))}
     words = fixed_tokenizer(TEMPLATES["trailing line break"])
     question = "What, in one word, is the greatest thing ever?"
-    turns = [[{"role": "user", "content": question}, {"role": "assistant", "content": text}] for text in ("love", "War")]
+    turns = [
+        [{"role": "user", "content": question}, {"role": "assistant", "content": text}] for text in ("love", "War")
+    ]
     ids = words.apply_chat_template(turns)["input_ids"]
     here, there = own_rewards(directory, ids), own_rewards(directory, [row[:-1] for row in ids])
     for name in ("NeMo-RL", "ms-swift"):
