@@ -41,7 +41,8 @@ def check(
     Parameters
     ----------
     against
-        A server's classify, pooling, score or get_reward endpoint; or a file of rows: reward, and prompt and response or ids.
+        A server's classify, pooling, score or get_reward endpoint; or a file of rows: reward, and prompt and response
+        or ids.
     timeout
         Seconds to wait for the server's answer.
     header

@@ -46,7 +46,8 @@ _ENDS: dict[Trainer, str] = {
     "openrlhf": _STRIPPED + _WITH_EOS.replace("BLANK", "' ' + "),
     "nemo-rl": _STRIPPED
     + _WITH_EOS.replace("BLANK", "")
-    + "{% if bos_token and not rmnb_text.startswith(bos_token) %}{% set rmnb_text = bos_token + rmnb_text %}{% endif %}",
+    + "{% if bos_token and not rmnb_text.startswith(bos_token) %}{% set rmnb_text = bos_token ~ rmnb_text %}"
+    "{% endif %}",
     "ms-swift": _STRIPPED,
 }
 
@@ -234,7 +235,7 @@ class Dialogue:
         return self._encode(prompt, conversations, self._spells(conversations), add_generation_prompt=True)[0]
 
     def answer_start(self, prompt: Prompt) -> int:
-        """Where the assistant's words begin in a conversation's ids: behind what it is asked, if a template writes that.
+        """Where the assistant's words begin in a conversation's ids: behind what it is asked.
 
         What a template writes before the answer and not where the assistant is to speak (an empty thinking block) is
         the assistant's, as in training; so is a blank that is joined to the answer.

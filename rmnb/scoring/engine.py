@@ -98,8 +98,8 @@ class PrefixScorer:
     ) -> np.ndarray:
         """What is read of each continuation, float32 [continuations]; see `score_continuations`.
 
-        Of several outputs [continuations, outputs]. What continuations begin with as `parent` does is run once a batch: a hint that changes no reward beyond
-        rounding.
+        What continuations begin with as `parent` does is run once a batch: a hint that changes no reward beyond
+        rounding. `starts` says where in prefix and continuation an answer begins; by default, behind the prefix.
         """
         rm = self.rm
         before = len(self.prefix_ids)

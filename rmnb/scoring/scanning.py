@@ -69,7 +69,8 @@ def scan_vocabulary(
     -------
     DataFrame
         token_id (int32, 0 to the embedding's last), token (decoded), kind (category, `rmnb.models.vocabulary.KINDS`),
-        score (float32; of several outputs score_NAME each); one row an id. ``attrs["provenance"]`` says what was scanned and how.
+        score (float32; of several outputs score_NAME each); one row an id. ``attrs["provenance"]`` says what was
+        scanned and how.
 
     Raises
     ------
