@@ -142,7 +142,8 @@ class Loading:
     template
         File with the chat template (Jinja); plain: prompt, answer, EOS, without one.
     read
-        As a trainer feeds and reads: trl, openrlhf, llama-factory, nemo-rl, ms-swift; last: at the last id. Default: model.
+        As a trainer feeds and reads: trl, openrlhf, llama-factory, nemo-rl, ms-swift; last: at the last id. Default:
+        model.
     tokenizer
         Directory of the tokenizer, if it is not in the model's own.
     base

@@ -44,7 +44,8 @@ _ENDS: dict[Trainer, str] = {
     "openrlhf": _STRIPPED + _WITH_EOS.replace("BLANK", "' ' + "),
     "nemo-rl": _STRIPPED
     + _WITH_EOS.replace("BLANK", "")
-    + "{% if bos_token and not rmnb_text.startswith(bos_token) %}{% set rmnb_text = bos_token + rmnb_text %}{% endif %}",
+    + "{% if bos_token and not rmnb_text.startswith(bos_token) %}{% set rmnb_text = bos_token ~ rmnb_text %}"
+    "{% endif %}",
     "ms-swift": _STRIPPED,
 }
 
@@ -215,6 +216,25 @@ class Dialogue:
         if any(spelled and _PRIVATE.search(text) for spelled, text in zip(is_spelled, texts, strict=True)):
             raise InputError("a text with private-use characters spells control tokens: leave either out")
         return is_spelled
+
+    def asked_ids(self, prompt: Prompt) -> list[int]:
+        """The ids up to where the assistant is to speak; what spells control tokens is text, as in `conversations`."""
+        asked = as_conversation(prompt)
+        text = "\0".join(message["content"] or "" for message in asked.messages)
+        _check_texts([text])
+        (spelled,) = self._spell_control_tokens([text])
+        return self._apply([asked], as_plain_text=spelled, add_generation_prompt=True)["input_ids"][0]
+
+    def answer_start(self, prompt: Prompt) -> int:
+        """Where the assistant's words begin in a conversation's ids: behind what it is asked.
+
+        What a template writes before the answer and not where the assistant is to speak (an empty thinking block) is
+        the assistant's, as in training; so is a blank that is joined to the answer.
+        """
+        prefix, _ = self.shared_ids(prompt)
+        if self.template is None:
+            return len(prefix)
+        return min(len(prefix), len(common_prefix([[*self.asked_ids(prompt), -1], [*prefix, -2]])))  # no ids
 
     @functools.cached_property
     def control_tokens(self) -> list[str]:

@@ -14,8 +14,9 @@ from tqdm import tqdm
 from rmnb.conversation import Conversation, Prompt, Response, as_conversation
 from rmnb.errors import InputError, list_some
 from rmnb.models.devices import input_device
-from rmnb.models.dialogue import SLOT, check_protocol
+from rmnb.models.dialogue import PROBES, SLOT, check_protocol, common_prefix
 from rmnb.models.loading import Checkpoint
+from rmnb.models.readouts import LanguageHead
 from rmnb.panels import load_panel
 from rmnb.plans import ResumableStore
 from rmnb.scoring import store
@@ -169,11 +170,21 @@ class RewardModel(Checkpoint):
         rewards = np.empty((len(responses), *shape), dtype=np.float32)
         with tqdm(total=len(responses), unit=" rows", disable=not progress) as bar:
             groups = _groups(self, prompts, responses, protocol)
-            for number, (rows, sequences, start) in enumerate(groups):
-                scored = pieces.rewards(number, score_sequences, self, sequences, start)
+            for number, (rows, sequences, start, starts) in enumerate(groups):
+                scored = pieces.rewards(number, score_sequences, self, sequences, start, starts)
                 rewards[rows] = scored.reshape(len(rows), *shape)
                 bar.update(len(rows))
         return rewards[[places[conversation] for conversation in whole]]
+
+    def answer_start(self, prompt: Prompt, protocol: str = "exact") -> int:
+        """Where the answer's ids begin; InputError for a language model without a template, which writes no answers."""
+        if not isinstance(self.readout, LanguageHead):
+            return 0  # which nothing else asks
+        if self.dialogue.template is None:
+            raise InputError(f"{self.name} has no chat template that says where an answer begins: give --template")
+        if protocol == "exact":
+            return self.dialogue.answer_start(prompt)
+        return len(common_prefix(self.dialogue.published_ids(prompt, PROBES)))
 
     def read_at(self, prompt: Prompt, carrier: str = SLOT) -> tuple[str, int | None]:
         """Where the reward of an ordinary answer is read: the token there, and its place from the end (-1: the last).
@@ -217,15 +228,17 @@ def _known_keys() -> set[str]:
 
 def _groups(
     rm: RewardModel, prompts: list[Conversation], responses: list[Response], protocol: str
-) -> Iterator[tuple[list[int], list[Ids], Ids | None]]:
-    """Rows to score at once, the ids of their conversations, and those of the prompt that they share, if they do."""
+) -> Iterator[tuple[list[int], list[Ids], Ids | None, list[int]]]:
+    """Rows to score at once, their ids, those of the prompt that they share, if they do, and where answers begin."""
     by_prompt: dict[Conversation, list[int]] = {}
     for row, prompt in enumerate(prompts):
         by_prompt.setdefault(prompt, []).append(row)
     rm.dialogue.frame_text(prompts[0])  # a template that drops the responses is refused
     tokenise: Any = rm.dialogue.conversations if protocol == "exact" else rm.dialogue.published_ids
     sequences: dict[int, Ids] = {}
+    starts: dict[int, int] = {}
     for rows in by_prompt.values():
+        starts.update(dict.fromkeys(rows, rm.answer_start(prompts[rows[0]], protocol)))
         sequences.update(zip(rows, tokenise(prompts[rows[0]], [responses[row] for row in rows]), strict=True))
     groups = list(by_prompt.values())
     is_pair = rm.dialogue.template is None
@@ -236,7 +249,7 @@ def _groups(
         start = rm.dialogue.shared_ids(prompts[rows[0]])[0] if is_pair else None
         for first in range(0, len(rows), store.SHARD):
             shard = rows[first : first + store.SHARD]
-            yield shard, [sequences[row] for row in shard], start
+            yield shard, [sequences[row] for row in shard], start, [starts[row] for row in shard]
 
 
 def check_prompt(prompt: Prompt) -> Conversation:

@@ -19,7 +19,7 @@ from rmnb.conversation import Prompt, Response
 from rmnb.errors import InputError
 from rmnb.models.dialogue import common_prefix
 from rmnb.plans import ResumableStore, exclusive
-from rmnb.scoring.engine import score_continuations
+from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.forms import Exchange, RowTable, read_forms
 from rmnb.scoring.reward_model import RewardModel, check_prompt
 from rmnb.scoring.row_files import Row
@@ -70,7 +70,8 @@ def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
     rewards = np.full((len(own) + 1, len(rm.outputs)), np.nan, dtype=np.float32)
     first = 0 if closing else 1  # without a closing id, an empty response has no reward
     beginnings = [[*own[:end], *closing] for end in range(first, len(rewards))]
-    rewards[first:] = score_continuations(rm, prefix, beginnings).reshape(len(beginnings), -1)
+    starts = [rm.answer_start(prompt)] * len(beginnings)
+    rewards[first:] = PrefixScorer(rm, prefix)(beginnings, starts=starts).reshape(len(beginnings), -1)
     tokens = [rm.tokenizer.decode([i]) for i in own]
     table = pd.DataFrame({"position": range(1, len(rewards)), "token_id": own, "token": tokens})
     table[rm.columns("reward")] = rewards[1:]

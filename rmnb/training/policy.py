@@ -16,6 +16,7 @@ from torch import Tensor
 from transformers import TrainerCallback
 
 from rmnb.conversation import Prompt
+from rmnb.errors import InputError
 from rmnb.models.loading import language_model
 from rmnb.plans import open_or_refuse
 from rmnb.scoring.logprobs import prompt_ids
