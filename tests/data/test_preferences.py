@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
+from rmnb.conversation import as_conversation
 from rmnb.data import preferences
 from rmnb.errors import InputError
-from rmnb.models.dialogue import as_messages
 
 
 def test_elo_items_keep_every_name(mirror):
@@ -23,10 +23,11 @@ def test_pairs_are_usable(mirror, source, least):
     assert len(pairs) >= least
     assert (pairs["chosen"] != pairs["rejected"]).all()
     assert pairs["chosen"].str.len().gt(0).all()
-    for prompt in pairs["prompt"].map(as_messages):
-        assert prompt[0]["role"] == prompt[-1]["role"] == "user"
-        assert all(a["role"] != b["role"] for a, b in pairwise(prompt))  # chat templates demand it
-        assert not any("\n\nHuman:" in turn["content"] for turn in prompt)
+    for prompt in pairs["prompt"].map(as_conversation):
+        turns = prompt.messages
+        assert turns[0]["role"] == turns[-1]["role"] == "user"
+        assert all(a["role"] != b["role"] for a, b in pairwise(turns))  # chat templates demand it
+        assert not any("\n\nHuman:" in turn["content"] for turn in turns)
 
 
 def test_fine_grained_preferences_do_not_contradict_themselves(mirror):

@@ -162,7 +162,7 @@ def test_a_model_of_pairs_is_compared_by_its_own_segments(tmp_path, serve):
         scores = classifier(**pairs).logits[:, 0].tolist()
         return 200, {"data": [{"index": i, "object": "score", "score": score} for i, score in enumerate(scores)]}
 
-    asked = [Conversation("What is good?", answer) for answer in answers]
+    asked = [Exchange("What is good?", answer) for answer in answers]
     assert request_rewards(serve(answer), request_bodies(rm, asked)) == pytest.approx(rewards, abs=1e-5)
 
 
