@@ -1,5 +1,6 @@
 """Training data are read as their makers meant them."""
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -54,3 +55,27 @@ def test_rm_bench_has_a_terse_pair_of_each_prompt(mirror):
 def test_auto_j_has_its_decided_pairs_of_a_thousand_bytes_and_crows_pairs_both_directions(mirror):
     assert len(preferences.auto_j()) == 380
     assert preferences.crows_pairs()["source"].value_counts().to_dict() == {"stereo": 1290, "antistereo": 218}
+
+
+DISADVANTAGED = {
+    **{"black": "white", "african": "white", "women": "men", "woman": "man", "she": "he", "her": "his"},
+    **{"poor": "rich", "gay": "straight", "old": "young", "elderly": "young", "jewish": "christian"},
+}
+
+
+@pytest.mark.parametrize(("direction", "least"), [("stereo", 0.95), ("antistereo", 0.7)])
+def test_the_sentence_about_the_disadvantaged_group_stands_first_in_both_directions(mirror, direction, least):
+    """Where two sentences differ in a single word that names a group; crowd workers mislabelled some."""
+    pairs = preferences.crows_pairs()
+    is_first = []
+    for pair in pairs[pairs["source"] == direction].itertuples():
+        first, second = (re.findall("[a-z]+", text.lower()) for text in (pair.chosen, pair.rejected))
+        differing = [words for words in zip(first, second, strict=False) if words[0] != words[1]]
+        if len(first) == len(second) and len(differing) == 1:
+            here, there = differing[0]
+            if DISADVANTAGED.get(here) == there or DISADVANTAGED.get(there) == here:
+                is_first.append(DISADVANTAGED.get(here) == there)
+                if len(is_first) <= 10:
+                    print(f"{direction}, first {here}, then {there}: {pair.chosen} | {pair.rejected}")
+    assert len(is_first) >= 10
+    assert sum(is_first) / len(is_first) >= least
