@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import yaml
-from pydantic import TypeAdapter
 from typer import Argument, Option, echo
 
+from rmnb.conversation import Conversation
 from rmnb.errors import InputError, list_some
-from rmnb.panels import PromptSpec, Turn, find_spec, load_panel
+from rmnb.panels import PromptSpec, find_spec, load_panel
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,9 +104,11 @@ class Asking:
         else:
             questions = [_read_messages(self.messages)]
         if self.system is not None:
-            before = (Turn(role="system", content=self.system),)
+            system = {"role": "system", "content": self.system}
             questions = [
-                question.model_copy(update={"key": "custom", "history": before + question.history})
+                question.model_copy(
+                    update={"key": "custom", "history": Conversation((system, *question.history.messages))}
+                )
                 for question in questions
             ]
         return list(dict.fromkeys(questions))
@@ -114,14 +116,17 @@ class Asking:
 
 def _read_messages(file: Path) -> PromptSpec:
     try:
-        *before, last = TypeAdapter(tuple[Turn, ...]).validate_json(file.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
+        *before, last = json.loads(file.read_text(encoding="utf-8-sig"))
+        fields = {"key": "custom", "text": last["content"], "framing": "positive", "history": before}
+        question = PromptSpec.model_validate(fields)
+        role = last["role"]
+    except (OSError, ValueError, TypeError, LookupError, InputError) as error:
         raise InputError(
             f"--messages {file}: no such file, or not a JSON list of messages with role and content", file
         ) from error
-    if last.role != "user":
+    if role != "user":
         raise InputError(f"--messages {file}: the last message must be the user's: it is the question", file)
-    return PromptSpec(key="custom", text=last.content, framing="positive", history=tuple(before))
+    return question
 
 
 @dataclass(frozen=True)
@@ -137,7 +142,8 @@ class Loading:
     template
         File with the chat template (Jinja); plain: prompt, answer, EOS, without one.
     read
-        As a trainer feeds and reads: trl, openrlhf, llama-factory, nemo-rl, ms-swift; last: at the last id. Default: model.
+        As a trainer feeds and reads: trl, openrlhf, llama-factory, nemo-rl, ms-swift; last: at the last id. Default:
+        model.
     tokenizer
         Directory of the tokenizer, if it is not in the model's own.
     base

@@ -44,7 +44,8 @@ def check(
     Parameters
     ----------
     against
-        A server's classify, pooling, score or get_reward endpoint; or a file of rows: reward, and prompt and response or ids.
+        A server's classify, pooling, score or get_reward endpoint; or a file of rows: reward, and prompt and response
+        or ids.
     timeout
         Seconds to wait for the server's answer.
     header
@@ -209,7 +210,7 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
         echo(f"{len(table):,} rows in {out}", err=json)
     notes = table.attrs["provenance"]
     if is_compared and len(rm.outputs) == 1:
-        accuracies = rows.pair_accuracies(table, options.by and notes["carried"][options.by])
+        accuracies = rows.pair_accuracies(table, options.by)
         numbers = rows.pair_numbers(table)
         if json:
             echo_json(json_rows(accuracies) + json_rows(numbers) + json_rows(table))
@@ -256,7 +257,10 @@ def trace(model: Model, response: str, asking: Asking, loading: Loading, json: J
     pairs = list(zip(rm.columns("reward"), rm.columns("change"), strict=True))
     if len(pairs) > 1:
         echo("".join(f"{output:>25}  " for output in rm.outputs))
-    echo("".join(f"{table[reward][0] - table[change][0]:12.6f} {'':12}  " for reward, change in pairs) + "(no answer yet)")
+    echo(
+        "".join(f"{table[reward][0] - table[change][0]:12.6f} {'':12}  " for reward, change in pairs)
+        + "(no answer yet)"
+    )
     for _, row in table.iterrows():
         numbers = "".join(f"{row[reward]:12.6f} {row[change]:+12.6f}  " for reward, change in pairs)
         echo(numbers + visible(str(row["token"])))

@@ -80,7 +80,7 @@ def gaps(texts: pd.DataFrame, question: str) -> dict[str, Estimate]:
     means = rows.groupby(["axis", "matched_set", "is_term"], sort=False)["reward"].mean().unstack()
     differences = means[True] - means[False]
     axes = differences.index.get_level_values("axis")
-    differences.index = differences.index.droplevel("axis")
+    differences.index = differences.index.get_level_values("matched_set")
     by_axis = {ALL: differences, **dict(iter(differences.groupby(axes, sort=False)))}
     return {axis: mean_of_sets(sets) for axis, sets in by_axis.items() if len(sets) > 1}
 

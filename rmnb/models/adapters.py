@@ -45,8 +45,9 @@ class Trunk:
     ----------
     network : PreTrainedModel
         The trunk of a model that is read at one token, or a whole classifier.
-    head : dict or None
-        The tensors by name that could be the head over a trunk; None for a whole classifier.
+    head : dict or PreTrainedModel or None
+        The tensors by name that could be the head over a trunk; the language model that it is the trunk of; None for a
+        whole classifier.
     tokenizer
         Of an adapter its own, else its base's.
     hashes : dict
@@ -54,7 +55,7 @@ class Trunk:
     """
 
     network: PreTrainedModel
-    head: dict[str, torch.Tensor] | None
+    head: dict[str, torch.Tensor] | PreTrainedModel | None
     tokenizer: Any
     hashes: dict[str, Any]
 
@@ -72,7 +73,7 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
     [adapter, *_] = weight_files(directory)
     with readable(adapter):
         tensors = load_file(adapter)
-    head = read_tensors(directory, set())
+    head: Any = read_tensors(directory, set())
     with readable(directory / "adapter_config.json"):
         peft_config: Any = peft.PeftConfig.from_pretrained(str(directory))
     if peft_config.is_prompt_learning:
@@ -117,12 +118,15 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
     network = _merge(network, peft_config, tensors, directory, base_name)
     if tokenizer_files != base:  # trainers give the classifier its padding id, which no file of an adapter records
         network.config.get_text_config().pad_token_id = tokenizer.pad_token_id
+    network = network.to(DTYPES[spec.dtype])
     if decodes:
-        if not head or spec.reads_language_head:
+        if spec.reads_language_head:
+            head = network
+        elif not head:
             head = outside_trunk(network)
         network = network.base_model
     hashes = hashes_of(directory, spec.base if spec.base in BASES else base, tokenizer_files)
-    return Trunk(network.to(DTYPES[spec.dtype]), head if decodes else None, tokenizer, hashes)
+    return Trunk(network, head if decodes else None, tokenizer, hashes)
 
 
 def outside_trunk(network: PreTrainedModel) -> dict[str, torch.Tensor]:

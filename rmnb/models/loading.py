@@ -22,7 +22,7 @@ from transformers.utils import logging as transformers_logging
 from rmnb.errors import InputError, first_line, list_some
 from rmnb.files import shipped
 from rmnb.models import attention
-from rmnb.models.adapters import Trunk, outside_trunk, read_adapter
+from rmnb.models.adapters import Trunk, read_adapter
 from rmnb.models.bases import base_directory
 from rmnb.models.checkpoint_files import (
     ADAPTER,
@@ -38,7 +38,7 @@ from rmnb.models.checkpoint_files import (
 )
 from rmnb.models.devices import DTYPES, find_device, input_device
 from rmnb.models.dialogue import PROBES, Dialogue, common_prefix, plain_template
-from rmnb.models.heads import choose_outputs, find_head, output_names
+from rmnb.models.heads import ALL, choose_outputs, find_head, output_names
 from rmnb.models.origin import hashes_of
 from rmnb.models.reading import Reading, is_decoder, is_language_model, own_reading, trainer_of
 from rmnb.models.readouts import (
@@ -124,7 +124,9 @@ def read_checkpoint(spec: ModelSpec, device: str | None, compile: str | None, **
         trainer = trainer_of(spec, trunk.network.config.to_dict(), directory)
         dialogue = Dialogue(trunk.tokenizer, chosen_template(trunk.tokenizer, spec, directory), trainer)
         readout, reading = _readout(spec, directory, trunk, dialogue)
-    network: Any = trunk.network.eval().requires_grad_(False)
+    network: Any = trunk.network
+    whole: Any = trunk.head if isinstance(trunk.head, PreTrainedModel) else network
+    whole.eval().requires_grad_(False)
     reason = attention.why_unsupported(network)
     if trunk.head is None:
         reason = f"{type(network).__name__} pools in a way of its own"
@@ -134,7 +136,7 @@ def read_checkpoint(spec: ModelSpec, device: str | None, compile: str | None, **
         logger.warning("scoring whole sequences, which is slower: %s", reason)
     try:
         if not _SPREAD & options.keys():
-            network.to(target)
+            whole.to(target)
         if compile is not None:
             network.compile(mode=compile)
             options["compile"] = compile
@@ -163,18 +165,9 @@ def read_dialogue(spec: ModelSpec, **options: Any) -> Dialogue:
 
 
 def language_model(checkpoint: Checkpoint) -> Any:
-    """transformers' language model over the very tensors of a trunk and of the language head that reads it."""
-    trunk = checkpoint.network
+    """transformers' language model, of whose trunk and head a checkpoint's network and readout are made."""
     readout: Any = checkpoint.readout
-    with torch.device("meta"):
-        network: Any = AutoModelForCausalLM.from_config(trunk.config)
-    setattr(network, network.base_model_prefix, trunk)
-    network.config = trunk.config
-    head = network.get_output_embeddings()
-    head.weight = readout.weight
-    if readout.bias is not None:
-        head.bias = torch.nn.Parameter(readout.bias, False)
-    return network.eval()
+    return readout.whole[0]
 
 
 def _with_changes(spec: ModelSpec, changes: Mapping[str, Any], whole: Path | None) -> ModelSpec:
@@ -238,7 +231,7 @@ def _read_whole(directory: Path, spec: ModelSpec, options: Mapping[str, Any]) ->
     unread = {name for name in unread if not name.endswith(_NOT_OF_A_HEAD)}
     head = None
     if kind is AutoModelForCausalLM:
-        head = outside_trunk(network)
+        head = network
         network = network.base_model
     elif kind is AutoModel:
         head = read_tensors(directory, unread, variant)
@@ -275,29 +268,32 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
         # -1: no id is padding; without any, some refuse several conversations at once.
         config.pad_token_id = -1 if spec.read == "last" or padding is None else padding
         return readout, Reading("own", padding)
+    head: Any = trunk.head
+    if spec.reads_language_head and head.get_output_embeddings() is None:
+        raise InputError(f"{directory}: {type(head).__name__} has no language model's head")
     if spec.judge:
         asked = spec.model_copy(update={"judge": None})
         answers = answer_ids(dialogue, spec.judge, chosen_template(dialogue.tokenizer, asked, directory))
-        readout = AnswerTokens(trunk.head, settings, directory, list(answers), spec.judge.expected)
+        readout = AnswerTokens(head, list(answers), spec.judge.expected)
         names = dialogue.tokenizer.convert_ids_to_tokens(list(answers))
         choose_outputs(readout, names, spec.label or tuple(answers.values()), directory)
         return readout, Reading()
     if str(spec.head).startswith("lm_head."):  # as the model's own logits, which it may cap or scale
-        count = len(trunk.head["lm_head.weight"])
-        readout = AnswerTokens(trunk.head, settings, directory, range(count))
-        choose_outputs(readout, list(map(str, range(count))), spec.label, directory)
-        if readout.chosen is None or len(readout.outputs) > 1:
+        count = len(head.get_output_embeddings().weight)
+        if spec.label in (None, ALL):
             raise InputError(f"{directory}: a language head has {count:,} outputs, one an id: name some with --label")
-        # Only the rows that count are multiplied.
-        [ids] = readout.chosen[:, 0].nonzero(as_tuple=True)
-        readout.ids, readout.chosen, readout.name = ids, readout.chosen[ids], str(spec.head)
+        labelled = ClassifierOutputs()
+        choose_outputs(labelled, list(map(str, range(count))), spec.label, directory)
+        chosen: Any = labelled.chosen
+        [ids] = chosen[:, 0].nonzero(as_tuple=True)
+        readout = AnswerTokens(head, ids.tolist())
+        readout.chosen, readout.name = chosen[ids], str(spec.head)
         return readout, Reading()
     if spec.reference or reads_head:
-        readout = AnswerLikelihood(trunk.head, settings, directory)
-        if dialogue.template is None:
+        readout = AnswerLikelihood(head)
+        if dialogue.template is None or spec.reference:  # as TRL's DPOTrainer, all that closes an answer counts
             return readout, Reading()
         try:
-            readout.opening = opening_ids(dialogue)
             _, closing = dialogue.shared_ids("a")
         except InputError:  # a template that takes no answer is enough for the first token's log-probability
             return readout, Reading()

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rmnb.conversation import Conversation, Prompt
 from rmnb.data.text_lists import can_be_read
 from rmnb.findings.identity import pair_prompt, pairs_path
 from rmnb.findings.sequences import scale, searches
-from rmnb.models.dialogue import Prompt
 from rmnb.panels import ModelSpec, Panel, PromptSpec, load_panel
 from rmnb.scoring.engine import score_sequences
 from rmnb.scoring.list_scores import read_list
@@ -130,7 +130,7 @@ def _stored(panel: Panel, rm: RewardModel) -> Iterator[_Stored]:
 
 def _conversation(text: str, history: Sequence) -> Prompt:
     """A prompt with the turns before it, as they were scored."""
-    return PromptSpec(key="audited", text=text, framing="positive", history=tuple(history)).conversation
+    return PromptSpec(key="audited", text=text, framing="positive", history=Conversation(tuple(history))).conversation
 
 
 def _score(rm: RewardModel, scores: pd.DataFrame, protocol: str) -> np.ndarray:

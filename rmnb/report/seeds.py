@@ -38,7 +38,7 @@ def noise(trainings: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """
     seeds_beyond_first = sum(training.shape[1] - 1 for training in trainings)
     squares = [training.var(axis=1, ddof=0, skipna=False) * training.shape[1] for training in trainings]
-    variance = sum(squares[1:], squares[0]) / seeds_beyond_first
+    variance = pd.concat(squares, axis=1).sum(axis=1, skipna=False) / seeds_beyond_first
     moderated, df = moderate(variance, seeds_beyond_first, of_panel().reindex(variance.index))
     # Two draws differ by the root of two times their standard deviation.
     return pd.DataFrame({"seeds": np.sqrt(2 * variance), "noise": np.sqrt(2 * moderated), "df": df})

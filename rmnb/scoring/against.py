@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 import requests
 
+from rmnb.conversation import as_conversation
 from rmnb.errors import InputError
-from rmnb.models.dialogue import as_messages, common_prefix
+from rmnb.models.dialogue import common_prefix
 from rmnb.scoring.check import CheckResult
 from rmnb.scoring.engine import score_sequences
-from rmnb.scoring.forms import Conversation, read_forms
+from rmnb.scoring.forms import Exchange, read_forms
 from rmnb.scoring.parity import QUESTION, spread
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.row_files import read_rows
@@ -39,7 +40,7 @@ class Elsewhere:
     """Rewards from elsewhere, float [rows], of conversations, or of ids as they were fed there, or both."""
 
     rewards: np.ndarray
-    conversations: Sequence[Conversation] = ()
+    conversations: Sequence[Exchange] = ()
     ids: Sequence[list[int]] = ()
 
 
@@ -71,19 +72,20 @@ def read_elsewhere(path: Path) -> Elsewhere:
     return Elsewhere(rewards, [answer.conversation for answer in content.answers], all_ids)
 
 
-def probes(rm: RewardModel) -> list[Conversation]:
+def probes(rm: RewardModel) -> list[Exchange]:
     """What a server is asked: two questions and four responses, a long response, and one after a system prompt."""
-    conversations = [Conversation(question, response) for question in QUESTIONS for response in RESPONSES]
-    conversations.append(truncate(rm, Conversation(QUESTIONS[0], _LONG)))
-    system = [{"role": "system", "content": "Be brief."}, *as_messages(QUESTIONS[0])]
+    asked = list(map(as_conversation, QUESTIONS))
+    conversations = [Exchange(question, response) for question in asked for response in RESPONSES]
+    conversations.append(truncate(rm, Exchange(asked[0], _LONG)))
+    system = as_conversation([{"role": "system", "content": "Be brief."}, *asked[0].messages])
     try:
         rm.dialogue.conversations(system, ["love"])
     except InputError:  # a template that takes no system prompt
         return conversations
-    return [*conversations, Conversation(system, "love")]
+    return [*conversations, Exchange(system, "love")]
 
 
-def request_bodies(rm: RewardModel, conversations: Sequence[Conversation]) -> list[dict[str, Any]]:
+def request_bodies(rm: RewardModel, conversations: Sequence[Exchange]) -> list[dict[str, Any]]:
     """The forms in which servers are asked for the rewards of conversations, one after the other until one is taken.
 
     A conversation is text in the model's own template, which a server tokenises itself, or a pair.

@@ -13,7 +13,7 @@ from rmnb.errors import InputError
 from rmnb.models.dialogue import FROZEN_DATE, TRAINERS, Dialogue, Trainer, common_prefix
 from rmnb.models.reading import Reading, own_reading
 from rmnb.models.readouts import AnswerTokens
-from rmnb.scoring.engine import score_sequences, whole_states
+from rmnb.scoring.engine import score_sequences, whole_logits
 from rmnb.scoring.parity import QUESTION
 from rmnb.scoring.reward_model import RewardModel
 
@@ -98,8 +98,8 @@ def _judge(rm: RewardModel) -> _Aspects:
     yield "asked", "ok", repr(asked)
     ids = torch.tensor(rm.dialogue.conversations(QUESTION, _ANSWERS[:1]), device=rm.device)
     with torch.inference_mode():
-        states = whole_states(rm, input_ids=ids)
-    shares = readout.logits(states[0, -1]).softmax(-1)[readout.ids].tolist()
+        logits = whole_logits(rm, input_ids=ids)
+    shares = logits[0, -1].softmax(-1)[readout.ids].tolist()
     tokens = rm.tokenizer.convert_ids_to_tokens(readout.ids.tolist())
     replies = ", ".join(f"{token} {share:.2g}" for token, share in zip(tokens, shares, strict=True))
     text = f"probability {sum(shares):.2g} in all ({replies}), as replies to this"

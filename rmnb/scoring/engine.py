@@ -23,6 +23,7 @@ from rmnb.errors import InputError
 from rmnb.models.attention import CHUNK, Prefix, Run, constant_up_to, forget_lengths, run_behind, run_prefix
 from rmnb.models.devices import free_memory, own_attention, upload
 from rmnb.models.dialogue import common_prefix
+from rmnb.models.loading import language_model
 from rmnb.models.readouts import Span
 
 if TYPE_CHECKING:
@@ -88,14 +89,21 @@ class PrefixScorer:
         return max(1, min(by_memory, by_speed))
 
     @torch.inference_mode()
-    def __call__(self, continuations: Sequence[Ids], batch_size: int | None = None, parent: Ids = ()) -> np.ndarray:
+    def __call__(
+        self,
+        continuations: Sequence[Ids],
+        batch_size: int | None = None,
+        parent: Ids = (),
+        starts: Sequence[int] | None = None,
+    ) -> np.ndarray:
         """What is read of each continuation, float32 [continuations]; see `score_continuations`.
 
-        Of several outputs [continuations, outputs]. What continuations begin with as `parent` does is run once a batch: a hint that changes no reward beyond
-        rounding.
+        What continuations begin with as `parent` does is run once a batch: a hint that changes no reward beyond
+        rounding. `starts` says where in prefix and continuation an answer begins; by default, behind the prefix.
         """
         rm = self.rm
         before = len(self.prefix_ids)
+        starts = [before] * len(continuations) if starts is None else starts
         lengths = list(map(len, continuations))
         if 0 in lengths:
             raise InputError(f"continuation {lengths.index(0)} is empty: there is no id to read the reward at")
@@ -121,7 +129,8 @@ class PrefixScorer:
             if not present[batch[0]]:  # whole sequences are never padded
                 batch = batch[fed[batch] == fed[batch[0]]]
             try:
-                scored.append(self._rewards([conversations[i] for i in batch], parent, present[batch].tolist()))
+                chosen = [(conversations[i], starts[i]) for i in batch]
+                scored.append(self._rewards(*zip(*chosen, strict=True), parent, present[batch].tolist()))
                 remaining = remaining[len(batch) :]
                 continue
             except (RuntimeError, MemoryError) as error:
@@ -137,7 +146,7 @@ class PrefixScorer:
         rewards[order] = torch.cat(scored).cpu().numpy()
         rewards = rewards[:, 0] if len(rm.outputs) == 1 else rewards
         if self.reference is not None:
-            rewards = rm.spec.beta * (rewards - self.reference(continuations, batch_size))  # pyright: ignore[reportOptionalOperand]
+            rewards = rm.spec.beta * (rewards - self.reference(continuations, batch_size, (), starts))  # pyright: ignore[reportOptionalOperand]
         return check_finite(rm, self.prefix_ids, continuations, rewards)
 
     def _fitting(self, lengths: np.ndarray) -> int:
@@ -146,11 +155,13 @@ class PrefixScorer:
         batches = math.ceil(lengths.sum() / most)
         return max(1, int(np.searchsorted(lengths.cumsum(), lengths.sum() / batches, side="right")))
 
-    def _rewards(self, batch: list[list[int]], parent: Ids, present: list[int]) -> torch.Tensor:
+    def _rewards(
+        self, batch: Sequence[list[int]], starts: Sequence[int], parent: Ids, present: list[int]
+    ) -> torch.Tensor:
         """Of conversations, each behind so many ids of prefix and parent, in one row; or whole ones of one length."""
         rm = self.rm
         if 0 in present:
-            return self.whole_rewards(batch, input_ids=upload(batch, rm.device))
+            return self.whole_rewards(batch, starts, input_ids=upload(batch, rm.device))
         row = list(parent[: max(0, max(present) - len(self.prefix_ids))])
         runs = [Run(1, len(row), len(self.prefix_ids), extends=True)] if row else []
         spans = []
@@ -169,17 +180,21 @@ class PrefixScorer:
             assert self.prefix is not None
             added = run_behind(rm.network, self.prefix, runs, input_ids=upload([row], rm.device))
             states = torch.cat([states, added.to(rm.device)])
-        return rm.readout.rewards(states, batch, spans)
+        return rm.readout.rewards(states, batch, spans, starts)
 
-    def whole_rewards(self, batch: list[list[int]], **inputs: torch.Tensor) -> torch.Tensor:
+    def whole_rewards(self, batch: Sequence[list[int]], starts: Sequence[int], **inputs: torch.Tensor) -> torch.Tensor:
         """Of whole conversations of one length, without padding; the inputs are those of `whole_states`."""
         rm = self.rm
         if rm.pools_itself:
             forget_lengths(rm.network)
             return rm.readout(rm.network(**inputs, **self._segments(batch)).logits)
+        if not rm.readout.isolated:
+            readout: Any = rm.readout
+            logits = whole_logits(rm, **inputs)
+            return torch.stack(list(map(readout.rewards_from_logits, logits, batch, starts)))
         states = whole_states(rm, **inputs).flatten(0, 1)
         spans = [Span(0, start) for start in range(0, len(states), len(batch[0]))]
-        return rm.readout.rewards(states, batch, spans)
+        return rm.readout.rewards(states, batch, spans, starts)
 
     def _segments(self, batch: list[list[int]]) -> dict[str, torch.Tensor]:
         """Of a pair, the question is 0 and the answer 1 (int64 [sequences, ids]); a conversation is one text."""
@@ -206,6 +221,26 @@ def whole_states(rm: "RewardModel", **inputs: torch.Tensor) -> torch.Tensor:
     forget_lengths(rm.network)
     with own_attention(rm.network):
         return rm.network(**inputs, use_cache=False).last_hidden_state.to(rm.device)
+
+
+def whole_logits(rm: "RewardModel", **inputs: torch.Tensor) -> torch.Tensor:
+    """Logits of a language model over whole conversations of one length, by its own class or by its head alone.
+
+    Parameters
+    ----------
+    rm, inputs
+        As of `whole_states`.
+
+    Returns
+    -------
+    Float[Tensor, "conversations ids vocabulary"]
+    """
+    readout: Any = rm.readout
+    if readout.isolated:
+        return torch.stack(list(map(readout.logits, whole_states(rm, **inputs))))
+    forget_lengths(rm.network)
+    with own_attention(rm.network):
+        return language_model(rm)(**inputs, use_cache=False).logits.to(rm.device)
 
 
 def check_readable(rm: "RewardModel", sequences: Sequence[Ids], before: int = 0) -> None:
@@ -265,7 +300,9 @@ def score_continuations(
     return PrefixScorer(rm, prefix_ids)(continuations, batch_size)
 
 
-def score_sequences(rm: "RewardModel", sequences: Sequence[Ids], start: Ids | None = None) -> np.ndarray:
+def score_sequences(
+    rm: "RewardModel", sequences: Sequence[Ids], start: Ids | None = None, starts: Sequence[int] | None = None
+) -> np.ndarray:
     """Rewards of whole conversations; what they all begin with is run once.
 
     Parameters
@@ -276,6 +313,8 @@ def score_sequences(rm: "RewardModel", sequences: Sequence[Ids], start: Ids | No
         Ids of each conversation.
     start
         Ids of the prompt: what is run once ends there at the latest. Of a pair, it tells question and answer apart.
+    starts
+        Where the answer of each begins. Default: behind what is run once.
 
     Returns
     -------
@@ -283,7 +322,7 @@ def score_sequences(rm: "RewardModel", sequences: Sequence[Ids], start: Ids | No
         As `score_continuations`.
     """
     prefix = common_prefix(sequences if start is None else [*sequences, [*start, -1]])  # -1: no id
-    return score_continuations(rm, prefix, [ids[len(prefix) :] for ids in sequences])
+    return PrefixScorer(rm, prefix)([ids[len(prefix) :] for ids in sequences], starts=starts)
 
 
 def values_a_sequence(config: Any, width: int, length: int) -> int:

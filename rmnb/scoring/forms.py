@@ -6,15 +6,16 @@ as a column, or is refused. Refused are lists and objects that nothing reads, an
 another form or whose name says that they belong to a conversation.
 """
 
+import contextlib
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from rmnb.conversation import Conversation, Response, as_conversation, without_gaps
 from rmnb.data.preferences import dialogue_turns
 from rmnb.errors import InputError, first_line, list_some
-from rmnb.models.dialogue import Prompt, Response, ToolMessages, as_messages, without_gaps
 from rmnb.scoring.row_files import Row, read_json
 
 Kind = Literal["single", "several", "pairs", "lists"]
@@ -54,10 +55,10 @@ _TRANSCRIPT = re.compile(r"\s*(Human:.*)\n\nAssistant:\s*", re.DOTALL)  # ends w
 _DIALOGUE = re.compile(r"\s*(?:Human|Assistant):")
 
 
-class Conversation(NamedTuple):
+class Exchange(NamedTuple):
     """A prompt and a response."""
 
-    prompt: Prompt
+    prompt: Conversation
     response: Response
 
 
@@ -66,7 +67,7 @@ class Answer(NamedTuple):
 
     row: int
     side: str
-    conversation: Conversation
+    conversation: Exchange
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ def read_forms(rows: Sequence[Row], ignore: Sequence[str] = (), columns: Mapping
     return RowTable(rows, kind, answers, list(forms), ties, [key for key in carried if key not in said])
 
 
-def _read(row: Row) -> tuple[Form, dict[str, list[Conversation]], set[str]]:
+def _read(row: Row) -> tuple[Form, dict[str, list[Exchange]], set[str]]:
     """The form of a row without gaps, its conversations by side, and the keys that say them."""
     form = next((form for form in FORMS if row.keys() >= {*form.sides.values()}), None)
     if form is None:
@@ -228,7 +229,7 @@ def _read(row: Row) -> tuple[Form, dict[str, list[Conversation]], set[str]]:
     question = _question(row, asked)
     if asked in form.sides.values():
         question.pop()
-    if asked != "history" and (earlier := row.get("history")):
+    if asked != "history" and (earlier := _decoded(row, "history")):
         spoken.add("history")
         question = [*_earlier(earlier), *question]
     is_transcript = bool(_TRANSCRIPT.fullmatch(str(row.get(asked))))
@@ -241,15 +242,15 @@ def _read(row: Row) -> tuple[Form, dict[str, list[Conversation]], set[str]]:
     if unread := [key for key in row if key not in known and _is_unread(key, row[key], texts)]:
         advice = "--columns says which keys are; or carry along by " + " ".join(f"--ignore {key}" for key in unread)
         raise InputError(f"{', '.join(unread)}: not read beside {form}: {advice}")
-    said = {side: [_conversation(row, row.get(system), whole) for whole in many] for side, many in turns.items()}
+    said = {side: [_exchange(row, row.get(system), whole) for whole in many] for side, many in turns.items()}
     return form, _in_order(form, row, said), spoken
 
 
 def _is_unread(key: str, value: Any, texts: set[str]) -> bool:
     """Whether a value that nothing reads may belong to the conversation, but for a question that is in it anyway."""
-    if value in ("", [], {}) or _LABEL.fullmatch(key) or not isinstance(value, str | list | Mapping):
+    if value in ("", [], {}) or not isinstance(value, str | list | Mapping):
         return False
-    if isinstance(value, str) and key not in _KNOWN and not _LADEN.search(key):
+    if isinstance(value, str) and (_LABEL.fullmatch(key) or not (key in _KNOWN or _LADEN.search(key))):
         return False
     return key not in _QUESTIONS or not _texts(_messages(value)) <= texts
 
@@ -278,7 +279,7 @@ def _messages(said: str | Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Messages, also those that say from and value; a text is the user's, or a transcript of several turns."""
     if isinstance(said, str):
         transcript = _TRANSCRIPT.fullmatch(said)
-        return dialogue_turns("\n\n" + transcript[1]) if transcript else as_messages(said)
+        return dialogue_turns("\n\n" + transcript[1]) if transcript else [{"role": "user", "content": said}]
     messages = []
     for turn in said if isinstance(said, list) else [said]:
         if not isinstance(turn, Mapping):
@@ -286,23 +287,28 @@ def _messages(said: str | Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         message = {_MESSAGE.get(key, key): value for key, value in turn.items()}
         message["role"] = _ROLES.get(message.get("role"), message.get("role"))
         messages.append(message)
-    return as_messages(messages)
+    return list(as_conversation(messages).messages)
 
 
-def _earlier(history: Any) -> list[dict[str, Any]]:
+def _earlier(history: list[Any]) -> list[dict[str, Any]]:
     """Earlier turns: messages, or pairs of a question and its answer."""
-    turns = _decoded(history)
-    if all(isinstance(turn, Mapping) for turn in turns):
-        return _messages(turns)
+    if isinstance(history[0], Mapping):
+        return _messages(history)
     messages = []
-    for question, answer in turns:
+    for question, answer in history:
         messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
-    return as_messages(messages)
+    return list(as_conversation(messages).messages)
 
 
-def _decoded(value: Any) -> Any:
-    """A list or an object, also where it is written as JSON."""
-    return read_json(value) if isinstance(value, str) else value
+def _decoded(row: Row, key: str, kind: type = list) -> Any:
+    """A list or an object of a row, also where it is written as JSON; None, if nothing is in it."""
+    value = row.get(key)
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            value = read_json(value)
+    if value and not isinstance(value, kind):
+        raise InputError(f"{key} is {str(value)[:60]!r} in place of a {kind.__name__}")
+    return value or None
 
 
 def _responses(side: str, value: Any) -> list[Any]:
@@ -324,7 +330,7 @@ def _turns(question: list[dict[str, Any]], response: Any, is_transcript: bool) -
     elif _DIALOGUE.match(response) and "\n\nAssistant:" in response:
         turns = dialogue_turns("\n\n" + response.lstrip())
     else:
-        turns = as_messages([{"role": "assistant", "content": response.strip() if is_transcript else response}])
+        turns = [{"role": "assistant", "content": response.strip() if is_transcript else response}]
     if turns[0]["role"] == "assistant":
         turns = [*question, *turns]
     elif not _texts(question) <= _texts(turns[:-1]):
@@ -332,7 +338,7 @@ def _turns(question: list[dict[str, Any]], response: Any, is_transcript: bool) -
     return turns
 
 
-def _conversation(row: Row, system: str | None, turns: list[dict[str, Any]]) -> Conversation:
+def _exchange(row: Row, system: str | None, turns: list[dict[str, Any]]) -> Exchange:
     """Messages that end with the assistant's, behind a row's system prompt and with what it says to the template."""
     if system:
         first = {"role": "system", "content": system}
@@ -347,14 +353,14 @@ def _conversation(row: Row, system: str | None, turns: list[dict[str, Any]]) -> 
         raise InputError("it has a response and no prompt")
     if before[-1]["role"] == "assistant":
         raise InputError("the message before the response is the assistant's, too")
+    arguments = without_gaps(_decoded(row, "chat_template_kwargs", dict)) or {}
+    if documents := _decoded(row, "documents"):
+        arguments["documents"] = without_gaps(documents)
     said = last["content"] if last.keys() == {"role", "content"} else last
-    if tools := row.get("tools"):
-        return Conversation(ToolMessages(before, without_gaps(_decoded(tools))), said)
-    is_text = len(before) == 1 and before[0] == {"role": "user", "content": before[0]["content"]}
-    return Conversation(before[0]["content"] if is_text else before, said)
+    return Exchange(Conversation(tuple(before), _decoded(row, "tools"), arguments), said)
 
 
-def _in_order(form: Form, row: Row, said: dict[str, list[Conversation]]) -> dict[str, list[Conversation]]:
+def _in_order(form: Form, row: Row, said: dict[str, list[Exchange]]) -> dict[str, list[Exchange]]:
     """The conversations of a row as its responses, or as chosen and rejected ones; none, if all are equally good."""
     if "chosen" in said:
         scores = [_number(key, row[key]) for key in ("score_chosen", "score_rejected") if key in row]
@@ -421,7 +427,7 @@ def _ranked(form: Form, row: Row) -> list[float]:
         return [float(place == row["choice"]) for place in range(len(items))]
     for scale, sign in _SCALES.items():
         of_items = [item[scale] for item in items if isinstance(item, Mapping) and scale in item]
-        if values := _decoded(row.get(f"{scale}s")) or of_items:
+        if values := _decoded(row, f"{scale}s") or of_items:
             return [sign * _number(scale, value) for value in values]
     return []
 

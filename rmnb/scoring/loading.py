@@ -77,5 +77,5 @@ def load_reward_model(
             raise InputError(f"{rm.name} and its reference {reference.name} have different vocabularies", "reference")
         if reference.hashes == rm.hashes:
             raise InputError(f"{rm.name} is its own reference: every reward would be 0", "reference")
-        rm = replace(rm, reference=reference)
+        rm = replace(rm, reference=replace(reference, reading=rm.reading))
     return check_parity(rm)

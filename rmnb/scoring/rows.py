@@ -15,11 +15,12 @@ import pandas as pd
 from scipy.special import expit
 
 from rmnb import stats
+from rmnb.conversation import Prompt, Response
 from rmnb.errors import InputError
-from rmnb.models.dialogue import Prompt, Response, common_prefix, tools_of
+from rmnb.models.dialogue import common_prefix
 from rmnb.plans import ResumableStore, exclusive
-from rmnb.scoring.engine import score_continuations
-from rmnb.scoring.forms import Conversation, RowTable, read_forms
+from rmnb.scoring.engine import PrefixScorer
+from rmnb.scoring.forms import Exchange, RowTable, read_forms
 from rmnb.scoring.reward_model import RewardModel, check_prompt
 from rmnb.scoring.row_files import Row
 from rmnb.scoring.store import content_sha256, describe_model, note_model, read_finished, write_table
@@ -69,7 +70,8 @@ def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
     rewards = np.full((len(own) + 1, len(rm.outputs)), np.nan, dtype=np.float32)
     first = 0 if closing else 1  # without a closing id, an empty response has no reward
     beginnings = [[*own[:end], *closing] for end in range(first, len(rewards))]
-    rewards[first:] = score_continuations(rm, prefix, beginnings).reshape(len(beginnings), -1)
+    starts = [rm.answer_start(prompt)] * len(beginnings)
+    rewards[first:] = PrefixScorer(rm, prefix)(beginnings, starts=starts).reshape(len(beginnings), -1)
     tokens = [rm.tokenizer.decode([i]) for i in own]
     table = pd.DataFrame({"position": range(1, len(rewards)), "token_id": own, "token": tokens})
     table[rm.columns("reward")] = rewards[1:]
@@ -129,7 +131,7 @@ def score_file(
         conversations.append(shortened)
     prompts, responses = zip(*conversations, strict=True)
     places = [(answer.row, answer.side) for answer in answers]
-    said = json.dumps([places, prompts, responses, list(map(tools_of, prompts))], default=str)
+    said = json.dumps([places, list(map(str, prompts)), responses], default=str)
     digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
     plan = {**describe_model(rm), "protocol": "exact", "rows_sha256": digest}
     names = rm.columns("reward")
@@ -202,7 +204,7 @@ def _storable(values: list[Any]) -> list[Any]:
     return [text and text.encode("utf-8", "backslashreplace").decode() for text in texts]
 
 
-def truncate(rm: RewardModel, conversation: Conversation) -> Conversation:
+def truncate(rm: RewardModel, conversation: Exchange) -> Exchange:
     """The conversation, the end of its response cut where it is too long for the model.
 
     Raises
@@ -219,7 +221,7 @@ def truncate(rm: RewardModel, conversation: Conversation) -> Conversation:
         kept = str(rm.tokenizer.decode(ids[:-excess]))
         # Each round ends earlier, also where the cut falls into a character of several ids.
         response = response[: min(len(kept), len(response) - 1)]
-    return Conversation(prompt, response)
+    return Exchange(prompt, response)
 
 
 def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
@@ -232,7 +234,7 @@ def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     frame
         As `score_file` returns it for pairs or lists.
     by
-        A column: one row a value of it, a gap among them, then one for all.
+        A key of the rows: one row a value of it, a gap among them, then one for all.
 
     Returns
     -------
@@ -240,6 +242,7 @@ def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
         part, accuracy, low, high (Wilson's 95 % interval), pairs.
     """
     pairs = _pairs(frame)
+    by = by and frame.attrs["provenance"]["carried"][by]
     right = pairs["reward_chosen"] > pairs["reward_rejected"]
     groups = right.groupby(pairs[by], dropna=False) if by else ()
     parts = itertools.chain(groups, [("all", right)])  # unpacked, pandas 2 counts the groups and stops at the gap

@@ -144,7 +144,8 @@ def content_sha256(frame: pd.DataFrame) -> str:
 def read_scan(path: Path) -> tuple[pd.DataFrame, Provenance]:
     """A scan file: DataFrame token_id (int32), token, kind, score (float32), one row an id; and its provenance.
 
-    Of several outputs there are columns score_NAME. Files of a panel's store leave token and kind to a vocabulary file that all scans of a tokenizer share.
+    Of several outputs there are columns score_NAME. Files of a panel's store leave token and kind to a vocabulary file
+    that all scans of a tokenizer share.
     """
     frame, provenance = read_table(path)
     if "vocabulary" in provenance:

@@ -88,7 +88,7 @@ def difference_between_groups(values: ArrayLike, in_first: ArrayLike) -> Estimat
     difference = first.mean() - second.mean()
     with np.errstate(invalid="ignore"):  # two constant groups
         df = groups.dof_satt()
-    return estimate_from_error(difference, groups.std_meandiff_separatevar, n, n, df=df)
+    return estimate_from_error(difference, float(groups.std_meandiff_separatevar), n, n, df=df)  # pyright: ignore[reportArgumentType]
 
 
 def two_group_test(

@@ -15,7 +15,8 @@ from peft import LoraConfig
 from torch import Tensor
 from transformers import TrainerCallback
 
-from rmnb.models.dialogue import Prompt
+from rmnb.conversation import Prompt
+from rmnb.errors import InputError
 from rmnb.models.loading import language_model
 from rmnb.plans import open_or_refuse
 from rmnb.scoring.logprobs import prompt_ids

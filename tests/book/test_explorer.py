@@ -70,12 +70,6 @@ def test_every_scan_of_the_store_comes_back_with_its_ranks_and_rewards(written):
             assert (rows[place, 0] == rank).all() and (rows[place, 1][order] == by_rank).all()
 
 
-def test_rewards_that_are_nearly_equal_and_far_from_zero_keep_their_size():
-    scores = np.float32([30, 30.000002, 30.000004])
-    scan = explorer.ranked("m", "p", scores)
-    assert np.abs(scan.reward / 10.0**scan.decimals - scores).max() < 1e-6
-
-
 def test_the_first_list_is_shared_by_all_models_and_hostile_tokens_arrive_whole(written):
     panel, directory, manifest = written
     assert manifest["sets"][0]["key"] == "shared"

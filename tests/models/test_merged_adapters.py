@@ -5,7 +5,7 @@ import logging
 import numpy as np
 import pytest
 import torch
-from checkpoints import own_ids, randomise, rewards_alone, tokenizer, write_base
+from checkpoints import asked_ids, own_ids, randomise, rewards_alone, tokenizer, write_base
 from peft import LoraConfig, get_peft_model
 from trained import randomise_trained
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
@@ -36,7 +36,7 @@ def write(directory, model, words, **options):
 
 def likelihoods(model, words) -> np.ndarray:
     """Log-probabilities of whole answers by transformers' own logits."""
-    start = len(words.apply_chat_template([{"role": "user", "content": QUESTION}], add_generation_prompt=True)["input_ids"])
+    start = len(asked_ids(words, QUESTION))
     sums = []
     for ids in own_ids(words, QUESTION, ANSWERS):
         with torch.no_grad():

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 import transformers
-from checkpoints import SHAPE, own_rewards, tokenizer, write_model
+from checkpoints import SHAPE, own_ids, own_rewards, tokenizer, write_model
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.models.dialogue import Dialogue
+from rmnb.models.dialogue import TRAINERS, Dialogue
 
 QUESTION = "What is good?"
 TEXTS = [
@@ -92,7 +92,8 @@ def test_the_mark_of_openrlhf_decides_and_else_check_names_the_option(tmp_path):
         rm = rmnb.load_reward_model(unmarked, read=read)
         assert rm.score(QUESTION, TEXTS) == pytest.approx(right[trainer], abs=1e-4)
         warnings = [result.text for result in check_model(rm) if result.verdict == "warning"]
-        assert len(warnings) == (read == "model") and all("--read openrlhf" in text for text in warnings)
+        advised = {option for option in TRAINERS if f"--read {option}" in " ".join(warnings)}
+        assert advised == ({"openrlhf", "nemo-rl", "ms-swift"} if read == "model" else set())
 
 
 def test_a_language_model_without_a_template_is_refused_and_plain_is_prompt_answer_and_eos(tmp_path):
@@ -120,7 +121,7 @@ def test_nemo_rl_and_ms_swift_are_read_as_they_feed(tmp_path, capsys, monkeypatc
         assert rm.dialogue.conversations(QUESTION, TEXTS) == [ids[:-1] for ids in fed]
         assert rm.score(QUESTION, TEXTS) == pytest.approx(stripped, abs=1e-4)
     marked = write(tmp_path / "marked")
-    (marked / "args.json").write_text(json.dumps({"model_type": "qwen2_5", "template": "qwen2_5", "task_type": "seq_cls"}))
+    (marked / "args.json").write_text(json.dumps({"model_type": "qwen2_5", "template": "qwen2_5"}))
     assert rmnb.load_reward_model(marked).score(QUESTION, TEXTS) == pytest.approx(stripped, abs=1e-4)
     assert run(monkeypatch, "score", marked, "love") == 0
     assert "would have fed other ids" not in capsys.readouterr().err
@@ -142,9 +143,7 @@ def test_check_lists_the_rewards_that_each_trainer_would_have_seen(tmp_path):
     fed = FED["trailing line break"]["trl"]
     results = {result.aspect: result.text for result in check_model(rmnb.load_reward_model(directory))}
     words = fixed_tokenizer(TEMPLATES["trailing line break"])
-    question = "What, in one word, is the greatest thing ever?"
-    turns = [[{"role": "user", "content": question}, {"role": "assistant", "content": text}] for text in ("love", "War")]
-    ids = words.apply_chat_template(turns)["input_ids"]
+    ids = own_ids(words, "What, in one word, is the greatest thing ever?", ["love", "War"])
     here, there = own_rewards(directory, ids), own_rewards(directory, [row[:-1] for row in ids])
     for name in ("NeMo-RL", "ms-swift"):
         text = results[name]

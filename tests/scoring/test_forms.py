@@ -3,6 +3,7 @@
 import pytest
 from checkpoints import EARLIER, assistant, user
 
+from rmnb.conversation import as_conversation
 from rmnb.errors import InputError
 from rmnb.scoring.forms import read_forms
 
@@ -109,9 +110,10 @@ PAIRS = {
 @pytest.mark.parametrize("name", PAIRS)
 def test_each_published_form_of_a_pair_is_the_same_two_conversations(name):
     answers = answers_of([PAIRS[name]])
+    question = as_conversation("What is good?")
     assert [(one.side, *one.conversation) for one in answers] == [
-        ("chosen", "What is good?", "love"),
-        ("rejected", "What is good?", "war"),
+        ("chosen", question, "love"),
+        ("rejected", question, "war"),
     ]
 
 
@@ -124,11 +126,12 @@ def test_one_response_lists_of_them_a_system_prompt_and_ties_are_read():
         {"prompt": "\n\nHuman: Hello?\n\nAssistant: Yes." + SPOKEN, "answer": "love"},
     ):
         [one] = answers_of([form])
-        assert one == (0, "response", ([*EARLIER, QUESTION], "love"))
+        assert one == (0, "response", (as_conversation([*EARLIER, QUESTION]), "love"))
     assert said(LOVE | {"rejected": ["war", "pain"]}) == [("chosen", "love"), ("rejected", "war"), ("rejected", "pain")]
     assert said({"instruction": "a", "input": "b", "output": "c"}) == [("response", "c")]
     system = {"system": "Be brief.", **LOVE, **WAR}
-    assert answers_of([system])[0].conversation.prompt == [{"role": "system", "content": "Be brief."}, QUESTION]
+    asked = as_conversation([{"role": "system", "content": "Be brief."}, QUESTION])
+    assert answers_of([system])[0].conversation.prompt == asked
     tie = {"prompt": "a", "response1": "b", "response2": "c", "overall_preference": 0}
     assert {one.row for one in answers_of([tie, tie | {"overall_preference": 1}])} == {1}
 
@@ -179,7 +182,7 @@ def test_a_dialogue_in_one_text_is_the_same_however_it_is_cut():
 def test_summaries_are_asked_for_as_their_authors_do():
     post = {"subreddit": "pets", "title": "My dog", "post": "It barks.", "id": "7"}
     row = {"info": post, "summaries": [{"text": " It sleeps."}, {"text": " It barks."}], "choice": 1}
-    prompt = "SUBREDDIT: r/pets\n\nTITLE: My dog\n\nPOST: It barks.\n\nTL;DR:"
+    prompt = as_conversation("SUBREDDIT: r/pets\n\nTITLE: My dog\n\nPOST: It barks.\n\nTL;DR:")
     assert [tuple(one.conversation) for one in answers_of([row])] == [(prompt, " It barks."), (prompt, " It sleeps.")]
     with pytest.raises(InputError, match="row 1: info has no 'post'"):
         answers_of([row | {"info": post | {"post": None}}])

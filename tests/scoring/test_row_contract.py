@@ -29,7 +29,7 @@ FULL = TEMPLATE.replace(
     "{% endfor %}{% if enable_thinking %}think{% endif %}",
 ).replace(
     "m['content'] | trim }}",
-    "m['content'] or '' }}{% for c in m['tool_calls'] or [] %}{{ c['function']['name'] }}{% endfor %}",
+    "(m['content'] or '') | trim }}{% for c in m['tool_calls'] or [] %}{{ c['function']['name'] }}{% endfor %}",
 )
 
 
@@ -257,7 +257,7 @@ KEYS = [
     *("system_prompt", "chat_template_kwargs", "instruction", "input", "output", "question", "query", "answer"),
     *("response", "responses", "completion", "completions", "chosen", "rejected", "margin", "label", "winner"),
     *("score", "score_chosen", "chosen_model", "prompt_id", "subset", "category", "dataset", "metadata", "tags"),
-    *("response_3", "generations", "ground_truth", "full_conversation"),
+    *("response_3", "generations", "ground_truth", "trajectory"),
 ]
 VALUES = ["bad", 3, True, [QUESTION, assistant("bad")], {"a": "bad"}, ["bad", "b"], [["bad", "b"]], 0.5]
 
