@@ -26,7 +26,7 @@ SCALES |= dict(logits_soft_cap=5.0, output_logit_soft_cap=5.0, mamba_d_ssm=32, m
 
 def families() -> list[str]:
     mapping = AutoModelForCausalLM._model_mapping
-    return sorted({config.model_type for config in mapping.keys()})
+    return sorted({config.model_type for config in mapping})
 
 
 @pytest.mark.parametrize("family", families())
