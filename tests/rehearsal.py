@@ -32,7 +32,7 @@ from rmnb.data import lexicons
 from rmnb.findings import identity
 from rmnb.models.bases import base_directory
 from rmnb.panels import load_panel
-from rmnb.scoring import logprobs, store
+from rmnb.scoring import store
 from rmnb.scoring.list_scores import panel_lists, score_list
 from rmnb.scoring.loading import load_reward_model
 from rmnb.scoring.scanning import find_scan, scan_vocabulary
@@ -149,9 +149,7 @@ def prepare(path: Path) -> None:
         if is_asked_for_greatest and base.kind == "instruct":
             policies.reference(panel, base.name, "greatest")
         for wrapping in (base.wrapping, "user_assistant"):
-            logprobs.write_nouns(
-                panel, base.name, wrapping, store.panel_directory(panel, "logprobs") / f"{base.name}.{wrapping}.parquet"
-            )
+            policies.nouns(panel, base.name, wrapping)
 
 
 if __name__ == "__main__":

@@ -53,6 +53,8 @@ def plan(
         All that `make book PANEL=…` scores, not scans alone.
     """
     members = load_panel(panel)
+    if book and asking != Asking():
+        raise InputError("--book plans the panel's own questions: leave out --prompt, --system, --messages")
     questions = members.scanned_prompts if book else asking.questions(panel)
     import pandas as pd
 
@@ -140,6 +142,8 @@ def scan(
     if options.logprobs and (options != ScanOptions(logprobs=True) or load_options.keys() - {"wrapping", "dtype"}):
         raise InputError("--logprobs takes --dtype and --load wrapping=…, and scores every id: leave out other options")
     if out is None:
+        if options.logprobs:
+            raise InputError("log-probabilities are no rewards of a panel's model: give --out FILE or DIRECTORY")
         find_spec(model, members)  # an unknown name is said as such
         changed = load_options.keys() - {"device", "device_map", "compile"}
         if model not in members.model_names or "custom" in keys or options.first or options.answer != "{}" or changed:

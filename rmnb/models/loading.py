@@ -148,6 +148,23 @@ def read_checkpoint(spec: ModelSpec, device: str | None, compile: str | None, **
     return Checkpoint(spec, network, readout, dialogue, reason, reading, trunk.hashes, options)
 
 
+def read_dialogue(spec: ModelSpec, **options: Any) -> Dialogue:
+    """How a model's conversations are written, from its files without the weights; options as `read_checkpoint`'s."""
+    changes = {name: options[name] for name in _OF_SPEC & options.keys() if options[name] is not None}
+    with quiet_transformers():
+        if spec.adapter:
+            directory = shipped_adapter(spec.name, spec.adapter)
+        else:
+            directory = base_directory(str(spec.source), spec.revision)
+        spec = as_trained(_with_changes(spec, changes, None), directory)
+        network = directory
+        if is_adapter(directory):
+            network = base_directory(*base_of(directory, spec.base or spec.base_model))
+        tokenizer = read_tokenizer(tokenizer_directory(directory, spec.tokenizer, network))
+        trainer = trainer_of(spec, read_config(network).to_dict(), directory)
+        return Dialogue(tokenizer, chosen_template(tokenizer, spec, directory), trainer)
+
+
 def language_model(checkpoint: Checkpoint) -> Any:
     """transformers' language model, of whose trunk and head a checkpoint's network and readout are made."""
     readout: Any = checkpoint.readout

@@ -14,11 +14,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
     ValidationError,
     ValidationInfo,
     model_validator,
 )
 
+from rmnb.conversation import Conversation, Message, Prompt
 from rmnb.errors import InputError, list_some
 from rmnb.files import data_dir
 from rmnb.yaml_files import read_yaml
@@ -166,6 +168,8 @@ class Weights(Strict):
         Chat template, in place of the tokenizer's own.
     parameters
         In billions.
+    load
+        Further options of `rmnb.load_reward_model`: ``device_map: auto``.
     """
 
     revision: str | None = None
@@ -175,6 +179,7 @@ class Weights(Strict):
     family: str | None = None
     parameters: float | None = Field(default=None, gt=0)
     colour: str | None = Field(default=None, pattern="^#[0-9a-fA-F]{6}$")
+    load: dict[str, Any] = {}
 
 
 class ModelSpec(Weights):
@@ -291,11 +296,13 @@ class BaseSpec(Weights):
         return ModelSpec.model_validate(fields)
 
 
-class Turn(Strict):
-    """One message of a conversation."""
-
-    role: str
-    content: str
+def _read_history(messages: Any) -> Conversation:
+    """Messages in YAML or JSON, with no keys but role and content."""
+    history = messages if isinstance(messages, Conversation) else Conversation(tuple(messages))
+    for message in history.messages:
+        if message.keys() != {"role", "content"} or not isinstance(message["role"], str):
+            raise ValueError("a message has the keys role and content, both texts")
+    return history
 
 
 class PromptSpec(Strict):
@@ -312,18 +319,18 @@ class PromptSpec(Strict):
     key: FileName
     text: str
     framing: Literal["positive", "negative"]
-    history: tuple[Turn, ...] = ()
+    history: Annotated[Conversation, PlainValidator(_read_history)] = Conversation(())
     scanned: bool = True
 
     @property
-    def earlier(self) -> list[dict[str, str]]:
+    def earlier(self) -> list[Message]:
         """The history as messages."""
-        return [turn.model_dump() for turn in self.history]
+        return list(self.history.messages)
 
     @property
-    def conversation(self) -> str | list[dict[str, str]]:
+    def conversation(self) -> Prompt:
         """What is scored as the prompt: the question alone, or messages that end with it."""
-        return [*self.earlier, {"role": "user", "content": self.text}] if self.history else self.text
+        return [*self.earlier, {"role": "user", "content": self.text}] if self.earlier else self.text
 
 
 class PromptSet(Strict):

@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 import requests
 
+from rmnb.conversation import as_conversation
 from rmnb.errors import InputError
-from rmnb.models.dialogue import as_messages, common_prefix
+from rmnb.models.dialogue import common_prefix
 from rmnb.scoring.check import CheckResult
 from rmnb.scoring.engine import score_sequences
-from rmnb.scoring.forms import Conversation, conversations_of
+from rmnb.scoring.forms import Exchange, read_forms
 from rmnb.scoring.parity import QUESTION, spread
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.row_files import read_rows
@@ -39,7 +40,7 @@ class Elsewhere:
     """Rewards from elsewhere, float [rows], of conversations, or of ids as they were fed there, or both."""
 
     rewards: np.ndarray
-    conversations: Sequence[Conversation] = ()
+    conversations: Sequence[Exchange] = ()
     ids: Sequence[list[int]] = ()
 
 
@@ -49,7 +50,7 @@ def read_elsewhere(path: Path) -> Elsewhere:
     Raises
     ------
     InputError
-        As `read_rows` and `conversations_of`; ids are no list of numbers; a reward is missing, or is no number.
+        As `read_rows` and `read_forms`; ids are no list of numbers; a reward is missing, or is no number.
     """
     rows = read_rows(path)
     values = [row.get("reward") for row in rows]
@@ -65,25 +66,26 @@ def read_elsewhere(path: Path) -> Elsewhere:
             all_ids.append(ids)
         if not rows[0].keys() & {"response", "messages"}:
             return Elsewhere(rewards, ids=all_ids)
-    answers = conversations_of(rows)
-    if len(answers) > len(rows) or answers[0].side != "response":
+    content = read_forms(rows, ignore=["ids", "reward"])
+    if content.kind != "single":
         raise InputError(f"{path} holds several responses a row: each takes prompt, response and reward", path)
-    return Elsewhere(rewards, [answer.conversation for answer in answers], all_ids)
+    return Elsewhere(rewards, [answer.conversation for answer in content.answers], all_ids)
 
 
-def probes(rm: RewardModel) -> list[Conversation]:
+def probes(rm: RewardModel) -> list[Exchange]:
     """What a server is asked: two questions and four responses, a long response, and one after a system prompt."""
-    conversations = [Conversation(question, response) for question in QUESTIONS for response in RESPONSES]
-    conversations.append(truncate(rm, Conversation(QUESTIONS[0], _LONG)))
-    system = [{"role": "system", "content": "Be brief."}, *as_messages(QUESTIONS[0])]
+    asked = list(map(as_conversation, QUESTIONS))
+    conversations = [Exchange(question, response) for question in asked for response in RESPONSES]
+    conversations.append(truncate(rm, Exchange(asked[0], _LONG)))
+    system = as_conversation([{"role": "system", "content": "Be brief."}, *asked[0].messages])
     try:
         rm.dialogue.conversations(system, ["love"])
     except InputError:  # a template that takes no system prompt
         return conversations
-    return [*conversations, Conversation(system, "love")]
+    return [*conversations, Exchange(system, "love")]
 
 
-def request_bodies(rm: RewardModel, conversations: Sequence[Conversation]) -> list[dict[str, Any]]:
+def request_bodies(rm: RewardModel, conversations: Sequence[Exchange]) -> list[dict[str, Any]]:
     """The forms in which servers are asked for the rewards of conversations, one after the other until one is taken.
 
     A conversation is text in the model's own template, which a server tokenises itself, or a pair.

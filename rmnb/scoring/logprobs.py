@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 import torch
 
+from rmnb.conversation import Prompt
 from rmnb.data.text_lists import described_parts, part_texts
 from rmnb.errors import InputError
-from rmnb.models.dialogue import Prompt
 from rmnb.models.origin import template_sha256
 from rmnb.models.readouts import LanguageHead
 from rmnb.models.vocabulary import vocabulary

@@ -9,9 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from rmnb.conversation import Prompt
 from rmnb.errors import InputError
 from rmnb.models.attention import Run, run_behind
-from rmnb.models.dialogue import SLOT, Prompt
+from rmnb.models.dialogue import SLOT
 from rmnb.models.readouts import AnswerLikelihood, Span
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec

@@ -15,7 +15,7 @@ import rmnb
 from rmnb.errors import InputError
 from rmnb.scoring.against import Elsewhere, compare_rewards, probes, request_bodies, request_rewards
 from rmnb.scoring.engine import score_sequences
-from rmnb.scoring.forms import Conversation
+from rmnb.scoring.forms import Exchange
 
 # How a server goes wrong with the ids, and the conversations in which its rewards part from those here.
 OF_IDS = {
@@ -107,7 +107,7 @@ def test_where_rewards_part_is_said(wrong, rm, theirs):
 
 def compared(rm, answers, rewards):
     """What is found where these answers to one question have these rewards elsewhere."""
-    return compare_rewards(rm, Elsewhere(rewards, [Conversation("What is good?", answer) for answer in answers]))
+    return compare_rewards(rm, Elsewhere(rewards, [Exchange("What is good?", answer) for answer in answers]))
 
 
 def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, monkeypatch, capsys):
@@ -162,7 +162,7 @@ def test_a_model_of_pairs_is_compared_by_its_own_segments(tmp_path, serve):
         scores = classifier(**pairs).logits[:, 0].tolist()
         return 200, {"data": [{"index": i, "object": "score", "score": score} for i, score in enumerate(scores)]}
 
-    asked = [Conversation("What is good?", answer) for answer in answers]
+    asked = [Exchange("What is good?", answer) for answer in answers]
     assert request_rewards(serve(answer), request_bodies(rm, asked)) == pytest.approx(rewards, abs=1e-5)
 
 
