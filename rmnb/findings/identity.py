@@ -97,7 +97,7 @@ def mean_of_sets(differences: pd.Series) -> Estimate:
     Rosenbaum (2002), Observational Studies, section 2.4.
     """
     p_value = stats.sign_flip_test(differences).p_value
-    units = tuple(differences.index.astype(str))
+    units = tuple(map(str, differences.index))
     return replace(stats.mean_over_models(differences), p_value=p_value, units=units)
 
 

@@ -51,7 +51,7 @@ def measurements(spec: ModelSpec | BaseSpec, panel: Panel) -> dict[str, Measurem
         functions["framing"] = framing
     if spec.name in panel.model_names:
         functions |= {"apart": accuracy_apart, "unseen_items": unseen_items}
-        # No model is ever trained on these.
+        # No model is trained on these pairs; at most 8 prompts and 1 response of each stand in its training pairs.
         functions |= {"rm_bench": _on(preferences.rm_bench), "auto_j": _on(preferences.auto_j)}
         functions["crows_pairs"] = _on(preferences.crows_pairs)
     return functions
@@ -88,7 +88,8 @@ def accuracy_apart(rm: RewardModel, recipe: Recipe, panel: Panel) -> dict[str, d
     """Accuracy on the distinct held-out pairs of which no text is trained on, `by_source`; empty if there are none.
 
     Where a recipe splits by pair, no mismatched pair is among them. Pairs of things are left out: `unseen_items` has
-    pairs of which neither thing is trained on.
+    pairs of which neither thing is trained on. Pairs may share a prompt or a response with one another; the interval
+    takes them as independent.
     """
     train, held_out = build_pairs(recipe)
     pairs = held_out[is_apart(held_out, train, recipe)].reset_index(drop=True)

@@ -213,7 +213,7 @@ def _naming(trait: str, statements: pd.Series) -> pd.Series:
 
 
 def is_apart(held_out: pd.DataFrame, train: pd.DataFrame, recipe: Recipe) -> pd.Series:
-    """Which held-out pairs share no text with a pair to train on, nor with a held-out pair before them: bool.
+    """Which held-out pairs share no text with a pair to train on, and equal no held-out pair before them: bool.
 
     A recipe's own questions may be the same. Pairs of things count as sharing texts.
     """
