@@ -180,6 +180,7 @@ def _merge(network, config, tensors: dict[str, torch.Tensor], directory: Path, b
     import peft
 
     _untie(network, config, tensors)
+    config.base_model_name_or_path = None  # it may lie elsewhere here, of which PEFT would warn
     with readable(directory), warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         adapted = peft.get_peft_model(network, config)
