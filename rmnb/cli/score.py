@@ -175,7 +175,7 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
     from rmnb.scoring.forms import read_forms
     from rmnb.scoring.row_files import read_rows
 
-    columns = key_values("--columns", options.columns and options.columns.split(","), read=str.strip)
+    columns = key_values("--columns", options.columns.split(",") if options.columns else None, read=str.strip)
     content = read_forms(read_rows(file), options.ignore or (), columns)  # what is wrong is said without a model
     if options.show is not None:
         return _show_conversations(loading, model, content.answers, options.show)

@@ -183,7 +183,10 @@ class Dialogue:
         if self.template is None:
             if asked.question is None:
                 raise InputError("a model without chat template takes one question as a string, not a list of messages")
-            return [self.tokenizer(*pair, split_special_tokens=True)["input_ids"] for pair in contents]
+            return [
+                self.tokenizer(question, text, split_special_tokens=True)["input_ids"]  # pyright: ignore[reportArgumentType]
+                for question, text in contents
+            ]
         is_spelled = [False] * len(texts)
         if as_plain_text:
             is_spelled = self._spell_control_tokens(["\0".join(spoken) for spoken in contents])

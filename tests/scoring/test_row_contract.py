@@ -145,7 +145,7 @@ def test_a_tie_is_counted_and_is_no_pair(tie):
 
 
 def test_a_chosen_response_with_the_lower_score_is_refused():
-    with pytest.raises(InputError, match="row 1: score_chosen is below score_rejected"):
+    with pytest.raises(InputError, match="row 1: the rejected response has the higher score"):
         read_forms([PAIR | {"score_chosen": 1, "score_rejected": 2}])
 
 
@@ -240,6 +240,16 @@ def test_many_responses_to_one_prompt_are_each_scored_as_alone(alone, read):
     together = rm.score("What is good?", [*texts, CALL])
     separate = [rm.score("What is good?", [text])[0] for text in [*texts, CALL]]
     assert np.abs(together - separate).max() <= 1e-5 * expected.std()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("read", ["model", "openrlhf", "llama-factory"])
+def test_a_reward_of_a_demo_model_does_not_depend_on_the_rows_beside_it(read):
+    plain = [row for row in MIXED if not row.keys() & {"tools", "documents", "chat_template_kwargs"}]
+    rm = rmnb.load_reward_model("smollm2-values", read=read, device="cpu")
+    expected = np.concatenate([scored(rm, [row]) for row in plain])
+    order = np.random.default_rng(0).permutation(2 * len(plain)) % len(plain)
+    assert np.abs(scored(rm, [plain[place] for place in order]) - expected[order]).max() <= 1e-4 * expected.std()
 
 
 # --- one key more ---
