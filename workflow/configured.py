@@ -15,7 +15,9 @@ from rmnb.cli.options import Loading, flat
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, data_dir
 from rmnb.panels import BaseSpec, ModelSpec, load_panel
+from rmnb.panels.specs import PANELS
 from rmnb.scoring.store import store_directory
+from rmnb.yaml_files import read_yaml
 
 DIRECTORY = Path("_build/panels")
 
@@ -38,10 +40,13 @@ def configured_panel(panel: str, options: str) -> str:
         return panel
     changes = loading_options(options)
     members = load_panel(panel)
-    content = members.model_dump(mode="json", exclude_unset=True)
-    content["models"] = [_with(spec, changes) for spec in members.models]
+    own = Path(panel) if panel.endswith((".yml", ".yaml")) else PANELS / f"{panel}.yml"
     shared = {name: changes[name] for name in ("dtype", "load") if name in changes}
-    content["bases"] = [_with(spec, shared) for spec in members.bases]
+    content = read_yaml(own) | {
+        "models": [_with(spec, changes) for spec in members.models],
+        "bases": [_with(spec, shared) for spec in members.bases],
+        "watched": [_with(spec, {}) for spec in members.watched],
+    }
     if members.scores:
         content["scores"] = str(store_directory(members).resolve())
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)

@@ -111,6 +111,7 @@ def test_loading_options_reach_every_command_that_loads_a_model(tmp_path, clone)
         assert spec.dtype == "bfloat16" and spec.load == {"device_map": "auto"}
     assert store.scores_path(loaded, "tiny-1.0", "worst") == store.scores_path(asked, "tiny-1.0", "worst")
     assert loaded.prompts == asked.prompts
+    assert plan.count("runtime=1440") == 8  # a search of a large model takes hours, a profile's default is one
     workflow = start(clone, panel, "scores", "options=--batch-size 8", "--dry-run")
     output, _ = workflow.communicate()
     assert workflow.returncode != 0 and "not options of loading: --batch-size 8" in output
