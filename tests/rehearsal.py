@@ -130,8 +130,7 @@ def prepare(path: Path) -> None:
     for name in panel.model_names:
         rm = load_reward_model(name, panel=panel, device="cpu")
         for prompt in panel.scanned_prompts:
-            scan = scan_vocabulary(rm, prompt)
-            store.write_scores(panel, scan, scan.attrs["provenance"] | {"prompt_key": prompt.key})
+            scan_vocabulary(rm, prompt, store.scores_path(panel, name, prompt.key), write=store.write_scores)
         for texts in panel_lists(panel):
             prompts = panel.named_prompts(texts.prompts)
             score_list(rm, panel, texts.name, prompts=[prompt for prompt in prompts if ASKED.fullmatch(prompt.key)])

@@ -23,7 +23,7 @@ from rmnb.errors import InputError
 from rmnb.files import check_writable
 from rmnb.panels import ModelSpec, find_base, find_spec, load_panel
 from rmnb.panels.specs import validate
-from rmnb.plans import ResumableStore, exclusive
+from rmnb.plans import discard
 
 
 def plan(
@@ -173,23 +173,19 @@ def scan(
             limit=options.first,
             batch_size=options.batch_size,
             progress=True,
+            write=store.write_table if out else store.write_scores,
+            keep_pieces=True,
         )
     for question, path in zip(questions, paths, strict=True):
-        with exclusive(path):
-            is_done = path.exists() and not restart
-            frame = scan_one(question, path, restart=restart)  # which refuses what was made by another plan
-            if not is_done:
-                if out:
-                    store.write_table(path, frame, frame.attrs["provenance"])
-                else:
-                    store.write_scores(members, frame, frame.attrs["provenance"])
-        echo(f"{len(frame):,} tokens in {path}" + (", already complete" if is_done else ""))
+        frame = scan_one(question, path, restart=restart)  # which refuses what was made by another plan
+        is_read = "content_sha256" in frame.attrs["provenance"]  # which a file says of itself
+        echo(f"{len(frame):,} tokens in {path}" + (", already complete" if is_read else ""))
         for end, rows in (("highest", frame.nlargest(5, "score")), ("lowest", frame.nsmallest(5, "score"))):
             echo(f"{end}: " + ", ".join(f"{row.token!r} {row.score:.4f}" for row in rows.itertuples()))
     # Not before the last prompt is written: whoever runs several in one job deletes all that a failed job has
     # written, and then they come back from the pieces without being computed again.
     for path in paths:
-        ResumableStore.discard(path)
+        discard(path)
 
 
 def search(

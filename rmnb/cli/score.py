@@ -21,7 +21,7 @@ from rmnb.cli.options import (
     key_values,
 )
 from rmnb.errors import InputError, list_some
-from rmnb.files import check_writable
+from rmnb.files import atomic_path, check_writable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,10 +180,12 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
 
     table = rows.score_file(rm, content, kept, options.truncate, progress=True, restart=options.restart)
     if out:
-        if out.suffix == ".csv":
-            table.to_csv(out, index=False)
-        elif out.suffix == ".jsonl":
-            table.to_json(out, orient="records", lines=True, double_precision=15, force_ascii=False)
+        if out != kept:
+            with atomic_path(out) as part:
+                if out.suffix == ".csv":
+                    table.to_csv(part, index=False)
+                else:
+                    table.to_json(part, orient="records", lines=True, double_precision=15, force_ascii=False)
         echo(f"{len(table):,} rows in {out}", err=json)
     if is_pairs and len(rm.outputs) == 1:
         accuracies = rows.pair_accuracies(table, options.by)

@@ -11,12 +11,11 @@ from tqdm import tqdm
 from rmnb.data.text_lists import TextList, can_be_read, described_parts, named_parts, part_texts, text_list
 from rmnb.errors import InputError
 from rmnb.panels import Panel, PromptSpec
-from rmnb.plans import ResumableStore, exclusive
+from rmnb.plans import kept
 from rmnb.scoring.store import (
     Provenance,
     describe_model,
     note_model,
-    read_finished,
     read_table,
     store_directory,
     versions,
@@ -113,13 +112,12 @@ def score_columns(
     rows = [(part, item, text) for part, members in parts.items() for item, text in enumerate(members)]
     frame = pd.DataFrame(rows, columns=["part", "item", "text"]).astype({"item": "int32"})
     places, distinct = pd.factorize(frame.pop("text"))
-    with exclusive(path):
-        if read_finished(path, plan) is None:
-            store = ResumableStore(path, plan, notes)
+    with kept(path, plan, read_table) as work:
+        if work.finished is None:
+            work.begin(notes)
             for index, (name, scorer) in enumerate(tqdm(columns.items(), disable=not progress)):
-                frame[name] = store.rewards(index, scorer, distinct.tolist())[places]
-            write_table(path, frame, store.begun)
-            ResumableStore.discard(path)
+                frame[name] = work.rewards(index, scorer, distinct.tolist())[places]
+            write_table(path, frame, work.provenance)
     return path
 
 

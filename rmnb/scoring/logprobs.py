@@ -21,10 +21,11 @@ from rmnb.models.origin import template_sha256
 from rmnb.models.readouts import LanguageHead
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import BaseSpec, ModelSpec, Panel, PromptSpec, find_base, load_prompts
+from rmnb.plans import kept
 from rmnb.scoring.engine import check_readable, score_continuations, whole_states
 from rmnb.scoring.loading import load_reward_model
 from rmnb.scoring.reward_model import RewardModel
-from rmnb.scoring.store import Provenance, note_model, read_finished, write_table
+from rmnb.scoring.store import Provenance, note_model, read_scan, write_table
 
 NOUNS = ("agency_communion", "big_two")  # lists of texts
 SPELLINGS = ("{}", " {}", "{C}", " {C}")  # of "love": love, ␣love, Love, ␣Love
@@ -119,7 +120,7 @@ def scan_logprobs(
     prompt
         The question.
     output
-        Where the caller will write the scan; one that lies there is read.
+        Parquet file for the scan; one that lies there is read.
     restart
         Compute it again nevertheless.
 
@@ -135,12 +136,16 @@ def scan_logprobs(
         What lies at `output` is of another plan.
     """
     plan = {**_describe(lm), "prompt": prompt.text, "history": prompt.earlier}
-    if not restart and (finished := read_finished(output, plan)) is not None:
-        return finished
-    words = vocabulary(lm.tokenizer, lm.vocabulary_size)
-    scan = words[["token_id", "token", "kind"]].assign(score=next_token_logprobs(lm, prompt.conversation))
-    scan.attrs["provenance"] = {**plan, **note_model(lm)}
-    return scan
+    with kept(output, plan, read_scan, restart) as work:
+        scan = work.finished
+        if scan is None:
+            work.begin(note_model(lm))
+            words = vocabulary(lm.tokenizer, lm.vocabulary_size)
+            scan = words[["token_id", "token", "kind"]].assign(score=next_token_logprobs(lm, prompt.conversation))
+            if output is not None:
+                write_table(output, scan, work.provenance)
+        scan.attrs["provenance"] = work.provenance
+        return scan
 
 
 def scan_answers(lm: RewardModel, prompt: PromptSpec) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from rmnb.models.heads import output_names
 from rmnb.models.loading import Checkpoint
 from rmnb.models.readouts import AnswerTokens
 from rmnb.panels import load_panel
-from rmnb.plans import ResumableStore
+from rmnb.plans import Work
 from rmnb.scoring import store
 from rmnb.scoring.engine import Ids, score_sequences
 
@@ -104,7 +104,7 @@ class RewardModel(Checkpoint):
         prompt: Prompt | Sequence[Prompt],
         responses: Sequence[Response],
         protocol: str = "exact",
-        pieces: ResumableStore | None = None,
+        work: Work | None = None,
         progress: bool = False,
     ) -> np.ndarray:
         """Rewards of texts as responses to a prompt, or row by row to several.
@@ -120,7 +120,7 @@ class RewardModel(Checkpoint):
             Texts; an empty one is a conversation that ends at once.
         protocol
             ``exact`` or ``published``.
-        pieces
+        work
             Where rewards are kept as they are computed; called again after an interruption, the work goes on.
         progress
             Show a progress bar.
@@ -153,7 +153,7 @@ class RewardModel(Checkpoint):
             if not isinstance(response, str | dict):
                 raise InputError(f"responses must be texts, found {response!r}")
         check_protocol(protocol)
-        pieces = pieces or ResumableStore(None, {})
+        work = work or Work()
         shape = self.readout.shape
         # Equal conversations are scored once, so that their rewards are equal: another batch rounds differently.
         asked = list(zip(prompts, responses, strict=True))
@@ -165,7 +165,7 @@ class RewardModel(Checkpoint):
         with tqdm(total=len(responses), unit=" rows", disable=not progress) as bar:
             groups = _groups(self, prompts, responses, protocol)
             for number, (rows, sequences, start) in enumerate(groups):
-                scored = pieces.rewards(number, score_sequences, self, sequences, start)
+                scored = work.rewards(number, score_sequences, self, sequences, start)
                 rewards[rows] = scored.reshape(len(rows), *shape)
                 bar.update(len(rows))
         return rewards[[places[key] for key in keys]]

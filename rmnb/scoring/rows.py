@@ -17,12 +17,12 @@ from scipy.special import expit
 from rmnb import stats
 from rmnb.errors import InputError
 from rmnb.models.dialogue import Prompt, common_prefix, tools_of
-from rmnb.plans import ResumableStore, exclusive
+from rmnb.plans import kept
 from rmnb.scoring.engine import score_continuations
 from rmnb.scoring.forms import Answer, Conversation, conversations_of, other_columns, unread_questions
 from rmnb.scoring.reward_model import RewardModel, check_prompt
 from rmnb.scoring.row_files import Row
-from rmnb.scoring.store import content_sha256, describe_model, note_model, read_finished, write_table
+from rmnb.scoring.store import content_sha256, describe_model, note_model, read_table, write_table
 
 logger = logging.getLogger(__name__)
 _SIDES = ("", "_chosen", "_rejected")
@@ -135,22 +135,18 @@ def score_file(
     said = json.dumps([places, prompts, responses, list(map(tools_of, prompts))], default=str)
     digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
     plan = {**describe_model(rm), "protocol": "exact", "rows_sha256": digest}
-    with exclusive(output):
-        finished = None if restart else read_finished(output, plan)
-        if finished is None:
-            pieces = ResumableStore(output, plan, note_model(rm), restart)
-            table = _table(rows, answers, names, rm.score(prompts, responses, pieces=pieces, progress=progress))
-            provenance = pieces.begun
+    with kept(output, plan, read_table, restart) as work:
+        if work.finished is None:
+            work.begin(note_model(rm))
+            table = _table(rows, answers, names, rm.score(prompts, responses, work=work, progress=progress))
         else:
             table = _table(rows, answers, names, np.zeros((len(answers), len(names)), dtype=np.float32))
             for name in {f"{name}{side}" for name in names for side in _SIDES} & set(table):
-                table[name] = finished[name]
-            provenance = finished.attrs["provenance"]
+                table[name] = work.finished[name]
         # Labels that were corrected since are those of the file, though no reward has changed.
-        if output is not None and provenance.get("content_sha256") != content_sha256(table):
-            write_table(output, table, provenance)
-            ResumableStore.discard(output)
-    table.attrs["provenance"] = provenance
+        if output is not None and work.provenance.get("content_sha256") != content_sha256(table):
+            write_table(output, table, work.provenance)
+    table.attrs["provenance"] = work.provenance
     return table
 
 

@@ -10,9 +10,9 @@ import pandas as pd
 
 from rmnb.data.text_lists import text_list
 from rmnb.errors import InputError
-from rmnb.files import cache_dir, data_dir, sha256, write_json
+from rmnb.files import cache_dir, data_dir, exclusive, sha256, write_json
 from rmnb.panels import BaseSpec, ModelSpec, Panel
-from rmnb.plans import exclusive, refuse_other
+from rmnb.plans import refuse_other
 from rmnb.scoring.list_scores import score_columns
 from rmnb.scoring.store import panel_directory
 

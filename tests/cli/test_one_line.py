@@ -61,7 +61,7 @@ def test_restart_deletes_nothing_before_it_is_replaced(directory, tmp_path, monk
     for wrong in (["no-such-model"], [directory, "--load", "colour=red"]):
         assert run(monkeypatch, "scan", *wrong, "--restart", "--out", out) == 2 and out.read_bytes() == before
     with monkeypatch.context() as patched:
-        patched.setattr(plans.ResumableStore, "write", interrupted)
+        patched.setattr(plans.Work, "write", interrupted)
         assert run(monkeypatch, "scan", directory, "--first", "50", "--restart", "--out", out) == 130
     assert out.read_bytes() == before and "goes on where it stopped" in capsys.readouterr().err
     assert run(monkeypatch, "scan", directory, "--first", "50", "--restart", "--out", out) == 0
