@@ -29,11 +29,11 @@ from tokenizers import Regex, Tokenizer, pre_tokenizers
 from transformers import AutoModelForCausalLM, Gemma2Config, LlamaConfig, PreTrainedTokenizerFast
 
 from rmnb.data import lexicons
+from rmnb.data.list_scores import panel_lists, score_list, write_nouns
 from rmnb.findings import identity
 from rmnb.models.bases import base_directory
 from rmnb.panels import load_panel
-from rmnb.scoring import logprobs, store
-from rmnb.scoring.list_scores import panel_lists, score_list
+from rmnb.scoring import store
 from rmnb.scoring.loading import load_reward_model
 from rmnb.scoring.scanning import find_scan, scan_vocabulary
 from rmnb.search.config import SearchConfig
@@ -148,7 +148,7 @@ def prepare(path: Path) -> None:
         if is_asked_for_greatest and base.kind == "instruct":
             policies.reference(panel, base.name, "greatest")
         for wrapping in (base.wrapping, "user_assistant"):
-            logprobs.write_nouns(
+            write_nouns(
                 panel, base.name, wrapping, store.panel_directory(panel, "logprobs") / f"{base.name}.{wrapping}.parquet"
             )
 

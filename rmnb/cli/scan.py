@@ -1,5 +1,6 @@
 """The commands that go through a vocabulary: plan, scan, search."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from rmnb.cli.options import (
 )
 from rmnb.errors import InputError
 from rmnb.files import check_writable
-from rmnb.panels import ModelSpec, find_base, find_spec, load_panel
+from rmnb.panels import ModelSpec, PromptSpec, find_base, find_spec, load_panel
 from rmnb.panels.specs import validate
 from rmnb.plans import discard
 
@@ -34,7 +35,6 @@ def plan(
     judge: str | None = None,
     reference: str | None = None,
     panel: PanelName = "demo",
-    book: bool = False,
     json: Json = False,
 ) -> None:
     """Say what a scan will take before anything is fetched: operations, weights, and a range of times.
@@ -49,30 +49,40 @@ def plan(
         Of a language model that is asked as a judge: yes-no, rating, or a YAML file.
     reference
         Of an implicit reward: the language model that it is compared with.
-    book
-        All that `make book PANEL=…` scores, not scans alone.
     """
     members = load_panel(panel)
-    questions = members.scanned_prompts if book else asking.questions(panel)
-    import pandas as pd
-
-    from rmnb.scoring.list_scores import book_answers
-    from rmnb.scoring.plan import plan_scan
-
-    plans = []
+    questions = asking.questions(panel)
+    specs = []
     for name in models or members.model_names:
         fields = find_spec(name, members).model_dump()
         fields["judge"] = judge or fields["judge"]
         fields["reference"] = reference or fields["reference"]
-        spec = validate(ModelSpec, fields, name)
+        specs.append(validate(ModelSpec, fields, name))
+    show_plans(specs, questions, {}, device, dtype, json)
+
+
+def show_plans(
+    specs: Sequence[ModelSpec],
+    questions: Sequence[PromptSpec],
+    answers: Mapping[str, int],
+    device: str | None,
+    dtype: str | None,
+    json: bool,
+) -> None:
+    """Print what scans of these models and questions will take, and as many other answers, by what they are for."""
+    import pandas as pd
+
+    from rmnb.scoring.plan import plan_scan
+
+    plans = []
+    for spec in specs:
         if known := plan_scan(spec, questions[0].conversation, device, dtype):
             plans.append(known)
         else:
-            echo(f"rmnb: nothing is known of {name} before it is fetched: see `rmnb check`", err=True)
+            echo(f"rmnb: nothing is known of {spec.name} before it is fetched: see `rmnb check`", err=True)
     if not plans:
         raise Exit(2)
     table = pd.DataFrame(plans)
-    answers = book_answers(members) if book else {}
     others = sum(answers.values()) / table["tokens"]  # texts have several tokens: at most as long again
     table["low"] *= len(questions) + others
     table["high"] *= len(questions) + 2 * others

@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 
 from rmnb.data import released_files, text_lists
+from rmnb.data.list_scores import read_list, score_list
 from rmnb.data.sources import UnreachableError
 from rmnb.errors import InputError
 from rmnb.findings.tables import as_table
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import Panel, PromptSpec, load_panel, load_prompts
 from rmnb.scoring import store
-from rmnb.scoring.list_scores import read_list, score_list
 
 if TYPE_CHECKING:
     from rmnb.scoring.reward_model import RewardModel

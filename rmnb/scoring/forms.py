@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rmnb.data.preferences import dialogue_turns
 from rmnb.errors import InputError, first_line, list_some
 from rmnb.models.dialogue import Prompt, Response, ToolMessages, as_messages, without_gaps
 from rmnb.scoring.row_files import Row, read_json
@@ -276,3 +275,16 @@ FORMS = (
     Form('{"prompt": …, "responses": […], "ranks": […]}', ("|".join(_GROUPS),), _ranked),
     Form('{"prompt": …, "response": …}', ("|".join([*_RESPONSES, "messages", "conversations"]),), _one_response),
 )
+
+
+def dialogue_turns(dialogue: str) -> list[dict[str, str]]:
+    """``\\n\\nHuman: …\\n\\nAssistant: …`` as messages; two turns of one speaker in a row are joined."""
+    parts = re.split("\n\n(Human|Assistant):", dialogue)
+    spoken = zip(parts[1::2], parts[2::2], strict=True)
+    return [
+        {
+            "role": "user" if speaker == "Human" else "assistant",
+            "content": "\n\n".join(text.strip() for _, text in turns),
+        }
+        for speaker, turns in itertools.groupby(spoken, key=lambda turn: turn[0])
+    ]

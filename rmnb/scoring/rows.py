@@ -1,12 +1,11 @@
 """Rewards of rows, each a prompt and a response, of a file too (`rmnb.scoring.forms`); of a response as it grows."""
 
-import contextlib
 import hashlib
 import itertools
 import json
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from rmnb import stats
 from rmnb.errors import InputError
 from rmnb.models.dialogue import Prompt, common_prefix, tools_of
 from rmnb.plans import kept
@@ -264,16 +262,15 @@ def pair_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     margin = (pairs["reward_chosen"] - pairs["reward_rejected"]).astype(float)
     longer = pairs["length_chosen"] - pairs["length_rejected"]
     numbers: dict[str, Any] = {"margin": _mean(margin)}
-    with contextlib.suppress(InputError):  # too few pairs, or all of one length
-        rho = stats.spearman_interval(margin, longer)
-        numbers["margin and length"] = np.clip((rho.value, rho.ci_low, rho.ci_high), -1, 1)
+    drawn = pd.DataFrame({"margin": margin, "longer": longer})
+    if margin.nunique() > 1 and longer.nunique() > 1:
+        numbers["margin and length"] = _bootstrap(lambda rows: rows.corr("spearman").to_numpy()[0, 1], drawn)
     provenance = frame.attrs.get("provenance", {})
     is_by_pairs = provenance.get("head") not in NOT_BY_PAIRS or provenance.get("beta") is not None  # as DPO is
     if is_by_pairs and provenance.get("label") is None:
         numbers["Brier score"] = _mean(np.square(1 - expit(margin)))
-        with contextlib.suppress(InputError):  # one pair
-            drawn = stats.bootstrap(calibration_error, margin, n_draws=200)
-            numbers["calibration error"] = (drawn.value, drawn.ci_low, drawn.ci_high)
+        if margin.nunique() > 1:
+            numbers["calibration error"] = _bootstrap(lambda rows: calibration_error(rows["margin"]), drawn)
     table = pd.DataFrame.from_dict(numbers, orient="index", columns=["value", "low", "high"])
     return table.rename_axis("number").reset_index()
 
@@ -285,7 +282,15 @@ def _mean(values: pd.Series) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-def calibration_error(margin: np.ndarray) -> float:
+def _bootstrap(statistic: Callable[[pd.DataFrame], float], pairs: pd.DataFrame) -> tuple[float, float, float]:
+    """A statistic of pairs, and its 95 % interval: percentiles of 200 samples of as many pairs."""
+    rng = np.random.default_rng(0)
+    draws = [statistic(pairs.sample(frac=1, replace=True, random_state=rng)) for _ in range(200)]
+    low, high = np.nanquantile(draws, [0.025, 0.975]).tolist()
+    return statistic(pairs), low, high
+
+
+def calibration_error(margin: pd.Series) -> float:
     """How far the sigmoid of a margin is from the share of right choices, on average over ten bins of it."""
     probability = expit(np.abs(margin))  # of what has the higher reward
     bins = np.minimum((20 * probability - 10).astype(int), 9)

@@ -10,12 +10,13 @@ from filelock import FileLock, Timeout
 from trained import write_adapter
 
 import rmnb
+from rmnb.data import list_scores
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, exclusive
 from rmnb.panels import Panel, PromptSpec
 from rmnb.plans import Work
 from rmnb.report import scores
-from rmnb.scoring import list_scores, scanning, store
+from rmnb.scoring import scanning, store
 from rmnb.scoring.logprobs import load_language_model, scan_logprobs
 from rmnb.scoring.rows import score_file
 from rmnb.search import run
