@@ -36,9 +36,9 @@ from rmnb.panels import load_panel
 from rmnb.scoring import store
 from rmnb.scoring.loading import load_reward_model
 from rmnb.scoring.scanning import find_scan, scan_vocabulary
-from rmnb.search.config import SearchConfig
-from rmnb.search.rewards import RewardObjective
-from rmnb.search.run import search
+from rmnb.searching.config import SearchConfig
+from rmnb.searching.rewards import RewardObjective
+from rmnb.searching.run import search
 
 sys.path.append(str(Path(__file__).parents[1] / "workflow"))
 import judged

@@ -205,7 +205,6 @@ def search(
     out: Annotated[Path, Option(help="JSON file for the result.")],
     answer: str = "{}",
     set: list[str] | None = None,
-    minus: str | None = None,
 ) -> None:
     """Search for the response with the highest or lowest reward. Interrupted, the same command goes on.
 
@@ -219,24 +218,18 @@ def search(
         A sentence with {} where the sequence stands, in place of the sequence alone.
     set
         KEY=VALUE: any option of rmnb.SearchConfig: length=8, direction=min, method=beam, steps=200, width=256,
-        topk=256, starts=["random"], allowed=latin, stop_at=9.5, seed=1; repeatable.
-    minus
-        Seek where the model differs most from this one.
+        topk=256, starts=["random"], allowed=latin, seed=1; repeatable.
     """
-    from rmnb.search.config import SearchConfig
+    from rmnb.searching.config import SearchConfig
 
     config = SearchConfig(**key_values("--set", set))
     questions = asking.questions(loading.panel)
-    weights = [1 / len(models)] * len(models)
-    if minus:
-        models = [*models, minus]
-        weights.append(-1.0)
     for name in models:
         find_spec(name, loading.panel)  # what is unknown is said before minutes are spent on loading the others
     check_writable(out)
     from rmnb.scoring.scanning import find_scan
-    from rmnb.search.rewards import RewardObjective
-    from rmnb.search.run import search as run
+    from rmnb.searching.rewards import RewardObjective
+    from rmnb.searching.run import search as run
     from rmnb.visible import visible
 
     loaded = list(map(loading.model, models))
@@ -245,7 +238,7 @@ def search(
         len(loaded) == len(questions) == 1 and answer == "{}"
     ):  # the best single tokens of a scan need not be found again
         scan = find_scan(load_panel(loading.panel), loaded[0], questions[0])
-    result = run(RewardObjective(loaded, questions, weights, answer), config, scan=scan, output=out, progress=True)
+    result = run(RewardObjective(loaded, questions, answer=answer), config, scan=scan, output=out, progress=True)
     echo(f"{result.scored:,} sequences scored, the best {len(result.sequences)} in {out}")
     for row in result.sequences.itertuples():
         echo(f"{row.reward:12.6f}  {'' if row.retokenises else '(not as text) '}{visible(str(row.text))}")

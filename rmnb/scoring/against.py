@@ -1,8 +1,5 @@
 """Hold rewards from elsewhere, a server's or a file's, against those of the model.
 
-Where they differ, known mistakes are made on purpose, each in turn, and the one that gives the rewards of the other
-side is named.
-
 Requests to servers are those that their documentation has: vLLM's ``/classify`` and ``/pooling`` and SGLang's
 ``/v1/classify`` take ``input``, SGLang's own ``/classify`` takes ``text``; ``use_activation`` asks vLLM for the raw
 reward instead of its sigmoid.
@@ -16,11 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import requests
-from torch.nn.functional import normalize
 
 from rmnb.errors import InputError
 from rmnb.models.dialogue import as_messages
-from rmnb.models.readouts import LayersHead
 from rmnb.scoring.check import CheckResult
 from rmnb.scoring.engine import score_sequences
 from rmnb.scoring.forms import Conversation, conversations_of
@@ -33,7 +28,6 @@ QUESTIONS = (QUESTION, "What, in one word, is the worst thing ever?")
 #: Of other lengths and kinds, so that each mistake shows.
 RESPONSES = ("love", "peace and quiet for everybody, everywhere and always", "7", "It depends on whom you ask.")
 _LONG = 250 * f"{RESPONSES[1]}. "  # more ids than servers and tokenizers are set to cut at by habit (512, 1024, 2048)
-_SHORT = 200  # ids: a difference in shorter conversations is not blamed on truncation
 # Of the rewards' standard deviation: what other code in fp32 may move them by, and what half precision may.
 _FULL, _HALF = 1e-3, 0.1
 
@@ -153,7 +147,7 @@ def _number(row: dict[str, Any]) -> float:
 
 
 def compare_rewards(rm: RewardModel, elsewhere: Elsewhere) -> CheckResult:
-    """Hold rewards from elsewhere against those of the model, and find out what went wrong."""
+    """Hold rewards from elsewhere against those of the model."""
     rewards = elsewhere.rewards
     is_pair = rm.dialogue.template is None
     fed = [rm.dialogue.conversations(prompt, [response])[0] for prompt, response in elsewhere.conversations]
@@ -173,58 +167,5 @@ def compare_rewards(rm: RewardModel, elsewhere: Elsewhere) -> CheckResult:
         if other := [row for row, (theirs, ours) in enumerate(zip(ids, fed, strict=False), 1) if theirs != ours]:
             return CheckResult("against", "warning", f"{text}; but {len(other)} have other ids, first row {other[0]}")
         return CheckResult("against", "ok", text)
-    if is_pair:
-        cause = "none is looked for in a model that reads pairs"
-    else:
-        cause = _cause(rm, elsewhere, ids, own, unit)
     text += f", at number {worst + 1} ({own[worst]:.4g} here, {rewards[worst]:.4g} there)"
-    return CheckResult("against", "failed", f"{text}; likely cause: {cause}")
-
-
-def _cause(rm: RewardModel, elsewhere: Elsewhere, ids: list[list[int]], own: np.ndarray, unit: float) -> str:
-    """The first of the known mistakes that explains the rewards of the other side."""
-    rewards = elsewhere.rewards
-    conversations = elsewhere.conversations
-    lengths = np.array(list(map(len, ids)))
-    differs = np.abs(own - rewards) > _FULL * unit
-    if conversations and not differs.all():  # what those that differ have in common, where the others agree
-        special = rm.tokenizer.all_special_tokens
-        in_common = {
-            "long conversations are truncated": lengths >= max(_SHORT, lengths[differs].min()),
-            "the system prompt is left out": [
-                as_messages(prompt)[0]["role"] == "system" for prompt, _ in conversations
-            ],
-            "special tokens that a response spells out are control tokens there, plain text here": [
-                any(token in str(response) for token in special) for _, response in conversations
-            ],
-        }
-        for cause, is_so in in_common.items():
-            if np.array_equal(differs, is_so):
-                return cause
-    has_room = lengths < (rm.context or np.inf)
-    ids = [ids[place] for place in np.flatnonzero(has_room)]
-    own = own[has_room]
-    rewards = rewards[has_room]
-    bos = [] if rm.tokenizer.bos_token_id is None else [rm.tokenizer.bos_token_id]
-    explanations = {
-        "differences as small as half precision makes": own,
-        "a sigmoid over the reward: ask for the raw score": 1 / (1 + np.exp(-own.clip(-500))),
-    }
-    changed = {
-        "the closing id is missing": [whole[:-1] or whole for whole in ids],
-        "BOS is doubled: the template writes one and the tokenizer another": [bos + whole for whole in ids],
-        "BOS is missing": [whole[len(bos) :] or whole for whole in ids],
-    }
-    explanations |= {cause: score_sequences(rm, sequences) for cause, sequences in changed.items()}
-    if isinstance(rm.readout, LayersHead):
-        # Of length one, as a server makes it that takes its model for an embedding model.
-        with rm.readout.register_forward_pre_hook(lambda _, states: normalize(states[0].float(), dim=-1)):
-            explanations["the hidden state is normalised before the head"] = score_sequences(rm, ids)
-    for cause, explained in explanations.items():
-        if len(own) and np.abs(explained - rewards).max() <= _HALF * unit:
-            return cause
-    if len(own) > 2:
-        slope, shift = np.polyfit(own, rewards, 1)
-        if np.abs(slope * own + shift - rewards).max() < _HALF * unit * abs(slope):
-            return f"another scale: its reward is {slope:.4g} times this one {shift:+.4g}"
-    return "none of the known ones (is the template the same?)"
+    return CheckResult("against", "failed", text)

@@ -17,7 +17,7 @@ from rmnb.scoring.against import Elsewhere, compare_rewards, probes, rendered, r
 from rmnb.scoring.engine import score_sequences
 from rmnb.scoring.forms import Conversation
 
-# How a server goes wrong: with the ids, or with the rewards; and what is said of it.
+# How a server goes wrong: with the ids, or with the rewards.
 OF_IDS = {
     "BOS is doubled": lambda ids: [1, *ids],
     "BOS is missing": lambda ids: ids[1:],
@@ -27,11 +27,11 @@ OF_IDS = {
 }
 OF_REWARDS = {
     "a sigmoid": lambda rewards: 1 / (1 + np.exp(-rewards)),
-    "another scale: its reward is 0.5 times this one -2": lambda rewards: 0.5 * rewards - 2,
-    "another scale: its reward is -1 times": lambda rewards: -rewards,
-    "differences as small as half precision makes": lambda rewards: rewards + 0.02 * (-1) ** np.arange(len(rewards)),
-    "none of the known ones": lambda rewards: np.random.default_rng(0).permutation(rewards),
-    "none of the known ones (is": np.ones_like,
+    "another scale": lambda rewards: 0.5 * rewards - 2,
+    "another sign": lambda rewards: -rewards,
+    "half precision": lambda rewards: rewards + 0.02 * (-1) ** np.arange(len(rewards)),
+    "another order": lambda rewards: np.random.default_rng(0).permutation(rewards),
+    "one reward for all": np.ones_like,
 }
 
 
@@ -94,27 +94,20 @@ def test_a_server_that_is_right_is_said_to_be(shape, rm, theirs, serve):
     conversations = probes(rm)
     rewards = request_rewards(serve(answer), rendered(rm, conversations), headers={"Authorization": "Bearer 7"})
     found = compare_rewards(rm, Elsewhere(rewards, conversations))
-    assert found.verdict == "ok" and "likely cause" not in found.text
+    assert found.verdict == "ok"
 
 
-@pytest.mark.parametrize("cause", [*OF_IDS, *OF_REWARDS])
-def test_what_is_wrong_elsewhere_is_named(cause, rm, theirs):
+@pytest.mark.parametrize("mistake", [*OF_IDS, *OF_REWARDS])
+def test_what_is_wrong_elsewhere_is_found(mistake, rm, theirs):
     conversations = probes(rm)
-    rewards = theirs(rendered(rm, conversations), OF_IDS.get(cause, list))
-    found = compare_rewards(rm, Elsewhere(OF_REWARDS.get(cause, np.array)(rewards), conversations))
+    rewards = theirs(rendered(rm, conversations), OF_IDS.get(mistake, list))
+    found = compare_rewards(rm, Elsewhere(OF_REWARDS.get(mistake, np.array)(rewards), conversations))
     assert found.verdict == "failed"
-    assert f"likely cause: {cause}" in found.text
 
 
 def compared(rm, answers, rewards):
     """What is found where these answers to one question have these rewards elsewhere."""
     return compare_rewards(rm, Elsewhere(rewards, [Conversation("What is good?", answer) for answer in answers]))
-
-
-def test_special_tokens_that_a_response_spells_out_are_a_cause(rm):
-    answers = ["love", "war and peace", "it is <end> here", "7"]
-    ids = rm.dialogue.conversations("What is good?", answers, as_plain_text=False)
-    assert "special tokens" in compared(rm, answers, score_sequences(rm, ids)).text
 
 
 def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, monkeypatch, capsys):
@@ -142,17 +135,6 @@ def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, 
     capsys.readouterr()
     for wrong in ({"reward": None}, {"prompt": 7}, {"response": None}):
         assert check([rows[0], {**rows[2], **wrong}]) == 2 and "row 2" in capsys.readouterr().err
-
-
-def test_a_hidden_state_that_is_normalised_before_the_head_is_a_cause(rm):
-    conversations = probes(rm)
-    hidden = []
-    hook = rm.readout.register_forward_pre_hook(lambda _, given: hidden.append(given[0]))
-    for prompt, response in conversations:
-        rm.score(prompt, [response])
-    hook.remove()
-    rewards = np.array([rm.readout(state / state.norm()).item() for state in hidden])
-    assert "normalised before the head" in compare_rewards(rm, Elsewhere(rewards, conversations)).text
 
 
 def test_half_precision_excuses_no_difference_of_half_the_spread(directory):

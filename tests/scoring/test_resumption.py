@@ -19,9 +19,9 @@ from rmnb.report import scores
 from rmnb.scoring import scanning, store
 from rmnb.scoring.logprobs import load_language_model, scan_logprobs
 from rmnb.scoring.rows import score_file
-from rmnb.search import run
-from rmnb.search.config import SearchConfig
-from rmnb.search.rewards import RewardObjective
+from rmnb.searching import run
+from rmnb.searching.config import SearchConfig
+from rmnb.searching.rewards import RewardObjective
 
 BEST, WORST = (PromptSpec(key=key, text=f"What is {key}?", framing="positive") for key in ("best", "worst"))
 

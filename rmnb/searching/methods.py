@@ -17,12 +17,12 @@ from tqdm import tqdm
 
 from rmnb.errors import InputError
 from rmnb.plans import Work
-from rmnb.search.config import Ids, SearchConfig
+from rmnb.searching.config import Ids, SearchConfig
 from rmnb.visible import visible
 
 if TYPE_CHECKING:
-    from rmnb.search.rewards import RewardObjective
-    from rmnb.search.run import SearchResult
+    from rmnb.searching.rewards import RewardObjective
+    from rmnb.searching.run import SearchResult
 
 _ATTEMPTS = 50
 _ROUNDS = 8
@@ -32,7 +32,7 @@ _TRIES = 100
 
 
 class Finished(Exception):
-    """Steps or budget are spent, or what was sought is found."""
+    """Steps or budget are spent."""
 
 
 @dataclass
@@ -115,7 +115,7 @@ class SearchState:
         Raises
         ------
         Finished
-            Steps or budget are spent (as much as the budget allows has been scored), or `stop_at` is reached.
+            Steps or budget are spent: as much as the budget allows has been scored.
         """
         config = self.config
         values = self.values
@@ -138,8 +138,7 @@ class SearchState:
             self.bar.set_postfix_str(f"{reward:+.3f} {visible(self.objective.texts([best])[0])}", refresh=False)
         self.bar.update(len(fresh))
         self.steps += ends_step
-        goal = np.inf if config.stop_at is None else config.sign * config.stop_at
-        if self.fraction >= 1 or (self.best and values[self.best[0]] >= goal):
+        if self.fraction >= 1:
             raise Finished
 
     def filter(self, sequences: Iterable[Ids]) -> list[Ids]:

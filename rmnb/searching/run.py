@@ -13,11 +13,11 @@ from rmnb.errors import InputError
 from rmnb.files import write_json
 from rmnb.plans import kept
 from rmnb.scoring.store import content_sha256
-from rmnb.search.config import SearchConfig
-from rmnb.search.methods import METHODS, Finished, SearchState
+from rmnb.searching.config import SearchConfig
+from rmnb.searching.methods import METHODS, Finished, SearchState
 
 if TYPE_CHECKING:
-    from rmnb.search.rewards import RewardObjective
+    from rmnb.searching.rewards import RewardObjective
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,8 @@ def read_result(path: Path) -> SearchResult:
     """
     try:
         content = json.loads(Path(path).read_bytes())
-        config = SearchConfig(**content["config"])
+        options = {name: value for name, value in content["config"].items() if value is not None}
+        config = SearchConfig(**options)  # which refuses an option that is no more, where one was given
         sequences = pd.DataFrame(content["sequences"])
         sequences["ids"] = sequences["ids"].map(tuple)
         steps = content.get("steps", 0)  # of the first files nobody knows
