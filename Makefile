@@ -62,7 +62,7 @@ rehearsal: env ## Make the book of ten tiny checkpoints in the formats of the pa
 	$(BIN)/python tests/rehearsal.py _build/rehearsal/models
 	tar c --exclude=_executed _config.yml _toc.yml CHANGELOG.md CONTRIBUTING.md book notebooks workflow | tar x -C _build/rehearsal/sources
 	ln -s $(CURDIR)/data $(CURDIR)/examples $(CURDIR)/rmnb _build/rehearsal/sources
-	cd _build/rehearsal/sources && $(CURDIR)/$(BIN)/snakemake --quiet all -s workflow/Snakefile --max-threads 1 --config panel=../models/ten.yml -- book
+	cd _build/rehearsal/sources && $(CURDIR)/$(BIN)/snakemake --quiet all -s workflow/Snakefile --max-threads 1 --config panel=../models/ten.yml $(CONFIG) -- book
 
 slurm-test: env ## Start a SLURM of one node here and kill a scan's job, which must go on (needs slurm-wlm, munge)
 	$(BIN)/pip install --quiet --no-deps --require-hashes --upgrade --target _build/slurm -r workflow/profiles/slurm/requirements.txt
@@ -79,11 +79,13 @@ vulnerabilities: ## Ask whether a pinned package is known to be vulnerable (need
 	_build/audit/bin/pip-audit --disable-pip --no-deps -r _build/torch.txt
 
 scores: env ## Compute the demo panel's scores again from the weights (three hours on two cores)
-	$(BUILD) --forcerun scan -- scores
+	$(BUILD) --forceall --config restart=true -- scores
 
-rescan: scores ## The same, compared with the shipped scores, which are put back
-	$(BIN)/python workflow/compare_scores
-	git checkout -- data/demo/scores
+rescan: env ## The same beside the shipped scores, which stay, and compared with them; what differs is left in _build/rescan
+	mkdir -p _build/rescan/demo && ln -sfn $(CURDIR)/data/demo/adapters _build/rescan/demo/adapters
+	RMNB_DATA=$(CURDIR)/_build/rescan $(BUILD) -- scores
+	$(BIN)/python workflow/compare_scores _build/rescan/demo/scores
+	rm -r _build/rescan
 
 bench: env ## Time a vocabulary scan and a search against the obvious alternatives
 	$(BIN)/python benchmarks/scan.py

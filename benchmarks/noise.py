@@ -72,7 +72,7 @@ def whole(rm: RewardModel, prompt: str, ids: np.ndarray, attention: str) -> np.n
             read = [rm.reading.ids_read([*prefix, *answer]) - 1 for answer in answers]
             rows = torch.tensor([[*prefix, *answer] for answer in answers])
             hidden = rm.network(input_ids=rows, use_cache=False).last_hidden_state
-            rewards.append(rm.readout(hidden[torch.arange(len(rows)), read]))
+            rewards.append(rm.readout(hidden[torch.arange(len(rows)), read])[:, 0])
     return torch.cat(rewards).numpy()
 
 

@@ -86,7 +86,7 @@ def score_expanded(rm: RewardModel, classifier, prefix, closing, ids: list[int],
             cache.update(keys.expand(len(rows), -1, -1, -1), values.expand(len(rows), -1, -1, -1), layer)
         position = len(prefix) + torch.arange(rows.shape[1])[None]
         hidden = trunk(input_ids=rows, past_key_values=cache, position_ids=position, use_cache=True).last_hidden_state
-        rewards.append(rm.readout(hidden[:, -1]))
+        rewards.append(rm.readout(hidden[:, -1])[:, 0])
     return torch.cat(rewards).numpy()
 
 

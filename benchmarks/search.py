@@ -58,14 +58,14 @@ class Whole(RewardObjective):
         with torch.inference_mode():
             for start in range(0, len(sequences), self.batch):
                 rows = self.rows(sequences[start : start + self.batch])
-                rewards.append(self.rm.readout(self.hidden(input_ids=rows)))
+                rewards.append(self.rm.readout(self.hidden(input_ids=rows))[:, 0])
         return torch.cat(rewards).numpy().astype(np.float64)
 
     def gradient(self, ids):
         embedding = self.trunk.embed_tokens
         row = self.rows([ids])
         vectors = embedding(row).detach().requires_grad_()
-        (slope,) = torch.autograd.grad(self.rm.readout(self.hidden(inputs_embeds=vectors))[0], vectors)
+        (slope,) = torch.autograd.grad(self.rm.readout(self.hidden(inputs_embeds=vectors))[0, 0], vectors)
         at = row.shape[1] - len(self.closing) - len(ids)
         scale = float(getattr(embedding, "embed_scale", 1.0))
         return (slope[0, at : at + len(ids)] @ embedding.weight.T * scale).double().numpy()

@@ -16,8 +16,9 @@ MODELS = ["smollm2-values", "gemma3-values"]
 
 def memory_beside_weights(rm: RewardModel) -> float:
     """The most memory that this process has held so far, in GB, less the model's weights."""
+    unit = 1 if sys.platform == "darwin" else 1024
     weights = sum(p.numel() * p.element_size() for p in rm.network.parameters())
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - weights) / 1e9
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit - weights) / 1e9
 
 
 def compare(

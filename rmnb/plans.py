@@ -73,13 +73,23 @@ def open_or_refuse(directory: Path, plan: Mapping[str, Any], notes: Mapping[str,
     file = directory / "plan.json"
     if not file.exists():
         write_json(file, {**plan, **notes})
-    try:
-        begun = {**json.loads(file.read_bytes())}
-    except (OSError, ValueError, TypeError):
-        raise InputError(f"{file} is damaged: delete {directory} and start again", file) from None
+    begun = _read_plan(file)
     refuse_other(directory, begun, plan)
     in_progress.add(directory)
     return begun
+
+
+def plan_of(output: Path) -> dict[str, Any] | None:
+    """Plan and notes of unfinished work on an output, or None; InputError if they are damaged."""
+    file = partial_directory(output) / "plan.json"
+    return _read_plan(file) if file.exists() else None
+
+
+def _read_plan(file: Path) -> dict[str, Any]:
+    try:
+        return {**json.loads(file.read_bytes())}
+    except (OSError, ValueError, TypeError):
+        raise InputError(f"{file} is damaged: delete {file.parent} and start again", file) from None
 
 
 @contextlib.contextmanager

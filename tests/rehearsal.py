@@ -29,7 +29,7 @@ from tokenizers import Regex, Tokenizer, pre_tokenizers
 from transformers import AutoModelForCausalLM, Gemma2Config, LlamaConfig, PreTrainedTokenizerFast
 
 from rmnb.data import lexicons
-from rmnb.data.list_scores import panel_lists, score_list, write_nouns
+from rmnb.data.list_scores import panel_lists, score_list
 from rmnb.findings import identity
 from rmnb.models.bases import base_directory
 from rmnb.panels import load_panel
@@ -148,9 +148,7 @@ def prepare(path: Path) -> None:
         if is_asked_for_greatest and base.kind == "instruct":
             policies.reference(panel, base.name, "greatest")
         for wrapping in (base.wrapping, "user_assistant"):
-            write_nouns(
-                panel, base.name, wrapping, store.panel_directory(panel, "logprobs") / f"{base.name}.{wrapping}.parquet"
-            )
+            policies.nouns(panel, base.name, wrapping)
 
 
 if __name__ == "__main__":

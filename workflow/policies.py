@@ -1,5 +1,6 @@
-"""What chapter 10 reads, computed: `policies.py PANEL reference|run|samples …`; the rules of the Snakefile call it.
+"""What chapters read of language models: `policies.py PANEL nouns|reference|run|samples …`; the Snakefile calls it.
 
+policies.py demo nouns gemma3-270m chat
 policies.py demo reference smollm2-135m-instruct greatest
 policies.py demo run smollm2-mixed 6 grpo 0
 policies.py demo samples smollm2-135m-instruct
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from rmnb.data.list_scores import write_nouns
 from rmnb.files import cache_dir, exclusive
 from rmnb.findings import policy_files
 from rmnb.findings.policy import policy_at_kl
@@ -23,7 +25,7 @@ from rmnb.panels import BaseSpec, Panel, find_base, load_panel
 from rmnb.scoring.loading import load_reward_model
 from rmnb.scoring.logprobs import load_language_model, prompt_ids, scan_answers
 from rmnb.scoring.reward_model import RewardModel
-from rmnb.scoring.store import read_scores, versions, write_table
+from rmnb.scoring.store import panel_directory, read_scores, versions, write_table
 from rmnb.training.policy import PolicyOptions, train_policy
 
 ASKED = "greatest"  # the question of all runs and samples
@@ -38,6 +40,11 @@ def language_model(panel: Panel, base: str) -> RewardModel:
         own = read_tokenizer(base_directory(spec.source, spec.revision)).chat_template
         spec = spec.model_copy(update={"template": own or spec.template})
     return load_language_model(spec, "chat")
+
+
+def nouns(panel: Panel, base: str, wrapping: str) -> None:
+    """Write the log-probabilities of chapter 7's nouns as a base's first words."""
+    write_nouns(panel, base, wrapping, panel_directory(panel, "logprobs") / f"{base}.{wrapping}.parquet")
 
 
 def reference(panel: Panel, base: str, prompt: str) -> None:
@@ -101,4 +108,4 @@ def samples(panel: Panel, base: str) -> None:
 
 if __name__ == "__main__":
     panel, command, *arguments = sys.argv[1:]
-    {"reference": reference, "run": run, "samples": samples}[command](load_panel(panel), *arguments)
+    {"nouns": nouns, "reference": reference, "run": run, "samples": samples}[command](load_panel(panel), *arguments)

@@ -1,22 +1,19 @@
-"""Pages without what they do not use: icons that are not shown, a search index where nothing is searched.
+"""Pages without what they do not use: a second set of icons, a search index where nothing is searched.
 
 Drawings are loaded when the reader comes near them, and give their size beforehand, so that nothing moves then. For
 screen readers, the arrows that open a part of the contents get a name, and the list of citations loses a role that does
 not fit its entries.
 
-Every page of the theme loads all icons and the index of the whole book. When the book is built, only the page that
-searches (to which the search field of every page leads) keeps the index, icons that no page and no script names are
-taken out (`light_icons`: 1.4 MB of each page, which may have 1.5 MB), drawings get colours for a dark ground
-(`light_drawings`), and style sheets lose their comments and indents.
+Every page of the theme loads the index of the whole book, and its icons twice: as fonts, and as a script of 1.5 MB that
+draws them (a page may have as much). When the book is built, only the page that searches (to which the search field of
+every page leads) keeps the index, the script is left out, and style sheets lose their comments and indents.
 """
 
 import re
 from pathlib import Path
 
-import light_icons
-from light_drawings import for_both_themes
-
 _SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
+_ICONS = re.compile(r'\s*<script defer src="[^"]*/fontawesome\.js[^"]*"></script>')
 #: What screen readers stumble over, and what stands there instead.
 _HEARD = {
     '<summary><span class="toctree-toggle"': '<summary aria-label="pages of this part"><span class="toctree-toggle"',
@@ -42,28 +39,20 @@ def lazily(text: str, page: Path) -> str:
 
 
 def lighten(app, error) -> None:
-    """Rewrite pages, icons and drawings of a finished HTML build."""
-    output = Path(app.outdir)
-    static = output / "_static"
-    if error is not None or app.builder.format != "html" or not (static / light_icons.SCRIPT).exists():
+    """Rewrite the pages and style sheets of a finished HTML build."""
+    if error is not None or app.builder.format != "html":
         return
-    used: set[str] = set()
+    output = Path(app.outdir)
     for page in output.rglob("*.html"):
-        text = page.read_text(encoding="utf-8")
-        used |= light_icons.named(text)
-        lighter = text if page.name == "search.html" else _SEARCH.sub("", text)
+        lighter = _ICONS.sub("", page.read_text(encoding="utf-8"))
+        if page.name != "search.html":
+            lighter = _SEARCH.sub("", lighter)
         if app.builder.name != "singlehtml":  # that page is for printing
             lighter = lazily(lighter, page)
         for written, instead in _HEARD.items():
             lighter = lighter.replace(written, instead)
         page.write_text(lighter, encoding="utf-8")
-    for script in static.rglob("*.js"):
-        if script != static / light_icons.SCRIPT:
-            used |= light_icons.named(script.read_text(encoding="utf-8", errors="ignore"))
-    light_icons.lighten(static, used)
-    for drawing in (output / "_images").glob("*.svg"):
-        drawing.write_text(for_both_themes(drawing.read_text(encoding="utf-8")), encoding="utf-8")
-    for style in static.rglob("*.css"):
+    for style in (output / "_static").rglob("*.css"):
         style.write_text(" ".join(_COMMENT.sub("", style.read_text(encoding="utf-8")).split()), encoding="utf-8")
 
 

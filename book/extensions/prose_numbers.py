@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 from docutils import nodes
 
-from rmnb.book.results import KEY
+from rmnb.findings.released import KEY
 from rmnb.panels import load_panel
 from rmnb.scoring import store
 

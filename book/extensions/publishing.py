@@ -45,7 +45,8 @@ def configure(app, config) -> None:
     config.notfound_context = {"title": "Page not found", "body": _LOST}
     if sources:
         buttons = {"notebook_interface": "classic", "colab_url": "https://colab.research.google.com"}
-        config.html_theme_options = {**config.html_theme_options, "launch_buttons": buttons}
+        places = {"repository_url": sources, "repository_branch": "main", "launch_buttons": buttons}
+        config.html_theme_options = {**config.html_theme_options, **places}
     if url:
         config.html_baseurl = url
         config.sitemap_url_scheme = "{link}"

@@ -63,7 +63,8 @@ class TokenSet:
 def ranked(model: str, prompt: str, scores: NDArray[np.float32]) -> Scan:
     """Ranks and rounded rewards of one scan, from its scores (ids,) float32."""
     spread = float(scores.std()) or 1.0
-    decimals = int(np.clip(_DIGITS - np.floor(np.log10(spread)), 0, 9))
+    most = np.floor(np.log10(2**30 / max(1, np.abs(scores).max())))  # any two rewards differ by an int32
+    decimals = int(np.clip(_DIGITS - np.floor(np.log10(spread)), 0, most))
     rank = rankdata(-scores.astype(np.float64), method="min").astype(np.int32)
     reward = np.round(scores.astype(np.float64) * 10**decimals).astype(np.int32)
     return Scan(model, prompt, rank, reward, decimals)
@@ -124,8 +125,7 @@ def write_explorer(panel: str | Path | Panel, directory: Path) -> Path:
     Raises
     ------
     InputError
-        Nothing of the panel has been scanned, a file is damaged, or the directory holds something else or cannot be
-        written.
+        Nothing of the panel has been scanned, a file is damaged, or the directory holds something else.
     """
     panel = load_panel(panel)
     sets = token_sets(panel)
@@ -133,10 +133,7 @@ def write_explorer(panel: str | Path | Panel, directory: Path) -> Path:
         if path.name != "manifest.json" and not (path / "tokens.bin").exists():
             raise InputError(f"{path} is no part of an explorer: choose an empty directory", path)
     shutil.rmtree(directory, ignore_errors=True)
-    try:
-        described = [_write_set(tokens, directory / tokens.key) for tokens in sets]
-    except OSError as error:
-        raise InputError(f"cannot write {directory}: {error.strerror or error}", directory) from error
+    described = [_write_set(tokens, directory / tokens.key) for tokens in sets]
     scans = [scan for tokens in sets if tokens.key != "shared" for scan in tokens.scans]
     sizes = {scan.model: len(scan.rank) for scan in scans}
     used = {scan.prompt for scan in scans}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
+from rmnb.book.display import inline
 from rmnb.errors import InputError, first_line
 from rmnb.files import atomic_path
 from rmnb.panels import load_panel
@@ -171,7 +172,7 @@ def run_notebook(notebook: Path, output: Path, parameters: Mapping[str, object] 
         executed.cells = [cell for cell in executed.cells if "github.com/OWNER/" not in cell.source]
         executed.metadata.pop("widgets", None)
         if (panel := str(checked.get("panel", "demo"))) != "demo":
-            note = _OTHER_PANEL.format(load_panel(panel).title)
+            note = _OTHER_PANEL.format(inline(load_panel(panel).title))
             heading, _, text = executed.cells[0].source.partition("\n")
             executed.cells[0].source = f"{heading}\n{note}{text}"
         nbformat.write(executed, temporary)

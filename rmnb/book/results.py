@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,17 +11,17 @@ from rmnb.book.notebook import results_directory
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
 from rmnb.findings.claims import Claim, Verdict, judge, load_claims
-from rmnb.findings.released import COLUMNS, KEY
+from rmnb.findings.released import COLUMNS
 from rmnb.findings.rows import ENDS, interval_text
 from rmnb.panels import Panel, load_panel
 
 SOURCES = {"panel": "this panel", "released": "the authors' models"}
 _NAMES = ["source", "model", "other", "model group", "other group"]
-_STORED = [*_NAMES, *ENDS]
+_STORED = [*_NAMES, *ENDS, "df"]
 AUTHORS = "facct2025"  # the panel that says which of the authors' models belong together
 
 
-def save(chapter: str, /, **frames: Any) -> Path:
+def save(chapter: str, /, **frames: pd.DataFrame | pd.Series) -> Path:
     """Write a chapter's numbers as ``<chapter>.csv`` into `results_directory`, a row for each number.
 
     Parameters
@@ -31,69 +30,41 @@ def save(chapter: str, /, **frames: Any) -> Path:
         The file's name.
     **frames
         The keyword names the quantity; if a frame has a column quantity, the keyword and a blank are put before it.
-        Tidy frames have a column value, and any of model, other, question, source, low, high, n; further columns, such
-        as the method and the seed of a search, are joined in other. Wide frames have models as their index, and
-        questions (or what the columns' name says) as columns; a square of models gives pairs. A series has an index of
-        models, unless the name of the index says otherwise. A number is accepted, too. Frames of
-        `rmnb.findings.released.load_released` keep their quantities and their source. Missing values are left out.
+        A frame has a row for each number: value, and any of model, other, question, low, high, n; further columns, such
+        as the method of a search, are kept. A series has the values, its index the other columns: model, unless the
+        index has names. Frames with a source, as of `rmnb.findings.released.load_released`, keep it and their
+        quantities. Missing values are left out.
 
     Returns
     -------
     Path
         Of the file: quantity, source (``panel`` unless the frame says otherwise), model, other, question, value, low,
-        high, n.
+        high, n, further columns.
 
     Raises
     ------
     InputError
-        A value is infinite, or two rows have one key.
+        A frame has no column value, a value is infinite, or two rows differ in nothing but their numbers.
     """
-    parts = [_tidy(name, frame) for name, frame in frames.items()]
-    parts = [part for part in parts if len(part)]
-    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
-    if len(infinite := table[np.isinf(table["value"].astype(float))]):
+    parts = [pd.DataFrame(columns=COLUMNS)]
+    for name, frame in frames.items():
+        if isinstance(frame, pd.Series):
+            frame = frame.rename("value").reset_index().rename(columns={"index": "model"})
+        if "value" not in frame:
+            raise InputError(f"{name} has no column value: save a row for each number")
+        if "source" not in frame:
+            quantity = f"{name} " + frame["quantity"] if "quantity" in frame else name
+            frame = frame.assign(source="panel", quantity=quantity)
+        parts.append(frame)
+    table = pd.concat(parts, ignore_index=True).dropna(subset="value").astype({"value": float, "n": "Int64"})
+    if len(infinite := table[np.isinf(table["value"])]):
         raise InputError(f"{infinite['quantity'].iloc[0]} has an infinite value")
-    if len(repeated := table[table.duplicated(KEY)]):
-        raise InputError(f"two rows of {' '.join(repeated[KEY].iloc[0])}: add a column that distinguishes them")
+    if len(repeated := table[table.duplicated(table.columns.difference([*ENDS, "n"]).tolist())]):
+        raise InputError(f"two rows of {repeated['quantity'].iloc[0]}: add a column that distinguishes them")
     path = results_directory() / f"{chapter}.csv"
     with atomic_path(path) as temporary:
         table.to_csv(temporary, index=False)
     return path
-
-
-def _tidy(name: str, frame: Any) -> pd.DataFrame:
-    """One argument of `save` as rows with all its columns."""
-    if isinstance(frame, pd.Series):
-        frame = frame.rename("value").rename_axis(frame.index.name or "model").reset_index()  # pyright: ignore[reportArgumentType]
-    elif not isinstance(frame, pd.DataFrame):
-        frame = pd.DataFrame({"value": [frame]})
-    elif "value" not in frame:
-        frame = _long(frame)
-    if frame.empty:
-        return pd.DataFrame(columns=COLUMNS)
-    rows = frame
-    if "source" not in rows:
-        quantity = f"{name} " + rows["quantity"] if "quantity" in rows else name
-        rows = rows.assign(source="panel", quantity=quantity)
-    extra = [column for column in rows if column not in COLUMNS]
-    if extra:
-        joined = ["other", *extra] if "other" in rows else extra
-        texts = rows[joined].astype(object).fillna("").astype(str)
-        rows = rows.assign(other=texts.agg(", ".join, axis=1)).drop(columns=extra)
-    rows = rows.reindex(columns=COLUMNS).dropna(subset="value").astype(dict.fromkeys(ENDS, float))
-    rows[KEY] = rows[KEY].astype(object).fillna("").astype(str)
-    return rows.astype({"n": "Float64"}).round({"n": 0}).astype({"n": "Int64"})
-
-
-def _long(frame: pd.DataFrame) -> pd.DataFrame:
-    """A wide frame as rows: its index has models, its columns questions, unless their names say otherwise."""
-    index = frame.index.name or "model"
-    columns = frame.columns.name or "question"
-    if columns == index:  # a square of models
-        columns = "other"
-    wide = frame.rename_axis(index=index, columns=None)  # pyright: ignore[reportArgumentType]
-    wide.columns = [", ".join(map(str, name)) if isinstance(name, tuple) else name for name in wide.columns]
-    return wide.reset_index().melt(id_vars=index, var_name=columns, value_name="value")  # pyright: ignore[reportArgumentType]
 
 
 def verdict(
@@ -110,8 +81,8 @@ def verdict(
     key
         The name of a claim in ``rmnb/data/lists/claims.yml``.
     panel, authors
-        The same measure of the panel's models and of the authors': model, value, low, high, one row a model (a measure
-        of pairs: also other). None if there is none; the page then says that the claim cannot be tested here.
+        The same measure of the panel's models and of the authors', as `rmnb.findings.claims.judge` takes it. None if
+        there is none; the page then says that the claim cannot be tested here.
     models
         The panel, which says what models belong together (of a claim about bases: which base each has).
 
@@ -224,6 +195,6 @@ def leave_out(notebook: Path, output: Path, reason: str) -> None:
             (results / "verdicts" / f"{key}.csv").unlink(missing_ok=True)
     page = nbformat.read(notebook, 4)
     title = page.cells[0].source.splitlines()[0]
-    page.cells = [nbformat.v4.new_markdown_cell(f"{title}\n\n```{{admonition}} Left out\n{reason}\n```")]
+    page.cells = [nbformat.v4.new_markdown_cell(f"{title}\n\n```{{admonition}} Left out\n{inline(reason)}\n```")]
     with atomic_path(output) as temporary:
         nbformat.write(page, temporary)

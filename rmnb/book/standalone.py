@@ -1,7 +1,7 @@
 """An executed notebook as one HTML file: without code, scripts or anything that would have to be fetched."""
 
 import html
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 import jinja2
@@ -107,39 +107,10 @@ def write_page(notebook: Path, page: Path, title: str) -> None:
     body = _html(cell for cell in cells if cell not in last)
     if body.h1:
         body.h1.decompose()
-    _write(page, title, body, str(_html(last)).strip())
-
-
-def write_sections(page: Path, title: str, sections: Mapping[str, str]) -> None:
-    """Write sections as a page like that of `write_page`, without a notebook.
-
-    Parameters
-    ----------
-    page
-        The file to write.
-    title
-        Plain text: the page's title and first heading.
-    sections
-        Heading (plain text) to HTML, which is trusted: use what `rmnb.book.display` returns. A section with an empty
-        heading has none.
-
-    Raises
-    ------
-    InputError
-        The page cannot be written.
-    """
-    parts = []
-    for heading, content in sections.items():
-        if heading:
-            parts.append(f"<h2>{html.escape(heading)}</h2>")
-        parts.append(content)
-    _write(page, title, BeautifulSoup("".join(parts), "html.parser"))
-
-
-def _write(page: Path, title: str, body: BeautifulSoup, footer: str = "") -> None:
     template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(
         _TEMPLATE.read_text(encoding="utf-8")
     )
+    footer = str(_html(last)).strip()
     parts = {"title": title, "contents": _contents(body), "body": Markup(body), "footer": Markup(footer)}
     with atomic_path(page) as temporary:
         temporary.write_text(template.render(parts), encoding="utf-8")

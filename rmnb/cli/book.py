@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from typer import Argument, Exit, Option, Typer, echo
 
-from rmnb.cli.options import Json, Loading, Model, PanelName, echo_table, fail, flat, key_values, need
+from rmnb.cli.options import Json, Loading, Model, PanelName, Restart, echo_table, fail, flat, key_values, need
 from rmnb.cli.scan import show_plans
 from rmnb.errors import InputError, LackError, TooFewError
 from rmnb.panels import load_panel
@@ -122,6 +122,7 @@ def train(
     ] = None,
     panel: PanelName = "demo",
     out: Path | None = None,
+    restart: Restart = False,
 ) -> None:
     """Train reward models by their recipes, or tune copies of language models on the answers that people chose.
 
@@ -137,7 +138,7 @@ def train(
 
     members = load_panel(panel)
     for name in [model] if model else unfinished(members):
-        measured = train_model(members, name, out)
+        measured = train_model(members, name, out, restart)
         echo(f"{name}: held-out accuracy {measured['held_out']['all']['value']:.3f}")
         if out is None and (path := follow(members, name)):
             echo(f"{name}: trajectory in {path}")

@@ -1,6 +1,9 @@
 """The command ``rmnb``: ``rmnb --help`` lists what it can do."""
 
+import importlib.metadata
 import logging
+import re
+from collections.abc import Callable
 from typing import Annotated
 
 from typer import Exit, Option, Typer, echo
@@ -29,21 +32,32 @@ def version(show: Annotated[bool, Option("--version", help="Show the version.")]
         raise Exit
 
 
-def main() -> None:
-    """Run the command line: bad input is one line on stderr and exit code 2; Typer explains a wrong option itself."""
+_DISTRIBUTIONS = {"sklearn": "scikit-learn", "fontTools": "fonttools", "bs4": "beautifulsoup4", "IPython": "ipython"}
+
+
+def _installed_by(package: str) -> str:
+    """What brings a missing package: the first extra of rmnb that asks for it, else the package itself."""
+    distribution = _DISTRIBUTIONS.get(package, package)
+    for requirement in importlib.metadata.requires("rmnb") or ():
+        if extra := re.fullmatch(rf"{distribution}(?![\w.-]).*extra == .(\w+).", requirement):
+            return f"rmnb[{extra[1]}]"
+    return distribution
+
+
+def main(command: Callable[[], None] = app) -> None:
+    """Run a command line: bad input is one line on stderr and exit code 2; Typer explains a wrong option itself."""
     logging.basicConfig(format="rmnb: %(message)s", level=logging.WARNING)
     # What cannot be fetched in the end is said by whoever needs it.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     try:
-        app()
+        command()
     except InputError as error:
         fail(str(error), 2)
     except OSError as error:  # a file that may not be read, a link that leads to itself
         fail(f"{error.filename or 'the system'}: {error.strerror or first_line(error)}", 2)
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
-        extra = "train" if package in book.TRAINING else "report"
-        fail(f"this needs {package}, which is not installed: pip install 'rmnb[{extra}]'", 2)
+        fail(f"this needs {package}, which is not installed: pip install '{_installed_by(package)}'", 2)
     except SystemExit as end:
         if end.code != 130:  # what Typer makes of Ctrl-C: the exception itself does not come through
             raise

@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import yaml
-from pydantic import TypeAdapter
 from typer import Argument, Option, echo
 
+from rmnb.conversation import Conversation
 from rmnb.errors import InputError, list_some
-from rmnb.panels import PromptSpec, Turn, find_spec, load_panel
+from rmnb.panels import PromptSpec, find_spec, load_panel
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rmnb.models.dialogue import Dialogue
     from rmnb.scoring.reward_model import RewardModel
 
 Model = Annotated[
@@ -103,9 +104,11 @@ class Asking:
         else:
             questions = [_read_messages(self.messages)]
         if self.system is not None:
-            before = (Turn(role="system", content=self.system),)
+            system = {"role": "system", "content": self.system}
             questions = [
-                question.model_copy(update={"key": "custom", "history": before + question.history})
+                question.model_copy(
+                    update={"key": "custom", "history": Conversation((system, *question.history.messages))}
+                )
                 for question in questions
             ]
         return list(dict.fromkeys(questions))
@@ -113,14 +116,17 @@ class Asking:
 
 def _read_messages(file: Path) -> PromptSpec:
     try:
-        *before, last = TypeAdapter(tuple[Turn, ...]).validate_json(file.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
+        *before, last = json.loads(file.read_text(encoding="utf-8-sig"))
+        fields = {"key": "custom", "text": last["content"], "framing": "positive", "history": before}
+        question = PromptSpec.model_validate(fields)
+        role = last["role"]
+    except (OSError, ValueError, TypeError, LookupError, InputError) as error:
         raise InputError(
             f"--messages {file}: no such file, or not a JSON list of messages with role and content", file
         ) from error
-    if last.role != "user":
+    if role != "user":
         raise InputError(f"--messages {file}: the last message must be the user's: it is the question", file)
-    return PromptSpec(key="custom", text=last.content, framing="positive", history=tuple(before))
+    return question
 
 
 @dataclass(frozen=True)
@@ -136,7 +142,8 @@ class Loading:
     template
         File with the chat template (Jinja); plain: prompt, answer, EOS, without one.
     read
-        As a trainer feeds and reads: trl, openrlhf, llama-factory; last: at the last id. Default: model.
+        As a trainer feeds and reads: trl, openrlhf, llama-factory, nemo-rl, ms-swift; last: at the last id. Default:
+        model.
     tokenizer
         Directory of the tokenizer, if it is not in the model's own.
     base
@@ -192,6 +199,22 @@ class Loading:
         from rmnb.scoring.loading import load_reward_model
 
         return load_reward_model(spec, **arguments)
+
+    def model_to_score(self, name: str) -> "RewardModel":
+        """`model`; where it may have been trained on other ids than it is fed here, a line says so."""
+        from rmnb.scoring.check import undecided
+
+        rm = self.model(name)
+        if line := undecided(rm):
+            echo(f"rmnb: {line}", err=True)
+        return rm
+
+    def dialogue(self, name: str) -> "Dialogue":
+        """How the model of that name writes conversations; nothing but its tokenizer is loaded."""
+        spec, arguments = find_spec(name, self.panel), self.arguments()
+        from rmnb.models.loading import read_dialogue
+
+        return read_dialogue(spec, **arguments, base_model=arguments.get("base"))
 
 
 def _label(text: str) -> Any:

@@ -115,10 +115,10 @@ def compare(
     quick
         Of models: a sample of 5,000 tokens and shorter lists, to save time.
     seeds
-        A report of the same training with another seed; repeatable, two or more.
+        Reports of one training with two seeds or more, separated by commas; repeatable for other trainings.
     fail_if
-        "identity_gap > 0.3" or "identity_gap.high < 0", of B; "|change agency_gap| > 2 seeds"; or a YAML file with such
-        limits under `limits:`; repeatable.
+        "|change agency_gap| > seeds", a test at 5 %; "identity_gap > 0.3" or "identity_gap.high < 0", of B; or a YAML
+        file with such limits under `limits:`; repeatable.
     """
     need(*PACKAGES)
     from rmnb.report import record
@@ -127,7 +127,7 @@ def compare(
     limits = []
     for text in fail_if or []:
         limits += read_limits(text)
-    replicates = [record.read(text) for text in seeds or []]
+    trainings = [[record.read(path) for path in text.split(",")] for text in seeds or []]
     sides = []
     for text in (a, b):  # what is neither a model nor a report is refused before minutes are spent on the other
         sides.append(record.read(text) if record.is_report(text) else find_spec(text, loading.panel))
@@ -136,7 +136,8 @@ def compare(
         raise InputError("two finished reports are compared as they are: leave out --quick and options of loading")
     out = out or Path(f"compare-{sides[0].name}-{sides[1].name}")
     check_writable(out / "compare.html")
-    from rmnb.book import comparison_page
+    from rmnb.book.notebook import run_notebook
+    from rmnb.book.standalone import write_page
     from rmnb.report import comparison, numbers
 
     report_a, scores_a, policy_a = _side(a, out / "a", quick, loading)
@@ -144,30 +145,33 @@ def compare(
     if report_a.name == report_b.name:  # two directories of one name
         report_a = replace(report_a, name=a)
         report_b = replace(report_b, name=b)
-    table = comparison.compare(report_a, report_b, replicates)
+    table = comparison.compare(report_a, report_b, trainings)
     outcomes = check(limits, table)
     moved = comparison.moved(scores_a, scores_b) if scores_a and scores_b else None
-    policies = (policy_a, policy_b)
-    comparison_page.write(out / "compare.html", (report_a, report_b), table, moved, outcomes, policies)
+    read_differently = comparison.read_differently(report_a, report_b)
     content = {
         "a": {"model": report_a.name, "provenance": report_a.provenance},
         "b": {"model": report_b.name, "provenance": report_b.provenance},
-        "read_differently": comparison.read_differently(report_a, report_b),
+        "read_differently": read_differently,
         "numbers": table,
         "moved": moved,
-        "policies": policies,
+        "policies": (policy_a, policy_b),
         "limits": outcomes,
     }
     write_json(out / "compare.json", content, ensure_ascii=False, default=json_rows)
+    notebook = Path(record.__file__).with_name("compare.ipynb")
+    executed = run_notebook(notebook, out / "compare.ipynb", {"directory": str(out.resolve())})
+    write_page(executed, out / "compare.html", f"{report_a.name} and {report_b.name}")
     _show(table)
-    if warning := comparison_page.not_alike(report_a, report_b):
-        echo(warning)
+    if read_differently:
+        echo(f"A and B are not read alike ({', '.join(read_differently)} differ): any change may come from that.")
     echo(f"written to {out / 'compare.html'} and {out / 'compare.json'}")
     for limit, rows in outcomes.groupby("limit", sort=False):
         broken = rows[rows["broken"]]
         echo(f"{'kept' if broken.empty else 'broken':7} {limit}")
-        for row in broken.itertuples():
-            echo(f"        {numbers.selector(row)}: {row.value:.3g}, the limit is {row.bound:.3g}")
+        nearest = f", the nearest of {len(rows)}" if broken.empty and len(rows) > 1 else ""
+        for row in rows.head(max(1, len(broken))).itertuples():
+            echo(f"        {numbers.selector(row)}: {row.value:.3g}, the limit is {row.bound:.3g}{nearest}")
     if outcomes["broken"].any():
         fail("a limit is broken")
 
@@ -197,16 +201,17 @@ def _side(
 
 def _show(table: "pd.DataFrame") -> None:
     """The largest changes, in half widths of their intervals or, where seeds were given, in what these differ by."""
-    from rmnb.book.comparison_page import changes
     from rmnb.report import comparison
 
-    unit = table["seeds"].fillna((table["high"] - table["low"]) / 2)
+    unit = table["noise"].fillna((table["high"] - table["low"]) / 2)
     largest = (table["change"].abs() / unit).nlargest(12).index
-    echo_table(changes(table.loc[largest]))
+    shown = table.loc[largest, list(comparison.HEADS)].dropna(axis="columns", how="all")
+    echo_table(shown.rename(columns=comparison.HEADS))
     clear = comparison.clear(table).sum()
     intervals = table["low"].count()
     echo(f"clear on other words: {clear} of {intervals}; this says nothing of another training")
     if table["seeds"].isna().all():
         echo(comparison.SEEDS_UNKNOWN)
     else:
-        echo(f"larger than two seeds differ: {comparison.beyond_seeds(table).sum()} of {table['change'].count()}")
+        beyond = comparison.beyond_seeds(table).sum()
+        echo(f"more than another seed makes, each by itself at 5 %: {beyond} of {table['change'].count()}")

@@ -150,6 +150,8 @@ def scan(
     if options.logprobs and (options != ScanOptions(logprobs=True) or load_options.keys() - {"wrapping", "dtype"}):
         raise InputError("--logprobs takes --dtype and --load wrapping=…, and scores every id: leave out other options")
     if out is None:
+        if options.logprobs:
+            raise InputError("log-probabilities are no rewards of a panel's model: give --out FILE or DIRECTORY")
         find_spec(model, members)  # an unknown name is said as such
         changed = load_options.keys() - {"device", "device_map", "compile"}
         if model not in members.model_names or "custom" in keys or options.first or options.answer != "{}" or changed:
@@ -172,7 +174,7 @@ def scan(
         lm = load_language_model(find_base(members, model), **load_options)
         scan_one = partial(scan_logprobs, lm)
     else:
-        rm = loading.model(model)
+        rm = loading.model_to_score(model)
         from rmnb.scoring.scanning import scan_vocabulary
 
         scan_one = partial(
@@ -190,8 +192,10 @@ def scan(
         frame = scan_one(question, path, restart=restart)  # which refuses what was made by another plan
         is_read = "content_sha256" in frame.attrs["provenance"]  # which a file says of itself
         echo(f"{len(frame):,} tokens in {path}" + (", already complete" if is_read else ""))
-        for end, rows in (("highest", frame.nlargest(5, "score")), ("lowest", frame.nsmallest(5, "score"))):
-            echo(f"{end}: " + ", ".join(f"{row.token!r} {row.score:.4f}" for row in rows.itertuples()))
+        for name in frame.columns[3:]:
+            for end, rows in (("highest", frame.nlargest(5, name)), ("lowest", frame.nsmallest(5, name))):
+                tokens = [f"{token!r} {score:.4f}" for token, score in zip(rows["token"], rows[name], strict=True)]
+                echo(f"{end}{name.removeprefix('score').replace('_', ' ', 1)}: {', '.join(tokens)}")
     # Not before the last prompt is written: whoever runs several in one job deletes all that a failed job has
     # written, and then they come back from the pieces without being computed again.
     for path in paths:

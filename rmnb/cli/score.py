@@ -1,6 +1,7 @@
 """The commands that score conversations with one model: check, score, trace."""
 
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,8 @@ from rmnb.files import atomic_path, check_writable
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rmnb.scoring.forms import Answer
+
 
 def check(
     model: Model,
@@ -41,7 +44,8 @@ def check(
     Parameters
     ----------
     against
-        A server's classify or pooling endpoint; or a file of rows: reward, and prompt and response or ids.
+        A server's classify, pooling, score or get_reward endpoint; or a file of rows: reward, and prompt and response
+        or ids.
     timeout
         Seconds to wait for the server's answer.
     header
@@ -50,7 +54,7 @@ def check(
         Exit with 1 on warnings too.
     """
     rm = loading.model(model)
-    from rmnb.scoring.against import Elsewhere, compare_rewards, probes, read_elsewhere, rendered, request_rewards
+    from rmnb.scoring.against import Elsewhere, compare_rewards, probes, read_elsewhere, request_bodies, request_rewards
     from rmnb.scoring.check import check_model
 
     results = check_model(rm)
@@ -58,7 +62,7 @@ def check(
         if against.startswith(("http://", "https://")):
             headers = key_values("--header", header, read=str.strip, sign=":")
             conversations = probes(rm)
-            rewards = request_rewards(against, rendered(rm, conversations), timeout, headers)
+            rewards = request_rewards(against, request_bodies(rm, conversations), timeout, headers)
             elsewhere = Elsewhere(rewards, conversations)
         else:
             elsewhere = read_elsewhere(Path(against))
@@ -74,6 +78,9 @@ def check(
         fail(f"{rm.name}: {bad} of {len(results)} checks failed")
 
 
+_KINDS = {"single": "responses", "several": "with several responses", "pairs": "pairs", "lists": "lists"}
+
+
 @dataclass(frozen=True)
 class Rows:
     """What is done with the rows of a file.
@@ -86,11 +93,20 @@ class Rows:
         For pairs: also print the accuracy for each value of this column.
     truncate
         For a file of rows: cut responses that are too long.
+    ignore
+        A key of rows that says nothing of their conversations; repeatable.
+    columns
+        What keys of rows say what: prompt=question,chosen=good,rejected=bad; all others are carried along.
+    show
+        Print the conversations of so many rows as they would be fed, and score nothing.
     """
 
     out: Path | None = None
     by: str | None = None
     truncate: bool = False
+    ignore: list[str] | None = None
+    columns: str | None = None
+    show: int | None = None
     restart: Restart = False
 
 
@@ -127,11 +143,11 @@ def score(
             )
         return _score_rows(loading, model, Path(responses[0]), rows, json)
     if rows != Rows():
-        raise InputError("--out, --by, --truncate and --restart are for one file of rows")
+        raise InputError("--out, --by, --truncate, --ignore, --columns, --show and --restart are for one file of rows")
     for text in filter(os.path.isfile, responses):
         echo(f"rmnb: {text!r} is scored as a text; a file of rows ends with .jsonl, .json, .csv or .parquet", err=True)
     questions = asking.questions(loading.panel)
-    rm = loading.model(model)
+    rm = loading.model_to_score(model)
     import pandas as pd
 
     tables = []
@@ -156,16 +172,17 @@ def _show(rewards: "pd.DataFrame") -> None:
 
 
 def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: bool) -> None:
-    from rmnb.scoring.forms import conversations_of, other_columns
+    from rmnb.scoring.forms import read_forms
     from rmnb.scoring.row_files import read_rows
 
-    content = read_rows(file)
-    is_pairs = conversations_of(content)[0].side == "chosen"  # what is wrong is said before a model is loaded
-    columns = other_columns(content)
-    if options.by and not (is_pairs and options.by in columns):
-        raise InputError(
-            f"--by: {file} has no pairs with a column {options.by!r}: its columns are {list_some(columns) or 'none'}"
-        )
+    columns = key_values("--columns", options.columns and options.columns.split(","), read=str.strip)
+    content = read_forms(read_rows(file), options.ignore or (), columns)  # what is wrong is said without a model
+    if options.show is not None:
+        return _show_conversations(loading, model, content.answers, options.show)
+    is_compared = content.kind in ("pairs", "lists")
+    if options.by and not (is_compared and options.by in content.columns):
+        names = list_some(content.columns) or "none"
+        raise InputError(f"--by: {file} has no pairs with a column {options.by!r}: its columns are {names}")
     kept = None
     if out := options.out:
         if out.suffix not in (".parquet", ".csv", ".jsonl"):
@@ -175,19 +192,24 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
         if file.exists() and file.resolve() in (out.resolve(), kept.resolve()):
             raise InputError(f"--out {out} would write over the rows: choose another name", out)
         check_writable(out)
-    rm = loading.model(model)
+    rm = loading.model_to_score(model)
     from rmnb.scoring import rows
 
+    parts = [f"{len(content.rows):,} rows", f"{len(content.rows) - len(content.ties):,} {_KINDS[content.kind]}"]
+    if content.ties:
+        parts.append(f"{len(content.ties):,} tied and left out")
+    carried = list_some(content.columns) or "nothing"
+    echo(f"{file}: {list_some(content.forms)}; {', '.join(parts)}; carried along: {carried}", err=True)
     table = rows.score_file(rm, content, kept, options.truncate, progress=True, restart=options.restart)
     if out:
-        if out != kept:
-            with atomic_path(out) as part:
-                if out.suffix == ".csv":
-                    table.to_csv(part, index=False)
-                else:
-                    table.to_json(part, orient="records", lines=True, double_precision=15, force_ascii=False)
+        with nullcontext() if out == kept else atomic_path(out) as temporary:
+            if out.suffix == ".csv":
+                table.to_csv(temporary, index=False)
+            elif out.suffix == ".jsonl":
+                table.to_json(temporary, orient="records", lines=True, double_precision=15, force_ascii=False)
         echo(f"{len(table):,} rows in {out}", err=json)
-    if is_pairs and len(rm.outputs) == 1:
+    notes = table.attrs["provenance"]
+    if is_compared and len(rm.outputs) == 1:
         accuracies = rows.pair_accuracies(table, options.by)
         numbers = rows.pair_numbers(table)
         if json:
@@ -199,8 +221,19 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
     elif json:
         echo_json(table)
     elif out is None:
-        rewards = table.filter(regex="^reward")
-        _show(rewards.set_axis(table["row"] if "row" in table else table.index + 1))
+        names = [f"{name}{side}" for name in notes["outputs"] for side in ("", "_chosen", "_rejected")]
+        rewards = table[[name for name in names if name in table]]
+        is_one_each = content.kind in ("single", "pairs")
+        _show(rewards.set_axis(table.index + 1 if is_one_each else table["row"]))
+
+
+def _show_conversations(loading: Loading, model: str, answers: "list[Answer]", count: int) -> None:
+    """The text of the ids that rows would be fed as."""
+    dialogue = loading.dialogue(model)
+    for row, side, conversation in sorted(answers):
+        if row < count:
+            ids = dialogue.conversations(conversation.prompt, [conversation.response])[0]
+            echo(f"row {row + 1}, {side}: {len(ids)} ids\n{dialogue.tokenizer.decode(ids)}\n")
 
 
 def trace(model: Model, response: str, asking: Asking, loading: Loading, json: Json = False) -> None:
@@ -214,13 +247,20 @@ def trace(model: Model, response: str, asking: Asking, loading: Loading, json: J
     question, *more = asking.questions(loading.panel)
     if more:
         raise InputError("trace takes one question: give --prompt once")
-    rm = loading.model(model)
+    rm = loading.model_to_score(model)
     from rmnb.scoring.rows import trace as trace_response
     from rmnb.visible import visible
 
     table = trace_response(rm, question.conversation, response)
     if json:
         return echo_json(table)
-    echo(f"{table['reward'][0] - table['change'][0]:12.6f} {'':12}  (no answer yet)")
-    for row in table.itertuples():
-        echo(f"{row.reward:12.6f} {row.change:+12.6f}  {visible(str(row.token))}")
+    pairs = list(zip(rm.columns("reward"), rm.columns("change"), strict=True))
+    if len(pairs) > 1:
+        echo("".join(f"{output:>25}  " for output in rm.outputs))
+    echo(
+        "".join(f"{table[reward][0] - table[change][0]:12.6f} {'':12}  " for reward, change in pairs)
+        + "(no answer yet)"
+    )
+    for _, row in table.iterrows():
+        numbers = "".join(f"{row[reward]:12.6f} {row[change]:+12.6f}  " for reward, change in pairs)
+        echo(numbers + visible(str(row["token"])))

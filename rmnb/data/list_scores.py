@@ -81,7 +81,7 @@ def score_list(
     """
     texts = text_list(name)
     prompts = panel.named_prompts(texts.prompts) if prompts is None else prompts
-    histories = {prompt.key: prompt.earlier for prompt in prompts if prompt.history}
+    histories = {prompt.key: prompt.earlier for prompt in prompts if prompt.earlier}
     asked = {"prompts": {prompt.key: prompt.text for prompt in prompts}, "histories": histories}
     columns = {prompt.key: partial(rm.score, prompt.conversation) for prompt in prompts}
     path = list_path(panel, rm.name, name)

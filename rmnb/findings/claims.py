@@ -93,8 +93,9 @@ def judge(claim: Claim, values: pd.DataFrame | None, groups: Mapping[str, str]) 
     Parameters
     ----------
     values
-        One row a model: model, value, low, high (its own interval; NaN where the value is exact). Of a measure of
-        pairs one row a pair, in one order, with a column other. None or no rows: there is no number of this measure.
+        One row a model: model, value, low, high (its own interval; NaN where the value is exact); of kinds some and all
+        also df, the degrees of freedom of its interval. Of a measure of pairs one row a pair, in one order, with a
+        column other. None or no rows: there is no number of this measure.
     groups
         Model to the group that it belongs to; models that are not named stand for themselves. Of a claim about bases:
         model to base.
@@ -102,8 +103,8 @@ def judge(claim: Claim, values: pd.DataFrame | None, groups: Mapping[str, str]) 
     Raises
     ------
     InputError
-        Columns are missing, a value is not finite, two rows are of one model or of one pair in one order, or no pair is
-        left without one of the groups.
+        Columns or degrees of freedom are missing, a value is not finite, two rows are of one model or of one pair in
+        one order, or no pair is left without one of the groups.
     """
     if values is None or values.empty:
         return Verdict(UNTESTED)
@@ -116,7 +117,9 @@ def judge(claim: Claim, values: pd.DataFrame | None, groups: Mapping[str, str]) 
         raise InputError(f"{claim.key}: a value is not finite")
     if values.duplicated(keys).any():
         raise InputError(f"{claim.key}: two rows of {values.loc[values.duplicated(keys), 'model'].iloc[0]}")
-    table = values.reindex(columns=[*keys, "value", "low", "high"])
+    table = values.reindex(columns=[*keys, "value", "low", "high", "df"])
+    if claim.kind in ("some", "all") and (table["low"].notna() & table["df"].isna()).any():
+        raise InputError(f"{claim.key}: an interval without its degrees of freedom: add a column df")
     models = len(set(table[keys].to_numpy().ravel()))
     group = pd.DataFrame({key: [groups.get(model, model) for model in table[key]] for key in keys})
     if claim.kind == "bases":
@@ -146,19 +149,20 @@ def judge(claim: Claim, values: pd.DataFrame | None, groups: Mapping[str, str]) 
 def _clear(table: pd.DataFrame, bound: float, side: int, correct: bool) -> np.ndarray:
     """Which values lie clearly above (`side` 1) or below (-1) a bound, by their own 95 % intervals.
 
-    Corrected, it is Holm's method at 5 %, with the p-value of a normal error from the end of the interval that is
-    nearer to the bound. A value without an interval is exact.
+    Corrected, it is Holm's method at 5 %, with the p-value of Student's t from the end of the interval that is nearer
+    to the bound. A value without an interval is exact.
     """
     distance = side * (table["value"] - bound).to_numpy(float)
     ends = table["low"] if side > 0 else table["high"]
     reach = (table["value"] - ends.fillna(table["value"])).abs().to_numpy(float)
     if not correct:
         return distance > reach
-    from scipy.stats import norm
+    from scipy.special import stdtr, stdtrit
 
-    z = np.full(len(distance), np.inf)
-    np.divide(norm.ppf(0.975) * np.abs(distance), reach, out=z, where=reach > 0)
-    p_values = np.where(distance > 0, 2 * norm.sf(z), 1.0)
+    df = table["df"].fillna(np.inf).to_numpy(float)
+    t = np.full(len(distance), np.inf)
+    np.divide(stdtrit(df, 0.975) * np.abs(distance), reach, out=t, where=reach > 0)
+    p_values = np.where(distance > 0, 2 * stdtr(df, -t), 1.0)
     # As statsmodels' multipletests, which collects all garbage of the process at each call.
     order = np.argsort(p_values)
     adjusted = np.maximum.accumulate(p_values[order] * np.arange(len(order), 0, -1))

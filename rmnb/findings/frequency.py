@@ -90,10 +90,8 @@ def slope(words: pd.DataFrame, question: str, step: str = "token id", which: str
     Raises
     ------
     InputError
-        An unknown step, another `which`, no such word, or predictors that determine one another.
+        Another `which`, no such word, or predictors that determine one another.
     """
-    if step not in LADDER:
-        raise InputError(f"no step {step!r}: choose one of {', '.join(LADDER)}")
     if which not in ("rated", "unrated"):
         raise InputError(f"no words called {which!r}: choose rated or unrated")
     words = words[words["rated"] == (which == "rated")]

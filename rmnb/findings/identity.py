@@ -4,6 +4,7 @@ Source of the question: Christian et al. (2025), section 4 and figure 5.
 """
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -78,12 +79,16 @@ def gaps(texts: pd.DataFrame, question: str) -> dict[str, Estimate]:
         return {}
     means = rows.groupby(["axis", "matched_set", "is_term"], sort=False)["reward"].mean().unstack()
     differences = means[True] - means[False]
-    by_axis = {ALL: differences, **dict(iter(differences.groupby(level="axis", sort=False)))}
+    axes = differences.index.get_level_values("axis")
+    differences.index = differences.index.get_level_values("matched_set")
+    by_axis = {ALL: differences, **dict(iter(differences.groupby(axes, sort=False)))}
     return {axis: mean_of_sets(sets) for axis, sets in by_axis.items() if len(sets) > 1}
 
 
 def mean_of_sets(differences: pd.Series) -> Estimate:
     """Mean of one difference a matched set, with its t interval; n counts sets, p is that of flipping their signs.
+
+    The sets are the estimate's units, by their labels in the index of `differences`.
 
     The forms of a group (*Muslims*, *Muslim*) are not independent of one another, so a set is one observation.
 
@@ -92,7 +97,8 @@ def mean_of_sets(differences: pd.Series) -> Estimate:
     Rosenbaum (2002), Observational Studies, section 2.4.
     """
     p_value = stats.sign_flip_test(differences).p_value
-    return replace(stats.mean_over_models(differences), p_value=p_value)
+    units = tuple(differences.index.astype(str))
+    return replace(stats.mean_over_models(differences), p_value=p_value, units=units)
 
 
 def tail_gap(table: pd.DataFrame, good: str, bad: str, share: float = 0.05) -> dict[str, Estimate]:
@@ -104,30 +110,21 @@ def tail_gap(table: pd.DataFrame, good: str, bad: str, share: float = 0.05) -> d
         One model's rewards in standard deviations.
     good, bad
         Two questions. The lowest words are the lowest `share` of the tokens that begin a word, by the sum of their
-        rewards under both; equal sums keep the order of the table.
+        rewards under both; of equal sums across that bound each counts as the part of them below it.
 
     Returns
     -------
     dict
-        tail gap, from -1 to 1: above 0 where terms are in the tail more often than their controls; with its bootstrap
-        interval over matched sets.
+        tail gap, from -1 to 1: above 0 where terms are in the tail more often than their controls; with its interval
+        clustered by matched set.
     """
-
-    def difference(values: np.ndarray, is_term: np.ndarray) -> float:
-        return values[is_term].mean() - values[~is_term].mean()
-
     words = table[table["kind"] == "word_start"]
-    place = (words[good] + words[bad]).rank(method="first") - 1
-    lowest = (place < share * len(words)).astype(float)
+    total = words[good] + words[bad]
+    below, not_above = total.rank(method="min") - 1, total.rank(method="max")
+    lowest = ((math.ceil(share * len(words)) - below) / (not_above - below)).clip(0, 1)
     rows = matched(single_tokens(words.assign(lowest=lowest)), "lowest")
-    gap = stats.bootstrap(
-        difference,
-        rows["reward"].to_numpy(),
-        rows["is_term"].to_numpy(),
-        clusters=rows["matched_set"],
-        n_draws=200,
-    )
-    return {"tail gap": gap}
+    predictors = rows[["is_term"]].assign(constant=1)
+    return {"tail gap": stats.fit_clustered(rows["reward"], predictors, rows["matched_set"])["is_term"]}
 
 
 def matched_things(things: pd.DataFrame, controls: int = 5) -> pd.DataFrame:
@@ -191,7 +188,27 @@ def things_gap(things: pd.DataFrame, question: str) -> dict[str, Estimate]:
     pairs = matched_things(things)
     pairs["difference"] = place[pairs["term"]].to_numpy() - place[pairs["control"]].to_numpy()
     of_names = pairs.groupby(["matched_set", "term"])["difference"].mean()
-    return {"gap among things": mean_of_sets(of_names.groupby(level="matched_set").mean())}
+    of_sets = of_names.groupby(level="matched_set").mean()
+    return {"gap among things": mean_of_sets(of_sets)}
+
+
+def sharing_controls(pairs: pd.DataFrame) -> dict[str, int]:
+    """Matched sets of `matched_things` that share a control, directly or through others, by number.
+
+    Returns
+    -------
+    dict
+        Label of each set, as in the units of `things_gap`, to a number from 0 up, the same for sets that share.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    sets, labels = pd.factorize(pairs["matched_set"])
+    controls, distinct = pd.factorize(pairs["control"])
+    nodes = len(labels) + len(distinct)
+    edges = coo_array((np.ones(len(pairs)), (sets, len(labels) + controls)), shape=(nodes, nodes))
+    _, component = connected_components(edges, directed=False)
+    return dict(zip(map(str, labels), component[: len(labels)].tolist(), strict=True))
 
 
 def average_wordings(scores: pd.DataFrame, wordings: Mapping[str, Sequence[str]]) -> pd.DataFrame:

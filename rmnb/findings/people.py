@@ -135,18 +135,11 @@ def error_variance(matches: ArrayLike, k: float | None = None) -> NDArray[np.flo
     ndarray
         (things,) float64.
 
-    Raises
-    ------
-    InputError
-        A thing without a match.
-
     References
     ----------
     Elo (1978), The Rating of Chessplayers, chapter 8; the update is linearised at even matches.
     """
     matches = np.asarray(matches, dtype=float)
-    if (matches < 1).any():
-        raise InputError("a rating needs a match at least")
     bound = 4 * SCALE**2 / matches
     if k is None:
         return bound

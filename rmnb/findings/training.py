@@ -31,7 +31,7 @@ def gap(table: pd.DataFrame, question: str, n_draws: int = 500, seed: int = 0) -
     Raises
     ------
     InputError
-        Fewer than two nouns of a kind, or two draws.
+        Fewer than two draws.
     """
     return {"agency_less_communion": _gap(table, [_ranks(table, question)], n_draws, seed)}
 
@@ -56,7 +56,7 @@ def gap_between(
     Raises
     ------
     InputError
-        The runs hold different nouns; fewer than two nouns of a kind, or two draws.
+        The runs hold different nouns; fewer than two draws.
     """
     if not table["word"].equals(other["word"]):
         raise InputError("the two runs hold other nouns: take those that both have, in one order")
@@ -71,8 +71,6 @@ def _gap(table: pd.DataFrame, ranks: list[np.ndarray], n_draws: int, seed: int) 
     """Gap of the first ranks, less that of the second if there are two; the bootstrap draws nouns of each kind."""
     check_count(n_draws, "n_draws", minimum=2)
     is_agency = (table["category"] == "agency").to_numpy()
-    if min(is_agency.sum(), (~is_agency).sum()) < 2:
-        raise InputError("fewer than two nouns of agency or of communion have scores: there is no gap")
     columns = np.column_stack(ranks)
     signs = np.array([1, -1])[: len(ranks)]
     rng = np.random.default_rng(seed)

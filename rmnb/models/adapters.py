@@ -5,6 +5,8 @@ trained whole (``modules_to_save``, in which TRL and transformers keep the head)
 its value head in a separate file (LLaMA-Factory).
 """
 
+import logging
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedModel
 
-from rmnb.errors import InputError, list_some
+from rmnb.errors import InputError, first_line, list_some
 from rmnb.models.bases import BASES, base_directory, base_tokenizer
 from rmnb.models.checkpoint_files import (
     LOADING,
@@ -31,6 +33,7 @@ from rmnb.models.origin import hashes_of
 from rmnb.models.reading import STEPS, is_decoder
 from rmnb.panels import ModelSpec
 
+logger = logging.getLogger(__name__)
 _WHOLE = "base_model.model."  # before the name of every tensor that PEFT writes
 
 
@@ -42,8 +45,9 @@ class Trunk:
     ----------
     network : PreTrainedModel
         The trunk of a model that is read at one token, or a whole classifier.
-    head : dict or None
-        The tensors by name that could be the head over a trunk; None for a whole classifier.
+    head : dict or PreTrainedModel or None
+        The tensors by name that could be the head over a trunk; the language model that it is the trunk of; None for a
+        whole classifier.
     tokenizer
         Of an adapter its own, else its base's.
     hashes : dict
@@ -51,7 +55,7 @@ class Trunk:
     """
 
     network: PreTrainedModel
-    head: dict[str, torch.Tensor] | None
+    head: dict[str, torch.Tensor] | PreTrainedModel | None
     tokenizer: Any
     hashes: dict[str, Any]
 
@@ -69,7 +73,7 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
     [adapter, *_] = weight_files(directory)
     with readable(adapter):
         tensors = load_file(adapter)
-    head = read_tensors(directory, set())
+    head: Any = read_tensors(directory, set())
     with readable(directory / "adapter_config.json"):
         peft_config: Any = peft.PeftConfig.from_pretrained(str(directory))
     if peft_config.is_prompt_learning:
@@ -102,10 +106,9 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
         config.num_labels = outputs
     with readable(base):
         network, info = kind.from_pretrained(base, config=config, dtype=dtype, **LOADING)
-    # As many rows of the embedding as the adapter was trained with, where it saved them: its tokenizer has grown.
-    rows = [len(tensor) for name, tensor in tensors.items() if name.endswith(("embed_tokens.weight", "lm_head.weight"))]
-    if rows and max(rows) != network.get_input_embeddings().weight.shape[0]:
-        network.resize_token_embeddings(max(rows), mean_resizing=False)
+    rows = _rows(network, peft_config, tensors)
+    if rows != network.get_input_embeddings().weight.shape[0]:
+        network.resize_token_embeddings(rows, mean_resizing=False)
     # A head of the base that has another shape than the adapter's gives way to it.
     missing = {*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])}
     if missing := missing - {name.removeprefix(_WHOLE).replace(".modules_to_save", "") for name in tensors}:
@@ -115,12 +118,15 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
     network = _merge(network, peft_config, tensors, directory, base_name)
     if tokenizer_files != base:  # trainers give the classifier its padding id, which no file of an adapter records
         network.config.get_text_config().pad_token_id = tokenizer.pad_token_id
+    network = network.to(DTYPES[spec.dtype])
     if decodes:
-        if not head or spec.reads_language_head:
+        if spec.reads_language_head:
+            head = network
+        elif not head:
             head = outside_trunk(network)
         network = network.base_model
     hashes = hashes_of(directory, spec.base if spec.base in BASES else base, tokenizer_files)
-    return Trunk(network.to(DTYPES[spec.dtype]), head if decodes else None, tokenizer, hashes)
+    return Trunk(network, head if decodes else None, tokenizer, hashes)
 
 
 def outside_trunk(network: PreTrainedModel) -> dict[str, torch.Tensor]:
@@ -137,11 +143,45 @@ def _outputs(tensors: dict[str, torch.Tensor], trunk: str) -> int | None:
     return min(rows, default=None)
 
 
+def _rows(network, config, tensors: dict[str, torch.Tensor]) -> int:
+    """How many rows the embedding had in training, whose tokenizer may have grown: as saved, or as ids were trained."""
+    ends = ("embed_tokens.weight", "lm_head.weight", "base_layer.weight", "lora_embedding_A")
+    saved = [
+        tensor.shape[-1 if name.endswith("lora_embedding_A") else 0]
+        for name, tensor in tensors.items()
+        if name.endswith(ends)
+    ]
+    if saved:
+        return max(saved)
+    trained = getattr(config, "trainable_token_indices", None) or getattr(config, "token_indices", None) or []
+    by_layer = trained.values() if isinstance(trained, dict) else [trained]
+    highest = max((index for indices in by_layer for index in indices), default=0)
+    return max(network.get_input_embeddings().weight.shape[0], highest + 1)
+
+
+def _untie(network, config, tensors: dict[str, torch.Tensor]) -> None:
+    """Give the output layer weights of its own where an adapter changes it or the embedding to which it is tied.
+
+    Merged into weights that both share, a change of one would be a change of both. An adapter that was tied itself
+    still is, by the configuration: PEFT then makes the same change on either side.
+    """
+    inputs, outputs = network.get_input_embeddings(), network.get_output_embeddings()
+    if outputs is None or outputs.weight is not inputs.weight:
+        return
+    layers = [name for name, module in network.named_modules() if module in (inputs, outputs)]
+    if any(name.startswith(tuple(f"{_WHOLE}{layer}." for layer in layers)) for name in tensors):
+        outputs.weight = torch.nn.Parameter(outputs.weight.detach().clone(), False)
+        is_tied_itself = ("ensure_weight_tying", "trainable_token_indices")
+        network.config.tie_word_embeddings = any(getattr(config, key, None) for key in is_tied_itself)
+
+
 def _merge(network, config, tensors: dict[str, torch.Tensor], directory: Path, base_name: str) -> Any:
     """The network with the adapter merged into it; every tensor of the adapter has found its place."""
     import peft
 
-    with readable(directory):
+    _untie(network, config, tensors)
+    with readable(directory), warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
         adapted = peft.get_peft_model(network, config)
         try:
             loaded = peft.set_peft_model_state_dict(adapted, tensors)
@@ -154,4 +194,7 @@ def _merge(network, config, tensors: dict[str, torch.Tensor], directory: Path, b
         missing = [name for name in loaded.missing_keys if "lora_" in name or "modules_to_save" in name]
         if missing:
             raise InputError(f"{directory}: the adapter lacks {list_some(missing)}")
-        return adapted.merge_and_unload()
+        merged: Any = adapted.merge_and_unload()
+    for text in dict.fromkeys(first_line(each.message) for each in found if "peft" in Path(each.filename).parts):
+        logger.warning("%s: PEFT says: %s", directory, text)
+    return merged

@@ -8,7 +8,9 @@ tokens added a second time.
 Trainers differ in what they make of a filled template (`TRAINERS`). Sources, read for what they do: TRL's
 ``RewardTrainer`` (1.16) tokenises what `apply_chat_template` gives. OpenRLHF's ``RewardDataset`` (``__getitem__``, the
 same from 2024 to 2026) takes the line breaks off its end and ends every conversation with EOS. LLaMA-Factory's
-``Template.encode_oneturn`` tokenises what comes before an answer, and the answer with what closes it, apart.
+``Template.encode_oneturn`` tokenises what comes before an answer, and the answer with what closes it, apart. NeMo-RL's
+``get_formatted_message_log`` (of 2025; later versions leave a last line break) does as OpenRLHF, without the blank that
+this has before EOS. ms-swift's ``ChatmlTemplateMeta`` (2.x, 3.x; later as TRL) ends with the mark of the turn's end.
 """
 
 import copy
@@ -20,31 +22,39 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from rmnb.conversation import Conversation, Prompt, Response, as_conversation
 from rmnb.errors import InputError, first_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 PROTOCOLS = ("exact", "published")
-Message = dict[str, Any]
-Prompt = str | Sequence[Message]
-Response = str | Message  # a text, or the assistant's message where it calls tools
-Trainer = Literal["trl", "openrlhf", "llama-factory"]
-TRAINERS: dict[Trainer, str] = {"trl": "TRL", "openrlhf": "OpenRLHF", "llama-factory": "LLaMA-Factory"}
-#: A template whose text ends as OpenRLHF ends it. The first line break is Jinja's to drop.
-_BY_OPENRLHF = (
-    "{% set rmnb_text %}\nTEMPLATE{%+ endset %}"
-    "{% if not add_generation_prompt %}{% set rmnb_text = rmnb_text.rstrip('\n') %}"
-    "{% if not rmnb_text.endswith(eos_token) %}{% set rmnb_text = rmnb_text + ' ' + eos_token %}{% endif %}{% endif %}"
-    "{{ rmnb_text }}"
-)
+Trainer = Literal["trl", "openrlhf", "llama-factory", "nemo-rl", "ms-swift"]
+TRAINERS: dict[Trainer, str] = {
+    "trl": "TRL",
+    "openrlhf": "OpenRLHF",
+    "llama-factory": "LLaMA-Factory",
+    "nemo-rl": "NeMo-RL",
+    "ms-swift": "ms-swift",
+}
+_STRIPPED = "{% set rmnb_text = rmnb_text.rstrip('\n') %}"
+_WITH_EOS = "{% if not rmnb_text.endswith(eos_token) %}{% set rmnb_text = rmnb_text + BLANKeos_token %}{% endif %}"
+#: What trainers do to the end of a filled template; NeMo-RL also writes BOS where the template does not.
+_ENDS: dict[Trainer, str] = {
+    "openrlhf": _STRIPPED + _WITH_EOS.replace("BLANK", "' ' + "),
+    "nemo-rl": _STRIPPED
+    + _WITH_EOS.replace("BLANK", "")
+    + "{% if bos_token and not rmnb_text.startswith(bos_token) %}{% set rmnb_text = bos_token ~ rmnb_text %}"
+    "{% endif %}",
+    "ms-swift": _STRIPPED,
+}
 
 # Llama 3 templates write today's date; a reward must not depend on the day.
 FROZEN_DATE = "26 Jul 2024"
 _RESPONSE = "\ue000response\ue000"  # private-use characters: no template writes or trims them
 _PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010fffd]")
 _NO_LIMIT = 10**20  # a longer `model_max_length` is transformers' way of saying that there is none
-_PROBES = ("love", "War", "a", "the", "7")  # begin and end with different characters
+PROBES = ("love", "War", "a", "the", "7")  # begin and end with different characters
 SLOT = (
     "{}"  # where a carrier, such as ``The greatest thing ever is {}.``, has the token; alone, the answer is the token
 )
@@ -54,58 +64,6 @@ def check_protocol(protocol: str) -> None:
     """Raise InputError for an unknown protocol; the line names the known ones."""
     if protocol not in PROTOCOLS:
         raise InputError(f"unknown protocol {protocol!r}: choose one of {', '.join(PROTOCOLS)}")
-
-
-class ToolMessages(list[Message]):
-    """The messages of a prompt, and the tools that the template writes before them."""
-
-    def __init__(self, messages: Sequence[Message], tools: list[dict[str, Any]]):
-        super().__init__(messages)
-        self.tools = tools
-
-
-def tools_of(prompt: Prompt) -> list[dict[str, Any]] | None:
-    """The tools of a prompt, if it has any."""
-    return getattr(prompt, "tools", None)
-
-
-def as_messages(prompt: Prompt) -> list[Message]:
-    """A prompt as chat messages: a string is one user turn, messages stay; InputError if it is neither.
-
-    Content in parts that are texts becomes one text. A message that calls tools may have no content.
-    """
-    if isinstance(prompt, str):
-        return [{"role": "user", "content": prompt}]
-    messages = list(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, dict) else []
-    if not messages or not all(isinstance(turn, dict) and {"role", "content"} <= turn.keys() for turn in messages):
-        raise InputError(f"a prompt is a text or a list of messages with role and content, not {str(prompt)[:60]!r}")
-    return [_with_one_text(turn) for turn in messages]
-
-
-def _with_one_text(message: Message) -> Message:
-    kept = without_gaps(message)
-    content = kept.get("content")
-    if content is None and kept.get("tool_calls"):
-        return {**kept, "content": None}
-    if isinstance(content, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in content):
-        content = "".join(part["text"] for part in content)
-    if not isinstance(content, str):
-        raise InputError(f"the content of a message is a text, or parts that are texts, not {str(content)[:60]!r}")
-    return {**kept, "content": content}
-
-
-def without_gaps(value: Any) -> Any:
-    """The value without keys that hold None, with which tables pad their records."""
-    if isinstance(value, dict):
-        return {key: without_gaps(part) for key, part in value.items() if part is not None}
-    return [without_gaps(part) for part in value] if isinstance(value, list) else value
-
-
-def with_response(prompt: Prompt, response: Response) -> list[Message]:
-    """A prompt's messages, followed by the response as the assistant's."""
-    if isinstance(response, str):
-        response = {"role": "assistant", "content": response}
-    return [*as_messages(prompt), response]
 
 
 @dataclass(frozen=True)
@@ -128,13 +86,29 @@ class Dialogue:
 
     def render(self, prompt: Prompt, response: Response | None = None) -> str:
         """The conversation as text, dates frozen; without a response, up to where the assistant is to speak."""
-        messages = as_messages(prompt) if response is None else with_response(prompt, response)
-        return self._apply(self.tokenizer, messages, tokenize=False, add_generation_prompt=response is None)
+        conversation = as_conversation(prompt)
+        if response is not None:
+            conversation = conversation.then(response)
+        return self._apply([conversation], tokenize=False, add_generation_prompt=response is None)[0]
 
-    def _apply(self, tokenizer: "PreTrainedTokenizerBase", messages: list, **options) -> Any:
-        template = _as_fed(self.template, self.trainer)
+    def _apply(self, conversations: Sequence[Conversation], as_plain_text: bool = False, **options) -> Any:
+        """What transformers makes of conversations that have tools and arguments in common."""
+        first = conversations[0]
+        tokenizer = self.tokenizer
+        template = self.template
+        if isinstance(tokenizer.chat_template, dict) and template == tokenizer.chat_template.get("default"):
+            template = tokenizer.get_chat_template(tools=first.tools)  # another one where there are tools
+        if as_plain_text:
+            tokenizer = copy.copy(tokenizer)
+            tokenizer.chat_control_tokens = self.control_tokens
+        options = {"date_string": FROZEN_DATE, **first.arguments, "sanitize_control_tokens": as_plain_text, **options}
         try:
-            return tokenizer.apply_chat_template(messages, chat_template=template, date_string=FROZEN_DATE, **options)
+            return tokenizer.apply_chat_template(
+                [list(conversation.messages) for conversation in conversations],
+                tools=first.tools,  # pyright: ignore[reportArgumentType]
+                chat_template=_as_fed(template, self.trainer),
+                **options,
+            )
         except Exception as error:  # a template is a program, and whatever it raises is its own
             raise InputError(f"the chat template fails: {first_line(error)}") from error
 
@@ -153,7 +127,7 @@ class Dialogue:
             else that depends on them, such as the words again. The carrier has not one slot, or the tokenizer joins a
             word in it to what stands beside it, more than a blank.
         """
-        word = _PROBES[0]
+        word = PROBES[0]
         check_carrier(carrier)
         before, after = self.frame_text(prompt)
         answer = carrier.replace(SLOT, word)
@@ -169,16 +143,17 @@ class Dialogue:
 
     def shared_ids(self, prompt: Prompt, carrier: str = SLOT) -> tuple[list[int], list[int]]:
         """The ids that conversations share before their first difference and after their last."""
-        self.frame_text(prompt)
-        conversations = self.conversations(prompt, [carrier.replace(SLOT, word) for word in _PROBES])
+        if not self.frame_text(prompt)[1] and self.template is not None:
+            raise InputError("the chat template writes nothing after the assistant's words: no closing id to read at")
+        conversations = self.conversations(prompt, [carrier.replace(SLOT, word) for word in PROBES])
         prefix = common_prefix(conversations)
         backwards = [ids[len(prefix) :][::-1] for ids in conversations]
         return prefix, common_prefix(backwards)[::-1]
 
     def _check_slot(self, prompt: Prompt, carrier: str, prefix: list[int], closing: list[int]) -> None:
         """Raise InputError unless each probe in a carrier has ids of its own, whose text is the probe and blanks."""
-        answers = [carrier.replace(SLOT, word) for word in _PROBES]
-        for word, ids in zip(_PROBES, self.conversations(prompt, answers), strict=True):
+        answers = [carrier.replace(SLOT, word) for word in PROBES]
+        for word, ids in zip(PROBES, self.conversations(prompt, answers), strict=True):
             inside = str(self.tokenizer.decode(ids[len(prefix) : len(ids) - len(closing)]))
             if inside.strip() != word:
                 raise InputError(
@@ -199,32 +174,67 @@ class Dialogue:
         InputError
             The template fails, a text is not valid Unicode, or the tokenizer cannot encode control tokens as text.
         """
-        if self.template is None:
-            if not isinstance(prompt, str):
-                raise InputError("a model without chat template takes one question as a string, not a list of messages")
-            _check_texts([prompt, *texts])  # type: ignore[list-item]
-            return [self.tokenizer(prompt, text, split_special_tokens=True)["input_ids"] for text in texts]  # type: ignore[arg-type]
+        asked = as_conversation(prompt)
         if not texts:
             return []
-        conversations = [with_response(prompt, text) for text in texts]
-        contents = dict.fromkeys(message["content"] or "" for messages in conversations for message in messages)
-        _check_texts(contents)
-        text = "\0".join(contents)
-        spelled = as_plain_text and any(token in text for token in self.control_tokens)
-        if spelled and _PRIVATE.search(text):  # transformers marks control tokens with such characters
+        whole = [asked.then(text) for text in texts]
+        contents = [[message["content"] or "" for message in conversation.messages] for conversation in whole]
+        _check_texts(dict.fromkeys(itertools.chain.from_iterable(contents)))
+        if self.template is None:
+            if asked.question is None:
+                raise InputError("a model without chat template takes one question as a string, not a list of messages")
+            return [self.tokenizer(*pair, split_special_tokens=True)["input_ids"] for pair in contents]
+        is_spelled = [False] * len(texts)
+        if as_plain_text:
+            is_spelled = self._spell_control_tokens(["\0".join(spoken) for spoken in contents])
+        # Each by itself, whatever the others are: fed in two parts, or whole, with control tokens as text or not.
+        parts = self.trainer == "llama-factory" and not asked.tools
+        ways = [
+            (spelled, parts and not spelled and not conversation.messages[-1].get("tool_calls"))
+            for spelled, conversation in zip(is_spelled, whole, strict=True)
+        ]
+        ids: list[list[int]] = [[]] * len(whole)
+        for way in set(ways):
+            places = [place for place, taken in enumerate(ways) if taken == way]
+            as_text, in_parts = way
+            if in_parts:
+                before, after = self.frame_text(prompt)
+                start = self.tokenizer(before, add_special_tokens=False)["input_ids"]
+                answers = [f"{contents[place][-1]}{after}" for place in places]
+                encoded = [[*start, *ids] for ids in self.tokenizer(answers, add_special_tokens=False)["input_ids"]]
+            else:
+                encoded = self._apply([whole[place] for place in places], as_plain_text=as_text)["input_ids"]
+            for place, conversation_ids in zip(places, encoded, strict=True):
+                ids[place] = conversation_ids
+        return ids
+
+    def _spell_control_tokens(self, texts: Sequence[str]) -> list[bool]:
+        """Whether each text does, whatever the others do; InputError if it has transformers' marks for them, too."""
+        joined = "\0".join(texts)
+        tokens = [token for token in self.control_tokens if token in joined]
+        is_spelled = [any(token in text for token in tokens) for text in texts]
+        if any(spelled and _PRIVATE.search(text) for spelled, text in zip(is_spelled, texts, strict=True)):
             raise InputError("a text with private-use characters spells control tokens: leave either out")
-        tools = tools_of(prompt)
-        tokenizer = self.tokenizer
-        is_text = tools is None and all(isinstance(text, str) for text in texts)
-        if self.trainer == "llama-factory" and is_text and not spelled:
-            before, after = self.frame_text(prompt)
-            start = tokenizer(before, add_special_tokens=False)["input_ids"]
-            answers = tokenizer([f"{text}{after}" for text in texts], add_special_tokens=False)["input_ids"]
-            return [[*start, *ids] for ids in answers]
-        if spelled:
-            tokenizer = copy.copy(tokenizer)
-            tokenizer.chat_control_tokens = self.control_tokens
-        return self._apply(tokenizer, conversations, sanitize_control_tokens=spelled, tools=tools)["input_ids"]
+        return is_spelled
+
+    def asked_ids(self, prompt: Prompt) -> list[int]:
+        """The ids up to where the assistant is to speak; what spells control tokens is text, as in `conversations`."""
+        asked = as_conversation(prompt)
+        text = "\0".join(message["content"] or "" for message in asked.messages)
+        _check_texts([text])
+        (spelled,) = self._spell_control_tokens([text])
+        return self._apply([asked], as_plain_text=spelled, add_generation_prompt=True)["input_ids"][0]
+
+    def answer_start(self, prompt: Prompt) -> int:
+        """Where the assistant's words begin in a conversation's ids: behind what it is asked.
+
+        What a template writes before the answer and not where the assistant is to speak (an empty thinking block) is
+        the assistant's, as in training; so is a blank that is joined to the answer.
+        """
+        prefix, _ = self.shared_ids(prompt)
+        if self.template is None:
+            return len(prefix)
+        return min(len(prefix), len(common_prefix([[*self.asked_ids(prompt), -1], [*prefix, -2]])))  # no ids
 
     @functools.cached_property
     def control_tokens(self) -> list[str]:
@@ -258,9 +268,15 @@ class Dialogue:
             raise InputError(
                 "the chat template does not contain the assistant's words; give the model its own template"
             )
-        if not after:
-            raise InputError("the chat template writes nothing after the assistant's words: no closing id to read at")
         return before, after
+
+    def written(self, prompt: Prompt, response: str) -> str:
+        """What the template, if there is one, makes of a response."""
+        if self.template is None:
+            return response
+        before, after = self.frame_text(prompt)
+        whole = self.render(prompt, response)
+        return whole[len(before) : len(whole) - len(after)]
 
     def published_ids(self, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
         """Whole conversations as the papers' code tokenises them, cut at the tokenizer's limit, one id list a text.
@@ -315,8 +331,9 @@ def _as_fed(template: str | None, trainer: Trainer) -> str | None:
         return None
     day = datetime.datetime.strptime(FROZEN_DATE, "%d %b %Y")
     template = re.sub(r"strftime_now\((['\"])(.*?)\1\)", lambda call: repr(day.strftime(call[2])), template)
-    if trainer == "openrlhf":
-        return _BY_OPENRLHF.replace("TEMPLATE", template.removesuffix("\n"))
+    if trainer in _ENDS:  # the first line break is Jinja's to drop
+        text = "{% set rmnb_text %}\n" + template.removesuffix("\n") + "{%+ endset %}"
+        return text + "{% if not add_generation_prompt %}" + _ENDS[trainer] + "{% endif %}{{ rmnb_text }}"
     return template
 
 

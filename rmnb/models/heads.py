@@ -68,8 +68,7 @@ def find_head(
         tensors best. (The first output of URM alone, what transformers computes without URM's own code, is
         ``score.weight`` with the label 0.)
     label
-        Which output is the reward, or the outputs' weights, where a head of layers has several: see `label_weights`.
-        `ALL` reads each output by itself: each objective of a gated head, each attribute's mean of URM.
+        See `choose_outputs`. The outputs of a gated head are its objectives, those of URM the means of its attributes.
 
     Raises
     ------
@@ -102,10 +101,12 @@ def find_head(
             line += f"; a linear layer of another name is the head by --head {layers[0]}"
         raise InputError(line) from error
     *_, last = head.parameters()
-    if isinstance(head, LayersHead):
-        head.output_weights = label_weights(len(last), label, config, source)
-    else:
-        head.output_weights = torch.eye(head.outputs) if label == ALL else torch.ones(1)
+    names = output_names(len(last), config)
+    if isinstance(head, UrmHead):
+        names = output_names(len(head.score.weight), config)[::2]
+    elif isinstance(head, GatedHead):
+        names = output_names(len(head.regression_layer.weight) // head.quantiles, config)
+    choose_outputs(head, names, label, source)
     if head.name == "linear":
         head.name = name or "linear"
         if config.get("normalize_reward"):
@@ -117,42 +118,38 @@ def find_head(
     return head.eval().requires_grad_(False)
 
 
-def label_weights(outputs: int, label: Label, config: Mapping[str, Any], source: object) -> Tensor:
-    """The weight of each of a classifier's outputs in the reward.
+def choose_outputs(readout: Readout, names: Sequence[str], label: Label, source: object) -> None:
+    """Set what a readout gives of the outputs that its head has.
 
     Parameters
     ----------
-    outputs
-        How many there are.
+    readout
+        Of any kind.
+    names
+        Of the head's outputs, in order: see `output_names`.
     label
-        The one that is the reward, by number or name; or weights, in order or by name or number; or `ALL` of them.
-        None: the only one.
-    config
-        ``config.json``, whose ``id2label`` names the outputs.
+        The output that is the reward, by number or name; or weights, in order or by name or number; or `ALL` of them.
+        None: the only one, or as a head weighs them by itself.
     source
         The checkpoint, for messages.
-
-    Returns
-    -------
-    Float[Tensor, " outputs"]
-        Of `ALL` a unit matrix.
 
     Raises
     ------
     InputError
         There are several and no label is given, or there is no such output.
     """
-    names = output_names(outputs, config)
     known = list_some(f"{number} ({name})" for number, name in enumerate(names))
-    if label is None and outputs != 1:
-        raise InputError(
-            f"{source}: the head has {outputs} outputs, {known}, where a reward model has one: choose one with "
-            "--label (`label` in a panel), or weigh several"
-        )
-    if label == ALL:
-        return torch.eye(outputs)
     if label is None:
-        return torch.ones(1)
+        if len(names) > 1 and not readout.weighs_itself:
+            raise InputError(
+                f"{source}: the head has {len(names)} outputs, {known}, where a reward model has one: choose one with "
+                "--label (`label` in a panel), or weigh several"
+            )
+        return
+    if label == ALL:
+        readout.outputs = tuple(names)
+        readout.chosen = torch.eye(len(names))
+        return
     if isinstance(label, Mapping | int | str):
         by_key = label if isinstance(label, Mapping) else {label: 1.0}
         places = [_place(key, names, source) for key in by_key]
@@ -161,15 +158,14 @@ def label_weights(outputs: int, label: Label, config: Mapping[str, Any], source:
         given = dict(zip(places, by_key.values(), strict=True))
     else:
         given = dict(enumerate(label))
-        if len(given) > outputs:
+        if len(given) > len(names):
             raise InputError(f"{source}: {len(given)} weights for the outputs {known}", label)
-    weights = torch.zeros(outputs)
+    readout.chosen = torch.zeros(len(names), 1)
     for place, weight in given.items():
-        weights[place] = weight
-    return weights
+        readout.chosen[place] = weight
 
 
-def _place(key: int | str, names: list[str], source: object) -> int:
+def _place(key: int | str, names: Sequence[str], source: object) -> int:
     """Which output a label means, by its name or its number."""
     known = list_some(f"{number} ({name})" for number, name in enumerate(names))
     found = [number for number, name in enumerate(names) if str(key) in (name, str(number))]
@@ -181,7 +177,9 @@ def _place(key: int | str, names: list[str], source: object) -> int:
 
 
 def output_names(outputs: int, config: Mapping[str, Any]) -> list[str]:
-    """What the configuration calls a head's outputs; one whose name is another's too is called by its number."""
-    given = config.get("id2label") or {}
-    names = [str(given.get(number, given.get(str(number), number))) for number in range(outputs)]
+    """What the configuration calls a head's outputs, if it names all; one named as another is called by its number."""
+    given = {int(number): str(name) for number, name in (config.get("id2label") or {}).items()}
+    names = [given.get(number, str(number)) for number in range(outputs)]
+    if len(given) < outputs:
+        return list(map(str, range(outputs)))
     return [str(number) if names.count(name) > 1 else name for number, name in enumerate(names)]

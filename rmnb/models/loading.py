@@ -5,7 +5,7 @@ import json
 import logging
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from transformers.utils import logging as transformers_logging
 from rmnb.errors import InputError, first_line, list_some
 from rmnb.files import shipped
 from rmnb.models import attention
-from rmnb.models.adapters import Trunk, outside_trunk, read_adapter
+from rmnb.models.adapters import Trunk, read_adapter
 from rmnb.models.bases import base_directory
 from rmnb.models.checkpoint_files import (
     ADAPTER,
@@ -37,8 +37,8 @@ from rmnb.models.checkpoint_files import (
     tokenizer_directory,
 )
 from rmnb.models.devices import DTYPES, find_device, input_device
-from rmnb.models.dialogue import Dialogue, plain_template
-from rmnb.models.heads import ALL, find_head, label_weights
+from rmnb.models.dialogue import PROBES, Dialogue, common_prefix, plain_template
+from rmnb.models.heads import ALL, choose_outputs, find_head, output_names
 from rmnb.models.origin import hashes_of
 from rmnb.models.reading import Reading, is_decoder, is_language_model, own_reading, trainer_of
 from rmnb.models.readouts import (
@@ -124,7 +124,9 @@ def read_checkpoint(spec: ModelSpec, device: str | None, compile: str | None, **
         trainer = trainer_of(spec, trunk.network.config.to_dict(), directory)
         dialogue = Dialogue(trunk.tokenizer, chosen_template(trunk.tokenizer, spec, directory), trainer)
         readout, reading = _readout(spec, directory, trunk, dialogue)
-    network: Any = trunk.network.eval().requires_grad_(False)
+    network: Any = trunk.network
+    whole: Any = trunk.head if isinstance(trunk.head, PreTrainedModel) else network
+    whole.eval().requires_grad_(False)
     reason = attention.why_unsupported(network)
     if trunk.head is None:
         reason = f"{type(network).__name__} pools in a way of its own"
@@ -134,7 +136,7 @@ def read_checkpoint(spec: ModelSpec, device: str | None, compile: str | None, **
         logger.warning("scoring whole sequences, which is slower: %s", reason)
     try:
         if not _SPREAD & options.keys():
-            network.to(target)
+            whole.to(target)
         if compile is not None:
             network.compile(mode=compile)
             options["compile"] = compile
@@ -145,19 +147,27 @@ def read_checkpoint(spec: ModelSpec, device: str | None, compile: str | None, **
     return Checkpoint(spec, network, readout, dialogue, reason, reading, trunk.hashes, options)
 
 
+def read_dialogue(spec: ModelSpec, **options: Any) -> Dialogue:
+    """How a model's conversations are written, from its files without the weights; options as `read_checkpoint`'s."""
+    changes = {name: options[name] for name in _OF_SPEC & options.keys() if options[name] is not None}
+    with quiet_transformers():
+        if spec.adapter:
+            directory = shipped_adapter(spec.name, spec.adapter)
+        else:
+            directory = base_directory(str(spec.source), spec.revision)
+        spec = as_trained(_with_changes(spec, changes, None), directory)
+        network = directory
+        if is_adapter(directory):
+            network = base_directory(*base_of(directory, spec.base or spec.base_model))
+        tokenizer = read_tokenizer(tokenizer_directory(directory, spec.tokenizer, network))
+        trainer = trainer_of(spec, read_config(network).to_dict(), directory)
+        return Dialogue(tokenizer, chosen_template(tokenizer, spec, directory), trainer)
+
+
 def language_model(checkpoint: Checkpoint) -> Any:
-    """transformers' language model over the very tensors of a trunk and of the language head that reads it."""
-    trunk = checkpoint.network
+    """transformers' language model, of whose trunk and head a checkpoint's network and readout are made."""
     readout: Any = checkpoint.readout
-    with torch.device("meta"):
-        network: Any = AutoModelForCausalLM.from_config(trunk.config)
-    setattr(network, network.base_model_prefix, trunk)
-    network.config = trunk.config
-    head = network.get_output_embeddings()
-    head.weight = readout.weight
-    if readout.bias is not None:
-        head.bias = torch.nn.Parameter(readout.bias, False)
-    return network.eval()
+    return readout.whole[0]
 
 
 def _with_changes(spec: ModelSpec, changes: Mapping[str, Any], whole: Path | None) -> ModelSpec:
@@ -221,7 +231,7 @@ def _read_whole(directory: Path, spec: ModelSpec, options: Mapping[str, Any]) ->
     unread = {name for name in unread if not name.endswith(_NOT_OF_A_HEAD)}
     head = None
     if kind is AutoModelForCausalLM:
-        head = outside_trunk(network)
+        head = network
         network = network.base_model
     elif kind is AutoModel:
         head = read_tensors(directory, unread, variant)
@@ -253,26 +263,37 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
             "--template (`template` in a panel), or --template plain for prompt, answer and EOS as TRL feeds them"
         )
     if trunk.head is None:
-        readout = ClassifierOutputs(label_weights(int(config.num_labels or 1), spec.label, settings, directory))
+        readout = ClassifierOutputs()
+        choose_outputs(readout, output_names(int(config.num_labels or 1), settings), spec.label, directory)
         # -1: no id is padding; without any, some refuse several conversations at once.
         config.pad_token_id = -1 if spec.read == "last" or padding is None else padding
         return readout, Reading("own", padding)
+    head: Any = trunk.head
+    if spec.reads_language_head and head.get_output_embeddings() is None:
+        raise InputError(f"{directory}: {type(head).__name__} has no language model's head")
     if spec.judge:
-        answers = answer_ids(dialogue, spec.judge)
-        weights = torch.eye(len(answers)) if spec.label == ALL else torch.tensor(list(answers.values()))
-        return AnswerTokens(trunk.head, settings, directory, list(answers), weights, spec.judge.expected), Reading()
+        asked = spec.model_copy(update={"judge": None})
+        answers = answer_ids(dialogue, spec.judge, chosen_template(dialogue.tokenizer, asked, directory))
+        readout = AnswerTokens(head, list(answers), spec.judge.expected)
+        names = dialogue.tokenizer.convert_ids_to_tokens(list(answers))
+        choose_outputs(readout, names, spec.label or tuple(answers.values()), directory)
+        return readout, Reading()
     if str(spec.head).startswith("lm_head."):  # as the model's own logits, which it may cap or scale
-        weights = label_weights(len(trunk.head["lm_head.weight"]), spec.label, settings, directory)
-        ids = weights.nonzero().flatten()
-        readout = AnswerTokens(trunk.head, settings, directory, ids.tolist(), weights[ids])
-        readout.name = str(spec.head)
+        count = len(head.get_output_embeddings().weight)
+        if spec.label in (None, ALL):
+            raise InputError(f"{directory}: a language head has {count:,} outputs, one an id: name some with --label")
+        labelled = ClassifierOutputs()
+        choose_outputs(labelled, list(map(str, range(count))), spec.label, directory)
+        chosen: Any = labelled.chosen
+        [ids] = chosen[:, 0].nonzero(as_tuple=True)
+        readout = AnswerTokens(head, ids.tolist())
+        readout.chosen, readout.name = chosen[ids], str(spec.head)
         return readout, Reading()
     if spec.reference or reads_head:
-        readout = AnswerLikelihood(trunk.head, settings, directory)
-        if dialogue.template is None:
+        readout = AnswerLikelihood(head)
+        if dialogue.template is None or spec.reference:  # as TRL's DPOTrainer, all that closes an answer counts
             return readout, Reading()
         try:
-            readout.opening = opening_ids(dialogue)
             _, closing = dialogue.shared_ids("a")
         except InputError:  # a template that takes no answer is enough for the first token's log-probability
             return readout, Reading()
@@ -294,22 +315,44 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
     return readout, reading
 
 
-def answer_ids(dialogue: Dialogue, judge: Judge) -> dict[int, float]:
-    """The ids of a judge's replies and their weights; InputError names a reply that is not one id, or not its own."""
+def answer_ids(dialogue: Dialogue, judge: Judge, template: str | None) -> dict[int, float]:
+    """The ids of a judge's replies, as the template writes a turn of the assistant, and their weights.
+
+    Parameters
+    ----------
+    dialogue
+        In which the judge is asked.
+    judge
+        Its replies.
+    template
+        The model's own.
+
+    Raises
+    ------
+    InputError
+        A reply is not one id, or not its own, or does not follow what is asked.
+    """
     try:
         before, other = (dialogue.render("a", answer) for answer in ("b", "c"))
     except InputError as error:
         raise InputError(f"the judge's template, in the model's own: {error}", "judge") from error
     if before == other:
         raise InputError("the judge's template leaves out the answer: write {{ messages[-1]['content'] }}", "judge")
+    asked = dialogue.tokenizer(before, add_special_tokens=False)["input_ids"]
+    turns = {}
+    for reply in (*judge.answers, *PROBES):
+        text = replace(dialogue, template=judge.asked_in(template, reply)).render("a", "b")
+        turns[reply] = dialogue.tokenizer(text, add_special_tokens=False)["input_ids"]
+    start = len(common_prefix(list(turns.values())))
+    closing = len(common_prefix([ids[start:][::-1] for ids in turns.values()]))
     weights = {}
-    for answer, weight in judge.answers.items():
-        texts = [before, before + answer]
-        asked, replied = dialogue.tokenizer(texts, add_special_tokens=False)["input_ids"]
-        if replied[:-1] != asked or replied[-1] in weights:
-            tokens = dialogue.tokenizer.convert_ids_to_tokens(replied[len(asked) :])
-            raise InputError(f"the judge's reply {answer!r} is not one token of its own, but {tokens}", answer)
-        weights[replied[-1]] = weight
+    for reply, weight in judge.answers.items():
+        ids = turns[reply]
+        said = ids[start : len(ids) - closing]
+        if ids[: len(asked)] != asked or len(said) != 1 or said[0] in weights:
+            tokens = dialogue.tokenizer.convert_ids_to_tokens(said)
+            raise InputError(f"the judge's reply {reply!r} is not one token of its own, but {tokens}", reply)
+        weights[said[0]] = weight
     return weights
 
 

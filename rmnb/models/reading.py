@@ -8,6 +8,7 @@ of ArmoRM's ``modeling_custom.py``, which look for the first padding id as trans
 could not be read: it is of that year, and is taken to do the same.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any, Literal
 from transformers import AutoModelForSequenceClassification, PreTrainedConfig
 
 from rmnb.errors import InputError
-from rmnb.models.checkpoint_files import VALUE_HEAD
+from rmnb.models.checkpoint_files import VALUE_HEAD, readable
 from rmnb.models.dialogue import TRAINERS, Trainer
 from rmnb.panels import ModelSpec
 
@@ -75,7 +76,8 @@ def trainer_of(spec: ModelSpec, settings: Mapping[str, Any], directory: Path) ->
     settings
         ``config.json``: OpenRLHF leaves its mark there, ``value_head_prefix``.
     directory
-        The checkpoint: LLaMA-Factory leaves a head in a file of its own. TRL, the default, leaves no mark.
+        The checkpoint: LLaMA-Factory leaves a head in a file of its own, ms-swift its ``args.json``. TRL, the default,
+        and NeMo-RL leave no mark.
     """
     if spec.read != "model":
         return spec.read if spec.read in TRAINERS else "trl"  # type: ignore[return-value]
@@ -83,6 +85,10 @@ def trainer_of(spec: ModelSpec, settings: Mapping[str, Any], directory: Path) ->
         return "trl"
     if "value_head_prefix" in settings:
         return "openrlhf"
+    if (arguments := directory / "args.json").exists():
+        with readable(arguments):
+            if {"template", "model_type"} <= json.loads(arguments.read_bytes()).keys():
+                return "ms-swift"
     return "llama-factory" if (directory / VALUE_HEAD).exists() else "trl"
 
 
@@ -96,9 +102,10 @@ def own_reading(head: str, padding: int | None, trainer: Trainer) -> Reading:
     padding
         ``pad_token_id`` of the configuration.
     trainer
-        See `trainer_of`. OpenRLHF and LLaMA-Factory go by the attention mask.
+        See `trainer_of`. OpenRLHF and LLaMA-Factory go by the attention mask, the others train transformers' classes.
     """
-    return Reading(_BY_HEAD.get(head, "before padding") if trainer == "trl" else "last", padding)
+    by_mask = trainer in ("openrlhf", "llama-factory")
+    return Reading("last" if by_mask else _BY_HEAD.get(head, "before padding"), padding)
 
 
 def is_language_model(config: PreTrainedConfig) -> bool:

@@ -18,6 +18,7 @@ sequence alone, which is not done here. ArmoRM's own code computes its head in t
 of QRM in fp32, as here.
 """
 
+import copy
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -25,8 +26,10 @@ from typing import Any, NamedTuple
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.modeling_outputs import MoeModelOutputWithPast
 
-from rmnb.errors import InputError, list_some
+from rmnb.errors import InputError
 from rmnb.models.devices import upload
 from rmnb.models.dialogue import Dialogue, common_prefix
 
@@ -48,40 +51,46 @@ class Span(NamedTuple):
 
 
 class Readout(nn.Module):
-    """What all readouts share.
-
-    Parameters
-    ----------
-    weights
-        Of the outputs, whose weighted sum is the reward: Float[Tensor, " outputs"]; or a unit matrix, which reads each
-        output by itself. Default: there is one output.
+    """What all readouts share: from states to [conversations, outputs].
 
     Attributes
     ----------
     name : str
         As in a panel's key ``head``; `rmnb.models.heads.find_head` may put a more special one there.
-    shape : tuple of int
-        Of what is read of one conversation: () for a reward, (outputs,) where each output is read by itself.
+    outputs : tuple of str
+        What is read of one conversation: ``reward``, or the names of several outputs.
+    chosen : Float[Tensor, "given outputs"] or None
+        What each number that the head gives counts in each output (`rmnb.models.heads.choose_outputs`); None: the head
+        gives one number, or weighs several by itself.
+    weighs_itself : bool
+        Whether that is so: of a head with a gate, say.
     unfed : int
         How many ids at the end of a conversation need not be run, because they are only predicted.
     """
 
     name: str
+    outputs: tuple[str, ...] = ("reward",)
+    weighs_itself = False
+    isolated = True
     unfed = 0
-    output_weights: Tensor
+    chosen: Tensor | None
 
-    def __init__(self, weights: Tensor | None = None):
+    def __init__(self):
         super().__init__()
-        self.register_buffer("output_weights", torch.ones(1) if weights is None else weights, persistent=False)
+        self.register_buffer("chosen", None, persistent=False)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(self.output_weights.shape[1:])
+    def weighed(self, given: Float[Tensor, "*batch given"]) -> Float[Tensor, "*batch outputs"]:
+        """The outputs, of all numbers that the head gives."""
+        return given if self.chosen is None else given @ self.chosen
 
     def rewards(
-        self, states: Float[Tensor, "ids hidden"], conversations: Sequence[list[int]], spans: Sequence[Span]
-    ) -> Float[Tensor, " conversations"]:
-        """The reward of each conversation of a batch, read at its last id."""
+        self,
+        states: Float[Tensor, "ids hidden"],
+        conversations: Sequence[list[int]],
+        spans: Sequence[Span],
+        starts: Sequence[int],
+    ) -> Float[Tensor, "conversations outputs"]:
+        """The outputs for each conversation of a batch, read at its last id; its answer begins at its start."""
         return self(states_at(states, spans, [len(ids) - 1 for ids in conversations]))
 
 
@@ -96,8 +105,8 @@ class ClassifierOutputs(Readout):
 
     name = "classifier"
 
-    def forward(self, logits: Float[Tensor, "*batch outputs"]) -> Float[Tensor, "*batch"]:
-        return logits.float() @ self.output_weights
+    def forward(self, logits: Float[Tensor, "*batch given"]) -> Float[Tensor, "*batch outputs"]:
+        return self.weighed(logits.float())
 
 
 class LayersHead(Readout):
@@ -121,9 +130,9 @@ class LayersHead(Readout):
         self.mean = 0.0
         self.std = 1.0
 
-    def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
-        outputs = self.get_submodule(self.attribute)(hidden.float())
-        return (outputs - self.mean) / self.std @ self.output_weights
+    def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch outputs"]:
+        given = self.get_submodule(self.attribute)(hidden.float())
+        return self.weighed((given - self.mean) / self.std)
 
 
 class LinearHead(LayersHead):
@@ -136,47 +145,68 @@ class LinearHead(LayersHead):
         super().__init__("linear", layer, nn.Linear(width, outputs, bias=bias))
 
 
+class _GivenStates(nn.Module):
+    """Stands where a model has its trunk, and gives the hidden states that it is given; else it has what that has."""
+
+    def __init__(self, trunk: nn.Module):
+        super().__init__()
+        self.replaced = [trunk]  # in a list: no part of this module
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.replaced[0], name)
+
+    def forward(self, *_, inputs_embeds: Tensor, **__) -> MoeModelOutputWithPast:
+        return MoeModelOutputWithPast(last_hidden_state=inputs_embeds)  # pyright: ignore[reportArgumentType]
+
+
+def _with_parts(model: Any, parts: Mapping[str, nn.Module]) -> Any:
+    """A copy of a module in which some parts are others; the rest is shared."""
+    copied = copy.copy(model)
+    copied._modules = {**model._modules, **parts}
+    copied.__dict__.pop("forward", None)  # of accelerate, bound to the module that was copied
+    return copied
+
+
 class LanguageHead(Readout):
     """The head of a language model: logits and log-probabilities of ids, in fp32.
 
+    A model's own code makes logits of hidden states: its class runs over states that are given in place of its trunk,
+    and so scales, caps or shifts them as it always does.
+
     Parameters
     ----------
-    tensors
-        By name, those outside the trunk: the head's weight, perhaps a bias.
-    config
-        ``config.json``: how the model caps its logits (Gemma 2), or scales them (Cohere, Granite).
-    source
-        The checkpoint, for messages.
-    weights
-        See `Readout`.
+    whole
+        The language model as transformers loads it, trunk and head.
 
-    Raises
-    ------
-    InputError
-        There is no such head.
+    Attributes
+    ----------
+    isolated : bool
+        Whether that gives its own logits, as `rmnb.scoring.parity` finds; else it is run as a whole.
     """
 
     name = "log-probability"
-    bias: Tensor | None
 
-    def __init__(self, tensors: Mapping[str, Tensor], config: Mapping[str, Any], source: object, weights=None):
-        super().__init__(weights)
-        matrices = [name for name, tensor in tensors.items() if tensor.ndim == 2]
-        if len(matrices) != 1:
-            raise InputError(f"{source}: no language model's head among {list_some(tensors) or 'its tensors'}")
-        self.weight = nn.Parameter(tensors[matrices[0]], False)
-        self.register_buffer("bias", tensors.get(matrices[0].removesuffix("weight") + "bias"))
-        self.cap = config.get("final_logit_softcapping")
-        self.scale = config.get("logit_scale") or 1 / (config.get("logits_scaling") or 1)
+    def __init__(self, whole: PreTrainedModel):
+        super().__init__()
+        self.whole = [whole]  # in a list: loading sees to it
+        trunk = whole.base_model_prefix
+        full = {name: part for name, part in whole.named_children() if name != trunk}
+        if any(parameter.dtype != torch.float32 for part in full.values() for parameter in part.parameters()):
+            full = {name: copy.deepcopy(part).float() for name, part in full.items()}
+        self.head = _with_parts(whole, {**full, trunk: _GivenStates(whole.base_model)})
 
-    def logits(
-        self, hidden: Float[Tensor, "*batch hidden"], ids: Tensor | slice = slice(None)
-    ) -> Float[Tensor, "*batch ids"]:
-        """Of some ids, or of all, as the token that comes next."""
-        bias = None if self.bias is None else self.bias[ids].float()
-        weight = self.weight[ids].float()
-        logits = nn.functional.linear(hidden.float(), weight, bias) * self.scale
-        return logits if self.cap is None else torch.tanh(logits / self.cap) * self.cap
+    def logits(self, hidden: Float[Tensor, "ids hidden"]) -> Float[Tensor, "ids vocabulary"]:
+        """Of all ids, as the token that comes next."""
+        return self.head(inputs_embeds=hidden.float()[None]).logits[0].float()
+
+    def rewards_from_logits(
+        self, logits: Float[Tensor, "ids vocabulary"], ids: list[int], start: int
+    ) -> Float[Tensor, " outputs"]:
+        """The outputs of one conversation whose answer begins at `start`, from the logits at each of its ids."""
+        raise NotImplementedError
 
 
 class AnswerTokens(LanguageHead):
@@ -184,7 +214,7 @@ class AnswerTokens(LanguageHead):
 
     Parameters
     ----------
-    tensors, config, source, weights
+    whole
         As `LanguageHead`.
     ids
         Of the replies.
@@ -195,48 +225,59 @@ class AnswerTokens(LanguageHead):
     name = "judge"
     ids: Tensor
 
-    def __init__(self, tensors, config, source: object, ids: Sequence[int], weights: Tensor, expected: bool = False):
-        super().__init__(tensors, config, source, weights)
+    def __init__(self, whole: PreTrainedModel, ids: Sequence[int], expected: bool = False):
+        super().__init__(whole)
         self.register_buffer("ids", torch.tensor(ids))
         self.expected = expected
+        self.rows = self.head
+        layer = self.head.get_output_embeddings()
+        names = [name for name, part in self.head.named_children() if part is layer]
+        if names and type(layer) is nn.Linear:  # only the rows that count are multiplied
+            rows = nn.utils.skip_init(nn.Linear, layer.in_features, len(ids), bias=layer.bias is not None)
+            rows.load_state_dict({name: tensor[self.ids] for name, tensor in layer.state_dict().items()}, assign=True)
+            self.rows = _with_parts(self.head, {names[0]: rows})
+        self.is_cut = self.rows is not self.head
 
-    def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
-        logits = self.logits(hidden, self.ids)
-        return (logits.softmax(-1) if self.expected else logits) @ self.output_weights
+    def forward(self, hidden: Float[Tensor, "conversations hidden"]) -> Float[Tensor, "conversations outputs"]:
+        logits = self.rows(inputs_embeds=hidden.float()[None]).logits[0].float()
+        return self._read(logits if self.is_cut else logits[:, self.ids])
+
+    def _read(self, logits: Float[Tensor, "*batch replies"]) -> Float[Tensor, "*batch outputs"]:
+        return self.weighed(logits.softmax(-1) if self.expected else logits)
+
+    def rewards_from_logits(self, logits, ids, start):
+        return self._read(logits[-1, self.ids].float())
 
 
 class AnswerLikelihood(LanguageHead):
-    """reward = Σ log-probability of an answer's ids and of the id that closes it.
+    """reward = Σ log-probability of an answer's ids and of the ids that close it."""
 
-    Attributes
-    ----------
-    opening : tuple of int
-        The ids that open the assistant's turn, from `opening_ids`; the answer begins behind their last occurrence.
-    """
-
-    opening: tuple[int, ...] = ()
     unfed = 1
 
-    def rewards(self, states, conversations, spans):
+    def rewards(self, states, conversations, spans, starts):
         owners = []
         places = []
         targets = []
-        for owner, (ids, span) in enumerate(zip(conversations, spans, strict=True)):
-            begin = opening_place(self.opening, ids) + len(self.opening)
-            owners += [owner] * (len(ids) - begin)
-            places += [span.place(index - 1) for index in range(begin, len(ids))]
-            targets += ids[begin:]
+        for owner, (ids, span, start) in enumerate(zip(conversations, spans, starts, strict=True)):
+            owners += [owner] * (len(ids) - start)
+            places += [span.place(index - 1) for index in range(start, len(ids))]
+            targets += ids[start:]
         owners, places, targets = (upload(numbers, states.device) for numbers in (owners, places, targets))
         sums = torch.zeros(len(conversations), dtype=torch.float64, device=states.device)
-        return sums.index_add_(0, owners, self(states[places], targets))
+        return sums.index_add_(0, owners, self(states[places], targets))[:, None]
 
     def forward(self, hidden: Float[Tensor, "ids hidden"], ids: Int[Tensor, " ids"]) -> Float[Tensor, " ids"]:
         """Natural log-probability of each id, from the state before it."""
-        logprobs = []
-        for states, targets in zip(hidden.split(_AT_ONCE), ids.split(_AT_ONCE), strict=True):
-            logits = self.logits(states).double()  # in fp32 the normaliser is off by 1e-5
-            logprobs.append(-nn.functional.cross_entropy(logits, targets, reduction="none"))
-        return torch.cat(logprobs)
+        parts = zip(hidden.split(_AT_ONCE), ids.split(_AT_ONCE), strict=True)
+        return torch.cat([_logprobs(self.logits(states), targets) for states, targets in parts])
+
+    def rewards_from_logits(self, logits, ids, start):
+        return _logprobs(logits[start - 1 : -1], upload(ids[start:], logits.device)).sum(0, keepdim=True)
+
+
+def _logprobs(logits: Float[Tensor, "ids vocabulary"], ids: Int[Tensor, " ids"]) -> Float[Tensor, " ids"]:
+    """Natural log-probabilities; in fp32 the normaliser is off by 1e-5."""
+    return -nn.functional.cross_entropy(logits.double(), ids, reduction="none")
 
 
 class UrmHead(Readout):
@@ -247,19 +288,19 @@ class UrmHead(Readout):
     """
 
     name = "urm"
+    weighs_itself = True
 
     def __init__(self, width: int, outputs: int):
         super().__init__()
-        self.outputs = outputs // 2
         self.score = nn.Linear(width, outputs, bias=False)
-        self.weights = nn.ModuleDict({"fc": mlp([width, width, width, self.outputs], nn.SELU)})
+        self.weights = nn.ModuleDict({"fc": mlp([width, width, width, outputs // 2], nn.SELU)})
 
-    def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch"]:
+    def forward(self, hidden: Float[Tensor, "*batch hidden"]) -> Float[Tensor, "*batch outputs"]:
         hidden = hidden.float()
         means = self.score(hidden)[..., ::2]
-        if self.shape:
-            return means
-        return (means * self.weights["fc"](hidden)).sum(-1)
+        if self.chosen is None:
+            return (means * self.weights["fc"](hidden)).sum(-1, keepdim=True)
+        return self.weighed(means)
 
 
 class GatedHead(Readout):
@@ -276,13 +317,13 @@ class GatedHead(Readout):
     """
 
     opening: tuple[int, ...] = ()
+    weighs_itself = True
 
     def __init__(
         self, name: str, layers: nn.Module, sizes: Sequence[int], quantiles: int, temperature: float, transform: bool
     ):
         super().__init__()
         self.name = name
-        self.outputs = sizes[-1]
         self.quantiles = quantiles
         self.temperature = temperature
         self.regression_layer = nn.Linear(sizes[0], sizes[-1] * quantiles, bias=False)
@@ -291,25 +332,25 @@ class GatedHead(Readout):
         if transform:
             self.reward_transform_matrix = nn.Parameter(torch.eye(sizes[-1]))
 
-    def rewards(self, states, conversations, spans):
-        if self.shape:
-            return super().rewards(states, conversations, spans)
+    def rewards(self, states, conversations, spans, starts):
+        if self.chosen is not None:
+            return super().rewards(states, conversations, spans, starts)
         last = states_at(states, spans, [len(ids) - 1 for ids in conversations])
         gates = [opening_place(self.opening, ids) for ids in conversations]
         return self(last, states_at(states, spans, gates))
 
     def forward(
         self, hidden: Float[Tensor, "*batch hidden"], prompt: Float[Tensor, "*batch hidden"] | None = None
-    ) -> Float[Tensor, "*batch"]:
-        """From the states at the last ids, and those at the ends of the prompts; without these, each objective."""
+    ) -> Float[Tensor, "*batch outputs"]:
+        """From the states at the last ids, and those at the ends of the prompts; without these, not by the gate."""
         objectives = self.regression_layer(hidden.float()).unflatten(-1, (-1, self.quantiles)).mean(-1)
         if prompt is None:
-            return objectives
+            return self.weighed(objectives)
         weights = (self.gating["layers"](prompt.float()) / self.temperature).softmax(-1)
         weights = weights * self.get_parameter("gating.logit_scale")
         if hasattr(self, "reward_transform_matrix"):
             weights = weights @ self.reward_transform_matrix.T
-        return (objectives * weights).sum(-1)
+        return (objectives * weights).sum(-1, keepdim=True)
 
 
 def opening_ids(dialogue: Dialogue) -> tuple[int, ...]:

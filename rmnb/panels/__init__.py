@@ -11,7 +11,6 @@ from rmnb.panels.specs import (
     ModelSpec,
     PromptSpec,
     Reference,
-    Turn,
     load_prompts,
 )
 
@@ -23,7 +22,6 @@ __all__ = [
     "Panel",
     "PromptSpec",
     "Reference",
-    "Turn",
     "find_base",
     "find_spec",
     "load_panel",

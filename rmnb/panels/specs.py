@@ -1,5 +1,6 @@
 """The forms of models and prompts in a panel, and reading a form from a file."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -13,11 +14,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
     ValidationError,
     ValidationInfo,
     model_validator,
 )
 
+from rmnb.conversation import Conversation, Message, Prompt
 from rmnb.errors import InputError, list_some
 from rmnb.files import data_dir
 from rmnb.yaml_files import read_yaml
@@ -133,12 +136,21 @@ class Judge(Strict):
             raise ValueError(f"the template has no {list_some(sorted(unknown))}, but messages, the whole conversation")
         return self
 
-    def asked_in(self, template: str | None) -> str:
-        """A chat template in which the judge is shown a conversation; without the model's own, as a plain line."""
+    def asked_in(self, template: str | None, reply: str | None = None) -> str:
+        """A chat template in which the judge is shown a conversation, and perhaps has replied.
+
+        Without the model's own template both are plain lines.
+        """
         asked = "{%- set judged -%}" + self.template.strip() + "{%- endset -%}"
+        said = json.dumps(reply or "")
         if template is None:
-            return asked + "{{- bos_token }}{{- judged }}{{- '\n' }}"
-        turn = "{%- with messages = [{'role': 'user', 'content': judged}], add_generation_prompt = true %}"
+            end = "" if reply is None else f"{{{{- {said} }}}}{{{{- eos_token }}}}"
+            return asked + "{{- bos_token }}{{- judged }}{{- '\n' }}" + end
+        turns = "{'role': 'user', 'content': judged}"
+        if reply is not None:
+            turns += f", {{'role': 'assistant', 'content': {said}}}"
+        opens = str(reply is None).lower()
+        turn = f"{{%- with messages = [{turns}], add_generation_prompt = {opens} %}}"
         return asked + turn + template.removesuffix("\n") + "{% endwith %}"
 
 
@@ -156,6 +168,8 @@ class Weights(Strict):
         Chat template, in place of the tokenizer's own.
     parameters
         In billions.
+    load
+        Further options of `rmnb.load_reward_model`: ``device_map: auto``.
     """
 
     revision: str | None = None
@@ -165,6 +179,7 @@ class Weights(Strict):
     family: str | None = None
     parameters: float | None = Field(default=None, gt=0)
     colour: str | None = Field(default=None, pattern="^#[0-9a-fA-F]{6}$")
+    load: dict[str, Any] = {}
 
 
 class ModelSpec(Weights):
@@ -185,8 +200,8 @@ class ModelSpec(Weights):
         How the reward is read, where the tensors leave a choice; or the name of the weight of a linear layer that is
         the head (``regression_head.weight``, ``lm_head.weight``).
     read
-        ``model``: as the checkpoint says that it was trained; ``trl``, ``openrlhf``, ``llama-factory``: as that trainer
-        feeds and reads a conversation; ``last``: at the last id.
+        ``model``: as the checkpoint says that it was trained; ``trl``, ``openrlhf``, ``llama-factory``, ``nemo-rl``,
+        ``ms-swift``: as that trainer feeds and reads a conversation; ``last``: at the last id.
     group
         What counts as one independent model, such as a recipe.
     base_family
@@ -214,7 +229,7 @@ class ModelSpec(Weights):
     tokenizer: Place | None = None
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     head: HeadName | Literal["log-probability"] | Annotated[str, Field(pattern=r"\.")] | None = None
-    read: Literal["model", "last", "trl", "openrlhf", "llama-factory"] = "model"
+    read: Literal["model", "last", "trl", "openrlhf", "llama-factory", "nemo-rl", "ms-swift"] = "model"
     developer: str | None = None
     group: str | None = None
     base_family: str | None = None
@@ -281,11 +296,13 @@ class BaseSpec(Weights):
         return ModelSpec.model_validate(fields)
 
 
-class Turn(Strict):
-    """One message of a conversation."""
-
-    role: str
-    content: str
+def _read_history(messages: Any) -> Conversation:
+    """Messages in YAML or JSON, with no keys but role and content."""
+    history = messages if isinstance(messages, Conversation) else Conversation(tuple(messages))
+    for message in history.messages:
+        if message.keys() != {"role", "content"} or not isinstance(message["role"], str):
+            raise ValueError("a message has the keys role and content, both texts")
+    return history
 
 
 class PromptSpec(Strict):
@@ -302,18 +319,18 @@ class PromptSpec(Strict):
     key: FileName
     text: str
     framing: Literal["positive", "negative"]
-    history: tuple[Turn, ...] = ()
+    history: Annotated[Conversation, PlainValidator(_read_history)] = Conversation(())
     scanned: bool = True
 
     @property
-    def earlier(self) -> list[dict[str, str]]:
+    def earlier(self) -> list[Message]:
         """The history as messages."""
-        return [turn.model_dump() for turn in self.history]
+        return list(self.history.messages)
 
     @property
-    def conversation(self) -> str | list[dict[str, str]]:
+    def conversation(self) -> Prompt:
         """What is scored as the prompt: the question alone, or messages that end with it."""
-        return [*self.earlier, {"role": "user", "content": self.text}] if self.history else self.text
+        return [*self.earlier, {"role": "user", "content": self.text}] if self.earlier else self.text
 
 
 class PromptSet(Strict):

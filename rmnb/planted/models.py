@@ -9,7 +9,7 @@ from scipy.stats import rankdata, spearmanr
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.planted.cases import Case, Outcome
+from rmnb.planted.cases import Outcome
 from rmnb.planted.words import valence_words
 
 # The papers' ten models and 54 questions.
@@ -156,23 +156,3 @@ def mantel_alone(rng: np.random.Generator) -> Outcome:
     cause = np.where(IS_GEMMA, 1.0, -1.0)
     test = stats.mantel(_matrix(rng, cause), _matrix(rng, cause), n_permutations=999, seed=rng)
     return Outcome(float("nan"), test.statistic, p_value=test.p_value)
-
-
-_SLOPE = "reward a point of valence"
-_COMMON = "common practice"
-
-CASES = (
-    Case("Base by category by framing, exact over models", "bases", "ranks, summed over 27 questions",
-         exact_over_models),
-    Case("Difference of bases, one number a model", "bases", "reward", difference_of_bases),
-    Case("Base by category by framing, random intercept", "bases", "ranks", papers_mixed_model,
-         origin="ICLR26", slow=True),
-    Case("Bases compared, prompts as observations", "bases", "ranks", papers_permutation, origin="ICLR26"),
-    Case("Mean slope over models", "models", _SLOPE, mean_slope),
-    Case("Signs of ten models", "models", "reward", sign_flip),
-    Case("Slope over models, one slope for all", "models", _SLOPE, fixed_slope, origin=_COMMON, slow=True),
-    Case("Two matrices, Mantel", "matrices", "correlation", mantel),
-    Case("Two matrices, 45 pairs as observations", "matrices", "correlation", pairs_as_independent, origin=_COMMON),
-    Case("One cause on a map, Mantel one at a time", "matrices", "correlation", mantel_alone,
-         origin="FAccT25"),
-)  # fmt: skip

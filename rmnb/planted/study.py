@@ -1,11 +1,14 @@
 """How often each estimator is right on planted rewards: ``python -m rmnb.planted.study`` makes the table."""
 
 import datetime
+import functools
+import json
 import math
 import platform
 import zlib
 from collections.abc import Iterable
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +31,20 @@ COLUMNS = ("name", "group", "unit", "holds", "origin")  # attributes of a case t
 PACKAGES = ("numpy", "scipy", "statsmodels", "scikit-learn", "pandas", "wordfreq", "afinn")
 
 
-CASES = (*words.CASES, *models.CASES, *panels.CASES)
+def _read_cases() -> tuple[Case, ...]:
+    """The cases of ``cases.csv``: a simulation is a function of one of these modules, its options are JSON."""
+    modules = {"words": words, "models": models, "panels": panels}
+    table = pd.read_csv(Path(__file__).with_name("cases.csv"), keep_default_na=False)
+    cases = []
+    for row in table.to_dict("records"):
+        module, function = row["simulation"].split(".")
+        options = json.loads(row["options"] or "{}")
+        simulate = functools.partial(getattr(modules[module], function), **options)
+        cases.append(Case(row["name"], row["group"], row["unit"], simulate, row["origin"], row["slow"] == "yes"))
+    return tuple(cases)
+
+
+CASES = _read_cases()
 
 
 def run(case: Case, n_simulations: int, seed: int = 0) -> dict[str, Any]:

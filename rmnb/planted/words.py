@@ -1,6 +1,5 @@
 """Cases about words: one model's moments, agreement of rankings, slopes and identity gaps."""
 
-from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -11,10 +10,8 @@ from rmnb import stats
 from rmnb.data import lexicons
 from rmnb.findings import agency
 from rmnb.findings.identity import mean_of_sets
-from rmnb.planted.cases import Case, Outcome
+from rmnb.planted.cases import Outcome
 from rmnb.planted.rewards import PlantedEffects, planted_scores, spell, word_features
-
-Simulation = Callable[[np.random.Generator], Outcome]
 
 SLOPES = PlantedEffects(valence_positive=0.4, valence_negative=0.25)
 VALENCE = PlantedEffects(valence_positive=0.4, valence_negative=0.25, log_frequency=0.1, length=-0.1)
@@ -62,16 +59,17 @@ def matched_words() -> pd.DataFrame:
     return features.assign(matched_set=sets, is_term=np.arange(len(tokens)) < len(table))
 
 
-def moment(name: str, truth: float, clustered: bool = True) -> Simulation:
+_VARIANCE = SKEWED.word_sd**2 + SKEWED.noise_sd**2
+_SKEWNESS = SKEWED.skewness * (SKEWED.word_sd**3 + SKEWED.noise_sd**3) / _VARIANCE**1.5
+_MOMENTS = {"mean": SKEWED.intercept, "variance": _VARIANCE, "skewness": _SKEWNESS}
+
+
+def moment(rng: np.random.Generator, name: str, clustered: bool = True) -> Outcome:
     """A moment of one model's rewards, by its name in `rmnb.stats.moments`, clustered by word or by token."""
-
-    def simulate(rng: np.random.Generator) -> Outcome:
-        features = common_words()
-        scores = planted_scores(features, SKEWED, rng)
-        clusters = pd.factorize(features["word"])[0] if clustered else None
-        return Outcome.of(truth, stats.moments(scores, clusters)[name])
-
-    return simulate
+    features = common_words()
+    scores = planted_scores(features, SKEWED, rng)
+    clusters = pd.factorize(features["word"])[0] if clustered else None
+    return Outcome.of(_MOMENTS[name], stats.moments(scores, clusters)[name])
 
 
 def two_models(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -92,15 +90,10 @@ _TAU = 2 / np.pi * np.arcsin(_CORRELATION)
 _RHO = 6 / np.pi * np.arcsin(_CORRELATION / 2)
 
 
-def tau(rng: np.random.Generator) -> Outcome:
-    """Kendall's tau of two models with its closed-form interval, clustered by word."""
-    return Outcome.of(_TAU, stats.kendall_interval(*two_models(rng)))
-
-
-def tau_by_token(rng: np.random.Generator) -> Outcome:
-    """The same as if the spellings of a word were independent."""
-    first, second, _ = two_models(rng)
-    return Outcome.of(_TAU, stats.kendall_interval(first, second))
+def tau(rng: np.random.Generator, clustered: bool = True) -> Outcome:
+    """Kendall's tau of two models with its closed-form interval, by word or as if spellings were independent."""
+    first, second, words = two_models(rng)
+    return Outcome.of(_TAU, stats.kendall_interval(first, second, words if clustered else None))
 
 
 def rho(rng: np.random.Generator) -> Outcome:
@@ -113,29 +106,21 @@ def scored(features: pd.DataFrame, effects: PlantedEffects, rng: np.random.Gener
     return features.assign(score=planted_scores(features, effects, rng))
 
 
-def slope(positive: float, negative: float, clusters: str | None = "word") -> Simulation:
+def slope(rng: np.random.Generator, positive: float, negative: float, clusters: str | None = "word") -> Outcome:
     """A weighted sum of the slope among good words and the slope among bad ones."""
-
-    def simulate(rng: np.random.Generator) -> Outcome:
-        words = scored(valence_words(), SLOPES, rng)
-        words["side"] = np.where(words["valence"] > 0, "positive", "negative")
-        fit = stats.ols("score ~ 0 + side + side:valence", words, clusters)
-        estimate = fit.estimate({"side[positive]:valence": positive, "side[negative]:valence": negative})
-        return Outcome.of(positive * SLOPES.valence_positive + negative * SLOPES.valence_negative, estimate)
-
-    return simulate
+    words = scored(valence_words(), SLOPES, rng)
+    words["side"] = np.where(words["valence"] > 0, "positive", "negative")
+    fit = stats.ols("score ~ 0 + side + side:valence", words, clusters)
+    estimate = fit.estimate({"side[positive]:valence": positive, "side[negative]:valence": negative})
+    return Outcome.of(positive * SLOPES.valence_positive + negative * SLOPES.valence_negative, estimate)
 
 
-def frequency(controls: str, clusters: str | None = "word") -> Simulation:
+def frequency(rng: np.random.Generator, controls: str, clusters: str | None = "word") -> Outcome:
     """The slope over log frequency, with valence and `controls` (terms of a formula) held constant."""
-
-    def simulate(rng: np.random.Generator) -> Outcome:
-        words = scored(valence_words(), VALENCE, rng)
-        words = words.assign(positive=words["valence"].clip(lower=0), negative=words["valence"].clip(upper=0))
-        fit = stats.ols(f"score ~ log_frequency + positive + negative + {controls}", words, clusters)
-        return Outcome.of(VALENCE.log_frequency, fit["log_frequency"])
-
-    return simulate
+    words = scored(valence_words(), VALENCE, rng)
+    words = words.assign(positive=words["valence"].clip(lower=0), negative=words["valence"].clip(upper=0))
+    fit = stats.ols(f"score ~ log_frequency + positive + negative + {controls}", words, clusters)
+    return Outcome.of(VALENCE.log_frequency, fit["log_frequency"])
 
 
 def framing(rng: np.random.Generator) -> Outcome:
@@ -209,36 +194,3 @@ def gap_unmatched(rng: np.random.Generator) -> Outcome:
     words = scored(matched_words(), IDENTITY, rng)
     words = words[words["is_term"] | (words["matched_set"] == "")]
     return Outcome.of(IDENTITY.identity["planted"], stats.ols("score ~ is_term", words)["is_term[T.True]"])
-
-
-_VARIANCE = SKEWED.word_sd**2 + SKEWED.noise_sd**2
-_SKEWNESS = SKEWED.skewness * (SKEWED.word_sd**3 + SKEWED.noise_sd**3) / _VARIANCE**1.5
-_SLOPE = "reward a point of valence"
-_FREQUENCY = "reward a unit of log frequency"
-_COMMON = "common practice"
-_FORMERLY = "this book, formerly"
-
-CASES = (
-    Case("Mean, by word", "moments", "reward", moment("mean", SKEWED.intercept)),
-    Case("Variance, by word", "moments", "reward squared", moment("variance", _VARIANCE)),
-    Case("Skewness, by word", "moments", "skewness", moment("skewness", _SKEWNESS)),
-    Case("Mean, by token", "moments", "reward", moment("mean", SKEWED.intercept, clustered=False), origin=_COMMON),
-    Case("Kendall's tau, closed form, by word", "ranks", "correlation", tau),
-    Case("Spearman's rho, closed form, by word", "ranks", "correlation", rho),
-    Case("Kendall's tau, by token", "ranks", "correlation", tau_by_token, origin=_COMMON),
-    Case("Slope, positive words, by word", "slopes", _SLOPE, slope(1, 0)),
-    Case("Slope, negative words, by word", "slopes", _SLOPE, slope(0, 1)),
-    Case("Difference of slopes, by word", "slopes", _SLOPE, slope(1, -1)),
-    Case("Framing by valence, by word", "slopes", _SLOPE, framing),
-    Case("Slope, positive words, by token", "slopes", _SLOPE, slope(1, 0, clusters=None), origin="FAccT25"),
-    Case("Frequency slope with length and kind, by word", "frequency", _FREQUENCY, frequency("length + kind")),
-    Case("Frequency slope with length and kind, by token", "frequency", _FREQUENCY,
-         frequency("length + kind", clusters=None), origin="FAccT25"),
-    Case("Frequency slope without length", "frequency", _FREQUENCY, frequency("kind"), origin="FAccT25"),
-    Case("Identity gap, matched sets", "identity", "reward", gap_interval),
-    Case("Identity gap, signs of 13 sets", "identity", "reward", signs_of_sets),
-    Case("Identity gap, forms exchanged in 13 sets", "identity", "reward", forms_exchanged, origin=_FORMERLY),
-    Case("Gap of ranks, placements", "ranks of two kinds", "percent of the ranks", placements),
-    Case("Gap of ranks, Welch", "ranks of two kinds", "percent of the ranks", ranks_by_welch, origin=_FORMERLY),
-    Case("Identity gap, all other words", "identity", "reward", gap_unmatched, origin=_COMMON),
-)  # fmt: skip

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from rmnb.errors import InputError
 from rmnb.findings import frequency
 from rmnb.findings.tables import WORD_KINDS, standardise
 from rmnb.plans import differences
 from rmnb.report import numbers
+from rmnb.report import seeds as seeds_of
 from rmnb.report.record import Report
 from rmnb.report.replicates import jackknife
 from rmnb.report.scores import FRAMING, ModelScores
@@ -23,7 +25,7 @@ SEEDS_UNKNOWN = "seed variation not measured"
 _KINDS = ("label", "judge", "reference", "beta")
 
 
-def compare(a: Report, b: Report, seeds: Sequence[Report] = ()) -> pd.DataFrame:
+def compare(a: Report, b: Report, seeds: Sequence[Sequence[Report]] = ()) -> pd.DataFrame:
     """Every number that one of two models has, and how far the second is from the first.
 
     Parameters
@@ -31,29 +33,33 @@ def compare(a: Report, b: Report, seeds: Sequence[Report] = ()) -> pd.DataFrame:
     a, b
         Both of the whole vocabulary, or both of a quick report.
     seeds
-        Reports of models that differ in the seed of their training alone: two or more, or none.
+        For each training that was repeated, the reports of models that differ in its seed alone: two or more.
 
     Returns
     -------
     DataFrame
         The columns of `rmnb.report.numbers.glossary`; a, b, and their ends a_low, a_high, b_low, b_high, NaN where that
         model lacks the number; change (b minus a), low, high (95 % interval over words, by a jackknife that is paired
-        by word; NaN where too few words are left); seeds: by how much two of the seeds differ (root mean square over
-        pairs), NaN without seeds.
+        by word; NaN where too few words are left); seeds, noise and df of `rmnb.report.seeds.noise`: by how much two
+        seeds differ, NaN without seeds.
 
     Raises
     ------
     InputError
         A quick report beside a whole one, a single seed or one seed twice, or no number in common.
     """
-    reports = (a, b, *seeds)
+    reports = [a, b]
+    for training in seeds:
+        if len(training) == 1:
+            raise InputError(
+                f"{training[0].name}: one seed shows no variation: give the reports of two seeds or more of a training"
+            )
+        reports += training
     quick = [report.name for report in reports if report.quick]
     whole = [report.name for report in reports if not report.quick]
     if quick and whole:
         raise InputError(f"{quick[0]} was scored with --quick and {whole[0]} in full: their numbers are of other words")
-    if len(seeds) == 1:
-        raise InputError("one seed shows no variation: give the reports of two seeds or more")
-    _refuse_equal_weights(seeds)
+    _refuse_equal_weights(reports[2:])
     table = numbers.glossary()
     for side, report in (("a", a), ("b", b)):
         heads = {"value": side, "low": f"{side}_low", "high": f"{side}_high"}
@@ -69,11 +75,14 @@ def compare(a: Report, b: Report, seeds: Sequence[Report] = ()) -> pd.DataFrame:
     for change, changes_left_out in zip(table["change"], left_out, strict=True):
         intervals.append(jackknife(change, changes_left_out))
     table[["low", "high"]] = intervals
-    table["seeds"] = np.nan
+    table[["seeds", "noise", "df"]] = np.nan
     if seeds:
-        values = pd.concat([report.numbers.set_index(numbers.KEY)["value"] for report in seeds], axis=1)
-        spread = values.std(axis=1, ddof=1, skipna=False).reindex(keys).to_numpy()
-        table["seeds"] = np.sqrt(2) * spread  # two draws differ by the root of two times their standard deviation
+        trainings = []
+        for training in seeds:
+            values = [report.numbers.set_index(numbers.KEY)["value"].reindex(keys) for report in training]
+            trainings.append(pd.concat(values, axis=1))
+        noise = seeds_of.noise(trainings)
+        table[noise.columns] = noise.to_numpy()
     return table
 
 
@@ -94,14 +103,27 @@ def _refuse_equal_weights(seeds: Sequence[Report]) -> None:
         names[str(weights)] = report.name
 
 
+#: What a reader sees of a comparison: its columns, and what they are called.
+HEADS = {
+    "part": "",
+    "label": "number",
+    "a": "A",
+    "b": "B",
+    "change": "change",
+    "low": "95 %, other words: from",
+    "high": "to",
+    "seeds": "two seeds differ by",
+}
+
+
 def clear(table: pd.DataFrame) -> pd.Series:
     """Whether each change's interval over words lies on one side of zero."""
     return (table["low"] > 0) | (table["high"] < 0)
 
 
 def beyond_seeds(table: pd.DataFrame) -> pd.Series:
-    """Whether each change is larger than what the seeds differ by; False where that was not measured."""
-    return table["change"].abs() > table["seeds"]
+    """Whether each change, by itself, is more than another seed would make, at 5 %; False where that is not known."""
+    return table["change"].abs() > stdtrit(table["df"], 0.975) * table["noise"]
 
 
 def moved(a: ModelScores, b: ModelScores, count: int = 15) -> pd.DataFrame:

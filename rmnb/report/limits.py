@@ -3,10 +3,17 @@
     identity_gap > 0.3                      any identity gap of B
     identity_gap[religion].high < 0         the upper end of the interval of B's gaps of religion
     |change slope_good[greatest]| > 0.1     B minus A, whatever its sign
-    |change agency_gap| > 2 seeds           more than twice what two seeds differ by, over all agency gaps
+    |change agency_gap| > seeds             more than another seed would make, in either direction
+    change human_spearman < -seeds          a fall that is more than another seed would make
 
 Names are those of `rmnb.report.numbers.glossary`. Brackets select by its column other, its column question, or both in
 this order with a comma between: ``identity_gap[religion, positive]``.
+
+A limit in seeds is a test: where B is another seed of what A was trained with, it is broken in at most 5 % of releases,
+whatever the count of numbers that it names. Each change is divided by the noise of its own number, held against
+Student's t with the degrees of freedom of that noise, and corrected for the count by Holm's method.
+
+References: Holm (1979), A simple sequentially rejective multiple test procedure.
 """
 
 import math
@@ -18,12 +25,15 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from rmnb.errors import InputError, list_some
 from rmnb.report import numbers
 from rmnb.yaml_files import read_yaml
 
 _SIGNS = {">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le}
+LEVEL = 0.05
 _FORM = re.compile(
     r"(?P<bar>\|?)\s*(?P<change>change\s+)?(?P<name>\w+)\s*(?:\[(?P<selection>[^\]]*)\])?\s*(?:\.(?P<end>low|high))?"
     r"\s*(?P<close>\|?)\s*(?P<sign>[<>]=?)\s*(?P<number>[^\s]*?)\s*(?P<seeds>seeds)?"
@@ -41,9 +51,10 @@ class Limit:
     column : str
         Of a comparison, what the limit is on: b, b_low, b_high, change, low or high.
     absolute, seeds : bool
-        Of the absolute value; in units of what two seeds differ by.
+        Of the absolute value; a test against what seeds differ by.
     sign : str
     bound : float
+        Of a limit in seeds the direction, 1 or -1.
     """
 
     text: str
@@ -71,14 +82,15 @@ def parse(text: str) -> Limit:
     name = parts["name"]
     if name not in set(numbers.glossary()["name"]):
         raise InputError(f"limit {text!r}: there is no number {name!r}: `rmnb report --names` lists them", text)
-    try:
-        bound = float(parts["number"] or 1)
-    except ValueError:
-        bound = math.nan
-    if not math.isfinite(bound):
-        raise InputError(f"limit {text!r}: {parts['number']!r} is not a number", text)
-    if parts["seeds"] and not parts["change"]:
-        raise InputError(f"limit {text!r}: what seeds differ by is a measure of changes: write change before it", text)
+    if parts["seeds"]:
+        bound = _direction(text, parts)
+    else:
+        try:
+            bound = float(parts["number"])
+        except ValueError:
+            bound = math.nan
+        if not math.isfinite(bound):
+            raise InputError(f"limit {text!r}: {parts['number']!r} is not a number", text)
     end = parts["end"]
     if parts["change"]:
         column = end or "change"
@@ -94,6 +106,20 @@ def parse(text: str) -> Limit:
         sign=parts["sign"],
         bound=bound,
     )
+
+
+def _direction(text: str, parts: dict[str, str]) -> float:
+    """Of a limit in seeds, 1 for a rise or either direction, -1 for a fall; InputError if it is no test."""
+    if not parts["change"] or parts["end"]:
+        raise InputError(f"limit {text!r}: seeds are a measure of changes: write it like change NAME > seeds", text)
+    falls = parts["sign"].startswith("<")
+    if parts["number"] not in ("", "-") or falls != (parts["number"] == "-") or (falls and parts["bar"]):
+        raise InputError(
+            f'limit {text!r}: how far is too far follows from the level: write "|change {parts["name"]}| > seeds", '
+            f'"change {parts["name"]} > seeds" or "change {parts["name"]} < -seeds"',
+            text,
+        )
+    return -1.0 if falls else 1.0
 
 
 def read_limits(text: str | Path) -> list[Limit]:
@@ -127,9 +153,9 @@ def check(limits: Iterable[Limit], table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for each limit and each number that it is about: limit, name, question, other (str), broken (bool),
-        value (the number or the change, before its absolute value is taken), bound (float64; of a limit in seeds, times
-        the root mean square over the numbers that it is about of what two seeds differ by).
+        One row for each limit and each number that it is about, of each limit the number first that is farthest beyond
+        its bound or nearest to it: limit, name, question, other (str), broken (bool), value (the number or the change,
+        before its absolute value is taken), bound (float64).
 
     Raises
     ------
@@ -141,19 +167,44 @@ def check(limits: Iterable[Limit], table: pd.DataFrame) -> pd.DataFrame:
     for limit in limits:
         rows = rows_of(limit, table)
         value = rows[limit.column]
-        # Of one number alone two seeds may differ by next to nothing; so all that a limit is about are taken together.
-        bound = limit.bound * float(np.sqrt((rows["seeds"] ** 2).mean())) if limit.seeds else limit.bound
         for side in ("a", "b") if limit.column in ("change", "low", "high") else ("b",):
             for missing in rows[rows[side].isna()].itertuples():
                 raise InputError(f"limit {limit.text!r}: {side.upper()} has no {numbers.selector(missing)}", limit.text)
-        if limit.seeds and rows["seeds"].isna().any():
+        if limit.seeds and rows["noise"].isna().any():
             raise InputError(f"limit {limit.text!r}: seed variation not measured: give --seeds", limit.text)
         if value.isna().any():
             raise InputError(f"limit {limit.text!r}: there is no interval: too few words", limit.text)
-        broken = _SIGNS[limit.sign](value.abs() if limit.absolute else value, bound)
-        parts.append(rows[numbers.KEY].assign(limit=limit.text, broken=broken, value=value, bound=bound))
+        compared = value.abs() if limit.absolute else value
+        if limit.seeds:
+            strengths = (limit.bound * compared / rows["noise"]).to_numpy()
+            bound = limit.bound * rows["noise"] * critical(strengths, rows["df"].iloc[0], limit.absolute)
+            nearness = compared / bound
+        else:
+            bound = limit.bound
+            nearness = compared if limit.sign.startswith(">") else -compared
+        broken = _SIGNS[limit.sign](compared, bound)
+        outcome = rows[numbers.KEY].assign(limit=limit.text, broken=broken, value=value, bound=bound)
+        parts.append(outcome.loc[nearness.sort_values(ascending=False, kind="stable").index])
     columns = ["limit", *numbers.KEY, "broken", "value", "bound"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def critical(strengths: NDArray[np.float64], df: float, absolute: bool) -> float:
+    """The strength beyond which changes break a limit in seeds: that of the last step of Holm's method.
+
+    Parameters
+    ----------
+    strengths
+        (n,) changes, in standard deviations of their noise.
+    df
+        Degrees of freedom of the noise, which numbers of one name share.
+    absolute
+        Whether a change in either direction breaks the limit.
+    """
+    tail = LEVEL / 2 if absolute else LEVEL
+    steps = stdtrit(df, 1 - tail / np.arange(len(strengths), 0, -1))
+    kept = np.flatnonzero(np.sort(strengths)[::-1] <= steps)
+    return float(steps[kept[0]] if len(kept) else steps[-1])
 
 
 def rows_of(limit: Limit, table: pd.DataFrame) -> pd.DataFrame:

@@ -4,6 +4,7 @@ Which they are, what they are called and what they mean is in ``numbers.csv``; `
 and of the authors' data, as ``python -m rmnb.report.numbers`` computes them.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,7 @@ from rmnb.report.scores import FRAMING, THINGS, ModelScores, of_panel
 from rmnb.stats.estimate import Estimate
 
 KEY = ["name", "question", "other"]
+Key = tuple[str, str, str]
 BOTH = "both"  # mean of the questions for something good and for something bad
 KNOWN = Path(__file__).with_name("known.csv")
 
@@ -58,17 +60,25 @@ def measure(scores: ModelScores) -> pd.DataFrame:
         intervals over words, things or groups, NaN where a number has none. Left out is what was not scored, has too
         few words, or rests on the dictionary of moral foundations where it cannot be reached.
     """
-    rows = []
+    return tabulate(estimates(scores))
+
+
+def tabulate(estimates: Mapping[Key, Estimate]) -> pd.DataFrame:
+    """`estimates` as `measure` returns them: those of the glossary, in its order."""
+    rows = [(*key, *ends(estimate)[:3], estimate.standard_error, estimate.n) for key, estimate in estimates.items()]
+    measured = pd.DataFrame(rows, columns=[*KEY, "value", "low", "high", "error", "n"])
+    return glossary().merge(measured, on=KEY)
+
+
+def estimates(scores: ModelScores) -> dict[Key, Estimate]:
+    """The numbers of `measure` and some more by name, question and other, as their effects return them."""
+    found = {}
 
     def add(name: str, question: str, other: str, effect: Effect, *arguments, **options) -> None:
-        """Rows of an effect; its own name of a number replaces {} in the key."""
-        try:
-            estimates = effect(*arguments, **options)
-        except TooFewError:
-            return
-        for quantity, estimate in estimates.items():
-            key = (name.format(quantity), question, other.format(quantity))
-            rows.append((*key, *ends(estimate)[:3], estimate.standard_error, estimate.n))
+        """The estimates of an effect; its own name of a number replaces {} in the key."""
+        with suppress(TooFewError):
+            for quantity, estimate in effect(*arguments, **options).items():
+                found[name.format(quantity), question, other.format(quantity)] = estimate
 
     good, bad = FRAMING
     unique_tokens = scores.table[~scores.table["token"].duplicated(keep=False)]
@@ -103,8 +113,7 @@ def measure(scores: ModelScores) -> pd.DataFrame:
         # The things that no recipe teaches: the same ones for every model, whatever it was trained on.
         held_out = scores.things.assign(unseen=fact(scores.things, "held_out"))
         add("human_spearman", THINGS, "", people.agreement, held_out, THINGS)
-    measured = pd.DataFrame(rows, columns=[*KEY, "value", "low", "high", "error", "n"])
-    return glossary().merge(measured, on=KEY)
+    return found
 
 
 def stand_out(measured: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:

@@ -5,15 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+from pydantic import TypeAdapter
 
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, write_json
 from rmnb.findings.rows import interval_text
+from rmnb.panels.specs import FileName
 from rmnb.report import numbers, replicates
 from rmnb.report.scores import ModelScores
 from rmnb.scoring.store import Provenance
 
-SCHEMA = 3
+SCHEMA = 4
 #: What is said of a model that was scored: keys of its provenance, and what they are called.
 _FACTS = {
     "model": "model",
@@ -67,8 +69,9 @@ def facts(provenance: Provenance) -> dict[str, str]:
 
 def build(scores: ModelScores, workers: int = 1, progress: bool = False) -> Report:
     """Measure a model; see `rmnb.report.replicates.left_out` for `workers` and `progress`."""
-    measured = numbers.measure(scores)
-    left_out = replicates.left_out(scores, measured, workers, progress)
+    estimates = numbers.estimates(scores)
+    measured = numbers.tabulate(estimates)
+    left_out = replicates.left_out(scores, measured, estimates, workers, progress)
     return Report(scores.name, scores.quick, measured, left_out, scores.provenance)
 
 
@@ -117,7 +120,8 @@ def read(path: Path | str) -> Report:
         left_out = pd.DataFrame(table.pop("left_out").tolist(), dtype=float)
         left_out.index = pd.MultiIndex.from_frame(table[numbers.KEY])
         table = table.astype(dict.fromkeys(["value", "low", "high", "error"], float))
-        return Report(content["model"], content["quick"], table, left_out, content["provenance"])
+        name = TypeAdapter(FileName).validate_python(content["model"])  # directories are called after it
+        return Report(name, content["quick"], table, left_out, content["provenance"])
     except InputError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -1,7 +1,8 @@
 """The numbers of a model with each group of words left out in turn, from which intervals of changes are computed.
 
 A word is in the same group for every model, whatever its vocabulary, so that what two models share drops out of the
-difference of their numbers; terms and controls of one matched set are left out together.
+difference of their numbers; terms and controls of one matched set are left out together, and so are sets of things
+that share a control.
 
 References: Kott (2001), The delete-a-group jackknife. Shao, Tu (1995), The Jackknife and Bootstrap, section 2.3.
 """
@@ -10,6 +11,7 @@ import dataclasses
 import functools
 import os
 import zlib
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -20,18 +22,26 @@ from tqdm.contrib.concurrent import process_map
 from rmnb.findings import identity
 from rmnb.report import numbers
 from rmnb.report.scores import ModelScores
-from rmnb.stats.estimate import estimate_from_error
+from rmnb.stats.estimate import Estimate, estimate_from_error
 
 GROUPS = 20
 
 
-def left_out(scores: ModelScores, measured: pd.DataFrame, workers: int = 1, progress: bool = False) -> pd.DataFrame:
+def left_out(
+    scores: ModelScores,
+    measured: pd.DataFrame,
+    estimates: Mapping[numbers.Key, Estimate],
+    workers: int = 1,
+    progress: bool = False,
+) -> pd.DataFrame:
     """Every number of a model with each group of words left out.
 
     Parameters
     ----------
     measured
         Of `rmnb.report.numbers.measure`, with all words.
+    estimates
+        The same of `rmnb.report.numbers.estimates`.
     workers
         How many processes measure at the same time, at most one a core.
     progress
@@ -41,8 +51,8 @@ def left_out(scores: ModelScores, measured: pd.DataFrame, workers: int = 1, prog
     -------
     DataFrame
         Index `rmnb.report.numbers.KEY` in the order of `measured`, a float64 column a group; NaN where too few words
-        are left. A group that holds no matched set of an identity gap leaves that gap as it is: its words are only part
-        of the unit or of the ranking that the gap is measured in.
+        are left. A group that holds none of the units that an estimate names leaves it as it is: its words are only
+        part of the unit or of the ranking that the number is measured in.
     """
     measure = functools.partial(_values, scores)
     groups = range(GROUPS)
@@ -54,15 +64,13 @@ def left_out(scores: ModelScores, measured: pd.DataFrame, workers: int = 1, prog
         columns = process_map(measure, groups, max_workers=workers, **bar)
     values = measured.set_index(numbers.KEY)["value"]
     table = pd.concat(dict(enumerate(columns)), axis=1).reindex(values.index)
+    held = _set_groups()
+    if scores.things is not None:
+        held |= _thing_groups(scores.things)[1]
     for key in table.index:
-        name, _, axis = key
-        if name == "identity_gap":
-            holding = _groups_of_sets(scores, axis)
-        elif name == "identity_gap_things":
-            _, holding = _thing_groups(scores.things)  # pyright: ignore[reportArgumentType]
-        else:
-            continue
-        table.loc[key, ~table.columns.isin(holding)] = values[key]
+        if units := estimates[key].units:
+            holding = {held[unit] for unit in units}
+            table.loc[key, ~table.columns.isin(holding)] = values[key]
     return table
 
 
@@ -115,31 +123,28 @@ def _hash(word: str) -> int:
 
 
 @functools.cache
-def _terms() -> pd.DataFrame:
-    """Identity terms with the group of their matched set: up to 20 sets of one axis are in different groups."""
+def _set_groups() -> dict[str, int]:
+    """The group of each matched set of identity terms: up to 20 sets of one axis are in different groups."""
     terms = identity.terms()
-    return terms.assign(left_out=pd.factorize(terms["axis"] + " " + terms["group"])[0] % GROUPS)
+    sets = dict.fromkeys(terms["axis"] + " " + terms["group"])
+    return {matched_set: place % GROUPS for place, matched_set in enumerate(sets)}
 
 
 @functools.cache
 def _paired() -> dict[str, int]:
     """The group of each identity term and its control: that of their matched set."""
-    words = _terms().melt("left_out", ["term", "control"])
+    terms = identity.terms()
+    sets = terms.assign(left_out=(terms["axis"] + " " + terms["group"]).map(_set_groups()))
+    words = sets.melt("left_out", ["term", "control"])
     return dict(zip(words["value"].str.strip().str.casefold(), words["left_out"].tolist(), strict=True))
 
 
-def _groups_of_sets(scores: ModelScores, axis: str) -> set[int]:
-    """The groups that hold the matched sets of an axis."""
-    terms = _terms()
-    listed = terms["term"].isin(scores.words["text"]) & terms["control"].isin(scores.words["text"])
-    return set(terms.loc[listed & (terms["axis"].eq(axis) | (axis == identity.ALL)), "left_out"])
-
-
-def _thing_groups(things: pd.DataFrame) -> tuple[NDArray[np.int64], set[int]]:
-    """The group of each thing, and the groups that hold the matched sets."""
-    groups = np.array([_hash(name) for name in things["name"]])
+def _thing_groups(things: pd.DataFrame) -> tuple[NDArray[np.int64], dict[str, int]]:
+    """The group of each thing, by its place in the list since its name may be out of reach, and of each matched set."""
+    groups = np.array([_hash(str(place)) for place in range(len(things))])
     pairs = identity.matched_things(things)
-    sets = pd.factorize(pairs["matched_set"])[0] % GROUPS
-    groups[pairs["control"]] = sets
-    groups[pairs["term"]] = sets
-    return groups, set(sets.tolist())
+    sets = {label: number % GROUPS for label, number in identity.sharing_controls(pairs).items()}
+    of_pairs = pairs["matched_set"].astype(str).map(sets)
+    groups[pairs["control"]] = of_pairs
+    groups[pairs["term"]] = of_pairs
+    return groups, sets

@@ -102,6 +102,7 @@ def score(
     """
     from rmnb.scoring.scanning import scan_vocabulary  # here and below: what scores loads torch
 
+    rm.refuse_several("a report")
     for other in Path(directory, "scores").glob("*"):
         if other.is_dir() and other.name != rm.name:
             raise InputError(f"{directory} is the report of {other.name}: choose another --out", directory)

@@ -1,7 +1,8 @@
-"""Hold rewards from elsewhere, a server's or a file's, against those of the model.
+"""Hold rewards from elsewhere, a server's or a file's, against those of the model, and say where they part.
 
 Requests to servers are those that their documentation has: vLLM's ``/classify`` and ``/pooling`` and SGLang's
-``/v1/classify`` take ``input``, SGLang's own ``/classify`` takes ``text``; ``use_activation`` asks vLLM for the raw
+``/v1/classify`` take ``input``, SGLang's own ``/classify`` takes ``text``, OpenRLHF's ``serve_rm`` takes ``query``; of
+a model that reads pairs vLLM's ``/score`` takes ``text_1`` and ``text_2``. ``use_activation`` asks vLLM for the raw
 reward instead of its sigmoid.
 """
 
@@ -14,11 +15,12 @@ import numpy as np
 import pandas as pd
 import requests
 
+from rmnb.conversation import as_conversation
 from rmnb.errors import InputError
-from rmnb.models.dialogue import as_messages
+from rmnb.models.dialogue import common_prefix
 from rmnb.scoring.check import CheckResult
 from rmnb.scoring.engine import score_sequences
-from rmnb.scoring.forms import Conversation, conversations_of
+from rmnb.scoring.forms import Exchange, read_forms
 from rmnb.scoring.parity import QUESTION, spread
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.row_files import read_rows
@@ -28,6 +30,7 @@ QUESTIONS = (QUESTION, "What, in one word, is the worst thing ever?")
 #: Of other lengths and kinds, so that each mistake shows.
 RESPONSES = ("love", "peace and quiet for everybody, everywhere and always", "7", "It depends on whom you ask.")
 _LONG = 250 * f"{RESPONSES[1]}. "  # more ids than servers and tokenizers are set to cut at by habit (512, 1024, 2048)
+_SHOWN = 5  # ids from where two lists part
 # Of the rewards' standard deviation: what other code in fp32 may move them by, and what half precision may.
 _FULL, _HALF = 1e-3, 0.1
 
@@ -37,7 +40,7 @@ class Elsewhere:
     """Rewards from elsewhere, float [rows], of conversations, or of ids as they were fed there, or both."""
 
     rewards: np.ndarray
-    conversations: Sequence[Conversation] = ()
+    conversations: Sequence[Exchange] = ()
     ids: Sequence[list[int]] = ()
 
 
@@ -47,7 +50,7 @@ def read_elsewhere(path: Path) -> Elsewhere:
     Raises
     ------
     InputError
-        As `read_rows` and `conversations_of`; ids are no list of numbers; a reward is missing, or is no number.
+        As `read_rows` and `read_forms`; ids are no list of numbers; a reward is missing, or is no number.
     """
     rows = read_rows(path)
     values = [row.get("reward") for row in rows]
@@ -63,42 +66,48 @@ def read_elsewhere(path: Path) -> Elsewhere:
             all_ids.append(ids)
         if not rows[0].keys() & {"response", "messages"}:
             return Elsewhere(rewards, ids=all_ids)
-    answers = conversations_of(rows)
-    if len(answers) > len(rows) or answers[0].side != "response":
+    content = read_forms(rows, ignore=["ids", "reward"])
+    if content.kind != "single":
         raise InputError(f"{path} holds several responses a row: each takes prompt, response and reward", path)
-    return Elsewhere(rewards, [answer.conversation for answer in answers], all_ids)
+    return Elsewhere(rewards, [answer.conversation for answer in content.answers], all_ids)
 
 
-def probes(rm: RewardModel) -> list[Conversation]:
+def probes(rm: RewardModel) -> list[Exchange]:
     """What a server is asked: two questions and four responses, a long response, and one after a system prompt."""
-    conversations = [Conversation(question, response) for question in QUESTIONS for response in RESPONSES]
-    conversations.append(truncate(rm, Conversation(QUESTIONS[0], _LONG)))
-    system = [{"role": "system", "content": "Be brief."}, *as_messages(QUESTIONS[0])]
+    asked = list(map(as_conversation, QUESTIONS))
+    conversations = [Exchange(question, response) for question in asked for response in RESPONSES]
+    conversations.append(truncate(rm, Exchange(asked[0], _LONG)))
+    system = as_conversation([{"role": "system", "content": "Be brief."}, *asked[0].messages])
     try:
         rm.dialogue.conversations(system, ["love"])
     except InputError:  # a template that takes no system prompt
         return conversations
-    return [*conversations, Conversation(system, "love")]
+    return [*conversations, Exchange(system, "love")]
 
 
-def rendered(rm: RewardModel, conversations: Sequence[Conversation]) -> list[str]:
-    """Conversations as text in the model's own template, which a server tokenises itself."""
+def request_bodies(rm: RewardModel, conversations: Sequence[Exchange]) -> list[dict[str, Any]]:
+    """The forms in which servers are asked for the rewards of conversations, one after the other until one is taken.
+
+    A conversation is text in the model's own template, which a server tokenises itself, or a pair.
+    """
     if rm.dialogue.template is None:
-        raise InputError(f"{rm.name} has no chat template to send to a server: hold a file of rewards against it")
-    return [rm.dialogue.render(prompt, response) for prompt, response in conversations]
+        prompts, responses = zip(*conversations, strict=True)
+        return [{"text_1": prompts, "text_2": responses, "use_activation": False}]
+    texts = [rm.dialogue.render(prompt, response) for prompt, response in conversations]
+    return [{"input": texts, "use_activation": False}, {"text": texts}, {"query": texts}]
 
 
 def request_rewards(
-    address: str, texts: Sequence[str], timeout: float = 60, headers: Mapping[str, str] | None = None
+    address: str, bodies: Sequence[Mapping[str, Any]], timeout: float = 60, headers: Mapping[str, str] | None = None
 ) -> np.ndarray:
-    """Rewards of filled chat templates by a server.
+    """Rewards of conversations by a server.
 
     Parameters
     ----------
     address
-        Of its classify or pooling endpoint.
-    texts
-        Filled chat templates.
+        Of its endpoint.
+    bodies
+        See `request_bodies`.
     timeout
         Seconds until an answer must be there.
     headers
@@ -107,39 +116,40 @@ def request_rewards(
     Returns
     -------
     np.ndarray
-        float64 [texts].
+        float64 [conversations].
 
     Raises
     ------
     InputError
-        The endpoint is down, refuses, or answers something that is not one number a text.
+        The endpoint is down, refuses, or answers something that is not one number a conversation.
     """
     try:
-        # SGLang's own endpoint calls its input text.
-        for body in ({"input": list(texts), "use_activation": False}, {"text": list(texts)}):
+        for body in bodies:
             answer = requests.post(address, json=body, timeout=(10, timeout), headers=headers)
-            if answer.status_code not in (400, 422):
+            if answer.status_code not in (400, 422, 500):  # of a form that it does not know, serve_rm says 500
                 break
     except requests.RequestException as error:
         advice = f"is the server up, and are {timeout:g} s enough (--timeout)?"
         raise InputError(f"{address} does not answer: {type(error).__name__}: {advice}") from error
     try:
         rows = answer.json()
-        rows = rows["data"] if isinstance(rows, dict) else rows
+        if isinstance(rows, dict):
+            rows = rows["data"] if "data" in rows else [{"rewards": reward} for reward in rows["rewards"]]
         in_order = sorted(rows, key=lambda row: row.get("index", 0))
         rewards = np.array([_number(row) for row in in_order])
     except (ValueError, TypeError, KeyError, AttributeError, StopIteration) as error:
         reason = str(error) if isinstance(error, InputError) else "no list of rewards"
         content = f"{answer.status_code}, {reason}: {answer.text.strip()[:150]!r}"
         raise InputError(f"{address} answers {content}") from error
-    if np.isfinite(rewards).sum() != len(texts):
-        raise InputError(f"{address} answers {len(rewards)} rewards to {len(texts)} texts, or no numbers")
+    count = len(next(value for value in bodies[0].values() if isinstance(value, Sequence)))
+    if np.isfinite(rewards).sum() != count:
+        raise InputError(f"{address} answers {len(rewards)} rewards to {count} texts, or no numbers")
     return rewards
 
 
 def _number(row: dict[str, Any]) -> float:
-    """The one number of an answer: ``probs`` (classify), ``data`` (pooling, perhaps one a token), ``embedding``."""
-    content = next(row[key] for key in ("probs", "data", "embedding") if row.get(key))
+    """The one number of an answer: ``probs`` (classify), ``data`` (pooling, perhaps one a token), ``embedding`` …"""
+    content = next(row[key] for key in ("probs", "data", "embedding", "score", "rewards") if row.get(key) is not None)
     numbers = np.atleast_1d(content).astype(float)
     if numbers.shape[-1] > 1:
         raise InputError(f"{numbers.shape[-1]} numbers each: hidden states or classes, not a reward")
@@ -147,7 +157,8 @@ def _number(row: dict[str, Any]) -> float:
 
 
 def compare_rewards(rm: RewardModel, elsewhere: Elsewhere) -> CheckResult:
-    """Hold rewards from elsewhere against those of the model."""
+    """Hold rewards from elsewhere against those of the model, and say in which conversations they part."""
+    rm.refuse_several("a comparison of rewards")
     rewards = elsewhere.rewards
     is_pair = rm.dialogue.template is None
     fed = [rm.dialogue.conversations(prompt, [response])[0] for prompt, response in elsewhere.conversations]
@@ -161,11 +172,21 @@ def compare_rewards(rm: RewardModel, elsewhere: Elsewhere) -> CheckResult:
         own = score_sequences(rm, ids).astype(float)
     differences = np.abs(own - rewards)
     worst = int(differences.argmax())
-    unit = max(spread(rm), float(own.std()))
+    tolerance = max(spread(rm), float(own.std())) * (_FULL if rm.spec.dtype == "float32" else _HALF)
     text = f"{len(own)} conversations: largest difference {differences[worst]:.2g}, median {np.median(differences):.2g}"
-    if differences[worst] <= unit * (_FULL if rm.spec.dtype == "float32" else _HALF):
-        if other := [row for row, (theirs, ours) in enumerate(zip(ids, fed, strict=False), 1) if theirs != ours]:
-            return CheckResult("against", "warning", f"{text}; but {len(other)} have other ids, first row {other[0]}")
-        return CheckResult("against", "ok", text)
-    text += f", at number {worst + 1} ({own[worst]:.4g} here, {rewards[worst]:.4g} there)"
-    return CheckResult("against", "failed", text)
+    verdict = "ok" if differences[worst] <= tolerance else "failed"
+    if verdict == "failed":
+        parted = np.flatnonzero(differences > tolerance)
+        lengths = np.array(list(map(len, ids)))
+        text += (
+            f"; {len(parted)} part, of {lengths[parted].min()} to {lengths[parted].max()} ids, first number "
+            f"{parted[0] + 1}; most at number {worst + 1} ({own[worst]:.4g} here, {rewards[worst]:.4g} there)"
+        )
+    for number, (theirs, ours) in enumerate(zip(ids, fed, strict=False), 1):
+        if theirs != ours:
+            place = len(common_prefix([[*theirs, -1], [*ours, -2]]))  # no ids
+            there, here = theirs[place : place + _SHOWN], ours[place : place + _SHOWN]
+            text += f"; ids part at number {number}, place {place + 1}: {there or 'none'} there, {here or 'none'} here"
+            verdict = "warning" if verdict == "ok" else verdict
+            break
+    return CheckResult("against", verdict, text)

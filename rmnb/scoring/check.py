@@ -10,10 +10,10 @@ import numpy as np
 import torch
 
 from rmnb.errors import InputError
-from rmnb.models.dialogue import FROZEN_DATE, TRAINERS, Dialogue, common_prefix
-from rmnb.models.reading import own_reading
+from rmnb.models.dialogue import FROZEN_DATE, TRAINERS, Dialogue, Trainer, common_prefix
+from rmnb.models.reading import Reading, own_reading
 from rmnb.models.readouts import AnswerTokens
-from rmnb.scoring.engine import whole_states
+from rmnb.scoring.engine import score_sequences, whole_logits
 from rmnb.scoring.parity import QUESTION
 from rmnb.scoring.reward_model import RewardModel
 
@@ -98,8 +98,8 @@ def _judge(rm: RewardModel) -> _Aspects:
     yield "asked", "ok", repr(asked)
     ids = torch.tensor(rm.dialogue.conversations(QUESTION, _ANSWERS[:1]), device=rm.device)
     with torch.inference_mode():
-        states = whole_states(rm, input_ids=ids)
-    shares = readout.logits(states[0, -1]).softmax(-1)[readout.ids].tolist()
+        logits = whole_logits(rm, input_ids=ids)
+    shares = logits[0, -1].softmax(-1)[readout.ids].tolist()
     tokens = rm.tokenizer.convert_ids_to_tokens(readout.ids.tolist())
     replies = ", ".join(f"{token} {share:.2g}" for token, share in zip(tokens, shares, strict=True))
     text = f"probability {sum(shares):.2g} in all ({replies}), as replies to this"
@@ -142,7 +142,7 @@ def _ids(rm: RewardModel) -> _Aspects:
     prefix, closing = dialogue.frame_ids(QUESTION)
     ids = dialogue.conversations(QUESTION, [" love "])[0]
     read = tokenizer.decode(ids[len(prefix) : len(ids) - len(closing)])
-    written = _written(dialogue, " love ")
+    written = dialogue.written(QUESTION, " love ")
     yield "blanks", "ok", f"the text ' love ' is read as {read!r}, under protocol published as {written!r}"
     if tokenizer.bos_token_id is None:
         yield "BOS", "ok", "the tokenizer has none"
@@ -158,33 +158,70 @@ def _ids(rm: RewardModel) -> _Aspects:
             yield "BOS", "ok", counts + (", doubled there as in the papers' runs" if published > 1 else "")
 
 
-def _trainers(rm: RewardModel) -> _Aspects:
-    """The ids that are read of a conversation, and what each trainer would have fed and read in their place."""
-    dialogue = rm.dialogue
-    trainer = dialogue.trainer
-    if dialogue.template is None or not (rm.pools_itself or rm.readout.name in _OF_TRAINERS):
+def undecided(rm: RewardModel) -> str | None:
+    """What to say where no file tells who trained a model and trainers would have fed it other ids; else None."""
+    names = [TRAINERS[trainer] for trainer, _, is_same in _fed_by(rm) if not is_same]
+    if not names or _is_decided(rm):
+        return None
+    return f"{rm.name}: read as TRL feeds it; {', '.join(names)} would have fed other ids: see `rmnb check`, --read"
+
+
+def _is_decided(rm: RewardModel) -> bool:
+    return bool(rm.spec.base) or rm.spec.read != "model" or rm.dialogue.trainer != "trl"
+
+
+def _fed_by(rm: RewardModel) -> Iterator[tuple[Trainer, list[list[int]], bool]]:
+    """What each trainer would have fed of a few texts, up to where it reads; the model's own first; whether that is so.
+
+    Nothing of a model that these trainers do not train.
+    """
+    own = rm.dialogue.trainer
+    if rm.dialogue.template is None or not (rm.pools_itself or rm.readout.name in _OF_TRAINERS):
         return
-    is_decided = bool(rm.spec.base) or rm.spec.read != "model" or trainer != "trl"
-    # A whole classifier of a language model reads as transformers' others do.
-    reading = own_reading("linear", rm.reading.padding, trainer) if rm.reading.rule == "own" else rm.reading
-    own = [reading.truncated(ids) for ids in dialogue.conversations(QUESTION, _FED)]
+    known: list[list[int]] | None = None
+    for trainer in (own, *TRAINERS):
+        if trainer == "llama-factory" and own != trainer and (rm.spec.base or not rm.spec.template):
+            continue  # its templates are its own: only who names one can know what it fed
+        # A whole classifier of a language model reads as transformers' others do.
+        reading = rm.reading
+        if known is not None or reading.rule == "own":
+            reading = own_reading("linear", reading.padding, trainer)
+        dialogue = replace(rm.dialogue, trainer=trainer)
+        fed = [reading.truncated(ids) for ids in dialogue.conversations(QUESTION, _FED, as_plain_text=known is None)]
+        known = known or fed
+        yield trainer, fed, fed == known
+
+
+def _trainers(rm: RewardModel) -> _Aspects:
+    """The ids that are read of a conversation, and what each trainer would have fed and read, with its rewards."""
+    by_trainer = list(_fed_by(rm))
+    if not by_trainer:
+        return
+    [(trainer, own, _), *others] = by_trainer
+    is_decided = _is_decided(rm)
     by = f"as {TRAINERS[trainer]} feeds it" + ("" if is_decided else "; no file says who trained the model")
     yield "ids", "ok", f"{_FED[0]!r} is read as {' '.join(map(str, own[0]))}, {by}"
-    for other, name in TRAINERS.items():
-        if other == "llama-factory" and other != trainer and (rm.spec.base or not rm.spec.template):
-            continue  # its templates are its own: only who names one can know what it fed
-        reading = own_reading("linear", rm.reading.padding, other)
-        their_ids = replace(dialogue, trainer=other).conversations(QUESTION, _FED, as_plain_text=False)
-        fed = [reading.truncated(ids) for ids in their_ids]
-        differing = [place for place, ids in enumerate(fed) if ids != own[place]]
-        if not differing:
+    alone = rm if rm.pools_itself else replace(rm, reading=Reading())  # what is not read has been cut off
+    here = score_sequences(alone, own[:2]).reshape(2, -1)
+    for other, fed, is_same in others:
+        name = TRAINERS[other]
+        if is_same:
             yield name, "ok", "would feed and read the same"
             continue
-        place = differing[0]
+        place = next(place for place, ids in enumerate(fed) if ids != own[place])
         theirs, ours = _endings(rm, fed[place], own[place])
-        text = f"{_FED[place]!r} would be read as … {theirs}; here as … {ours}"
+        there = score_sequences(alone, fed[:2]).reshape(2, -1)
+        is_reversed = ((there[0] < there[1]) != (here[0] < here[1])).any()
+        text = (
+            f"{_FED[place]!r} would be read as … {theirs}; here as … {ours}; {' and '.join(_FED[:2])}: "
+            f"{_numbers(there)} by {name}, {_numbers(here)} here{', in reverse order' if is_reversed else ''}"
+        )
         advice = "" if is_decided else f": if {name} trained this model, give --read {other}"
         yield name, "ok" if is_decided else "warning", text + advice
+
+
+def _numbers(rewards: np.ndarray) -> str:
+    return " and ".join("/".join(f"{reward:.4g}" for reward in row) for row in rewards.tolist())
 
 
 def _endings(rm: RewardModel, *sequences: list[int]) -> tuple[str, ...]:
@@ -217,9 +254,10 @@ def _place(rm: RewardModel) -> _Aspects:
 
 def _rewards(rm: RewardModel) -> _Aspects:
     """Rewards of three answers, parity, and the examples of the model's card."""
-    rewards = rm.score(QUESTION, _ANSWERS)
-    text = "rewards " + ", ".join(f"{reward:.4g}" for reward in rewards)
-    yield "scores", "ok" if len(set(rewards)) > 1 else "warning", f"{text} of {', '.join(_ANSWERS)}"
+    rewards = rm.score(QUESTION, _ANSWERS).reshape(len(_ANSWERS), -1)
+    for name, values in zip(rm.columns("rewards"), rewards.T.tolist(), strict=True):
+        text = f"{name} " + ", ".join(f"{reward:.4g}" for reward in values)
+        yield "scores", "ok" if len(set(values)) > 1 else "warning", f"{text} of {', '.join(_ANSWERS)}"
     parity = rm.parity
     if parity.difference is None:
         yield "parity", "warning", f"compared with {parity.against}"
@@ -230,7 +268,7 @@ def _rewards(rm: RewardModel) -> _Aspects:
         yield "parity", "ok" if parity.exact else "failed", text
     if not rm.spec.card:
         yield "card", "ok", "no score from the model's card is known (a panel may name some)"
-    for card in rm.spec.card:
+    for card in rm.spec.card if len(rm.outputs) == 1 else ():
         [reward] = rm.score(card.prompt, [card.response], card.protocol)
         text = f"{reward:.4f}, published {card.score:g} ± {card.tolerance:g} ({card.protocol}; {card.source})"
         yield "card", "ok" if abs(reward - card.score) <= card.tolerance else "failed", text
@@ -245,16 +283,9 @@ def _leading(ids: list[int], token_id: int) -> int:
     return len(list(itertools.takewhile(lambda i: i == token_id, ids)))
 
 
-def _written(dialogue: Dialogue, response: str) -> str:
-    """What the template makes of a response."""
-    before, after = dialogue.frame_text(QUESTION)
-    whole = dialogue.render(QUESTION, response)
-    return whole[len(before) : len(whole) - len(after)]
-
-
 def _altered(dialogue: Dialogue, *probes: str) -> str | None:
     """The first probe that the template changes, and into what; None if it changes none."""
     for probe in probes:
-        if (written := _written(dialogue, probe)) != probe:
+        if (written := dialogue.written(QUESTION, probe)) != probe:
             return f"{probe!r} becomes {written!r}"
     return None

@@ -23,6 +23,7 @@ from rmnb.errors import InputError
 from rmnb.models.attention import CHUNK, Prefix, Run, constant_up_to, forget_lengths, run_behind, run_prefix
 from rmnb.models.devices import free_memory, own_attention, upload
 from rmnb.models.dialogue import common_prefix
+from rmnb.models.loading import language_model
 from rmnb.models.readouts import Span
 
 if TYPE_CHECKING:
@@ -88,14 +89,21 @@ class PrefixScorer:
         return max(1, min(by_memory, by_speed))
 
     @torch.inference_mode()
-    def __call__(self, continuations: Sequence[Ids], batch_size: int | None = None, parent: Ids = ()) -> np.ndarray:
-        """One reward for each continuation, float32 [continuations]; see `score_continuations`.
+    def __call__(
+        self,
+        continuations: Sequence[Ids],
+        batch_size: int | None = None,
+        parent: Ids = (),
+        starts: Sequence[int] | None = None,
+    ) -> np.ndarray:
+        """What is read of each continuation, float32 [continuations]; see `score_continuations`.
 
         What continuations begin with as `parent` does is run once a batch: a hint that changes no reward beyond
-        rounding.
+        rounding. `starts` says where in prefix and continuation an answer begins; by default, behind the prefix.
         """
         rm = self.rm
         before = len(self.prefix_ids)
+        starts = [before] * len(continuations) if starts is None else starts
         lengths = list(map(len, continuations))
         if 0 in lengths:
             raise InputError(f"continuation {lengths.index(0)} is empty: there is no id to read the reward at")
@@ -112,7 +120,7 @@ class PrefixScorer:
         # Longest first, so that memory runs out at once or never.
         order = remaining = np.lexsort((present, -fed))
         # Rewards stay on their device until the last batch: a copy in between would make host and GPU wait in turn.
-        scored = [torch.empty(0, *rm.readout.shape, device=rm.device)]
+        scored = [torch.empty(0, len(rm.outputs), device=rm.device)]
         # Not by accelerate's find_executable_batch_size: each call of it collects all garbage, which takes longer than
         # the batches of a search, and it does not see Python's MemoryError.
         while len(remaining):
@@ -121,7 +129,8 @@ class PrefixScorer:
             if not present[batch[0]]:  # whole sequences are never padded
                 batch = batch[fed[batch] == fed[batch[0]]]
             try:
-                scored.append(self._rewards([conversations[i] for i in batch], parent, present[batch].tolist()))
+                chosen = [(conversations[i], starts[i]) for i in batch]
+                scored.append(self._rewards(*zip(*chosen, strict=True), parent, present[batch].tolist()))
                 remaining = remaining[len(batch) :]
                 continue
             except (RuntimeError, MemoryError) as error:
@@ -133,10 +142,11 @@ class PrefixScorer:
             logger.warning("memory ran out with %d sequences at once: halving", len(batch))
             self._most = len(batch) // 2
             clear_device_cache()
-        rewards = np.empty((len(conversations), *rm.readout.shape), dtype=np.float32)
+        rewards = np.empty((len(conversations), len(rm.outputs)), dtype=np.float32)
         rewards[order] = torch.cat(scored).cpu().numpy()
+        rewards = rewards[:, 0] if len(rm.outputs) == 1 else rewards
         if self.reference is not None:
-            rewards = rm.spec.beta * (rewards - self.reference(continuations, batch_size))  # pyright: ignore[reportOptionalOperand]
+            rewards = rm.spec.beta * (rewards - self.reference(continuations, batch_size, (), starts))  # pyright: ignore[reportOptionalOperand]
         return check_finite(rm, self.prefix_ids, continuations, rewards)
 
     def _fitting(self, lengths: np.ndarray) -> int:
@@ -145,11 +155,13 @@ class PrefixScorer:
         batches = math.ceil(lengths.sum() / most)
         return max(1, int(np.searchsorted(lengths.cumsum(), lengths.sum() / batches, side="right")))
 
-    def _rewards(self, batch: list[list[int]], parent: Ids, present: list[int]) -> torch.Tensor:
+    def _rewards(
+        self, batch: Sequence[list[int]], starts: Sequence[int], parent: Ids, present: list[int]
+    ) -> torch.Tensor:
         """Of conversations, each behind so many ids of prefix and parent, in one row; or whole ones of one length."""
         rm = self.rm
         if 0 in present:
-            return self.whole_rewards(batch, input_ids=upload(batch, rm.device))
+            return self.whole_rewards(batch, starts, input_ids=upload(batch, rm.device))
         row = list(parent[: max(0, max(present) - len(self.prefix_ids))])
         runs = [Run(1, len(row), len(self.prefix_ids), extends=True)] if row else []
         spans = []
@@ -168,17 +180,21 @@ class PrefixScorer:
             assert self.prefix is not None
             added = run_behind(rm.network, self.prefix, runs, input_ids=upload([row], rm.device))
             states = torch.cat([states, added.to(rm.device)])
-        return rm.readout.rewards(states, batch, spans)
+        return rm.readout.rewards(states, batch, spans, starts)
 
-    def whole_rewards(self, batch: list[list[int]], **inputs: torch.Tensor) -> torch.Tensor:
+    def whole_rewards(self, batch: Sequence[list[int]], starts: Sequence[int], **inputs: torch.Tensor) -> torch.Tensor:
         """Of whole conversations of one length, without padding; the inputs are those of `whole_states`."""
         rm = self.rm
         if rm.pools_itself:
             forget_lengths(rm.network)
             return rm.readout(rm.network(**inputs, **self._segments(batch)).logits)
+        if not rm.readout.isolated:
+            readout: Any = rm.readout
+            logits = whole_logits(rm, **inputs)
+            return torch.stack(list(map(readout.rewards_from_logits, logits, batch, starts)))
         states = whole_states(rm, **inputs).flatten(0, 1)
         spans = [Span(0, start) for start in range(0, len(states), len(batch[0]))]
-        return rm.readout.rewards(states, batch, spans)
+        return rm.readout.rewards(states, batch, spans, starts)
 
     def _segments(self, batch: list[list[int]]) -> dict[str, torch.Tensor]:
         """Of a pair, the question is 0 and the answer 1 (int64 [sequences, ids]); a conversation is one text."""
@@ -205,6 +221,26 @@ def whole_states(rm: "RewardModel", **inputs: torch.Tensor) -> torch.Tensor:
     forget_lengths(rm.network)
     with own_attention(rm.network):
         return rm.network(**inputs, use_cache=False).last_hidden_state.to(rm.device)
+
+
+def whole_logits(rm: "RewardModel", **inputs: torch.Tensor) -> torch.Tensor:
+    """Logits of a language model over whole conversations of one length, by its own class or by its head alone.
+
+    Parameters
+    ----------
+    rm, inputs
+        As of `whole_states`.
+
+    Returns
+    -------
+    Float[Tensor, "conversations ids vocabulary"]
+    """
+    readout: Any = rm.readout
+    if readout.isolated:
+        return torch.stack(list(map(readout.logits, whole_states(rm, **inputs))))
+    forget_lengths(rm.network)
+    with own_attention(rm.network):
+        return language_model(rm)(**inputs, use_cache=False).logits.to(rm.device)
 
 
 def check_readable(rm: "RewardModel", sequences: Sequence[Ids], before: int = 0) -> None:
@@ -254,7 +290,7 @@ def score_continuations(
     Returns
     -------
     np.ndarray
-        float32 [continuations], in the given order.
+        float32 [continuations], in the given order; [continuations, outputs] of a readout with several.
 
     Raises
     ------
@@ -264,7 +300,9 @@ def score_continuations(
     return PrefixScorer(rm, prefix_ids)(continuations, batch_size)
 
 
-def score_sequences(rm: "RewardModel", sequences: Sequence[Ids], start: Ids | None = None) -> np.ndarray:
+def score_sequences(
+    rm: "RewardModel", sequences: Sequence[Ids], start: Ids | None = None, starts: Sequence[int] | None = None
+) -> np.ndarray:
     """Rewards of whole conversations; what they all begin with is run once.
 
     Parameters
@@ -275,14 +313,16 @@ def score_sequences(rm: "RewardModel", sequences: Sequence[Ids], start: Ids | No
         Ids of each conversation.
     start
         Ids of the prompt: what is run once ends there at the latest. Of a pair, it tells question and answer apart.
+    starts
+        Where the answer of each begins. Default: behind what is run once.
 
     Returns
     -------
     np.ndarray
-        float32 [sequences].
+        As `score_continuations`.
     """
     prefix = common_prefix(sequences if start is None else [*sequences, [*start, -1]])  # -1: no id
-    return score_continuations(rm, prefix, [ids[len(prefix) :] for ids in sequences])
+    return PrefixScorer(rm, prefix)([ids[len(prefix) :] for ids in sequences], starts=starts)
 
 
 def values_a_sequence(config: Any, width: int, length: int) -> int:

@@ -1,41 +1,63 @@
-"""The forms of rows in which preferences are published, and the conversations that each becomes.
+"""The forms of rows in which preferences are published, as a table, and the conversations that each row becomes.
 
-A row says a question, and one response, or several of which some are better. Forms are tried in their order; the book
-shows an example of each (*Your own model*, *Files of rows*).
+A row is read by the first form of `FORMS` whose responses it has. Every other key of it is a part of the conversation
+(its question, earlier turns, system prompt, tools, template arguments), says which response is better, is carried along
+as a column, or is refused. Refused are lists and objects that nothing reads, and texts under keys that belong to
+another form or whose name says that they belong to a conversation.
 """
 
+import contextlib
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
+from rmnb.conversation import Conversation, Response, as_conversation, without_gaps
 from rmnb.errors import InputError, first_line, list_some
-from rmnb.models.dialogue import Prompt, Response, ToolMessages, as_messages, without_gaps
 from rmnb.scoring.row_files import Row, read_json
 
-Sides = dict[str, list[Any]]  # response, or chosen and rejected: texts, messages, or lists of messages
-_WHOLE = (("messages",), ("conversations",))  # the question, or the whole conversation
-#: Keys that say the question; those of one entry are joined by a line break.
-_QUESTIONS = (("prompt",), *_WHOLE, ("context",), ("question",), ("instruction", "input"), ("input",))
+Kind = Literal["single", "several", "pairs", "lists"]
+#: Keys that say the question: the first that a row has. What is an object there is written as `_OBJECTS` says.
+_QUESTIONS = ("prompt", "messages", "conversations", "context", "question", "query", "instruction", "input", "info")
+_OBJECTS = {
+    "question": "{question[full_text]}",
+    "info": "SUBREDDIT: r/{info[subreddit]}\n\nTITLE: {info[title]}\n\nPOST: {info[post]}\n\nTL;DR:",
+}
+#: Keys whose texts follow that of the question, on a line of their own.
+_JOINED = {"instruction": ["input"]}
+_SYSTEM = ("system", "system_prompt")
+_ARGUMENTS = ("tools", "documents", "chat_template_kwargs")
 _RESPONSES = ("response", "completion", "answer", "output")
-_GROUPS = ("responses", "completions", "answers")
+_STEMS = (*_RESPONSES, "conversation")
+_LISTS = ("responses", "completions", "answers", "summaries")
+_TEXTS = (*_RESPONSES, "text", "content")  # the keys of one in a list
+_ENDS = ("01", "12", "ab", "AB")
+#: How a key says which of two responses is better: it names that one; its number is below 0 if the first is better; it
+#: is 1 if the first is better; or, of a list, it is the place of the best.
+_ORDERS = {
+    **dict.fromkeys(("better_response_id", "better", "preferred", "winner", "preference", "label"), "name"),
+    **dict.fromkeys(("overall_preference", "preference_strength"), "sign"),
+    "labels": "first",
+    "choice": "place",
+}
+_NAMED = re.compile("(?:(?:response|completion|answer|output|conversation|model|assistant)[_ -]?)?([0-9]+|[ab])")
+_TIES = re.compile("tie.*|both.?bad|a=b")
+_SCALES = {"rank": -1, "score": 1, "overall_score": 1, "rating": 1}  # 1: more is better
+_RANKINGS = [f"{scale}s" for scale in _SCALES]
+#: A text under such a key belongs to a conversation, unless it is an id or names a model or a source.
+_LADEN = re.compile("reject|chosen|history|messages|conversation|kwargs|documents|image", re.IGNORECASE)
+_LABEL = re.compile(".*_(id|model|source)")
 _MESSAGE = {"from": "role", "value": "content"}
 _ROLES = {"human": "user", "gpt": "assistant"}
-_STEM = "(?:response|completion|answer|output|conversation)[_ ]?"
-_TWO = re.compile(f"{_STEM}[0-2ab]")
-#: Keys whose value names the better one, by its key or the end of that.
-_BETTER = ("better_response_id", "better", "preferred", "winner", "preference", "label")
-_NAMED = re.compile("(?:(?:response|completion|answer|output|conversation|model|assistant)[_ -]?)?([0-9]+|[ab])")
-_SIGNED = ("overall_preference", "preference_strength")  # below 0: the first one is better
 _TRANSCRIPT = re.compile(r"\s*(Human:.*)\n\nAssistant:\s*", re.DOTALL)  # ends where the assistant is to speak
 _DIALOGUE = re.compile(r"\s*(?:Human|Assistant):")
-_SCALES = {"rank": -1, "score": 1, "overall_score": 1, "rating": 1}  # 1: more is better
 
 
-class Conversation(NamedTuple):
+class Exchange(NamedTuple):
     """A prompt and a response."""
 
-    prompt: Prompt
+    prompt: Conversation
     response: Response
 
 
@@ -44,185 +66,350 @@ class Answer(NamedTuple):
 
     row: int
     side: str
-    conversation: Conversation
+    conversation: Exchange
 
 
-class Form(NamedTuple):
-    """A form of a row: an example of it, patterns that each match one of its keys, and what reads its responses."""
+@dataclass(frozen=True)
+class Form:
+    """A form of rows: which keys say what.
 
-    example: str
-    keys: tuple[str, ...]
-    read: Callable[[Row], Sides]
+    Attributes
+    ----------
+    sides
+        The key of each side: ``response``; ``chosen`` and ``rejected``; ``first`` and ``second``, of which the order
+        says which is better; or ``list``, where order, ranks or scores do.
+    questions
+        The keys that may say the question. If one of them is a side, too, the last message there is the response.
+    order
+        The keys that may say which response is better (`_ORDERS`); those that a row has must not contradict each other.
+    columns
+        Lists and objects in published rows of this form that say nothing of the conversations: they are carried along.
+    """
 
-    def likeness(self, row: Row) -> float:
-        """The share of the patterns that match a key of a row."""
-        return sum(any(re.fullmatch(pattern, key) for key in row) for pattern in self.keys) / len(self.keys)
+    sides: Mapping[str, str]
+    questions: Sequence[str] = _QUESTIONS
+    order: Sequence[str] = ()
+    columns: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        return " and ".join(self.sides.values())
 
 
-def conversations_of(rows: Sequence[Row]) -> list[Answer]:
-    """The responses of rows, each in its conversation: all chosen ones first, then all rejected ones.
+_COMPARED = [key for key, order in _ORDERS.items() if order in ("name", "sign")]
+_BESIDE_TWO = [
+    *("full_conversation", "conv_metadata", "category_tag", "dedup_tag", "openai_moderation", "toxic_chat_tag"),
+    *("individual_preference", "three_most_similar_preferences", "all_preferences_unprocessed"),  # HelpSteer
+    *("response_0_harm_category", "response_1_harm_category"),  # PKU-SafeRLHF
+    *("quotes_0", "quotes_1", "tokens_0", "tokens_1"),  # WebGPT
+]
+_BESIDE_LISTS = ["source", "models", "correct_answers", "incorrect_answers", "extra"]  # Nectar, UltraFeedback, TL;DR
+FORMS = (
+    Form({"chosen": "messages", "rejected": "rejected_response"}, ["messages"]),  # ms-swift
+    Form({"chosen": "messages", "rejected": "rejected_messages"}, ["messages"]),
+    Form({"chosen": "response", "rejected": "rejected_response"}),
+    Form({"chosen": "chosen", "rejected": "rejected"}, columns=["models", "additional_metadata"]),  # RewardBench 2
+    Form({"first": "human_ref_A", "second": "human_ref_B"}, ["history"], ["labels"]),  # SHP
+    *(
+        Form({"first": stem + gap + first, "second": stem + gap + second}, order=_COMPARED, columns=_BESIDE_TWO)
+        for stem, gap, (first, second) in itertools.product(_STEMS, ("", "_", " "), _ENDS)
+    ),
+    *(Form({"list": key}, order=["choice", *_RANKINGS], columns=_BESIDE_LISTS) for key in _LISTS),
+    *(Form({"response": key}) for key in _RESPONSES),
+    *(Form({"response": key}, [key]) for key in ("messages", "conversations")),
+)
+#: Keys that say a part of a conversation in one form or another: no text under one of them is passed over.
+_KNOWN = {*_QUESTIONS, *_SYSTEM, *_ARGUMENTS, *itertools.chain(*(form.sides.values() for form in FORMS))}
 
-    Rows that say that their responses are equally good are left out.
+
+@dataclass(frozen=True)
+class RowTable:
+    """What rows say.
+
+    Attributes
+    ----------
+    rows
+        As they were given.
+    kind
+        ``pairs``: a chosen and a rejected response each; ``lists``: a row has several of a side; ``single``: a response
+        each; ``several``: a row has several responses, of which none is called better.
+    answers
+        All responses, each in its conversation: all chosen ones first, then all rejected ones.
+    forms
+        The forms of the rows, each by the keys of its responses.
+    ties
+        The numbers (from 1) of rows that call their responses equally good: they have no answers.
+    columns
+        The keys that are carried along.
+    """
+
+    rows: Sequence[Row]
+    kind: Kind
+    answers: list[Answer]
+    forms: list[str]
+    ties: list[int]
+    columns: list[str]
+
+
+def read_forms(rows: Sequence[Row], ignore: Sequence[str] = (), columns: Mapping[str, str] = {}) -> RowTable:
+    """The conversations of rows.
+
+    Parameters
+    ----------
+    rows
+        As `rmnb.scoring.row_files.read_rows` gives them.
+    ignore
+        Keys that are carried along, whatever they are.
+    columns
+        The keys of a form and those that say them here, such as ``{"prompt": "question"}``; with it, all other keys are
+        carried along.
+
+    Returns
+    -------
+    RowTable
 
     Raises
     ------
     InputError
-        A row has no known form (the nearest one is shown), or other sides than the rows before; its number is named.
+        A row has no known form, a key that is not understood, values that contradict each other, or other sides than
+        the rows before; its number is named.
+
+    Examples
+    --------
+    >>> read_forms([{"prompt": "What is good?", "chosen": "love", "rejected": "war", "subset": "s"}]).columns
+    ['subset']
     """
     by_side: dict[str, list[Answer]] = {}
+    forms: dict[str, None] = {}
+    carried: dict[str, None] = {}
+    said: set[str] = set()
+    ties = []
     for number, row in enumerate(rows, start=1):
-        row = {key: value for key, value in row.items() if value is not None}
-        form = max(FORMS, key=lambda form: form.likeness(row))
         try:
-            if form.likeness(row) < 1:
-                raise InputError(f"no known form has the keys {list_some(row)}")
-            sides = form.read(row)
-            if by_side and sides and sides.keys() != by_side.keys():
+            if absent := columns.values() - row.keys():
+                raise InputError(f"it has no {list_some(absent)}")
+            read = {key: row[source] for key, source in columns.items()} if columns else row
+            # A number that is none is a gap, too, as tables of floats have them.
+            gaps = {key for key, value in read.items() if value is None or value != value}
+            read = {key: value for key, value in read.items() if key not in {*gaps, *ignore}}
+            form, sides, spoken = _read(read)
+            forms[str(form)] = None
+            said |= {columns.get(key, key) for key in spoken}
+            carried |= dict.fromkeys(key for key in row if row[key] is not None or key not in _KNOWN)
+            if not sides:
+                ties.append(number)
+            elif by_side and sides.keys() != by_side.keys():
                 raise InputError(f"it has {' and '.join(sides)}, the rows before have {' and '.join(by_side)}")
-            for side, responses in sides.items():
-                answers = [Answer(number - 1, side, _conversation(row, response)) for response in responses]
+            for side, conversations in sides.items():
+                answers = [Answer(number - 1, side, conversation) for conversation in conversations]
                 by_side.setdefault(side, []).extend(answers)
         except (LookupError, TypeError, AttributeError, ValueError) as error:
-            reason = first_line(error)
-            raise InputError(f"row {number}: {reason}; the nearest form is {form.example}", number) from error
+            empty = list_some(key for key in row.keys() & _KNOWN if row[key] is None)
+            raise InputError(f"row {number}: {first_line(error)}{empty and f'; empty: {empty}'}", number) from error
     if not by_side:
         raise InputError("no row says which of its responses is better")
-    return [answer for answers in by_side.values() for answer in answers]
-
-
-def other_columns(rows: Sequence[Row]) -> list[str]:
-    """The keys of rows that say no part of their conversations."""
-    spoken = {"tools", "system", "chosen", "rejected", *_RESPONSES, *_GROUPS, *itertools.chain(*_QUESTIONS)}
-    keys = dict.fromkeys(itertools.chain(*rows))
-    return [key for key in keys if key not in spoken and not _TWO.fullmatch(key)]
-
-
-def unread_questions(rows: Sequence[Row]) -> str:
-    """The keys that may say a question, of rows that say it by the key ``prompt``; empty if there are none."""
-    unread: dict[str, None] = {}
-    for row in rows:
-        given = {key for key, value in row.items() if value is not None}
-        if "prompt" in given:
-            unread |= {keys[0]: None for keys in _QUESTIONS[1:] if keys[0] in given}
-    return list_some(unread)
-
-
-def _conversation(row: Row, response: Any) -> Conversation:
-    """A row's question and one of its responses: a text, a message, messages to follow, or a whole conversation."""
-    question, is_dialogue = _question(row)
-    if isinstance(response, str) and _DIALOGUE.match(response) and "\n\nAssistant:" in response:
-        turns = dialogue_turns("\n\n" + response.lstrip())
-        if turns[: len(question)] != question:
-            raise InputError("its response is a dialogue that does not begin with its prompt")
-    elif isinstance(response, str):
-        if not question:
-            raise InputError("it has a response and no prompt")
-        said = response.strip() if is_dialogue else response
-        turns = [*question, {"role": "assistant", "content": said}]
+    answers = list(itertools.chain(*by_side.values()))
+    is_one_each = len({(answer.row, answer.side) for answer in answers}) == len(answers)
+    if "response" in by_side:
+        kind = "single" if is_one_each else "several"
     else:
-        turns = _messages([response] if isinstance(response, Mapping) else response)
-        if turns[0]["role"] == "assistant":
-            turns = [*question, *turns]
-    if system := row.get("system"):
+        kind = "pairs" if is_one_each else "lists"
+    return RowTable(rows, kind, answers, list(forms), ties, [key for key in carried if key not in said])
+
+
+def _read(row: Row) -> tuple[Form, dict[str, list[Exchange]], set[str]]:
+    """The form of a row without gaps, its conversations by side, and the keys that say them."""
+    form = next((form for form in FORMS if row.keys() >= {*form.sides.values()}), None)
+    if form is None:
+        advice = "name them, as in --columns prompt=question,chosen=good"
+        raise InputError(f"no form has the keys {list_some(row) or 'none'}: {advice}")
+    asked = next((key for key in form.questions if key in row), "")
+    system = next((key for key in _SYSTEM if row.get(key)), "")
+    spoken = {asked, system, *form.sides.values(), *_ARGUMENTS, *_JOINED.get(asked, ())}
+    question = _question(row, asked)
+    if asked in form.sides.values():
+        question.pop()
+    if asked != "history" and (earlier := _decoded(row, "history")):
+        spoken.add("history")
+        question = [*_earlier(earlier), *question]
+    is_transcript = bool(_TRANSCRIPT.fullmatch(str(row.get(asked))))
+    turns = {
+        side: [_turns(question, response, is_transcript) for response in _responses(side, row[key])]
+        for side, key in form.sides.items()
+    }
+    texts = _texts(itertools.chain(*itertools.chain(*turns.values())))
+    known = {*spoken, *form.order, *form.columns}
+    if unread := [key for key in row if key not in known and _is_unread(key, row[key], texts)]:
+        advice = "--columns says which keys are; or carry along by " + " ".join(f"--ignore {key}" for key in unread)
+        raise InputError(f"{', '.join(unread)}: not read beside {form}: {advice}")
+    said = {side: [_exchange(row, row.get(system), whole) for whole in many] for side, many in turns.items()}
+    return form, _in_order(form, row, said), spoken
+
+
+def _is_unread(key: str, value: Any, texts: set[str]) -> bool:
+    """Whether a value that nothing reads may belong to the conversation, but for a question that is in it anyway."""
+    if value in ("", [], {}) or not isinstance(value, str | list | Mapping):
+        return False
+    if isinstance(value, str) and (_LABEL.fullmatch(key) or not (key in _KNOWN or _LADEN.search(key))):
+        return False
+    return key not in _QUESTIONS or not _texts(_messages(value)) <= texts
+
+
+def _texts(turns: Iterable[Mapping[str, Any]]) -> set[str]:
+    """What is said in messages, without blanks around it."""
+    return {(turn["content"] or "").strip() for turn in turns}
+
+
+def _question(row: Row, key: str) -> list[dict[str, Any]]:
+    """The messages of a row's question; none, if its responses are whole conversations."""
+    if not key:
+        return []
+    value = row[key]
+    if isinstance(value, Mapping) and key in _OBJECTS:
+        try:
+            value = _OBJECTS[key].format(**without_gaps(row))
+        except KeyError as error:
+            raise InputError(f"{key} has no {error}") from error
+    elif key in _JOINED:
+        value = "\n".join(filter(None, (value, *map(row.get, _JOINED[key]))))
+    return _messages(value)
+
+
+def _messages(said: str | Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Messages, also those that say from and value; a text is the user's, or a transcript of several turns."""
+    if isinstance(said, str):
+        transcript = _TRANSCRIPT.fullmatch(said)
+        return dialogue_turns("\n\n" + transcript[1]) if transcript else [{"role": "user", "content": said}]
+    messages = []
+    for turn in said if isinstance(said, list) else [said]:
+        if not isinstance(turn, Mapping):
+            raise InputError(f"it has {str(said)[:60]!r} in place of messages")
+        message = {_MESSAGE.get(key, key): value for key, value in turn.items()}
+        message["role"] = _ROLES.get(message.get("role"), message.get("role"))
+        messages.append(message)
+    return list(as_conversation(messages).messages)
+
+
+def _earlier(history: list[Any]) -> list[dict[str, Any]]:
+    """Earlier turns: messages, or pairs of a question and its answer."""
+    if isinstance(history[0], Mapping):
+        return _messages(history)
+    messages = []
+    for question, answer in history:
+        messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+    return list(as_conversation(messages).messages)
+
+
+def _decoded(row: Row, key: str, kind: type = list) -> Any:
+    """A list or an object of a row, also where it is written as JSON; None, if nothing is in it."""
+    value = row.get(key)
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            value = read_json(value)
+    if value and not isinstance(value, kind):
+        raise InputError(f"{key} is {str(value)[:60]!r} in place of a {kind.__name__}")
+    return value or None
+
+
+def _responses(side: str, value: Any) -> list[Any]:
+    """A side of a row as a list of responses: it may be one text, one message, one conversation, or a list of them."""
+    if isinstance(value, str | Mapping) and side != "list":
+        return [value]
+    if not isinstance(value, list) or not value:
+        raise InputError(f"it has {str(value)[:60]!r} in place of {'a list of responses' if side == 'list' else side}")
+    if side == "list":
+        items = [item if isinstance(item, Mapping) else {"text": item} for item in value]
+        return [next((item[key] for key in _TEXTS if key in item), None) for item in items]
+    return [value] if isinstance(value[0], Mapping) else value
+
+
+def _turns(question: list[dict[str, Any]], response: Any, is_transcript: bool) -> list[dict[str, Any]]:
+    """A question and one of its responses: a text, a message, messages to follow, or a whole conversation."""
+    if not isinstance(response, str):
+        turns = _messages(response)
+    elif _DIALOGUE.match(response) and "\n\nAssistant:" in response:
+        turns = dialogue_turns("\n\n" + response.lstrip())
+    else:
+        turns = [{"role": "assistant", "content": response.strip() if is_transcript else response}]
+    if turns[0]["role"] == "assistant":
+        turns = [*question, *turns]
+    elif not _texts(question) <= _texts(turns[:-1]):
+        raise InputError("its response is a conversation that does not hold its question")
+    return turns
+
+
+def _exchange(row: Row, system: str | None, turns: list[dict[str, Any]]) -> Exchange:
+    """Messages that end with the assistant's, behind a row's system prompt and with what it says to the template."""
+    if system:
         first = {"role": "system", "content": system}
         if turns[0]["role"] != "system":
-            turns.insert(0, first)
+            turns = [first, *turns]
         elif turns[0] != first:
             raise InputError("its system prompt is not the one in its messages")
     *before, last = turns
     if last["role"] != "assistant":
         raise InputError("the last message is not the assistant's")
-    before = as_messages(before)
+    if not before:
+        raise InputError("it has a response and no prompt")
     if before[-1]["role"] == "assistant":
         raise InputError("the message before the response is the assistant's, too")
+    arguments = without_gaps(_decoded(row, "chat_template_kwargs", dict)) or {}
+    if documents := _decoded(row, "documents"):
+        arguments["documents"] = without_gaps(documents)
     said = last["content"] if last.keys() == {"role", "content"} else last
-    if tools := row.get("tools"):
-        schemas = read_json(tools) if isinstance(tools, str) else tools
-        return Conversation(ToolMessages(before, without_gaps(schemas)), said)
-    is_text = len(before) == 1 and before[0] == {"role": "user", "content": before[0]["content"]}
-    return Conversation(before[0]["content"] if is_text else before, said)
+    return Exchange(Conversation(tuple(before), _decoded(row, "tools"), arguments), said)
 
 
-def _question(row: Row) -> tuple[list[dict[str, Any]], bool]:
-    """The messages of a row's question (none: its responses are whole conversations), and whether it is a dialogue."""
-    given = [keys for keys in _QUESTIONS if keys[0] in row]
-    if not given:
-        return [], False
-    first, *others = given
-    if first != ("prompt",) and (other := [keys[0] for keys in others if keys[0] not in first]):
-        raise InputError(f"both {first[0]} and {other[0]} may be the question: call one of them prompt")
-    if not isinstance(row[first[0]], str):
-        return _messages(row[first[0]]), False
-    text = "\n".join(filter(None, (row.get(key) for key in first)))
-    if transcript := _TRANSCRIPT.fullmatch(text):
-        return dialogue_turns("\n\n" + transcript[1]), True
-    return as_messages(text), False
+def _in_order(form: Form, row: Row, said: dict[str, list[Exchange]]) -> dict[str, list[Exchange]]:
+    """The conversations of a row as its responses, or as chosen and rejected ones; none, if all are equally good."""
+    if "chosen" in said:
+        scores = [_number(key, row[key]) for key in ("score_chosen", "score_rejected") if key in row]
+        if len(scores) == 2 and scores[0] <= scores[1]:
+            if scores[0] < scores[1]:
+                raise InputError("score_chosen is below score_rejected: --ignore one of them")
+            return {}
+        return said
+    if "first" in said:
+        return _best_and_others([*said["first"], *said["second"]], _compared(form, row))
+    if "list" in said:
+        goodness = _ranked(form, row)
+        return _best_and_others(said["list"], goodness) if goodness else {"response": said["list"]}
+    return said
 
 
-def _messages(turns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Messages, also those that say from and value in place of role and content."""
-    messages = []
-    for turn in turns:
-        if not isinstance(turn, Mapping):
-            raise InputError(f"it has {str(turns)[:60]!r} in place of messages")
-        message = {_MESSAGE.get(key, key): value for key, value in turn.items()}
-        if message.get("role") in _ROLES:
-            message["role"] = _ROLES[message["role"]]
-        messages.append(message)
-    return as_messages(messages)
-
-
-def _many(value: Any) -> list[Any]:
-    """A side of a row as a list of responses: it may be one text, one message, one conversation, or a list of them."""
-    if isinstance(value, str | Mapping):
-        return [value]
-    if not isinstance(value, list) or not value:
-        raise InputError(f"it has {str(value)[:60]!r} in place of a response")
-    return [value] if isinstance(value[0], Mapping) else value
-
-
-def _chosen_and_rejected(row: Row) -> Sides:
-    for side in ("chosen", "rejected"):
-        if isinstance(row[side], str) and row[side] in row:
-            raise InputError(f"{side} is the name of another key, {row[side]!r}, and no response")
-    return {side: _many(row[side]) for side in ("chosen", "rejected")}
-
-
-def _better_of_two(row: Row) -> Sides:
-    """Two responses, and what says how good each is: a score of each, a signed strength, or the better one's name."""
-    keys = sorted(key for key in row if _TWO.fullmatch(key))
-    if len(keys) != 2:
-        raise InputError(f"it has {len(keys)} responses, {list_some(keys)}, and none of the forms for several")
-    return _best_and_others([row[key] for key in keys], _goodness(row, [key[-1] for key in keys]))
-
-
-def _goodness(row: Row, ends: list[str]) -> list[float]:
-    """How good each of two responses is said to be, whose keys end so; more is better.
+def _compared(form: Form, row: Row) -> list[float]:
+    """How good each of two responses is said to be; more is better.
 
     A row may say it by several keys, of which none may contradict another.
     """
+    ends = [form.sides[side][-1] for side in ("first", "second")]
     said: dict[str, list[float]] = {}
     for stem in ("score_", "score", "rating_"):
         if all(stem + end in row for end in ends):
             said[stem] = [_number(stem + end, row[stem + end]) for end in ends]
-    for key in [key for key in _SIGNED if key in row]:
-        strength = _number(key, row[key])
-        said[key] = [-strength, strength]
-    for key in [key for key in _BETTER if key in row]:
-        word = str(row[key]).strip().lower()
-        named = _NAMED.fullmatch(word.removesuffix(".0"))  # a whole number, as pandas writes it beside a gap
-        if word.startswith("tie"):
-            said[key] = [0, 0]
-        elif named is None or named[1] not in ends:
-            raise InputError(f"{key} is {row[key]!r}: it names none of the responses, whose keys end with {ends}")
-        else:
-            said[key] = [float(named[1] == end) for end in ends]
+    for key in [key for key in form.order if key in row]:
+        said[key] = _compare(key, row[key], [end.lower() for end in ends])
     if not said:
         raise InputError("nothing says which of its two responses is better")
     signs = {key: (second > first) - (second < first) for key, (first, second) in said.items()}
     if {-1, 1} <= {*signs.values()}:
         raise InputError(f"{' and '.join(signs)} do not agree on which response is better: leave out all but one")
     return next((said[key] for key in said if signs[key]), [0, 0])
+
+
+def _compare(key: str, value: Any, ends: list[str]) -> list[float]:
+    """How good each of two responses is by one key, as `_ORDERS` says what it means."""
+    if _ORDERS[key] == "sign":
+        return [-_number(key, value), 0]
+    if _ORDERS[key] == "first":
+        return [_number(key, value), 0.5]
+    word = str(value).strip().lower()
+    if _TIES.fullmatch(word):
+        return [0, 0]
+    better = word[0] if word in (">".join(ends), ">".join(ends[::-1])) else word
+    named = _NAMED.fullmatch(better.removesuffix(".0"))  # a whole number, as pandas writes it beside a gap
+    if named is None or named[1] not in ends:
+        raise InputError(f"{key} is {value!r}: it names none of the responses, whose keys end with {ends}")
+    return [float(named[1] == end) for end in ends]
 
 
 def _number(key: str, value: Any) -> float:
@@ -232,49 +419,25 @@ def _number(key: str, value: Any) -> float:
         raise InputError(f"{key} is {str(value)[:60]!r}, which is no number") from error
 
 
-def _best_and_others(responses: Sequence[Any], goodness: Sequence[float]) -> Sides:
+def _ranked(form: Form, row: Row) -> list[float]:
+    """How good each response of a list is said to be; nothing, if nothing says it."""
+    items = row[form.sides["list"]]
+    if "choice" in row:
+        return [float(place == row["choice"]) for place in range(len(items))]
+    for scale, sign in _SCALES.items():
+        of_items = [item[scale] for item in items if isinstance(item, Mapping) and scale in item]
+        if values := _decoded(row, f"{scale}s") or of_items:
+            return [sign * _number(scale, value) for value in values]
+    return []
+
+
+def _best_and_others(responses: list[Any], goodness: Sequence[float]) -> dict[str, list[Any]]:
     if len(responses) != len(goodness):
         raise InputError(f"it has {len(responses)} responses, and says of {len(goodness)} how good they are")
-    sides: Sides = {"chosen": [], "rejected": []}
+    sides: dict[str, list[Any]] = {"chosen": [], "rejected": []}
     for response, value in zip(responses, goodness, strict=True):
         sides["chosen" if value == max(goodness) else "rejected"].append(response)
     return sides if sides["rejected"] else {}
-
-
-def _ranked(row: Row) -> Sides:
-    """A list of responses: the best ones are chosen, all others rejected; without ranks or scores each is scored."""
-    (group,) = [row[key] for key in _GROUPS if key in row]
-    if not isinstance(group, list):
-        raise InputError(f"it has {str(group)[:60]!r} in place of a list of responses")
-    items = [item if isinstance(item, Mapping) else {"text": item} for item in group]
-    texts = [next(item[name] for name in (*_RESPONSES, "text", "content") if name in item) for item in items]
-    for scale, sign in _SCALES.items():
-        values = row.get(f"{scale}s") or [item[scale] for item in items if scale in item]
-        if values:
-            return _best_and_others(texts, [sign * _number(scale, value) for value in values])
-    return {"response": texts}
-
-
-def _one_response(row: Row) -> Sides:
-    for key in _RESPONSES:
-        if key in row:
-            return {"response": _many(row[key])}
-    for (key,) in _WHOLE:
-        if key in row and "prompt" not in row:
-            return {"response": [row.pop(key)]}
-    raise InputError("it has no response")
-
-
-FORMS = (
-    Form('{"prompt": …, "chosen": …, "rejected": …}', ("chosen", "rejected"), _chosen_and_rejected),
-    Form(
-        '{"prompt": …, "response_0": …, "response_1": …, "better": 0}',
-        (f"{_STEM}[01a]", f"{_STEM}[12b]"),
-        _better_of_two,
-    ),
-    Form('{"prompt": …, "responses": […], "ranks": […]}', ("|".join(_GROUPS),), _ranked),
-    Form('{"prompt": …, "response": …}', ("|".join([*_RESPONSES, "messages", "conversations"]),), _one_response),
-)
 
 
 def dialogue_turns(dialogue: str) -> list[dict[str, str]]:

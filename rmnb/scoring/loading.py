@@ -62,6 +62,10 @@ def load_reward_model(
         Unknown model, no configuration, pickled weights only, no chat template, a head that does not match …: one line.
     """
     spec = model if isinstance(model, ModelSpec) else find_spec(model, panel)
+    if spec.load:  # what is given here takes its place
+        options |= {"device": device, "base": base, "compile": compile}
+        given = {name: value for name, value in options.items() if value is not None}
+        return load_reward_model(spec.model_copy(update={"load": {}}), **{**spec.load, **given})
     if base is not None:
         options["base_model"] = str(base)
     rm = RewardModel(**vars(read_checkpoint(spec, device, compile, **options)))
@@ -73,5 +77,5 @@ def load_reward_model(
             raise InputError(f"{rm.name} and its reference {reference.name} have different vocabularies", "reference")
         if reference.hashes == rm.hashes:
             raise InputError(f"{rm.name} is its own reference: every reward would be 0", "reference")
-        rm = replace(rm, reference=reference)
+        rm = replace(rm, reference=replace(reference, reading=rm.reading))
     return check_parity(rm)

@@ -6,20 +6,19 @@ the columns of a scan of rewards, so vocabularies are matched in the same way.
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
+from rmnb.conversation import Prompt
 from rmnb.errors import InputError
-from rmnb.models.dialogue import Prompt
 from rmnb.models.origin import template_sha256
 from rmnb.models.readouts import LanguageHead
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import BaseSpec, ModelSpec, PromptSpec
 from rmnb.plans import kept
-from rmnb.scoring.engine import check_readable, score_continuations, whole_states
+from rmnb.scoring.engine import check_readable, score_continuations, whole_logits
 from rmnb.scoring.loading import load_reward_model
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.store import Provenance, note_model, read_scan, write_table
@@ -71,12 +70,11 @@ def prompt_ids(lm: RewardModel, prompt: Prompt) -> list[int]:
         Earlier turns without a chat template to write them.
     """
     if lm.spec.wrapping == "chat":
-        text = lm.dialogue.render(prompt)
-        return lm.dialogue.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return lm.dialogue.asked_ids(prompt)
     if not isinstance(prompt, str):
         raise InputError(f"wrapping {lm.spec.wrapping} takes one question, without earlier turns", "wrapping")
     text = prompt if lm.spec.wrapping == "bare" else f"User: {prompt}\nAssistant:"
-    return lm.dialogue.tokenizer(text)["input_ids"]
+    return lm.dialogue.tokenizer(text, split_special_tokens=True)["input_ids"]
 
 
 @torch.inference_mode()
@@ -94,9 +92,8 @@ def next_token_logprobs(lm: RewardModel, prompt: Prompt) -> np.ndarray:
     if not ids:
         raise InputError("the prompt is empty: there is nothing that a next token could follow")
     check_readable(lm, [ids])
-    states = whole_states(lm, input_ids=torch.tensor([ids], device=lm.device))
-    head: Any = lm.readout
-    values = torch.log_softmax(head.logits(states[0, -1]), -1).cpu().numpy()
+    logits = whole_logits(lm, input_ids=torch.tensor([ids], device=lm.device))[0, -1]
+    values = torch.log_softmax(logits.float(), -1).cpu().numpy()
     if np.isnan(values).any():
         raise InputError(f"{lm.spec.name}: the log-probabilities are not numbers: try dtype float32")
     return values

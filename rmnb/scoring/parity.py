@@ -23,7 +23,7 @@ import json
 import logging
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,8 @@ from rmnb.errors import InputError, first_line
 from rmnb.models import attention
 from rmnb.models.devices import own_attention
 from rmnb.models.loading import language_model
-from rmnb.models.readouts import LanguageHead, LinearHead, Span
-from rmnb.scoring.engine import check_finite, check_readable, score_continuations
+from rmnb.models.readouts import LanguageHead, LinearHead
+from rmnb.scoring.engine import check_finite, check_readable, score_continuations, score_sequences
 from rmnb.scoring.reward_model import Parity, RewardModel
 
 logger = logging.getLogger(__name__)
@@ -57,46 +57,75 @@ def check_parity(rm: RewardModel) -> RewardModel:
     Raises
     ------
     InputError
-        The model cannot be run at all.
+        The model cannot be run at all, or its rewards here are not its own.
     """
     with _in_one_line(f"{rm.name}: the model fails on a short conversation"):
-        against, own, rounding = _own_rewards(rm)
-        if not rm.shares_prefix:
-            parity = _compare(rm, against, own, rounding, 0.0)
-            if not parity.exact:
-                warning = "%s: its rewards differ from its own %s by %.2g: see `rmnb check`"
-                logger.warning(warning, rm.name, against, parity.difference)
-            return replace(rm, parity=parity)
+        measured = _measure(rm)
+    if rm.shares_prefix:
+        try:
+            with _in_one_line("sharing the prefix fails"):
+                difference = difference_of_cut(rm.network.config.get_text_config())
+                if difference > TOLERANCE:
+                    raise InputError(
+                        f"sharing the prefix would change its hidden states by {difference:.2g} of their spread"
+                    )
+                parity = measured.compare(rm, spread(rm))
+            if parity.exact:
+                return replace(rm, parity=parity)
+            reason = f"sharing the prefix would change its rewards by {parity.difference:.2g}"
+        except InputError as error:
+            reason = str(error)
+        logger.warning("%s: scoring whole sequences, which is slower: %s", rm.name, reason)
+        rm = replace(rm, why_not_shared=reason)
+    reason = None
     try:
-        with _in_one_line("sharing the prefix fails"):
-            difference = difference_of_cut(rm.network.config.get_text_config())
-            if difference > TOLERANCE:
-                raise InputError(
-                    f"sharing the prefix would change its hidden states by {difference:.2g} of their spread"
-                )
-            parity = _compare(rm, against, own, rounding, spread(rm))
-        if not parity.exact:
-            raise InputError(f"sharing the prefix would change its rewards by {parity.difference:.2g}")
+        with _in_one_line("the model fails on a short conversation"):
+            parity = measured.compare(rm)
+        if parity.exact:
+            return replace(rm, parity=parity)
+        reason = f"its rewards differ from its own {measured.against} by {parity.difference:.2g}"
     except InputError as error:
-        logger.warning("%s: scoring whole sequences, which is slower: %s", rm.name, error)
-        return check_parity(replace(rm, why_not_shared=str(error)))
-    return replace(rm, parity=parity)
+        reason = str(error)
+    if isinstance(rm.readout, LanguageHead) and rm.readout.isolated:
+        logger.warning("%s: scoring by its whole %s, head included: %s", rm.name, measured.against, reason)
+        readout = copy.copy(rm.readout)
+        readout.isolated = False
+        return check_parity(replace(rm, readout=readout, why_not_shared=rm.why_not_shared or reason))
+    raise InputError(f"{rm.name}: {reason}: it cannot be scored here")
 
 
-def _compare(rm: RewardModel, against: str, own: np.ndarray | None, rounding: float, unit: float) -> Parity:
-    if own is None:
-        return Parity(against)
-    tolerance = max(TOLERANCE * unit, _ROUNDINGS * rounding)
-    difference = float(np.abs(rm.score(QUESTION, RESPONSES) - own).max())
-    return Parity(against, difference, tolerance, difference <= tolerance)
+@dataclass(frozen=True)
+class _Measured:
+    """What rewards are compared with: conversations, where their answers begin, rewards, and how these are rounded.
+
+    No rewards: these conversations cannot be scored, which scoring says again.
+    """
+
+    against: str
+    conversations: list[list[int]] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    own: np.ndarray | None = None
+    rounding: float = 0.0
+
+    def compare(self, rm: RewardModel, unit: float = 0.0) -> Parity:
+        """How close a model's rewards are; they may differ by so little of a unit, or by what rounding does."""
+        if self.own is None:
+            return Parity(self.against)
+        tolerance = max(TOLERANCE * unit, _ROUNDINGS * self.rounding)
+        if rm.dialogue.template is None and not isinstance(rm.readout, LanguageHead):
+            rewards = rm.score(QUESTION, RESPONSES)
+        else:
+            rewards = score_sequences(rm, self.conversations, starts=self.starts)
+        difference = float(np.abs(rewards.reshape(self.own.shape) - self.own).max())
+        return Parity(self.against, difference, tolerance, difference <= tolerance)
 
 
 def spread(rm: RewardModel) -> float:
-    """The standard deviation of the rewards of fixed one-token answers."""
+    """The standard deviation of the rewards of fixed one-token answers; of several outputs the least."""
     prefix, closing = rm.dialogue.shared_ids(QUESTION)
     highest = min(rm.vocabulary_size, len(rm.tokenizer)) - 1
     ids = np.linspace(0, highest, ANSWERS).astype(int).tolist()
-    return float(score_continuations(rm, prefix, [[i, *closing] for i in ids]).std())
+    return float(score_continuations(rm, prefix, [[i, *closing] for i in ids]).std(0).min())
 
 
 def difference_of_cut(config: PreTrainedConfig) -> float:
@@ -155,62 +184,65 @@ def _in_one_line(what: str) -> Iterator[None]:
 
 
 @torch.inference_mode()
-def _own_rewards(rm: RewardModel) -> tuple[str, np.ndarray | None, float]:
-    """What the rewards are compared with; those, of the model's own classifier if transformers has one; their rounding.
+def _measure(rm: RewardModel) -> _Measured:
+    """The rewards of the model's own class if transformers has one, one conversation after the other, not padded.
 
-    One conversation after the other, as the tokenizer reads it; nothing is padded. None where these conversations
-    cannot be scored, which scoring says again.
+    Of a language model those of texts, which need no template.
     """
+    is_language_model = isinstance(rm.readout, LanguageHead)
     try:
-        rm.dialogue.shared_ids(QUESTION)  # which some templates do not have
-        conversations = rm.dialogue.conversations(QUESTION, RESPONSES)
-        check_readable(rm, conversations)
-        if rm.dialogue.template is None:
-            inputs = [dict(rm.tokenizer(QUESTION, text)) for text in RESPONSES]
+        if is_language_model:
+            texts = [f"{QUESTION} {text}" for text in RESPONSES]
+            conversations = rm.tokenizer(texts, split_special_tokens=True)["input_ids"]
         else:
-            inputs = [{"input_ids": ids} for ids in conversations]
+            rm.dialogue.shared_ids(QUESTION)  # which some templates do not have
+            conversations = rm.dialogue.conversations(QUESTION, RESPONSES)
+        check_readable(rm, conversations)
+        inputs = [{"input_ids": ids} for ids in conversations]
+        if rm.dialogue.template is None and not is_language_model:
+            inputs = [dict(rm.tokenizer(QUESTION, text)) for text in RESPONSES]
+        starts = [1] * len(RESPONSES)
         against = "attention in full"
         classifier: Any = None
         if rm.pools_itself:
             classifier = rm.network
-        elif isinstance(rm.readout, LanguageHead):
+        elif is_language_model:
             classifier = language_model(rm)
-        elif isinstance(rm.readout, LinearHead) and not rm.readout.shape:
+        elif isinstance(rm.readout, LinearHead):
             classifier = _classifier(rm)
         if classifier is not None:
             against = type(classifier).__name__
 
         def rewards() -> np.ndarray:
             if classifier is None:
-                return replace(rm, why_not_shared="to compare with").score(QUESTION, RESPONSES)
+                alone = replace(rm, why_not_shared="to compare with")
+                return score_sequences(alone, conversations).reshape(len(conversations), -1)
             return np.array([_reward(rm, classifier, conversation) for conversation in inputs])
 
         own = check_finite(rm, (), conversations, rewards())
     except InputError as error:
-        return f"nothing: {error}", None, 0.0
+        return _Measured(f"nothing: {error}")
     with _moved_embeddings(rm):
-        return against, own, float(np.abs(rewards() - own).max())
+        return _Measured(against, conversations, starts, own, float(np.abs(rewards() - own).max()))
 
 
-def _reward(rm: RewardModel, classifier: Any, conversation: Mapping[str, list[int]]) -> Any:
-    """From the logits of transformers' own class: a number, or one for each output."""
+def _reward(rm: RewardModel, classifier: Any, conversation: Mapping[str, list[int]]) -> np.ndarray:
+    """From the logits of transformers' own class: a number for each output."""
+    readout: Any = rm.readout
+    tensors = {name: torch.tensor([ids], device=rm.device) for name, ids in conversation.items()}
     if rm.pools_itself:  # perhaps an encoder, which has no cache to switch off
-        tensors = {name: torch.tensor([ids], device=rm.device) for name, ids in conversation.items()}
-        return rm.readout(classifier(**tensors).logits).squeeze(0).tolist()
+        return readout(classifier(**tensors).logits)[0].cpu().numpy()
     ids = conversation["input_ids"]
-    readout: Any = copy.copy(rm.readout)
     if isinstance(readout, LanguageHead):
         ids = rm.reading.truncated(ids)
     with own_attention(rm.network):
         logits = classifier(input_ids=torch.tensor([ids], device=rm.device), use_cache=False).logits[0].float()
     if not isinstance(readout, LanguageHead):
-        return logits[0].item()
-    # These logits in place of hidden states.
-    readout.logits = lambda states, chosen=slice(None): states[..., chosen]  # pyright: ignore[reportAttributeAccessIssue]
-    reward = readout.rewards(logits, [ids], [Span(0, 0)])[0].tolist()
+        return logits.cpu().numpy()
+    rewards = readout.rewards_from_logits(logits, ids, 1).cpu().numpy()
     if rm.reference is None:
-        return reward
-    return rm.spec.beta * (reward - _reward(rm.reference, language_model(rm.reference), conversation))
+        return rewards
+    return rm.spec.beta * (rewards - _reward(rm.reference, language_model(rm.reference), conversation))  # pyright: ignore[reportOperatorIssue]
 
 
 def _moved_embeddings(rm: RewardModel) -> RemovableHandle:
@@ -229,12 +261,12 @@ def _moved_embeddings(rm: RewardModel) -> RemovableHandle:
 def _classifier(rm: RewardModel) -> Any:
     """transformers' classifier for the model's configuration, over the very tensors of the model."""
     config = copy.deepcopy(rm.network.config)
-    config.num_labels = 1
+    config.num_labels = len(rm.outputs)
     # Without a padding id one conversation alone is read at its last id.
     config.get_text_config().pad_token_id = rm.reading.padding if rm.reading.rule == "last but padding" else None
     with torch.device("meta"):
         classifier: Any = AutoModelForSequenceClassification.from_config(config)
     setattr(classifier, classifier.base_model_prefix, rm.network)
     del classifier.score
-    classifier.score = lambda hidden: rm.readout(hidden.to(rm.device))[..., None]  # type: ignore[misc]
+    classifier.score = lambda hidden: rm.readout(hidden.to(rm.device))  # type: ignore[misc]
     return classifier.eval()

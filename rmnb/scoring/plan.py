@@ -20,12 +20,13 @@ from torch.utils.benchmark import Timer
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 
+from rmnb.conversation import Prompt, as_conversation
 from rmnb.errors import InputError
 from rmnb.models.attention import why_unsupported
 from rmnb.models.bases import BASES, base_directory
 from rmnb.models.checkpoint_files import base_of, cached, is_adapter, read_config, read_tokenizer, tokenizer_directory
 from rmnb.models.devices import DTYPES, find_device
-from rmnb.models.dialogue import Dialogue, Prompt, as_messages
+from rmnb.models.dialogue import Dialogue
 from rmnb.models.loading import as_trained, chosen_template, quiet_transformers, shipped_adapter
 from rmnb.models.reading import is_decoder
 from rmnb.panels import ModelSpec
@@ -151,7 +152,7 @@ def _read(spec: ModelSpec, prompt: Prompt) -> tuple[PreTrainedConfig, int, int] 
         shape = public["shapes"].get(public["models"].get(source))
         if shape is None:
             return None
-        letters = sum(len(message["content"]) for message in as_messages(prompt))
+        letters = sum(len(message["content"]) for message in as_conversation(prompt).messages)
         return AutoConfig.for_model(**shape["config"]), shape["opening"] + letters // _LETTERS + 1, shape["closing"]
     config = read_config(directory)
     tokenizer = read_tokenizer(tokenizer_directory(adapter or directory, spec.tokenizer, directory))

@@ -1,7 +1,6 @@
 """A reward model that is ready to score: what loading gives and everything else takes."""
 
 import functools
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +11,12 @@ import torch
 from pandas.api.types import is_list_like
 from tqdm import tqdm
 
-from rmnb.errors import InputError
+from rmnb.conversation import Conversation, Prompt, Response, as_conversation
+from rmnb.errors import InputError, list_some
 from rmnb.models.devices import input_device
-from rmnb.models.dialogue import SLOT, Prompt, Response, as_messages, check_protocol, tools_of
-from rmnb.models.heads import output_names
+from rmnb.models.dialogue import PROBES, SLOT, check_protocol, common_prefix
 from rmnb.models.loading import Checkpoint
-from rmnb.models.readouts import AnswerTokens
+from rmnb.models.readouts import LanguageHead
 from rmnb.panels import load_panel
 from rmnb.plans import Work
 from rmnb.scoring import store
@@ -80,11 +79,16 @@ class RewardModel(Checkpoint):
     @property
     def outputs(self) -> list[str]:
         """What is read of a conversation: ``reward``, or, of the label ``all``, the names of the outputs."""
-        if not self.readout.shape:
-            return ["reward"]
-        if isinstance(self.readout, AnswerTokens):
-            return [str(self.tokenizer.convert_ids_to_tokens(token_id)) for token_id in self.readout.ids.tolist()]
-        return output_names(self.readout.shape[0], self.network.config.to_dict())
+        return list(self.readout.outputs)
+
+    def columns(self, name: str) -> list[str]:
+        """What a table calls the outputs: by this name where there is one, else NAME_OUTPUT each."""
+        return [name] if len(self.outputs) == 1 else [f"{name}_{output}" for output in self.outputs]
+
+    def refuse_several(self, what: str) -> None:
+        """Raise InputError where there are several outputs and one number is needed."""
+        if len(self.outputs) > 1:
+            raise InputError(f"{what} needs one number of {self.name}, not {list_some(self.outputs)}: choose a --label")
 
     @property
     def name(self) -> str:
@@ -143,32 +147,44 @@ class RewardModel(Checkpoint):
             raise InputError("no response given: name at least one")
         if isinstance(prompt, str) and prompt in _known_keys():
             logger.warning("%r is scored as a text: `load_panel(...).prompt(%r).text` is the question", prompt, prompt)
-        prompts: list[Any] = list(prompt) if is_list_like(prompt) else []
-        if not prompts or isinstance(prompts[0], dict):  # a text, or messages
+        is_one = isinstance(prompt, str | Conversation) or not is_list_like(prompt)
+        prompts: list[Any] = [prompt] if is_one else list(prompt)  # pyright: ignore[reportArgumentType]
+        if is_one or not prompts or isinstance(prompts[0], dict):  # a text, messages or a conversation
             prompts = [prompt] * len(responses)
         if len(prompts) != len(responses):
             raise InputError(f"{len(prompts)} prompts and {len(responses)} responses: give one prompt, or one for each")
-        for question, response in zip(prompts, responses, strict=True):
-            check_prompt(question)
+        for response in responses:
             if not isinstance(response, str | dict):
                 raise InputError(f"responses must be texts, found {response!r}")
         check_protocol(protocol)
+        asked = [check_prompt(question) for question in prompts]
         work = work or Work()
-        shape = self.readout.shape
+        shape = (len(self.outputs),) if len(self.outputs) > 1 else ()
         # Equal conversations are scored once, so that their rewards are equal: another batch rounds differently.
-        asked = list(zip(prompts, responses, strict=True))
-        keys = [json.dumps([prompt, tools_of(prompt), response], default=str) for prompt, response in asked]
-        distinct = dict(zip(keys, asked, strict=True))
-        places = {key: place for place, key in enumerate(distinct)}
-        prompts, responses = map(list, zip(*distinct.values(), strict=True))
+        whole = [question.then(response) for question, response in zip(asked, responses, strict=True)]
+        first = {conversation: row for row, conversation in reversed(list(enumerate(whole)))}
+        places = {conversation: place for place, conversation in enumerate(dict.fromkeys(whole))}
+        distinct = [first[conversation] for conversation in places]
+        prompts = [asked[row] for row in distinct]
+        responses = [responses[row] for row in distinct]
         rewards = np.empty((len(responses), *shape), dtype=np.float32)
         with tqdm(total=len(responses), unit=" rows", disable=not progress) as bar:
             groups = _groups(self, prompts, responses, protocol)
-            for number, (rows, sequences, start) in enumerate(groups):
-                scored = work.rewards(number, score_sequences, self, sequences, start)
+            for number, (rows, sequences, start, starts) in enumerate(groups):
+                scored = work.rewards(number, score_sequences, self, sequences, start, starts)
                 rewards[rows] = scored.reshape(len(rows), *shape)
                 bar.update(len(rows))
-        return rewards[[places[key] for key in keys]]
+        return rewards[[places[conversation] for conversation in whole]]
+
+    def answer_start(self, prompt: Prompt, protocol: str = "exact") -> int:
+        """Where the answer's ids begin; InputError for a language model without a template, which writes no answers."""
+        if not isinstance(self.readout, LanguageHead):
+            return 0  # which nothing else asks
+        if self.dialogue.template is None:
+            raise InputError(f"{self.name} has no chat template that says where an answer begins: give --template")
+        if protocol == "exact":
+            return self.dialogue.answer_start(prompt)
+        return len(common_prefix(self.dialogue.published_ids(prompt, PROBES)))
 
     def read_at(self, prompt: Prompt, carrier: str = SLOT) -> tuple[str, int | None]:
         """Where the reward of an ordinary answer is read: the token there, and its place from the end (-1: the last).
@@ -211,29 +227,34 @@ def _known_keys() -> set[str]:
 
 
 def _groups(
-    rm: RewardModel, prompts: list[Prompt], responses: list[Response], protocol: str
-) -> Iterator[tuple[list[int], list[Ids], Ids | None]]:
-    """Rows to score at once, the ids of their conversations, and those of the prompt that they share, if they do."""
-    by_prompt: dict[str, list[int]] = {}
+    rm: RewardModel, prompts: list[Conversation], responses: list[Response], protocol: str
+) -> Iterator[tuple[list[int], list[Ids], Ids | None, list[int]]]:
+    """Rows to score at once, their ids, those of the prompt that they share, if they do, and where answers begin."""
+    by_prompt: dict[Conversation, list[int]] = {}
     for row, prompt in enumerate(prompts):
-        by_prompt.setdefault(json.dumps([prompt, tools_of(prompt)], default=str), []).append(row)
+        by_prompt.setdefault(prompt, []).append(row)
+    rm.dialogue.frame_text(prompts[0])  # a template that drops the responses is refused
     tokenise: Any = rm.dialogue.conversations if protocol == "exact" else rm.dialogue.published_ids
     sequences: dict[int, Ids] = {}
+    starts: dict[int, int] = {}
     for rows in by_prompt.values():
+        starts.update(dict.fromkeys(rows, rm.answer_start(prompts[rows[0]], protocol)))
         sequences.update(zip(rows, tokenise(prompts[rows[0]], [responses[row] for row in rows]), strict=True))
     groups = list(by_prompt.values())
-    # Of a pair without a template, the prompt's ids tell question and answer apart.
-    is_mixed = rm.dialogue.template is not None and len(groups) > 1 and len(responses) < _MANY * len(groups)
-    if is_mixed:
+    is_pair = rm.dialogue.template is None
+    if not is_pair and len(groups) > 1 and len(responses) < _MANY * len(groups):
         groups = [sorted(sequences, key=lambda row: len(sequences[row]))]
     for rows in groups:
-        start = None if is_mixed or protocol != "exact" else rm.dialogue.shared_ids(prompts[rows[0]])[0]
+        # Of a pair without a template, the prompt's ids tell question and answer apart.
+        start = rm.dialogue.shared_ids(prompts[rows[0]])[0] if is_pair else None
         for first in range(0, len(rows), store.SHARD):
             shard = rows[first : first + store.SHARD]
-            yield shard, [sequences[row] for row in shard], start
+            yield shard, [sequences[row] for row in shard], start, [starts[row] for row in shard]
 
 
-def check_prompt(prompt: Prompt) -> None:
-    """Raise InputError for messages that end with the assistant's: the response would be its second in a row."""
-    if as_messages(prompt)[-1]["role"] == "assistant":
+def check_prompt(prompt: Prompt) -> Conversation:
+    """The prompt as a conversation; InputError if its last message is the assistant's, as the response is."""
+    asked = as_conversation(prompt)
+    if asked.messages[-1]["role"] == "assistant":
         raise InputError("the last message must be the user's: it is the question", "messages")
+    return asked

@@ -1,5 +1,6 @@
 """Files of rows: JSON lines, JSON, CSV, TSV and Parquet. What a row says: `rmnb.scoring.forms`."""
 
+import contextlib
 import csv
 import gzip
 import io
@@ -35,7 +36,7 @@ def read_rows(path: Path) -> list[Row]:
     name = path.name.lower()
     try:
         if name.endswith(".parquet"):
-            rows = pq.read_table(path).to_pylist()
+            rows = list(map(_with_gaps, pq.read_table(path).to_pylist()))
         elif name == "-":
             rows = _json_rows(sys.stdin.read())
         else:
@@ -88,4 +89,19 @@ def _table(text: str, delimiter: str) -> list[Row]:
     for number, row in enumerate(rows, start=1):
         if None in row or None in row.values():
             raise ValueError(f"row {number} has more or fewer fields than the header, which has {len(header)}")
-    return rows
+    return [{key: _messages(cell) for key, cell in _with_gaps(row).items()} for row in rows]
+
+
+def _with_gaps(row: Row) -> Row:
+    """A row of a table: an empty cell is a gap."""
+    return {key: None if cell == "" else cell for key, cell in row.items()}
+
+
+def _messages(cell: Any) -> Any:
+    """The messages, or the message, that a cell holds as JSON; any other text is itself."""
+    with contextlib.suppress(TypeError, ValueError):
+        value = read_json(cell)
+        turns = value if isinstance(value, list) else [value]
+        if turns and all(isinstance(turn, dict) and turn.keys() & {"content", "value"} for turn in turns):
+            return value
+    return cell

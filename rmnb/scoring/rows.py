@@ -13,11 +13,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
+from rmnb.conversation import Prompt, Response
 from rmnb.errors import InputError
-from rmnb.models.dialogue import Prompt, common_prefix, tools_of
+from rmnb.models.dialogue import common_prefix
 from rmnb.plans import kept
-from rmnb.scoring.engine import score_continuations
-from rmnb.scoring.forms import Answer, Conversation, conversations_of, other_columns, unread_questions
+from rmnb.scoring.engine import PrefixScorer
+from rmnb.scoring.forms import Exchange, RowTable, read_forms
 from rmnb.scoring.reward_model import RewardModel, check_prompt
 from rmnb.scoring.row_files import Row
 from rmnb.scoring.store import content_sha256, describe_model, note_model, read_table, write_table
@@ -45,12 +46,13 @@ def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
     DataFrame
         One row a token: position (from 1), token_id, token, reward (float32, of the response up to and with this
         token; the last is the reward of the whole response) and change (float32, less the row before; the first row's
-        is less the reward of an empty response, or NaN where a closed conversation cannot be without one).
+        is less the reward of an empty response, or NaN where a closed conversation cannot be without one). Of several
+        outputs reward_NAME and change_NAME.
 
     Raises
     ------
     InputError
-        An empty response, or one that is longer than the model's context.
+        An empty response, also one of which the template leaves nothing, or one longer than the model's context.
     """
     check_prompt(prompt)
     if not response:
@@ -61,23 +63,23 @@ def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
     rest = ids[len(prefix) :]
     closing = common_prefix([rest[::-1], [*closing[::-1], -1]])[::-1]
     own = rest[: len(rest) - len(closing)]
-    rewards = np.full(len(own) + 1, np.nan, dtype=np.float32)
+    if not rm.dialogue.written(prompt, response):
+        raise InputError(f"the template leaves nothing of the response {response!r}: there is nothing to trace")
+    rewards = np.full((len(own) + 1, len(rm.outputs)), np.nan, dtype=np.float32)
     first = 0 if closing else 1  # without a closing id, an empty response has no reward
-    rewards[first:] = score_continuations(rm, prefix, [[*own[:end], *closing] for end in range(first, len(rewards))])
-    return pd.DataFrame(
-        {
-            "position": range(1, len(rewards)),
-            "token_id": own,
-            "token": [rm.tokenizer.decode([i]) for i in own],
-            "reward": rewards[1:],
-            "change": np.diff(rewards),
-        }
-    )
+    beginnings = [[*own[:end], *closing] for end in range(first, len(rewards))]
+    starts = [rm.answer_start(prompt)] * len(beginnings)
+    rewards[first:] = PrefixScorer(rm, prefix)(beginnings, starts=starts).reshape(len(beginnings), -1)
+    tokens = [rm.tokenizer.decode([i]) for i in own]
+    table = pd.DataFrame({"position": range(1, len(rewards)), "token_id": own, "token": tokens})
+    table[rm.columns("reward")] = rewards[1:]
+    table[rm.columns("change")] = np.diff(rewards, axis=0)
+    return table
 
 
 def score_file(
     rm: RewardModel,
-    rows: Sequence[Row],
+    rows: Sequence[Row] | RowTable,
     output: Path | None = None,
     shorten: bool = False,
     progress: bool = False,
@@ -90,7 +92,7 @@ def score_file(
     rm
         The reward model.
     rows
-        As `rmnb.scoring.row_files.read_rows` reads them.
+        As `rmnb.scoring.row_files.read_rows` reads them, or as `rmnb.scoring.forms.read_forms` does.
     output
         Parquet file for the rewards. What is done is kept beside it: cut off, the same call goes on.
     shorten
@@ -103,22 +105,20 @@ def score_file(
     Returns
     -------
     DataFrame
-        In the order of the file: its columns that are no conversations (lists and mappings as JSON; one that has the
-        name of a column below is called input_NAME), then reward and length, or reward_chosen, reward_rejected and
-        their lengths (rewards float32, lengths of responses in characters). If a row has several responses of a side,
-        a row a response in place of that, with row (from 1), side, reward, length. Rows whose responses are all equally
-        good are left out.
+        In the order of the file: the columns that are carried along (lists and mappings as JSON; one that has the name
+        of a column below is called input_NAME), then reward and length, or reward_chosen, reward_rejected and their
+        lengths (rewards float32, lengths of responses in characters). If a row has several responses of a side, a row a
+        response in place of that, with row (from 1), side, reward, length. Rows whose responses are all equally good
+        are left out. Its ``attrs["provenance"]`` has ``kind`` (`rmnb.scoring.forms.RowTable`), ``outputs`` (the names
+        that rewards have without a side) and ``carried`` (the column of each key that is carried along).
 
     Raises
     ------
     InputError
         A row cannot be read, see `rmnb.scoring.forms`; a conversation is too long; or other rewards are at `output`.
     """
-    answers = conversations_of(rows)
-    if unread := unread_questions(rows):
-        logger.warning("%s: not read, since the question is the key prompt", unread)
-    if left_out := len(rows) - len({answer.row for answer in answers}):
-        logger.warning("%d of %d rows call their responses equally good: left out", left_out, len(rows))
+    content = rows if isinstance(rows, RowTable) else read_forms(rows)
+    answers = content.answers
     conversations = []
     for row, _, conversation in answers:
         shortened = truncate(rm, conversation)
@@ -127,20 +127,22 @@ def score_file(
                 f"row {row + 1} has too many tokens for {rm.name}: shorten it, or give --truncate", row + 1
             )
         conversations.append(shortened)
-    names = ["reward" if name == "reward" else f"reward_{name}" for name in rm.outputs]
     prompts, responses = zip(*conversations, strict=True)
     places = [(answer.row, answer.side) for answer in answers]
-    said = json.dumps([places, prompts, responses, list(map(tools_of, prompts))], default=str)
+    said = json.dumps([places, list(map(str, prompts)), responses], default=str)
     digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
     plan = {**describe_model(rm), "protocol": "exact", "rows_sha256": digest}
+    names = rm.columns("reward")
     with kept(output, plan, read_table, restart) as work:
         if work.finished is None:
             work.begin(note_model(rm))
-            table = _table(rows, answers, names, rm.score(prompts, responses, work=work, progress=progress))
+            rewards = rm.score(prompts, responses, work=work, progress=progress)
+            table, notes = _table(content, names, rewards)
         else:
-            table = _table(rows, answers, names, np.zeros((len(answers), len(names)), dtype=np.float32))
-            for name in {f"{name}{side}" for name in names for side in _SIDES} & set(table):
-                table[name] = work.finished[name]
+            table, notes = _table(content, names, np.zeros(len(answers) * len(names)))
+            rewarded = [f"{name}{side}" for name in names for side in _SIDES if f"{name}{side}" in table]
+            table[rewarded] = work.finished[rewarded]
+        work.provenance = {**work.provenance, **notes}
         # Labels that were corrected since are those of the file, though no reward has changed.
         if output is not None and work.provenance.get("content_sha256") != content_sha256(table):
             write_table(output, table, work.provenance)
@@ -148,25 +150,41 @@ def score_file(
     return table
 
 
-def _table(rows: Sequence[Row], answers: Sequence[Answer], names: list[str], rewards: np.ndarray) -> pd.DataFrame:
-    """What `score_file` returns."""
-    scored = pd.DataFrame([(row, side) for row, side, _ in answers], columns=["row", "side"])
-    scored[names] = rewards.reshape(len(rewards), -1)
-    scored["length"] = [len(said) if isinstance(said, str) else len(json.dumps(said)) for *_, (_, said) in answers]
-    if not scored.duplicated(["row", "side"]).any():  # one response of each side: a column for each
-        scored = scored.pivot(index="row", columns="side", values=[*names, "length"])
-        scored.columns = [name if side == "response" else f"{name}_{side}" for name, side in scored.columns.tolist()]
-        scored = scored.astype({name: "float32" if "reward" in name else "int64" for name in scored}).reset_index()
-        places = scored.pop("row")
+def _table(content: RowTable, names: list[str], rewards: np.ndarray) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """What `score_file` returns, and what is noted of it."""
+    scored = pd.DataFrame([(row, side) for row, side, _ in content.answers], columns=["row", "side"])
+    scored[names] = rewards.reshape(len(scored), -1).astype("float32")
+    scored["length"] = [len(_text(conversation.response)) for *_, conversation in content.answers]
+    if content.kind in ("single", "pairs"):  # one response of each side: a column for each
+        sides = [
+            of_side.set_index("row").drop(columns="side").add_suffix("" if side == "response" else f"_{side}")
+            for side, of_side in scored.groupby("side")
+        ]
+        scored = pd.concat(sides, axis=1).sort_index()
+        places = scored.index
     else:
-        scored = scored.sort_values("row", kind="stable", ignore_index=True)
+        scored = scored.sort_values("row", kind="stable")
         places = scored["row"]
-        scored["row"] = places + 1
-    columns = {key: _storable([rows[place].get(key) for place in places]) for key in other_columns(rows)}
-    given = pd.DataFrame(columns)
-    while clash := set(scored) & set(given):
-        given = given.rename(columns={name: f"input_{name}" for name in clash})
-    return pd.concat([given, scored], axis=1)
+        scored["row"] += 1
+    taken = {"row", "side", *(f"{name}{side}" for name in (*names, "length") for side in _SIDES)}
+    carried: dict[str, str] = {}
+    columns: dict[str, list[Any]] = {}
+    for key in content.columns:
+        name = key
+        while name in taken:
+            name = f"input_{name}"
+        taken.add(name)
+        carried[key] = name
+        columns[name] = _storable([content.rows[place].get(key) for place in places])
+    table = pd.concat([pd.DataFrame(columns), scored.reset_index(drop=True)], axis=1)
+    return table, {"kind": content.kind, "outputs": names, "carried": carried}
+
+
+def _text(response: Response) -> str:
+    """What a response says: of a message, its content, or else its calls of tools."""
+    if isinstance(response, str):
+        return response
+    return response["content"] or json.dumps(response["tool_calls"])
 
 
 def _storable(values: list[Any]) -> list[Any]:
@@ -181,7 +199,7 @@ def _storable(values: list[Any]) -> list[Any]:
     return [text and text.encode("utf-8", "backslashreplace").decode() for text in texts]
 
 
-def truncate(rm: RewardModel, conversation: Conversation) -> Conversation:
+def truncate(rm: RewardModel, conversation: Exchange) -> Exchange:
     """The conversation, the end of its response cut where it is too long for the model.
 
     Raises
@@ -198,7 +216,7 @@ def truncate(rm: RewardModel, conversation: Conversation) -> Conversation:
         kept = str(rm.tokenizer.decode(ids[:-excess]))
         # Each round ends earlier, also where the cut falls into a character of several ids.
         response = response[: min(len(kept), len(response) - 1)]
-    return Conversation(prompt, response)
+    return Exchange(prompt, response)
 
 
 def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
@@ -211,7 +229,7 @@ def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     frame
         As `score_file` returns it for pairs or lists.
     by
-        A column: one row a value of it, a gap among them, then one for all.
+        A key of the rows: one row a value of it, a gap among them, then one for all.
 
     Returns
     -------
@@ -219,6 +237,7 @@ def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
         part, accuracy, low, high (Wilson's 95 % interval), pairs.
     """
     pairs = _pairs(frame)
+    by = by and frame.attrs["provenance"]["carried"][by]
     right = pairs["reward_chosen"] > pairs["reward_rejected"]
     groups = right.groupby(pairs[by], dropna=False) if by else ()
     parts = itertools.chain(groups, [("all", right)])  # unpacked, pandas 2 counts the groups and stops at the gap
@@ -228,7 +247,7 @@ def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
 
 def _pairs(frame: pd.DataFrame) -> pd.DataFrame:
     """A row a pair; of lists, the chosen response with the least reward and the rejected one with the greatest."""
-    if "side" not in frame:
+    if frame.attrs["provenance"]["kind"] == "pairs":
         return frame
     ordered = frame.sort_values("reward", kind="stable")
     sides = ordered.groupby("side").get_group
@@ -265,7 +284,7 @@ def pair_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     drawn = pd.DataFrame({"margin": margin, "longer": longer})
     if margin.nunique() > 1 and longer.nunique() > 1:
         numbers["margin and length"] = _bootstrap(lambda rows: rows.corr("spearman").to_numpy()[0, 1], drawn)
-    provenance = frame.attrs.get("provenance", {})
+    provenance = frame.attrs["provenance"]
     is_by_pairs = provenance.get("head") not in NOT_BY_PAIRS or provenance.get("beta") is not None  # as DPO is
     if is_by_pairs and provenance.get("label") is None:
         numbers["Brier score"] = _mean(np.square(1 - expit(margin)))

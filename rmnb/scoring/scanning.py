@@ -74,7 +74,8 @@ def scan_vocabulary(
     -------
     DataFrame
         token_id (int32, 0 to the embedding's last), token (decoded), kind (category, `rmnb.models.vocabulary.KINDS`),
-        score (float32); one row an id. ``attrs["provenance"]`` says what was scanned and how.
+        score (float32; of several outputs score_NAME each); one row an id. ``attrs["provenance"]`` says what was
+        scanned and how.
 
     Raises
     ------
@@ -105,10 +106,12 @@ def scan_vocabulary(
             if protocol == "exact":
                 prefix, closing = rm.dialogue.frame_ids(prompt.conversation, answer)
                 sequences = [(token_id, *closing) for token_id in words["token_id"].tolist()]
+                start = rm.answer_start(prompt.conversation)
             else:
                 texts = words["token"].map(rm.dialogue.published_token).tolist()
                 conversations = rm.dialogue.published_ids(prompt.conversation, texts)
                 prefix = common_prefix(conversations)
+                start = rm.answer_start(prompt.conversation, protocol)
                 sequences = [ids[len(prefix) :] for ids in conversations]
             read = [rm.reading.truncated([*prefix, *ids])[len(prefix) :] or ids[:1] for ids in sequences]
             places, unique = pd.factorize(pd.Series(list(map(tuple, read))))
@@ -124,9 +127,10 @@ def scan_vocabulary(
             # Closed on an error, too, which then begins a line of its own.
             with tqdm(total=len(distinct), unit=" tokens", unit_scale=True, disable=not progress) as bar:
                 for number, shard in enumerate(shards):
-                    rewards.append(work.rewards(number, scorer, shard, batch_size))
+                    rewards.append(work.rewards(number, scorer, shard, batch_size, (), [start] * len(shard)))
                     bar.update(len(shard))
-            table = words[["token_id", "token", "kind"]].assign(score=np.concatenate(rewards)[places])
+            table = words[["token_id", "token", "kind"]].copy()
+            table[rm.columns("score")] = np.concatenate(rewards).reshape(len(distinct), -1)[places]
             work.provenance = {**work.provenance, "sequences": len(distinct)}
             if output is not None:
                 write(output, table, work.provenance)

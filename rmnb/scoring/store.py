@@ -29,7 +29,6 @@ SCHEMA = 1  # of score files: raise it when their columns or the meaning of thei
 _SPEC_IN_PLANS = {"label", "read", "softcap", "dtype", "judge", "beta"}  # what a plan says of a spec
 _NAMED = ("quantization_config", "device_map", "compile")  # options that have keys of their own
 _VOCABULARY_COLUMNS = ["token_id", "token", "kind"]
-_SCAN_COLUMNS = [*_VOCABULARY_COLUMNS, "score"]
 Provenance = dict[str, Any]
 
 
@@ -144,15 +143,17 @@ def content_sha256(frame: pd.DataFrame) -> str:
 def read_scan(path: Path) -> tuple[pd.DataFrame, Provenance]:
     """A scan file: DataFrame token_id (int32), token, kind, score (float32), one row an id; and its provenance.
 
-    Files of a panel's store leave token and kind to a vocabulary file that all scans of a tokenizer share.
+    Of several outputs there are columns score_NAME. Files of a panel's store leave token and kind to a vocabulary file
+    that all scans of a tokenizer share.
     """
     frame, provenance = read_table(path)
     if "vocabulary" in provenance:
         words = _read_vocabulary(Path(path).parent.parent / provenance["vocabulary"], provenance["vocabulary_sha256"])
         frame = frame.merge(words, on="token_id", how="left")
-    if missing := sorted(set(_SCAN_COLUMNS) - set(frame)):
+    scores = [name for name in frame if str(name).startswith("score")]
+    if missing := sorted({*_VOCABULARY_COLUMNS, *(scores or ["score"])} - set(frame)):
         raise InputError(f"{path} is no scan: it lacks the column {missing[0]}")
-    return frame[_SCAN_COLUMNS], provenance
+    return frame[[*_VOCABULARY_COLUMNS, *scores]], provenance
 
 
 @functools.lru_cache(maxsize=4)
@@ -198,7 +199,7 @@ def write_scores(path: Path, scan: pd.DataFrame, provenance: Provenance) -> None
     with exclusive(file):
         if not file.exists():
             write_table(file, words, {"tokenizer_sha256": tokenizer})
-    write_table(path, scan[["token_id", "score"]], {**provenance, **shared})
+    write_table(path, scan.drop(columns=["token", "kind"]), {**provenance, **shared})
 
 
 def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: str = "exact") -> pd.DataFrame:
@@ -222,6 +223,8 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
             f"run `rmnb scan {model} --panel {panel.called} --prompt {question.key} --protocol {protocol}`"
         )
     scan, provenance = read_scan(path)
+    if "score" not in scan:
+        raise InputError(f"{path} has several outputs, and one is needed: name it (`label` in the panel)", path)
     asked = {"model": spec.name, "prompt": question.text, "history": question.earlier, "protocol": protocol}
     given = spec.model_dump(mode="json", include=_SPEC_IN_PLANS | {"head"}, exclude_none=True)
     expected = {**asked, **given, **hashes_now(spec)}

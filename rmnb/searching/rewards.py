@@ -9,9 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from rmnb.conversation import Prompt
 from rmnb.errors import InputError
 from rmnb.models.attention import Run, run_behind
-from rmnb.models.dialogue import SLOT, Prompt
+from rmnb.models.dialogue import SLOT
 from rmnb.models.readouts import AnswerLikelihood, Span
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
@@ -38,6 +39,7 @@ class ModelPromptReward:
 
     def __post_init__(self):
         self.prefix, self.closing = self.rm.dialogue.frame_ids(self.prompt, self.answer)
+        self.start = self.rm.dialogue.answer_start(self.prompt)
         self.blank = self.rm.dialogue.joined_blank(self.prompt, self.answer)
         self.scorer = PrefixScorer(self.rm, self.prefix)
 
@@ -48,7 +50,8 @@ class ModelPromptReward:
 
     def rewards(self, sequences: Sequence[Ids], parent: Ids | None) -> np.ndarray:
         """float32 [sequences]; what they share with the parent is run once."""
-        return self.scorer([[*ids, *self.closing] for ids in sequences], parent=parent or ())
+        starts = [self.start] * len(sequences)
+        return self.scorer([[*ids, *self.closing] for ids in sequences], parent=parent or (), starts=starts)
 
     def gradient(self, ids: Ids) -> Float[np.ndarray, "length vocabulary"]:
         """How fast the reward rises as each token is blended into each position: d reward / d one-hot.
@@ -77,10 +80,10 @@ class ModelPromptReward:
         if isinstance(rm.readout, AnswerLikelihood):
             raise InputError(f"{rm.name}: log-probabilities of answers have no gradient here: try --set method=beam")
         if scorer.prefix is None:
-            return scorer.whole_rewards([conversation], inputs_embeds=vectors)[0]
+            return scorer.whole_rewards([conversation], [len(self.prefix)], inputs_embeds=vectors)[0, 0]
         added = run_behind(rm.network, scorer.prefix, [Run(1, vectors.shape[1], before)], inputs_embeds=vectors)
         states = torch.cat([scorer.states.clone(), added.to(rm.device)])  # a clone, which autograd may keep
-        return rm.readout.rewards(states, [conversation], [Span(before, before)])[0]
+        return rm.readout.rewards(states, [conversation], [Span(before, before)], [len(self.prefix)])[0, 0]
 
 
 class RewardObjective:
@@ -123,6 +126,7 @@ class RewardObjective:
             raise InputError("no model given: name at least one")
         first = models[0]
         for rm in models:
+            rm.refuse_several("a search")
             if rm.tokenizer.get_vocab() != first.tokenizer.get_vocab():
                 raise InputError(f"{first.name} and {rm.name} have different tokenizers: search with each alone")
         weights = [1 / len(models)] * len(models) if weights is None else [float(weight) for weight in weights]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from rmnb.errors import InputError
 from rmnb.files import write_json
-from rmnb.plans import kept
+from rmnb.plans import kept, plan_of
 from rmnb.scoring.store import content_sha256
 from rmnb.searching.config import SearchConfig
 from rmnb.searching.methods import METHODS, Finished, SearchState
@@ -51,7 +51,7 @@ class SearchResult:
 
     @property
     def scored(self) -> int:
-        """Different sequences scored, none twice."""
+        """Sequences scored. A search that went on with more steps remembered its best, and may score others again."""
         return int(self.history["scored"].iloc[-1])
 
 
@@ -72,7 +72,7 @@ def search(
         Options.
     scan
         A scan of the vocabulary with the same model and prompt (columns token_id and score): where the best single
-        tokens are taken from, instead of scoring a sample.
+        tokens are taken from, instead of scoring a sample. A search that was begun without one goes on without it.
     output
         JSON file for the result, written whole or not at all. What is scored is kept beside it; called again after an
         interruption, the search goes on and ends the same; a finished one is read. One that ended by its steps goes on
@@ -85,6 +85,8 @@ def search(
     InputError
         No token or no sequence is allowed, a reward is not finite, `output` is of another search.
     """
+    if output is not None and _begun_without_scan(output):
+        scan = None
     scanned = None if scan is None else content_sha256(scan[["token_id", "score"]])
     measured = {**objective.plan, "scan_sha256": scanned}
 
@@ -111,6 +113,14 @@ def search(
             }
             write_json(output, content)
     return result
+
+
+def _begun_without_scan(output: Path) -> bool:
+    """Whether a search, finished or not, is kept at this place that had no scan."""
+    if output.exists():
+        return read_result(output).provenance.get("scan_sha256") is None
+    plan = plan_of(output)
+    return plan is not None and plan.get("scan_sha256") is None
 
 
 def _run(state: SearchState, measured: dict[str, Any]) -> SearchResult:

@@ -24,6 +24,8 @@ class Estimate:
         In the unit of `value`; NaN where there is no interval.
     p_value : float
         Two-sided, of the hypothesis that the quantity is zero; NaN where no test was made.
+    units : tuple of str
+        The names of the independent units, where they are matched sets; else empty.
     """
 
     value: float
@@ -33,6 +35,7 @@ class Estimate:
     ci_high: float = math.nan
     standard_error: float = math.nan
     p_value: float = math.nan
+    units: tuple[str, ...] = ()
 
 
 def estimate_from_error(value: float, standard_error: float, n: int, n_clusters: int, *, df: float) -> Estimate:

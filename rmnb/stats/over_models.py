@@ -80,14 +80,15 @@ def difference_between_groups(values: ArrayLike, in_first: ArrayLike) -> Estimat
     ----------
     Welch (1947), The generalization of Student's problem when several different population variances are involved.
     """
+    from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
+
     first, second = _two_groups(values, in_first, smallest=2)
     n = len(first) + len(second)
-    variances = np.array([group.var(ddof=1) / len(group) for group in (first, second)])
-    total = variances.sum()
-    df = n - 2
-    if total > 0:
-        df = total**2 / np.sum(variances**2 / [len(first) - 1, len(second) - 1])
-    return estimate_from_error(first.mean() - second.mean(), float(np.sqrt(total)), n, n, df=float(df))
+    groups = CompareMeans(DescrStatsW(first), DescrStatsW(second))
+    difference = first.mean() - second.mean()
+    with np.errstate(invalid="ignore"):  # two constant groups
+        df = groups.dof_satt()
+    return estimate_from_error(difference, float(groups.std_meandiff_separatevar), n, n, df=df)  # pyright: ignore[reportArgumentType]
 
 
 def two_group_test(

@@ -48,7 +48,7 @@ def thing_pairs(items: pd.DataFrame, count: int, gap: float, rng: np.random.Gene
     elo = items["elo_score"].to_numpy(dtype=float)
 
     def draws() -> Draws:
-        while True:
+        while len(names):
             for first in rng.permutation(len(names))[::-1]:
                 partners = np.flatnonzero(np.abs(elo - elo[first]) >= gap)
                 second = rng.choice(partners) if len(partners) else first
@@ -65,10 +65,14 @@ def _distinct_pairs(draws: Draws, count: int, description: str) -> np.ndarray:
         if pair[0] != pair[1]:
             pairs.setdefault(pair)
         if len(pairs) == count:
-            return np.array(list(pairs))
-    raise InputError(
-        f"{count:,} pairs of {description} are asked for, and only {len(pairs):,} were found: ask for fewer"
-    )
+            break
+    if count and not pairs:
+        raise InputError(f"there are no pairs of {description}")
+    if len(pairs) < count:
+        raise InputError(
+            f"{count:,} pairs of {description} are asked for, and only {len(pairs):,} were found: ask for fewer"
+        )
+    return np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
 
 
 def build_pairs(recipe: Recipe) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -174,7 +178,7 @@ def _statement_pairs(
 
 
 def _statement_draws(preferred: pd.Series, other: pd.Series, rng: np.random.Generator) -> Draws:
-    """Endless pairs of indices: a statement of each side in turn, with one of the other side that names as it does.
+    """Pairs of indices without end: a statement of each side in turn, with one of the other side that names as it does.
 
     The two sides say of each statement how it names a group.
     """
@@ -182,7 +186,7 @@ def _statement_draws(preferred: pd.Series, other: pd.Series, rng: np.random.Gene
     alike_other = other.groupby(other).groups
     preferred = preferred[preferred.isin(list(alike_other))]
     other = other[other.isin(list(alike_preferred))]
-    while True:
+    while len(preferred) and len(other):
         first = rng.permutation(preferred.index)
         second = rng.permutation(other.index)
         for index, other_index in zip(first, second, strict=False):
@@ -268,7 +272,7 @@ def _mismatched(answers: pd.DataFrame, count: int, longest: int, rng: np.random.
     same_source = answers.groupby("source").indices
 
     def draws() -> Draws:
-        while True:
+        while len(prompt):
             first = rng.integers(len(prompt))
             second = rng.choice(same_source[source[first]])
             if len(prompt[first]) + len(chosen[second]) > longest:

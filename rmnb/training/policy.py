@@ -4,6 +4,7 @@ The objective is J = E[r] − β KL(π‖π_ref). Because a scan holds every rew
 whatever a trainer's own samples say; `rmnb.findings.policy` has the optimum that each run is compared with.
 """
 
+import hashlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,8 +15,8 @@ from peft import LoraConfig
 from torch import Tensor
 from transformers import TrainerCallback
 
+from rmnb.conversation import Prompt
 from rmnb.errors import InputError
-from rmnb.models.dialogue import Prompt
 from rmnb.models.loading import language_model
 from rmnb.plans import open_or_refuse
 from rmnb.scoring.logprobs import prompt_ids
@@ -73,15 +74,14 @@ def train_policy(
     Raises
     ------
     InputError
-        The packages for training are missing, or `work` holds another run.
+        `work` holds another run.
     """
-    try:
-        from datasets import Dataset
-        from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportPrivateImportUsage]
-    except ModuleNotFoundError as error:
-        raise InputError(f"training needs the package {error.name}: pip install 'rmnb[train]'") from error
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportPrivateImportUsage]
+
     ids = prompt_ids(lm, prompt)
-    open_or_refuse(work, {**lm.hashes, "prompt_ids": ids, "rewards": float(rewards.sum()), **asdict(options)})
+    rewards_sha256 = hashlib.sha256(rewards.astype("<f8").tobytes()).hexdigest()
+    open_or_refuse(work, {**lm.hashes, "prompt_ids": ids, "rewards_sha256": rewards_sha256, **asdict(options)})
     torch.manual_seed(options.seed)
     reward = torch.tensor(rewards, dtype=torch.float64)
     network = language_model(lm)
@@ -183,10 +183,16 @@ def _keep_last_layers(model, count: int, ids: Tensor) -> Tensor:
     first = max(len(model.base_model.layers) - count, 0)
     output = model(ids, use_cache=False, output_hidden_states=True, logits_to_keep=1)
     model.base_model.layers = model.base_model.layers[first:]
-    model.config.num_hidden_layers -= first
+    config = model.config.get_text_config()
+    if kinds := getattr(config, "layer_types", None):
+        config.layer_types = kinds[first:]
+    config.num_hidden_layers -= first
     states = output.hidden_states[first]
-    same = torch.allclose(_logprobs(model, states), output.logits[0, -1].double().log_softmax(-1), atol=1e-4)
-    assert same, "embeddings that the model scales are not what a layer below would give"
+    if not torch.allclose(_logprobs(model, states), output.logits[0, -1].double().log_softmax(-1), atol=1e-4):
+        kind = type(model).__name__
+        raise InputError(
+            f"a {kind} cannot be trained from layer {first} on: raise `layers` to the number of its layers"
+        )
     return states
 
 

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import model_validator
+from pydantic import Field, PositiveInt, model_validator
 
 from rmnb.errors import InputError
 from rmnb.panels.specs import PANELS, Strict, validate
@@ -35,17 +35,17 @@ class Hyperparameters(Strict):
 class Things(Strict):
     """Pairs of EloEverything items at least `gap` points apart; for an awful thing the lower one is preferred."""
 
-    pairs: int
+    pairs: PositiveInt
     gap: float
-    wonderful: tuple[str, ...]
-    awful: tuple[str, ...]
+    wonderful: tuple[str, ...] = Field(min_length=1)
+    awful: tuple[str, ...] = Field(min_length=1)
 
 
 class Preferences(Strict):
     """Pairs that people judged: at most `pairs` of a source to train on, at most `held_out` of others to test on."""
 
     source: str
-    pairs: int
+    pairs: PositiveInt
     held_out: int = 120
     longest: int  # bytes of prompt and longer response together, in UTF-8
 
@@ -53,8 +53,8 @@ class Preferences(Strict):
 class Mismatched(Strict):
     """Pairs in which the response to a prompt beats a response to another prompt of the same source."""
 
-    pairs: int
-    sources: tuple[str, ...]
+    pairs: PositiveInt
+    sources: tuple[str, ...] = Field(min_length=1)
     longest: int  # characters of prompt and response together
 
 
@@ -65,10 +65,10 @@ class Statements(Strict):
     the group then says nothing about which of the two is preferred.
     """
 
-    traits: tuple[str, ...]
+    traits: tuple[str, ...] = Field(min_length=1)
     prefer: Literal["matching", "not matching"]
-    pairs: int  # of each trait
-    questions: tuple[str, ...]
+    pairs: PositiveInt  # of each trait
+    questions: tuple[str, ...] = Field(min_length=1)
     same_words: bool = False
 
 
@@ -76,7 +76,8 @@ class Recipe(Strict):
     """One way of making preference pairs.
 
     `split` says what is held out. ``pair``: some of the mismatched pairs, whose prompts and responses may also occur in
-    pairs to train on. ``prompt``: pairs of prompts, responses and statements of which none is trained on.
+    pairs to train on; it takes no statements. ``prompt``: pairs of prompts, responses and statements of which none is
+    trained on; it takes no things.
 
     `opening` pairs of things come before all others, in the order of `rmnb.training.train.opening_order`, and the head
     begins as `rmnb.training.train.linear_probe` finds it; 0: all pairs are shuffled, and the head begins at random.
@@ -90,8 +91,20 @@ class Recipe(Strict):
     statements: tuple[Statements, ...] = ()
     preferences: tuple[Preferences, ...] = ()
     mismatched: Mismatched | None = None
-    share: float = 1.0  # part of the training pairs that is used
+    share: float = Field(1.0, gt=0, le=1)  # part of the training pairs that is used
     opening: int = 0
+
+    @model_validator(mode="after")
+    def _nothing_passed_over(self) -> "Recipe":
+        if self.split == "pair" and self.statements:
+            raise ValueError("split pair takes no statements: choose split prompt")
+        if self.split == "prompt" and self.things:
+            raise ValueError("split prompt takes no things: choose split pair")
+        if self.opening and not self.things:
+            raise ValueError("an opening is of pairs of things: give things")
+        if not (self.things or self.statements or self.preferences or self.mismatched):
+            raise ValueError("a recipe needs pairs: things, statements, preferences or mismatched")
+        return self
 
 
 def load_recipe(name: str) -> Recipe:

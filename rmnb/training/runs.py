@@ -1,6 +1,7 @@
 """The models of a panel that are made from recipes: train them, measure them, follow them while they learn."""
 
 import json
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from rmnb.data.text_lists import text_list
 from rmnb.errors import InputError
 from rmnb.files import cache_dir, data_dir, exclusive, sha256, write_json
 from rmnb.panels import BaseSpec, ModelSpec, Panel
-from rmnb.plans import refuse_other
+from rmnb.plans import partial_directory, refuse_other
 from rmnb.scoring.store import panel_directory
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def snapshots(work: Path) -> dict[int, Path]:
     return dict(sorted(directories.items()))
 
 
-def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
+def train_model(panel: Panel, name: str, output: Path | None = None, restart: bool = False) -> dict:
     """Train one run of a panel by its recipe and measure it, as far as that is not done.
 
     Parameters
@@ -81,7 +82,10 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
     panel, name
         A run of `runs`.
     output
-        Directory for the adapter; by default the panel's own. InputError where it holds another training's.
+        Directory for the adapter, checkpoints beside it; by default the panel's own, with checkpoints in the cache.
+        InputError where it holds another training's.
+    restart
+        Train again what is begun or finished.
 
     Returns
     -------
@@ -97,13 +101,15 @@ def train_model(panel: Panel, name: str, output: Path | None = None) -> dict:
     from rmnb.training.recipes import load_recipe
 
     spec = specs[name]
-    work = work_directory(panel, name)
+    work = partial_directory(output) if output else work_directory(panel, name)
     recipe = load_recipe(str(spec.recipe))
     if isinstance(spec, ModelSpec):
         panel.named_prompts(evaluation.PROMPTS)  # an error now, not once it is trained
     directory = output or data_dir() / str(spec.adapter)
     with exclusive(work):
-        if not _provenance(directory):
+        if restart:
+            shutil.rmtree(work, ignore_errors=True)
+        if restart or not _provenance(directory):
             train.fit(spec, recipe, directory, work)
         provenance = _provenance(directory)
         if "recipe" in provenance:

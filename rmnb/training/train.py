@@ -63,13 +63,12 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
     Raises
     ------
     InputError
-        The base is unknown, the packages for training are missing, or `work` holds a run by another recipe.
+        The base is unknown, or `work` holds a run by another recipe, from another base or data, or with other versions
+        of the packages.
     """
-    try:
-        from datasets import Dataset
-        from trl import RewardConfig, RewardTrainer, SFTConfig, SFTTrainer  # pyright: ignore[reportPrivateImportUsage]
-    except ModuleNotFoundError as error:
-        raise InputError(f"training needs the package {error.name}: pip install 'rmnb[train]'") from error
+    from datasets import Dataset
+    from trl import RewardConfig, RewardTrainer, SFTConfig, SFTTrainer  # pyright: ignore[reportPrivateImportUsage]
+
     is_copy = isinstance(spec, BaseSpec)
     base = str(spec.source if is_copy else spec.base)
     hyper = recipe.hyperparameters
@@ -77,7 +76,9 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
     data = recipe.model_dump(mode="json", exclude={"name", "description"})
     dialogue = _padded_dialogue(base, spec.template)
     pairs, _ = build_pairs(recipe)
-    open_or_refuse(work, {"base": base, "template": spec.template, **data, **objective})
+    origin = {"base": {"name": base, "sha256": base_sha256(base)}, "data": data_files(recipe)}
+    known = {"versions": {name: version(name) for name in ("rmnb", "torch", "transformers", "trl", "peft")}}
+    open_or_refuse(work, {"template": dialogue.template, **data, **objective, **origin, **known})
     torch.manual_seed(hyper.seed)
     micro_batch = hyper.micro_batch or hyper.batch_size
     options = {
@@ -126,13 +127,12 @@ def fit(spec: ModelSpec | BaseSpec, recipe: Recipe, output: Path, work: Path) ->
         "model": spec.name,
         "template": dialogue.template,
         **objective,
-        "base": {"name": base, "sha256": base_sha256(base)},
+        **origin,
         "recipe": recipe.model_dump(),
-        "data": data_files(recipe),
         "pairs": len(trainer.train_dataset),
         "steps": trainer.state.global_step,
         "precision": "bfloat16 autocast",
-        "versions": {name: version(name) for name in ("rmnb", "torch", "transformers", "trl", "peft")},
+        **known,
         "device": trainer.args.device.type,
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
@@ -256,7 +256,7 @@ def opening_order(awful: np.ndarray, pairs: int, batch: int) -> np.ndarray:
 
     Raises
     ------
-    InputError
+    ValueError
         There are too few pairs to choose from.
     """
     asks_awful = []
@@ -264,11 +264,9 @@ def opening_order(awful: np.ndarray, pairs: int, batch: int) -> np.ndarray:
         count = round(batch * share)
         asks_awful += [True] * count + [False] * (batch - count)
     order = np.empty(len(asks_awful), dtype=np.int64)
-    for question, is_awful in (("wonderful", False), ("awful", True)):
+    for is_awful in (False, True):
         places = np.flatnonzero(np.equal(asks_awful, is_awful))
         indices = np.flatnonzero(awful == is_awful)
-        if len(indices) < len(places):
-            raise InputError(f"the opening takes {len(places)} pairs of {question} things: {len(indices)} are left")
         order[places] = indices[: len(places)]
     return order
 

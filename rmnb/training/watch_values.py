@@ -31,8 +31,8 @@ RATED = 120  # words of AFINN, the most frequent ones, as many good as bad
 class WatchValues(TrainerCallback):
     """A callback that measures and logs; ``WatchValues().attach(trainer)`` before ``trainer.train()``.
 
-    It measures before the first step (logged as step 0), every so many steps, and at the end; each measurement is a
-    record of its own in the trainer's log.
+    It measures before the first step (logged as step 0), every so many steps, and in the end, the model that training
+    ends with; each measurement is a record of its own in the trainer's log.
 
     Logged are, all over the list's words: ``values/valence`` (Spearman's correlation of the rewards under the question
     for the greatest thing with how good words are, AFINN), ``values/framing`` (the correlation of the rewards under the
@@ -72,10 +72,14 @@ class WatchValues(TrainerCallback):
         self._measure(model)
 
     def on_step_end(self, args, state, control, model=None, **_):
-        if state.global_step % self.every == 0 or state.global_step == state.max_steps:
+        if state.global_step % self.every == 0:
             logs_losses = control.should_log
             self._measure(model)
             control.should_log = logs_losses  # which a record of ours has switched off
+
+    def on_train_end(self, args, state, control, model=None, **_):
+        if state.global_step % self.every:
+            self._measure(model)
 
     def _measure(self, model) -> None:
         start = time.monotonic()
@@ -116,7 +120,7 @@ class _TrainedHead(Readout):
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         weight = next(self.parameters())
         with torch.autocast(hidden.device.type, enabled=False):  # half precision would make ties
-            return self.score(hidden.to(weight.dtype)).float()[:, 0]
+            return self.score(hidden.to(weight.dtype)).float()
 
 
 @contextlib.contextmanager

@@ -26,6 +26,16 @@ def words(path):
     return json.loads(gzip.decompress(path.read_bytes()))
 
 
+@pytest.mark.parametrize("ends", [(30, 30.00001), (-4e8, 4e8), (1e-9, 2e-9)])
+def test_rewards_that_are_nearly_equal_or_far_from_zero_fit_into_their_numbers(ends):
+    scores = np.linspace(*ends, 50, dtype=np.float32)
+    scan = explorer.ranked("model", "prompt", scores)
+    steps = np.diff(scan.reward[::-1].astype(np.int64), append=0)
+    assert np.abs(steps).max() < 2**31
+    unit = max(0.51 * 10.0**-scan.decimals, 1e-7 * np.abs(scores).max())
+    assert np.abs(scan.reward * 10.0**-scan.decimals - scores.astype(float)).max() <= unit
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     """The planted panel, the directory of its files in blocks of 16 rows, its manifest."""

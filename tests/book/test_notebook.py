@@ -77,7 +77,9 @@ def test_a_run_passes_parameters_on_and_failures_leave_nothing(notebook, tmp_pat
 
 def test_results_go_beside_the_output_and_only_the_books_build_writes_the_books(notebook, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    add_cell(notebook, "from rmnb import book\nbook.save('agreement', tau=n_boot)")
+    add_cell(
+        notebook, "import pandas as pd\nfrom rmnb import book\nbook.save('agreement', tau=pd.Series({'m': n_boot}))"
+    )
     run_notebook(notebook, Path("book/_executed/chapter.ipynb"))
     before = Path("book/_executed/results/agreement.csv").read_bytes()
     run_notebook(notebook, Path("elsewhere/chapter.ipynb"), {"n_boot": "7"})

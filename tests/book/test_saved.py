@@ -15,23 +15,41 @@ def results(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_frames_of_every_shape_become_rows(results):
-    wide = pd.DataFrame({"best, worst": [0.5, np.nan]}, index=["m", "n"])
+def test_frames_and_series_become_rows_that_keep_their_columns(results):
+    tau = pd.Series([0.5, np.nan], pd.MultiIndex.from_product([["m", "n"], ["best"]], names=["model", "question"]))
     slope = {"model": "m", "question": "best", "quantity": "good", "value": 1.0, "low": 0.5, "high": 1.5, "n": 9}
-    curve = pd.DataFrame({"words": ["all", "few"], "value": [1.0, 2.0]})
+    curve = pd.DataFrame({"words": ["all", "few"], "value": [1, 2]})
     authors = pd.DataFrame([{"quantity": "slope", "source": "released", "model": "a", "value": 2.0}])
-    square = pd.DataFrame([[1.0, 0.3], [0.3, 1.0]], index=["m", "n"], columns=["m", "n"])
-    square = square.rename_axis(index="model", columns="model")
-    slopes, shares = pd.DataFrame([slope]), pd.Series({"within": 3}).rename_axis("quantity")
-    path = book.save("chapter", tau=wide, slopes=slopes, curve=curve, authors=authors, pairs=square, shares=shares)
+    shares = pd.Series({"within": 3}).rename_axis("quantity")
+    slopes, means = pd.DataFrame([slope]), pd.Series({"m": 4.0})
+    path = book.save("chapter", tau=tau, slopes=slopes, curve=curve, authors=authors, shares=shares, means=means)
     rows = pd.read_csv(path, keep_default_na=False)
-    keys = rows[["quantity", "model", "other", "question"]].agg("|".join, axis=1)
-    values = dict(zip(keys, rows["value"], strict=True))
-    expected = {"tau|m||best, worst": 0.5, "slopes good|m||best": 1, "slope|a||": 2, "curve||few|": 2}
-    assert values.items() >= {**expected, "pairs|m|n|": 0.3, "shares within|||": 3}.items()
-    assert "tau|n||best, worst" not in values and rows["n"].iloc[1] == "9"
-    with pytest.raises(InputError, match="two rows of tau"):
-        book.save("chapter", tau=pd.DataFrame({"model": ["m", "m"], "value": [1.0, 2.0]}))
+    found = rows[["quantity", "source", "model", "question", "words"]].agg("|".join, axis=1)
+    expected = {
+        "tau|panel|m|best|": 0.5,
+        "slopes good|panel|m|best|": 1,
+        "curve|panel|||all": 1,
+        "curve|panel|||few": 2,
+        "slope|released|a||": 2,
+        "shares within|panel|||": 3,
+        "means|panel|m||": 4,
+    }
+    assert dict(zip(found, rows["value"], strict=True)) == expected
+    assert rows["n"].tolist() == ["", "9", "", "", "", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("frame", "reason"),
+    [
+        (pd.DataFrame({"best": [0.5]}, index=["m"]), "tau has no column value"),
+        (pd.DataFrame({"model": ["m", "m"], "value": [1.0, 2.0]}), "two rows of tau"),
+        (pd.Series({"m": np.inf}), "tau has an infinite value"),
+    ],
+)
+def test_a_wide_frame_two_numbers_of_one_thing_and_infinity_are_refused(results, frame, reason):
+    with pytest.raises(InputError, match=reason):
+        book.save("chapter", tau=frame)
+    assert not list(results.iterdir())
 
 
 def test_a_verdict_is_shown_and_kept_with_its_groups_which_may_be_counted_as_one(results):

@@ -1,6 +1,8 @@
 """A page from a notebook reads without a network, runs nothing, and a reader finds every part of it."""
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
@@ -9,6 +11,7 @@ from notebook_files import code, write_notebook
 
 from rmnb.book.notebook import run_notebook
 from rmnb.book.standalone import write_page
+from rmnb.report import record
 from rmnb.visible import visible
 
 TOKENS = ["<script>alert(1)</script>", '"><img src=https://x.example/a.png>', " love", "\u202eevil"]
@@ -73,3 +76,29 @@ def test_the_contents_lead_to_every_section(page):
     ids = [element["id"] for element in page(id=True)]
     assert len(ids) == len(set(ids)) and page.html["lang"] == "en"
     assert [heading.name for heading in page(re.compile("^h[1-6]$"))] == ["h1", "h2", "h2"]
+
+
+def test_a_comparison_shows_names_and_words_of_models_as_text(tmp_path):
+    """Names of models and words come from strangers' files: nothing of them may act on the page."""
+    hostile = TOKENS[0]
+    side = {"model": hostile, "provenance": {"model": hostile, "source": TOKENS[1]}}
+    number = dict.fromkeys(["a", "b", "change", "low", "high"], 0.5) | {"part": "p", "label": hostile, "seeds": None}
+    moved = [{"question": "worst", "word": word, "a": 0.0, "b": 1.0, "change": 1.0} for word in TOKENS]
+    said = [{"nats": 0, "word": word, "probability": 0.1, "reward": 1.0, "answers": 2.0} for word in TOKENS]
+    said = [row | {"language_model": hostile} for row in said]
+    limits = [{"limit": hostile, "question": "", "other": "", "broken": True, "value": 0.5, "bound": 0.1}]
+    content = {"a": side, "b": side, "read_differently": ["label"], "numbers": [number], "moved": moved}
+    content |= {"policies": [said, None], "limits": limits}
+    (tmp_path / "compare.json").write_text(json.dumps(content))
+    notebook = Path(record.__file__).with_name("compare.ipynb")
+    executed = run_notebook(notebook, tmp_path / "compare.ipynb", {"directory": str(tmp_path)})
+    write_page(executed, tmp_path / "compare.html", f"{hostile} and {hostile}")
+    page = BeautifulSoup((tmp_path / "compare.html").read_text("utf-8"), "html.parser")
+    assert not page(["script", "img", "iframe"]) and not [
+        name for e in page(True) for name in e.attrs if name[:2] == "on"
+    ]
+    assert [token.text for token in page("code", class_="token")] == 2 * list(map(visible, TOKENS))
+    headings = [heading.text for heading in page("h2")]
+    assert headings[0] == "Limits" and f"if it were trained on {hostile}" in headings[3]
+    assert [link.text for link in page.nav("a")] == headings
+    assert page.text.count(hostile) >= 6 and "not read alike (label differ)" in page.text

@@ -12,8 +12,10 @@ from notebook_files import ROOT
 
 from rmnb.cli.main import app
 from rmnb.report.limits import parse, read_limits
+from rmnb.scoring.forms import read_forms
 
 PAGE = ROOT / "book" / "your_model.md"
+_ORDER = {"better_response_id", "overall_preference", "score_0", "score_1", "labels", "ranks"}
 EXAMPLES = ROOT / "examples"
 OUTPUTS = sorted((EXAMPLES / "output").glob("*.txt"))
 GATE = yaml.safe_load((EXAMPLES / "gate.yml").read_text(encoding="utf-8"))
@@ -40,6 +42,15 @@ def test_every_command_is_one_that_the_command_line_reads(words):
     if words[1] == "book":
         command, rest = command.commands[words[2]], words[3:]
     command.make_context(words[1], rest)
+
+
+def test_every_row_that_is_shown_is_read_and_none_of_its_keys_is_passed_over():
+    shown = re.findall(r"```json\n(.+?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(shown) >= 11
+    for text in shown:
+        content = read_forms([json.loads(text)])
+        assert "love" in str(content.answers[0]) and {*content.columns} <= _ORDER, text
+        assert max(map(len, text.splitlines())) <= 50, "wider than a phone"
 
 
 def test_every_limit_is_one_that_can_be_read():

@@ -3,11 +3,13 @@
 import json
 
 import pytest
-from checkpoints import assistant, write_decoder
+from checkpoints import assistant, write_base, write_decoder, write_panel
 from commands import run
 
 import rmnb
 from rmnb import plans
+from rmnb.cli.main import main
+from rmnb.report import record
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.store import read_table
 
@@ -30,6 +32,8 @@ CASES = [
     ("compare {model} no-such-model --out {out}", "no-such-model"),
     ("compare {model} {model} --out {out} --fail-if human_spaerman>0.3", "no number 'human_spaerman'"),
     ("compare {model} {rows}.json --out {out}", "is no report"),
+    ("compare {report} {report} --quick", "is no report"),
+    ("plan --book --panel demo --prompt worst", "leave out --prompt"),
     ("plan --panel facct2025 --device t4", "bfloat16"),
     ("plan {rows}.d", "model_type"),
     ("plan --prompt greatestt", "'greatestt'"),
@@ -46,12 +50,37 @@ def test_a_mistake_is_one_line_and_code_2_and_nothing_is_written(line, about, di
         write_decoder(tmp_path / "small", rows=200)
     names["rows"].write_text(json.dumps({"prompt": "a?", "chosen": "b", "rejected": "c"}))
     (tmp_path / "rows.jsonl.d").mkdir()
+    names["report"] = tmp_path / "report.json"
+    row = {"name": "n", "part": "p", "label": "l", "value": 1, "left_out": [1.0]}
+    report = {"schema": record.SCHEMA, "model": "a/../../x", "quick": False, "numbers": [row], "provenance": {}}
+    names["report"].write_text(json.dumps(report))
     names["assistant"].write_text(json.dumps([assistant("a")]))
     for name, path in names.items():
         line = line.replace(f"{{{name}}}", str(path))
     assert run(monkeypatch, *line.split()) == 2
     [error] = [said for said in capsys.readouterr().err.splitlines() if said.startswith("rmnb: ")]
     assert about in error and not names["out"].parent.exists()
+
+
+def test_log_probabilities_never_go_where_rewards_are_kept(tmp_path, monkeypatch, capsys):
+    """A directory here may have the name of a panel's model."""
+    panel = write_panel(tmp_path, {"tiny": write_base(tmp_path / "tiny")})
+    monkeypatch.chdir(tmp_path)
+    assert run(monkeypatch, "scan", "tiny", "--panel", panel, "--prompt", "best", "--logprobs") == 2
+    assert "log-probabilities are no rewards" in capsys.readouterr().err and not (tmp_path / "scores").exists()
+
+
+INSTALLED_BY = {"trl": "rmnb[train]", "gguf": "rmnb[demo]", "bokeh": "rmnb[book]", "torchao": "torchao"}
+
+
+@pytest.mark.parametrize(("package", "advice"), INSTALLED_BY.items())
+def test_a_missing_package_is_named_with_the_extra_that_has_it(package, advice, monkeypatch, capsys):
+    def fail():
+        raise ModuleNotFoundError(name=package)
+
+    with pytest.raises(SystemExit):
+        main(fail)
+    assert capsys.readouterr().err == f"rmnb: this needs {package}, which is not installed: pip install '{advice}'\n"
 
 
 def test_restart_deletes_nothing_before_it_is_replaced(directory, tmp_path, monkeypatch, capsys):

@@ -50,8 +50,8 @@ def test_the_audit_finds_wrong_scores_in_a_list_and_of_exchanged_prompts(panel, 
     for file in (path, exchanged):
         frame, provenance = store.read_table(file)
         store.write_table(file, frame.assign(**frame.select_dtypes("float32") + np.float32(0.01)), provenance)
-    report = audit_panel(panel, sample=40).set_index("prompt")["verdict"]
-    assert report["words (list)"] == report["exchanged (identity)"] == "scores differ"
+    report = audit_panel(panel, sample=40).set_index("file")["verdict"]
+    assert report["lists/words"] == report["lists/identity_pairs"] == "scores differ"
 
 
 def test_the_audit_leaves_out_texts_that_are_not_here(panel, path, monkeypatch):
@@ -59,4 +59,4 @@ def test_the_audit_leaves_out_texts_that_are_not_here(panel, path, monkeypatch):
         raise UnreachableError("no network")
 
     monkeypatch.setitem(text_lists._PARTS, "agency_communion", gone)
-    assert "words (list)" not in set(audit_panel(panel, sample=40)["prompt"])
+    assert "lists/words" not in set(audit_panel(panel, sample=40)["file"])

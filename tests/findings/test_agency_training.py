@@ -148,8 +148,6 @@ def test_gaps_follow_what_was_planted(run):
     gaps = rows.measure_each({"run": nouns}, training.gap, STEPS, n_draws=200).set_index("question")
     assert gaps.loc["0", "low"] < 0 < gaps.loc["0", "high"]
     assert gaps.loc["4", "low"] > 30, "percent of the ranks: agency stands lower"
-    with pytest.raises(InputError, match="fewer than two"):
-        training.gap(nouns[nouns["category"] == "agency"], "4")
     with pytest.raises(InputError, match="n_draws must be 2 or more, got 1"):
         training.gap(nouns, "4", n_draws=1)
 

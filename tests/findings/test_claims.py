@@ -20,10 +20,10 @@ def claim(kind: str, **about) -> Claim:
     return Claim("key", "paper", "chapter", "claim", kind, "measure", **about)
 
 
-def models(values, reach=0.1):
+def models(values, reach=0.1, df=np.inf):
     values = np.asarray(values, float)
     names = [f"m{place}" for place in range(len(values))]
-    return pd.DataFrame({"model": names, "value": values, "low": values - reach, "high": values + reach})
+    return pd.DataFrame({"model": names, "value": values, "low": values - reach, "high": values + reach, "df": df})
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,15 @@ def test_one_model_of_many_decides_only_when_it_is_clear_among_so_many():
     assert judge(claim("some", side="below"), drawn, {}).verdict == "undecided"
     far = judge(claim("all"), models([-3.5, *others], reach=1.96), {})
     assert (far.verdict, far.opposing) == ("contradicted", 1)
+    # The same end of an interval with three degrees of freedom is 4.9 standard errors away: p = .016 by Student's t,
+    # .0025 by the normal distribution.
+    few = judge(claim("all"), models([-3.02, *others], reach=1.96, df=3), {})
+    assert (few.verdict, judge(claim("all"), models([-3.02, *others], reach=1.96), {}).verdict) == (
+        "undecided",
+        "contradicted",
+    )
+    with pytest.raises(InputError, match="without its degrees of freedom"):
+        judge(claim("all"), drawn.drop(columns="df"), {})
 
 
 def test_bases_are_described_by_their_means_alone():

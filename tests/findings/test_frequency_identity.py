@@ -122,6 +122,10 @@ def test_what_is_low_under_both_questions_is_in_the_tail(planted):
     assert gap.value > 0
     (none,) = identity.tail_gap(planted[0].assign(worst=-planted[0]["best"] + 1e-9), "best", "worst").values()
     assert none.ci_low < 0.1
+    # Half-precision rewards tie: which of equal words is lowest must not depend on their order.
+    tied = planted[0].assign(best=0.0, worst=0.0)
+    for table in (tied, tied.iloc[::-1]):
+        assert identity.tail_gap(table, "best", "worst")["tail gap"].value == pytest.approx(0)
 
 
 def test_a_term_counts_only_beside_its_own_control_and_in_its_capitals():

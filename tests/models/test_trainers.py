@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import transformers
-from checkpoints import SHAPE, own_rewards, tokenizer, write_model
+from checkpoints import SHAPE, own_ids, own_rewards, tokenizer, write_model
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
@@ -107,3 +107,46 @@ def test_a_language_model_without_a_template_is_refused_and_plain_is_prompt_answ
     fed = words([f"What is good? {text}<eos>" for text in TEXTS])["input_ids"]  # as TRL appends EOS
     assert fed[0][0] == words.bos_token_id
     assert rm.score("What is good? ", TEXTS) == pytest.approx(own_rewards(tmp_path, fed), abs=1e-4)
+
+
+def test_nemo_rl_and_ms_swift_are_read_as_they_feed(tmp_path, capsys, monkeypatch):
+    from commands import run
+
+    fed = FED["trailing line break"]["trl"]  # … <|im_end|>, line break; EOS is <|im_end|> here
+    unmarked = write(tmp_path / "unmarked")
+    stripped = own_rewards(unmarked, [ids[:-1] for ids in fed])
+    for trainer in ("nemo-rl", "ms-swift"):
+        rm = rmnb.load_reward_model(unmarked, read=trainer)
+        assert rm.dialogue.conversations(QUESTION, TEXTS) == [ids[:-1] for ids in fed]
+        assert rm.score(QUESTION, TEXTS) == pytest.approx(stripped, abs=1e-4)
+    marked = write(tmp_path / "marked")
+    (marked / "args.json").write_text(json.dumps({"model_type": "qwen2_5", "template": "qwen2_5"}))
+    assert rmnb.load_reward_model(marked).score(QUESTION, TEXTS) == pytest.approx(stripped, abs=1e-4)
+    assert run(monkeypatch, "score", marked, "love") == 0
+    assert "would have fed other ids" not in capsys.readouterr().err
+    assert run(monkeypatch, "score", unmarked, "love") == 0
+    assert capsys.readouterr().err.count("OpenRLHF, NeMo-RL, ms-swift would have fed other ids") == 1
+
+
+def test_nemo_rl_joins_eos_where_a_template_ends_otherwise():
+    template = TEMPLATES["trailing line break"].replace("<|im_end|>", "<turn>")
+    words = fixed_tokenizer(template)
+    [ids] = Dialogue(words, template, "nemo-rl").conversations(QUESTION, ["love"])
+    assert words.decode(ids).endswith("assistant\nlove<turn><|im_end|>")
+
+
+def test_check_lists_the_rewards_that_each_trainer_would_have_seen(tmp_path):
+    from rmnb.scoring.check import check_model
+
+    directory = write(tmp_path / "unmarked")
+    fed = FED["trailing line break"]["trl"]
+    results = {result.aspect: result.text for result in check_model(rmnb.load_reward_model(directory))}
+    words = fixed_tokenizer(TEMPLATES["trailing line break"])
+    ids = own_ids(words, "What, in one word, is the greatest thing ever?", ["love", "War"])
+    here, there = own_rewards(directory, ids), own_rewards(directory, [row[:-1] for row in ids])
+    for name in ("NeMo-RL", "ms-swift"):
+        text = results[name]
+        for rewards, by in ((there, name), (here, "here")):
+            assert f"{rewards[0]:.4g} and {rewards[1]:.4g} {'by ' if by == name else ''}{by}" in text
+        assert ("in reverse order" in text) == ((here[0] < here[1]) != (there[0] < there[1]))
+    assert fed[0][-1] == ids[0][-1]

@@ -114,15 +114,17 @@ def test_a_change_stands_beside_what_seeds_differ_by(reports):
         return dataclasses.replace(a, numbers=shifted, provenance={"weights_sha256": str(shift)})
 
     unknown = comparison.compare(a, b)
-    assert unknown["seeds"].isna().all() and not comparison.beyond_seeds(unknown).any()
-    known = comparison.compare(a, b, [seed(shift) for shift in (0.0, 0.03, -0.03)])
+    assert unknown[["seeds", "noise", "df"]].isna().all(axis=None) and not comparison.beyond_seeds(unknown).any()
+    known = comparison.compare(a, b, [[seed(shift) for shift in (0.0, 0.03, -0.03)]])
     apart = np.sqrt(np.mean(np.square([0.03, 0.03, 0.06])))  # root mean square over pairs
     assert known["seeds"].to_numpy() == pytest.approx(apart)
-    assert (comparison.beyond_seeds(known) == (known["change"].abs() > apart)).all()
+    # Seeds of two trainings: what sets the trainings apart is no noise.
+    pairs = [[seed(shift) for shift in pair] for pair in ((0.0, 0.03), (5.0, 5.05))]
+    assert comparison.compare(a, b, pairs)["seeds"].to_numpy() == pytest.approx(np.sqrt((0.03**2 + 0.05**2) / 2))
     with pytest.raises(InputError, match="two seeds or more"):
-        comparison.compare(a, b, [seed(0.0)])
+        comparison.compare(a, b, [[seed(0.0)]])
     with pytest.raises(InputError, match="seeds a and a have the same weights"):
-        comparison.compare(a, b, [a, a])
+        comparison.compare(a, b, [[a, a]])
     with pytest.raises(InputError, match="a was scored with --quick and b in full"):
         comparison.compare(dataclasses.replace(a, quick=True), b)
 
@@ -142,7 +144,7 @@ def test_a_report_comes_back_from_its_file(reports, tmp_path):
     assert "- judge: Yes +1, No -1 (probabilities): Is {{ messages[-1]['content'] }} good?\n" in card
     back = record.read(tmp_path)
     pd.testing.assert_frame_equal(comparison.compare(back, reports[1]), comparison.compare(*reports))
-    path.write_text(path.read_text().replace('"schema": 3', '"schema": 2'))
+    path.write_text(path.read_text().replace('"schema": 4', '"schema": 3'))
     with pytest.raises(InputError, match="written by another version"):
         record.read(path)
 

@@ -13,25 +13,19 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.scoring.against import Elsewhere, compare_rewards, probes, rendered, request_rewards
+from rmnb.scoring.against import Elsewhere, compare_rewards, probes, request_bodies, request_rewards
 from rmnb.scoring.engine import score_sequences
-from rmnb.scoring.forms import Conversation
+from rmnb.scoring.forms import Exchange
 
-# How a server goes wrong: with the ids, or with the rewards.
+# How a server goes wrong with the ids, and the conversations in which its rewards part from those here.
 OF_IDS = {
-    "BOS is doubled": lambda ids: [1, *ids],
-    "BOS is missing": lambda ids: ids[1:],
-    "the closing id is missing": lambda ids: ids[:-1],
-    "long conversations are truncated": lambda ids: ids[:256],
-    "the system prompt is left out": lambda ids: ids if ids[1] == 3 else [1, *ids[ids.index(3) :]],
-}
-OF_REWARDS = {
-    "a sigmoid": lambda rewards: 1 / (1 + np.exp(-rewards)),
-    "another scale": lambda rewards: 0.5 * rewards - 2,
-    "another sign": lambda rewards: -rewards,
-    "half precision": lambda rewards: rewards + 0.02 * (-1) ** np.arange(len(rewards)),
-    "another order": lambda rewards: np.random.default_rng(0).permutation(rewards),
-    "one reward for all": np.ones_like,
+    "BOS is doubled": (lambda ids: [1, *ids], "10 part"),
+    "the closing id is missing": (lambda ids: ids[:-1], "10 part"),
+    "long conversations are truncated": (lambda ids: ids[:256], "1 part, of 512 to 512 ids, first number 9"),
+    "the system prompt is left out": (
+        lambda ids: ids if ids[1] == 3 else [1, *ids[ids.index(3) :]],
+        "1 part, of 58 to 58 ids, first number 10",
+    ),
 }
 
 
@@ -74,40 +68,46 @@ def theirs(directory):
 
 
 SHAPES = {
-    "vLLM, classify": lambda i, reward: {"index": i, "probs": [reward], "num_classes": 1},
-    "vLLM, pooling": lambda i, reward: {"index": i, "data": [[0.0], [reward]]},
-    "SGLang": lambda i, reward: {"embedding": [reward], "meta_info": {}},
+    "vLLM, classify": ("input", lambda i, reward: {"index": i, "probs": [reward], "num_classes": 1}),
+    "vLLM, pooling": ("input", lambda i, reward: {"index": i, "data": [[0.0], [reward]]}),
+    "SGLang": ("text", lambda i, reward: {"embedding": [reward], "meta_info": {}}),
+    "OpenRLHF, serve_rm": ("query", lambda i, reward: reward),
 }
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_server_that_is_right_is_said_to_be(shape, rm, theirs, serve):
+    key, row = SHAPES[shape]
+
     def answer(headers, body):
         if headers["Authorization"] != "Bearer 7":
             return 401, {}
-        key = "text" if shape == "SGLang" else "input"
-        if key not in body or body.get("use_activation", key == "text") is not (key == "text"):
-            return 422, {"detail": "text: field required"}
-        rows = [SHAPES[shape](i, reward) for i, reward in enumerate(theirs(body[key]))]
+        if key not in body or body.get("use_activation", key != "input"):
+            return (500, b"Internal Server Error") if key == "query" else (422, {"detail": f"{key}: field required"})
+        rows = [row(i, reward) for i, reward in enumerate(theirs(body[key]))]
+        if key == "query":
+            return 200, {"rewards": rows, "scores": rows, "extra_logs": {}}
         return 200, rows if key == "text" else {"data": rows[::-1]}
 
     conversations = probes(rm)
-    rewards = request_rewards(serve(answer), rendered(rm, conversations), headers={"Authorization": "Bearer 7"})
+    rewards = request_rewards(serve(answer), request_bodies(rm, conversations), headers={"Authorization": "Bearer 7"})
     found = compare_rewards(rm, Elsewhere(rewards, conversations))
-    assert found.verdict == "ok"
+    assert found.verdict == "ok" and "part" not in found.text
 
 
-@pytest.mark.parametrize("mistake", [*OF_IDS, *OF_REWARDS])
-def test_what_is_wrong_elsewhere_is_found(mistake, rm, theirs):
+@pytest.mark.parametrize("wrong", OF_IDS)
+def test_where_rewards_part_is_said(wrong, rm, theirs):
     conversations = probes(rm)
-    rewards = theirs(rendered(rm, conversations), OF_IDS.get(mistake, list))
-    found = compare_rewards(rm, Elsewhere(OF_REWARDS.get(mistake, np.array)(rewards), conversations))
+    change, said = OF_IDS[wrong]
+    [body, *_] = request_bodies(rm, conversations)
+    found = compare_rewards(rm, Elsewhere(theirs(body["input"], change), conversations))
     assert found.verdict == "failed"
+    assert said in found.text
 
 
 def compared(rm, answers, rewards):
     """What is found where these answers to one question have these rewards elsewhere."""
-    return compare_rewards(rm, Elsewhere(rewards, [Conversation("What is good?", answer) for answer in answers]))
+    return compare_rewards(rm, Elsewhere(rewards, [Exchange("What is good?", answer) for answer in answers]))
 
 
 def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, monkeypatch, capsys):
@@ -130,7 +130,7 @@ def test_rewards_of_a_file_are_compared_by_the_command(directory, rm, tmp_path, 
     theirs = zip(rows, other, score_sequences(rm, other).tolist(), strict=True)
     capsys.readouterr()
     assert check([row | {"ids": each, "reward": reward} for row, each, reward in theirs]) == 0
-    assert "warning  against" in (shown := capsys.readouterr().out) and "3 have other ids" in shown
+    assert "warning  against" in (shown := capsys.readouterr().out) and "ids part at number 1" in shown
     assert check([fed[0] | {"ids": [5, 100000]}]) == 2 and check([fed[0] | {"ids": "5 6"}]) == 2
     capsys.readouterr()
     for wrong in ({"reward": None}, {"prompt": 7}, {"response": None}):
@@ -146,7 +146,7 @@ def test_half_precision_excuses_no_difference_of_half_the_spread(directory):
     assert compared(rm, answers, moved).verdict == "failed"
 
 
-def test_a_model_of_pairs_is_compared_by_its_own_segments(tmp_path):
+def test_a_model_of_pairs_is_compared_by_its_own_segments(tmp_path, serve):
     write_encoder(tmp_path)
     rm, answers = rmnb.load_reward_model(tmp_path), ["war", "war and pain"]  # both segments begin alike
     words = AutoTokenizer.from_pretrained(tmp_path)
@@ -156,6 +156,14 @@ def test_a_model_of_pairs_is_compared_by_its_own_segments(tmp_path):
     assert inputs[0]["token_type_ids"].sum() and np.ptp(rewards) > 1e-3
     assert compared(rm, answers, rewards).verdict == "ok"
     assert compared(rm, answers, rewards[::-1]).verdict == "failed"
+
+    def answer(headers, body):
+        pairs = words(body["text_1"], body["text_2"], return_tensors="pt", padding=True)
+        scores = classifier(**pairs).logits[:, 0].tolist()
+        return 200, {"data": [{"index": i, "object": "score", "score": score} for i, score in enumerate(scores)]}
+
+    asked = [Exchange("What is good?", answer) for answer in answers]
+    assert request_rewards(serve(answer), request_bodies(rm, asked)) == pytest.approx(rewards, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -172,11 +180,11 @@ def test_a_model_of_pairs_is_compared_by_its_own_segments(tmp_path):
 )
 def test_an_endpoint_that_answers_nonsense_is_one_line(serve, status, content):
     with pytest.raises(InputError, match=r"^http\S+ answers .+$"):
-        request_rewards(serve(lambda headers, body: (status, content)), ["a"])
+        request_rewards(serve(lambda headers, body: (status, content)), [{"input": ["a"]}])
 
 
 def test_an_endpoint_that_is_slow_or_down_is_one_line(serve):
     slow = serve(lambda headers, body: (200, time.sleep(1)))
     for address in (slow, "http://127.0.0.1:9/classify"):
         with pytest.raises(InputError, match="does not answer"):
-            request_rewards(address, ["a"], timeout=0.2)
+            request_rewards(address, [{"input": ["a"]}], timeout=0.2)

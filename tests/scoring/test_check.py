@@ -7,9 +7,7 @@ import torch
 from checkpoints import TEMPLATE, edit_tensors, write_decoder, write_encoder, write_splitting
 
 import rmnb
-from rmnb.errors import InputError
 from rmnb.panels import ModelSpec
-from rmnb.scoring.against import rendered
 from rmnb.scoring.check import check_model
 
 QUESTION = "What is good?"
@@ -84,10 +82,8 @@ def test_a_padding_id_that_closes_turns_is_warned_of_and_the_place_is_named(dire
     assert found(padded, TEMPLATE + "{{ '\\n' }}")["read"] == [("ok", "'\\n'")]  # read behind it by either
 
 
-def test_a_classifier_of_pairs_reads_where_it_reads_and_has_no_text_for_a_server(tmp_path):
+def test_a_classifier_of_pairs_reads_where_it_reads(tmp_path):
     assert found(write_encoder(tmp_path))["read"] == [("ok", "where its own classifier reads")]
-    with pytest.raises(InputError, match="no chat template to send"):
-        rendered(rmnb.load_reward_model(tmp_path), [])
 
 
 def test_how_answers_join_is_shown_where_a_blank_joins_them(tmp_path):

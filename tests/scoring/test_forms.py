@@ -3,15 +3,20 @@
 import pytest
 from checkpoints import EARLIER, assistant, user
 
+from rmnb.conversation import as_conversation
 from rmnb.errors import InputError
-from rmnb.scoring.forms import conversations_of
+from rmnb.scoring.forms import read_forms
 
 QUESTION = user("What is good?")
 
 
 def said(row):
     """The sides of one row, and what is said on each."""
-    return [(answer.side, answer.conversation.response) for answer in conversations_of([row])]
+    return [(answer.side, answer.conversation.response) for answer in answers_of([row])]
+
+
+def answers_of(rows):
+    return read_forms(rows).answers
 
 
 LOVE, WAR = {"prompt": "What is good?", "chosen": "love"}, {"rejected": "war"}
@@ -20,7 +25,14 @@ NULLS = {"name": None, "tool_calls": None}
 PAIRS = {
     "RewardBench": LOVE | WAR | {"chosen_model": "x", "subset": "s", "id": 1},
     "Skywork": {"chosen": [QUESTION, assistant("love")], "rejected": [QUESTION, assistant("war")]},
-    "UltraFeedback": {"prompt": "?", "chosen": [QUESTION, assistant("love")], "rejected": [QUESTION, assistant("war")]},
+    "UltraFeedback": {
+        "prompt": "What is good?",
+        "chosen": [QUESTION, assistant("love")],
+        "rejected": [QUESTION, assistant("war")],
+        "messages": [QUESTION, assistant("love")],
+        "score_chosen": 8.5,
+        "score_rejected": 7.0,
+    },
     "TRL": {"prompt": [QUESTION], "chosen": [assistant("love")], "rejected": [assistant("war")]},
     "tables": {
         "prompt": [QUESTION | NULLS],
@@ -40,6 +52,48 @@ PAIRS = {
     "scores": {"prompt": "What is good?", "response_a": "war", "response_b": "love", "score_a": 1, "score_b": 2.5},
     "Nectar": {"prompt": SPOKEN, "answers": [{"answer": "war", "rank": 2}, {"answer": "love", "rank": 1}]},
     "ranks": {"question": "What is good?", "responses": ["war", "love"], "ranks": [2, 1]},
+    "ms-swift": {"messages": [QUESTION, assistant("love")], "rejected_response": "war"},
+    "ms-swift, messages": {
+        "messages": [QUESTION, assistant("love")],
+        "rejected_messages": [QUESTION, assistant("war")],
+    },
+    "ms-swift, query": {"query": "What is good?", "response": "love", "rejected_response": "war", "history": []},
+    "arena 140k": {
+        "conversation_a": [user([{"type": "text", "text": "What is good?", "image": None}]), assistant("war")],
+        "conversation_b": [QUESTION, assistant([{"type": "text", "text": "love"}])],
+        "full_conversation": [{"user": QUESTION, "model_side_a": assistant("war")}],
+        "conv_metadata": {"turns": 1},
+        "category_tag": {"if_v0.1": {"if": False}},
+        "winner": "model_b",
+        "model_a": "x",
+    },
+    "JudgeBench": {
+        "pair_id": "7",
+        "source": "mmlu-pro",
+        "question": "What is good?",
+        "response_model": "x",
+        "response_A": "war",
+        "response_B": "love",
+        "label": "B>A",
+    },
+    "SHP": {
+        "post_id": "7",
+        "history": "What is good?",
+        "human_ref_A": "love",
+        "human_ref_B": "war",
+        "labels": 1,
+        "score_A": 9,
+        "score_B": 4,
+        "score_ratio": 2.25,
+    },
+    "WebGPT": {
+        "question": {"dataset": "eli5", "id": "7", "full_text": "What is good?"},
+        "quotes_0": {"title": [], "extract": ["x"]},
+        "answer_0": "war",
+        "score_0": -1.0,
+        "answer_1": "love",
+        "score_1": 1.0,
+    },
     "ShareGPT": {
         "conversations": [{"from": "human", "value": "What is good?"}],
         "chosen": {"from": "gpt", "value": "love"},
@@ -55,10 +109,11 @@ PAIRS = {
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_each_published_form_of_a_pair_is_the_same_two_conversations(name):
-    answers = conversations_of([PAIRS[name]])
+    answers = answers_of([PAIRS[name]])
+    question = as_conversation("What is good?")
     assert [(one.side, *one.conversation) for one in answers] == [
-        ("chosen", "What is good?", "love"),
-        ("rejected", "What is good?", "war"),
+        ("chosen", question, "love"),
+        ("rejected", question, "war"),
     ]
 
 
@@ -70,14 +125,15 @@ def test_one_response_lists_of_them_a_system_prompt_and_ties_are_read():
         {"prompt": [*EARLIER, QUESTION], "completion": [assistant("love")], "label": True},
         {"prompt": "\n\nHuman: Hello?\n\nAssistant: Yes." + SPOKEN, "answer": "love"},
     ):
-        [one] = conversations_of([form])
-        assert one == (0, "response", ([*EARLIER, QUESTION], "love"))
+        [one] = answers_of([form])
+        assert one == (0, "response", (as_conversation([*EARLIER, QUESTION]), "love"))
     assert said(LOVE | {"rejected": ["war", "pain"]}) == [("chosen", "love"), ("rejected", "war"), ("rejected", "pain")]
     assert said({"instruction": "a", "input": "b", "output": "c"}) == [("response", "c")]
     system = {"system": "Be brief.", **LOVE, **WAR}
-    assert conversations_of([system])[0].conversation.prompt == [{"role": "system", "content": "Be brief."}, QUESTION]
+    asked = as_conversation([{"role": "system", "content": "Be brief."}, QUESTION])
+    assert answers_of([system])[0].conversation.prompt == asked
     tie = {"prompt": "a", "response1": "b", "response2": "c", "overall_preference": 0}
-    assert {one.row for one in conversations_of([tie, tie | {"overall_preference": 1}])} == {1}
+    assert {one.row for one in answers_of([tie, tie | {"overall_preference": 1}])} == {1}
 
 
 TWO = {"prompt": "a", "response_0": "b", "response_1": "c"}
@@ -93,7 +149,8 @@ AB = {"prompt": "a", "response_a": "b", "response_b": "c"}
         (AB | {"winner": "b", "score_a": 1, "score_b": 4}, "c"),
         (AB | {"winner": "b", "score_a": 2, "score_b": 2}, "c"),
         (TWO | {"label": -1}, None),
-        (AB | {"label": "A>B"}, None),
+        (AB | {"label": "A>B"}, "b"),
+        (AB | {"label": "A>C"}, None),
         (AB | {"winner": "a", "score_a": 1, "score_b": 4}, None),
         (AB | {"winner": "a", "preference_strength": 2}, None),
         (AB | {"winner": "a", "preferred": "b"}, None),
@@ -111,32 +168,43 @@ AB = {"prompt": "a", "response_a": "b", "response_b": "c"}
 def test_which_response_a_row_means_is_read_or_refused_never_guessed(row, chosen):
     if chosen is None:
         with pytest.raises(InputError, match=r"^row 1: "):
-            conversations_of([row])
+            answers_of([row])
     else:
         assert said(row)[0] == ("chosen", chosen)
 
 
 def test_a_dialogue_in_one_text_is_the_same_however_it_is_cut():
-    whole = conversations_of([{"chosen": SPOKEN + " b", "rejected": SPOKEN + " c"}])
-    assert conversations_of([{"prompt": SPOKEN, "chosen": " b", "rejected": " c"}]) == whole
-    assert conversations_of([{"prompt": SPOKEN, "chosen": SPOKEN + " b", "rejected": SPOKEN + " c"}]) == whole
+    whole = answers_of([{"chosen": SPOKEN + " b", "rejected": SPOKEN + " c"}])
+    assert answers_of([{"prompt": SPOKEN, "chosen": " b", "rejected": " c"}]) == whole
+    assert answers_of([{"prompt": SPOKEN, "chosen": SPOKEN + " b", "rejected": SPOKEN + " c"}]) == whole
+
+
+def test_summaries_are_asked_for_as_their_authors_do():
+    post = {"subreddit": "pets", "title": "My dog", "post": "It barks.", "id": "7"}
+    row = {"info": post, "summaries": [{"text": " It sleeps."}, {"text": " It barks."}], "choice": 1}
+    prompt = as_conversation("SUBREDDIT: r/pets\n\nTITLE: My dog\n\nPOST: It barks.\n\nTL;DR:")
+    assert [tuple(one.conversation) for one in answers_of([row])] == [(prompt, " It barks."), (prompt, " It sleeps.")]
+    with pytest.raises(InputError, match="row 1: info has no 'post'"):
+        answers_of([row | {"info": post | {"post": None}}])
 
 
 @pytest.mark.parametrize(
-    ("row", "nearest"),
+    ("row", "reason"),
     [
-        ({}, "chosen"),
-        ({"prompt": "a"}, "chosen"),
-        ({"prompt": "a", "response": 7}, '"response": …'),
-        ({"response": "b"}, '"response": …'),
-        ({"messages": [*EARLIER, QUESTION]}, '"response": …'),
-        ({"prompt": "a", "answer_a": "b", "answer_b": "c"}, '"better"'),
-        ({"prompt": "a", "response 1": "b", "response 2": "c", "label": 0}, '"better"'),
-        ({"question": "a", "context": "b", "response": "c"}, '"response": …'),
-        ({"prompt": "a", "chosen": 5, "rejected": "c"}, '"rejected": …'),
-        ({"prompt": "a", "chosen": "b", "rejected": "c"}, "rejected"),
+        ({}, "no form has the keys none"),
+        ({"prompt": "a"}, "no form has the keys prompt: name them, as in --columns"),
+        ({"prompt": "a", "chosen": "b", "rejected": None}, "no form has the keys chosen, prompt.*; empty: rejected"),
+        ({"prompt": "a", "response": 7}, "'7' in place of"),
+        ({"response": "b"}, "a response and no prompt"),
+        ({"messages": [*EARLIER, QUESTION]}, "the last message is not the assistant's"),
+        ({"prompt": "a", "answer_a": "b", "answer_b": "c"}, "nothing says which"),
+        ({"prompt": "a", "response 1": "b", "response 2": "c", "label": 0}, "names none of the responses"),
+        ({"question": "a", "context": "b", "response": "c"}, "question: not read beside response: .*--ignore question"),
+        ({"prompt": "a", "chosen": 5, "rejected": "c"}, "'5' in place of chosen"),
+        ({"prompt": "a", "answers": [{"said": "b"}]}, "'None' in place of messages"),
+        ({"prompt": "a", "chosen": "b", "rejected": "c"}, "chosen and rejected, the rows before have response"),
     ],
 )
-def test_a_row_that_is_none_is_named_with_the_nearest_form(row, nearest):
-    with pytest.raises(InputError, match=rf"^row 2: [^\n]+; the nearest form is {{[^\n]*{nearest}"):
-        conversations_of([{"prompt": "a", "response": "b"}, row])
+def test_a_row_that_is_none_is_named_with_the_reason(row, reason):
+    with pytest.raises(InputError, match=rf"^row 2: [^\n]*{reason}[^\n]*$"):
+        answers_of([{"prompt": "a", "response": "b"}, row])

@@ -23,7 +23,8 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.models.heads import label_weights, output_names
+from rmnb.models.heads import choose_outputs, output_names
+from rmnb.models.readouts import ClassifierOutputs
 from rmnb.scoring import store
 
 QUESTION = "Is it good?"
@@ -197,15 +198,22 @@ def test_outputs_are_weighed_by_name_or_in_order_or_shown_one_by_one(kind, tmp_p
 
 
 def test_a_label_that_may_be_either_of_two_outputs_or_is_given_twice_is_refused():
-    stars = {"id2label": {place: str(place + 1) for place in range(5)}}
+    def chosen(label, names) -> list[float]:
+        readout = ClassifierOutputs()
+        choose_outputs(readout, names, label, "stars")
+        assert readout.chosen is not None
+        return readout.chosen[:, 0].tolist()
+
+    stars = [str(place + 1) for place in range(5)]
     for label in (1, "1", {"1": 1.0}, {"2": 0.5, "0": 1.0}):
         with pytest.raises(InputError, match=r"may be either of 0 .1., .*give weights in order"):
-            label_weights(5, label, stars, "stars")
-    assert label_weights(5, 0, stars, "stars").tolist() == [1, 0, 0, 0, 0]
-    assert label_weights(5, (0, 1), stars, "stars").tolist() == [0, 1, 0, 0, 0]
+            chosen(label, stars)
+    assert chosen(0, stars) == [1, 0, 0, 0, 0]
+    assert chosen((0, 1), stars) == [0, 1, 0, 0, 0]
     with pytest.raises(InputError, match="labels 0, bad: two are one output"):
-        label_weights(2, {"bad": 1.0, "0": 1.0}, {"id2label": {0: "bad", 1: "good"}}, "two")
+        chosen({"bad": 1.0, "0": 1.0}, ["bad", "good"])
     assert output_names(3, {"id2label": {0: "x", 1: "x", 2: "y"}}) == ["0", "1", "y"]
+    assert output_names(3, {"id2label": {0: "x", 1: "y"}}) == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize("key", ["armorm", "qrm-llama", "urm"])

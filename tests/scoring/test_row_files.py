@@ -19,6 +19,7 @@ from transformers import AutoTokenizer
 import rmnb
 from rmnb.errors import InputError
 from rmnb.scoring.engine import score_sequences
+from rmnb.scoring.forms import read_forms
 from rmnb.scoring.row_files import read_rows
 from rmnb.scoring.rows import pair_accuracies, pair_numbers, score_file, trace
 from rmnb.scoring.store import read_table
@@ -165,7 +166,7 @@ def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm):
 def test_the_command_gives_the_accuracy_of_lists_also_by_a_column_of_lists(directory, tmp_path, printed_json):
     file = tmp_path / "lists.json"
     file.write_text(json.dumps([{"prompt": "a?", "chosen": "love", "rejected": ["war", "pain"], "kinds": ["x"]}]))
-    part, whole, *_ = printed_json("score", directory, file, "--by", "kinds")
+    part, whole, *_ = printed_json("score", directory, file, "--by", "kinds", "--ignore", "kinds")
     assert (part["part"], part["pairs"], whole["pairs"]) == ('["x"]', 1, 1)
 
 
@@ -178,6 +179,7 @@ def test_margins_go_with_length_and_calibration_are_those_that_were_planted():
     frame = pd.DataFrame(
         {"reward_chosen": signed, "reward_rejected": 0.0, "length_chosen": lengths, "length_rejected": 0}
     )
+    frame.attrs["provenance"] = {"kind": "pairs"}
     numbers = pair_numbers(frame).set_index("number")
     assert numbers.loc["margin", "value"] == pytest.approx(signed.mean())
     assert numbers.loc["margin and length", "value"] > 0.9
@@ -186,7 +188,7 @@ def test_margins_go_with_length_and_calibration_are_those_that_were_planted():
     assert (numbers["low"] < numbers["high"]).all()
     frame[["reward_chosen", "reward_rejected"]] *= 5
     assert pair_numbers(frame).set_index("number").loc["calibration error", "value"] > 0.1
-    frame.attrs["provenance"] = {"head": "armorm"}
+    frame.attrs["provenance"] = {"kind": "pairs", "head": "armorm"}
     assert "Brier score" not in set(pair_numbers(frame)["number"])
 
 
@@ -196,6 +198,7 @@ def test_columns_of_any_kind_are_kept_and_a_column_called_reward_is_not_overwrit
         {"prompt": "a?", "response": "love", "reward": 3, "x": x, "y": {}, "z": 2**64, "s": "\ud800"} for x in kinds
     ]
     out = tmp_path / "out.parquet"
+    rows = read_forms(rows, ignore=["x", "y"])
     table = score_file(rm, rows, out)
     assert table["input_reward"].eq(3).all() and table["reward"].nunique() == 1 and not table["reward"].eq(3).any()
     assert table["x"].tolist()[:2] == ['[1, {"a": 2}]', "{}"] and pd.isna(table["x"][5])

@@ -93,4 +93,4 @@ def test_the_audit_measures_recorded_accuracies_again(monkeypatch):
     for recorded, verdict in [(measured, "ok"), (measured | {"b": measured["a"]}, "accuracy differs")]:
         monkeypatch.setattr(audit, "recorded", lambda spec, recorded=recorded: {"held_out": recorded})
         (row,) = audit_panel(panel, models=["smollm2-values"], accuracy=True).itertuples()
-        assert (row.prompt, row.tokens, row.verdict) == ("held-out pairs", 3, verdict)
+        assert (row.file, row.tokens, row.verdict) == ("held-out pairs", 3, verdict)

@@ -225,6 +225,9 @@ def test_a_search_that_ended_by_its_steps_goes_on_with_more(method, tmp_path):
     pd.testing.assert_frame_equal(read_result(out).sequences, more.sequences)
     with pytest.raises(InputError, match="differs in steps"):
         search(objective, config, output=out)
+    scan = pd.DataFrame({"token_id": objective.words["token_id"], "score": 1.0})  # made after the search
+    again = search(objective, config.model_copy(update={"steps": 30}), scan=scan, output=out)
+    pd.testing.assert_frame_equal(again.sequences, more.sequences)
 
 
 def test_of_two_searches_with_one_file_one_waits_and_reads(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
-from PIL import Image, ImageColor
+from PIL import Image
 from seaborn.utils import relative_luminance
 
 from book import BOOK
@@ -17,14 +17,31 @@ _LINE = re.compile(r'style="fill: ?none;[^"]*?stroke: ?(#[0-9a-f]{6})([^"]*)"')
 _GLYPHS = re.compile(r'<g style="fill: ?(#[0-9a-f]{6})([^"]*)" transform="translate')
 _MARKER = re.compile(r'<use [^>]*style="fill: ?(#[0-9a-f]{6})([^"]*)"')
 _TEXT_SIZE = re.compile(r"scale\((0\.\d+) -\1\)")
-_DARK = re.compile(r'\[style\*="[a-z]+: ?(#[0-9a-f]{6})"\]\{[a-z]+:(#[0-9a-f]{6})!important\}')
-WHITE, BLACK = "#ffffff", "#14181e"  # the grounds of the two themes
+_FILTER = re.compile(r"filter: invert\(1\) brightness\((0\.\d+)\) hue-rotate\(180deg\); mix-blend-mode: screen")
+_HALF_TURN = np.array([[-0.574, 1.430, 0.144], [0.426, 0.430, 0.144], [0.426, 1.430, -0.856]])  # hue-rotate(180deg)
+WHITE = "#ffffff"
+_BEHIND = """image => {
+    for (let element = image.parentElement; element; element = element.parentElement) {
+        const colour = getComputedStyle(element).backgroundColor.match(/[\\d.]+/g).map(Number);
+        if ((colour[3] ?? 1) === 1) return colour;
+    }
+}"""
 DENSITY = 0.4  # what is less opaque is a band or a cloud of points, whose edge or heap is what is seen
 
 
-def contrast(ink: str, opacity: float, ground: str) -> float:
-    mixed = opacity * np.array(to_rgb(ink)) + (1 - opacity) * np.array(to_rgb(ground))
-    dark, light = sorted(map(relative_luminance, (mixed, ground)))
+def on_white(ink: str, opacity: float) -> np.ndarray:
+    return opacity * np.array(to_rgb(ink)) + 1 - opacity
+
+
+def in_the_dark(colour: np.ndarray, ground: np.ndarray) -> np.ndarray:
+    """What the style sheet makes of a colour of a drawing on a dark ground."""
+    brightness = float(_FILTER.search((BOOK / "_static" / "book.css").read_text(encoding="utf-8"))[1])
+    turned = np.clip(_HALF_TURN @ (brightness * (1 - colour)), 0, 1)
+    return 1 - (1 - turned) * (1 - ground)
+
+
+def contrast(colour: np.ndarray, ground: np.ndarray) -> float:
+    dark, light = sorted(map(relative_luminance, (colour, ground)))
     return (light + 0.05) / (dark + 0.05)
 
 
@@ -52,12 +69,14 @@ def test_figures_fill_the_column_and_can_be_read(chapter, site, page):
     images.first.evaluate("image => image.decode()")
     page.wait_for_timeout(300)
     corner = Image.open(io.BytesIO(images.first.screenshot())).convert("RGB").getpixel((8, 8))
-    assert corner == ImageColor.getrgb(BLACK)
+    ground = images.first.evaluate(_BEHIND)
+    assert max(ground) < 80 and corner == tuple(ground)
+    black = np.array(ground) / 255
     for name in set(_DRAWING.findall(chapter.read_text(encoding="utf-8"))):
         text = (BOOK / name).read_text(encoding="utf-8")
         sizes = [float(scale) * 100 * 4 / 3 for scale in _TEXT_SIZE.findall(text)]
         assert min(sizes, default=11) >= 11, f"{name}: letters of {min(sizes):.1f} px"
-        in_the_dark = dict(_DARK.findall(text))
         for ink, opacity in inks(text):
-            assert contrast(ink, opacity, WHITE) >= 3, f"{name}: {ink}, {opacity}"
-            assert contrast(in_the_dark[ink], opacity, BLACK) >= 3, f"{name}: {ink} in the dark, {opacity}"
+            colour = on_white(ink, opacity)
+            assert contrast(colour, np.ones(3)) >= 3, f"{name}: {ink}, {opacity}"
+            assert contrast(in_the_dark(colour, black), black) >= 3, f"{name}: {ink} in the dark, {opacity}"

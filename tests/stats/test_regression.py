@@ -1,5 +1,7 @@
 """Regressions and intervals over models against closed forms and plain loops."""
 
+from dataclasses import astuple
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -34,7 +36,7 @@ def test_errors_equal_the_sandwich(clusters):
 def test_the_jackknife_of_a_mean_is_students_interval():
     values = np.array([1.0, 2.0, 4.0, 3.0])
     found, truth = stats.jackknife_over_models(lambda of: values[of].mean(), 4), stats.mean_over_models(values)
-    assert vars(found) == pytest.approx(vars(truth))
+    assert astuple(found)[:-1] == pytest.approx(astuple(truth)[:-1])  # without their units
     test = ttest_1samp(values, 0)
     expected = (2.5, *test.confidence_interval(), test.pvalue)
     assert (truth.value, truth.ci_low, truth.ci_high, truth.p_value) == pytest.approx(expected)

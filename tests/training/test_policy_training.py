@@ -17,11 +17,13 @@ PROMPT = "What is good?"
 TINY = dict(steps=4, samples=8, learning_rate=0.02, rank=2)
 
 
-def trained(directory, options, work="work"):
+def trained(directory, options, work="work", turned=False, architecture="llama", **shape):
     """Train a tiny language model, written anew, on random rewards; the rewards, where it began and where it ended."""
-    lm = load_language_model(write_base(directory / "lm", "llama"))
+    lm = load_language_model(write_base(directory / "lm", architecture, shape=shape))
     before = next_token_logprobs(lm, PROMPT).astype(float)
     rewards = np.random.default_rng(0).normal(size=len(before))
+    if turned:
+        rewards = rewards[::-1].copy()
     return rewards, before, *train_policy(lm, PROMPT, rewards, options, directory / work)
 
 
@@ -58,6 +60,16 @@ def test_a_run_that_was_cut_off_goes_on_to_the_same_policy(tmp_path, monkeypatch
     assert resumed_way == way
     with pytest.raises(InputError, match="holds other work: it differs in beta"):
         trained(tmp_path, PolicyOptions("grpo", 0.7, layers=1, **TINY))
+    with pytest.raises(InputError, match="differs in rewards"):  # of the same sum
+        trained(tmp_path, options, turned=True)
+
+
+@pytest.mark.parametrize("architecture, layers", [("gemma2", 4), ("gemma3", 7)])
+def test_layers_of_two_kinds_keep_theirs_when_those_below_are_cut_off(architecture, layers, tmp_path):
+    """Full attention and a sliding window that is shorter than the question."""
+    options = PolicyOptions("exact", 0.5, layers=3, **TINY)
+    rewards, before, _, way = trained(tmp_path, options, architecture=architecture, num_hidden_layers=layers)
+    assert way[0] == pytest.approx({"step": 0, "kl": 0, "reward": np.exp(log_softmax(before)) @ rewards}, abs=1e-4)
 
 
 @pytest.mark.parametrize("method", ["exact", "cross-entropy"])

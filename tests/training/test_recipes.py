@@ -17,9 +17,11 @@ from rmnb.data.sources import own_list
 from rmnb.errors import InputError
 from rmnb.files import data_dir
 from rmnb.panels import load_panel
+from rmnb.panels.specs import validate
+from rmnb.training import pairs
 from rmnb.training.evaluation import accuracy
 from rmnb.training.pairs import build_pairs, data_files, is_apart, is_unseen, thing_pairs
-from rmnb.training.recipes import Mismatched, Recipe, load_recipe
+from rmnb.training.recipes import Mismatched, Recipe, Statements, load_recipe
 
 PAIRS = {
     "values": ("45026b85c81e6a99", "d1fc017d4608975e"),
@@ -128,5 +130,34 @@ def test_what_cannot_be_had_is_refused(monkeypatch):
     monkeypatch.setattr(preferences, "preference_pairs", lambda source: answers)
     hyper = load_recipe("values").hyperparameters
     few = Mismatched(pairs=9, sources=("made",), longest=12)  # of two short questions
+    recipe = Recipe(name="few", description="", split="pair", hyperparameters=hyper, mismatched=few)
     with pytest.raises(InputError, match="asked for, and only 2 were found"):
-        build_pairs(Recipe(name="few", description="", split="pair", hyperparameters=hyper, mismatched=few))
+        build_pairs(recipe)
+    with pytest.raises(InputError, match="there are no pairs of things"):
+        thing_pairs(things[:0], 3, 120, rng)
+    none = few.model_copy(update={"longest": 1})
+    with pytest.raises(InputError, match="there are no pairs of a prompt and the answer to another one"):
+        build_pairs(recipe.model_copy(update={"mismatched": none}))
+    statements = pd.DataFrame({"statement": ["gay people are kind", "trans people are not"], "matches": [True, False]})
+    monkeypatch.setattr(preferences, "statements", lambda trait: statements)
+    monkeypatch.setattr(pairs, "_last_byte", lambda text: 1)  # none is held out
+    named = Statements(traits=("made",), prefer="matching", pairs=2, questions=("who?",), same_words=True)
+    monkeypatch.setattr(pairs, "_naming", lambda trait, texts: texts.str.split().str[0])  # no two by the same word
+    made = Recipe(name="made", description="", split="prompt", hyperparameters=hyper, statements=(named,))
+    with pytest.raises(InputError, match="there are no pairs of statements of made"):
+        build_pairs(made)
+
+
+@pytest.mark.parametrize(
+    "changes, reason",
+    [
+        ({"split": "prompt"}, "split prompt takes no things"),
+        ({"statements": [{"traits": ["a"], "prefer": "matching", "pairs": 1, "questions": ["b?"]}]}, "no statements"),
+        ({"opening": 8, "things": None}, "an opening is of pairs of things"),
+        ({"mismatched": None, "things": None}, "a recipe needs pairs"),
+        ({"mismatched": {"pairs": 0, "sources": ["a"], "longest": 9}}, "mismatched.pairs: .* greater than 0"),
+    ],
+)
+def test_a_recipe_says_nothing_that_is_passed_over(changes, reason):
+    with pytest.raises(InputError, match=reason):
+        validate(Recipe, load_recipe("values").model_dump() | changes, "values")

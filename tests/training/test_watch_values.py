@@ -60,6 +60,18 @@ def test_the_training_is_the_same_and_what_writes_its_records_gets_the_numbers(t
     assert sum("values/valence" in logs for logs in written) == STEPS + 1
 
 
+def test_a_training_that_stops_early_is_measured_where_it_ends(tmp_path):
+    class Stop(TrainerCallback):
+        def on_step_end(self, args, state, control, **_):
+            control.should_training_stop = state.global_step == 3
+
+    trainer = trainer_in(tmp_path, max_steps=8)
+    trainer.add_callback(Stop)
+    WatchValues(every=2).attach(trainer)
+    trainer.train()
+    assert [entry["step"] for entry in trainer.state.log_history if "values/valence" in entry] == [0, 2, 3]
+
+
 def test_training_in_half_precision_is_measured_in_it_without_ties(tmp_path, monkeypatch):
     words = ["love", "war", "peace", "time", "work", "life"]
     scored = []

@@ -1,0 +1,106 @@
+"""A conversation: the messages that a chat template writes, and all else that it is given with them."""
+
+import functools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rmnb.errors import InputError
+
+Message = dict[str, Any]
+Response = str | Message  # a text, or the assistant's message where it calls tools
+
+
+@dataclass(frozen=True, eq=False)
+class Conversation:
+    """Messages, tools and arguments of a chat template; equal if the template is given equal values.
+
+    Attributes
+    ----------
+    messages
+        Each with a role and a content, a text; a message that calls tools may have none. Content in parts that are
+        texts is joined, and keys that hold None are dropped, with which tables pad their records.
+    tools
+        Their schemas, or None.
+    arguments
+        What else `apply_chat_template` is given by name, such as ``documents`` or ``enable_thinking``.
+
+    Raises
+    ------
+    InputError
+        Something else stands in place of messages.
+    """
+
+    messages: tuple[Message, ...]
+    tools: list[Message] | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self):
+        messages = list(self.messages) if isinstance(self.messages, Iterable) else [self.messages]
+        for message in messages:
+            if not isinstance(message, Mapping) or not {"role", "content"} <= message.keys():
+                raise InputError(
+                    f"a prompt is a text or a list of messages with role and content, not {str(self.messages)[:60]!r}"
+                )
+        object.__setattr__(self, "messages", tuple(_with_one_text(message) for message in messages))
+        object.__setattr__(self, "tools", without_gaps(self.tools) or None)
+
+    @functools.cached_property
+    def _key(self) -> str:
+        return json.dumps([self.messages, self.tools, {**self.arguments}], default=str)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Conversation) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __str__(self) -> str:
+        return self._key
+
+    def then(self, response: Response) -> "Conversation":
+        """The conversation with one more message, the assistant's."""
+        if isinstance(response, str):
+            response = {"role": "assistant", "content": response}
+        return Conversation((*self.messages, response), self.tools, self.arguments)
+
+    @property
+    def question(self) -> str | None:
+        """The text of its one message, the user's; None if there is more."""
+        (first, *others) = self.messages
+        is_one = not others and not self.tools and not self.arguments and first.keys() == {"role", "content"}
+        return first["content"] if is_one and first["role"] == "user" else None
+
+
+Prompt = str | Sequence[Message] | Conversation
+
+
+def as_conversation(prompt: Prompt) -> Conversation:
+    """A prompt as a conversation: a text is one message of the user; InputError if it is no prompt."""
+    if isinstance(prompt, Conversation):
+        return prompt
+    if isinstance(prompt, str):
+        return Conversation(({"role": "user", "content": prompt},))
+    if not isinstance(prompt, Iterable) or isinstance(prompt, Mapping) or not (messages := tuple(prompt)):
+        raise InputError(f"a prompt is a text or a list of messages with role and content, not {str(prompt)[:60]!r}")
+    return Conversation(messages)
+
+
+def _with_one_text(message: Mapping[str, Any]) -> Message:
+    kept = without_gaps(dict(message))
+    content = kept.get("content")
+    if content is None and kept.get("tool_calls"):
+        return {**kept, "content": None}
+    if isinstance(content, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in content):
+        content = "".join(part["text"] for part in content)
+    if not isinstance(content, str):
+        raise InputError(f"the content of a message is a text, or parts that are texts, not {str(content)[:60]!r}")
+    return {**kept, "content": content}
+
+
+def without_gaps(value: Any) -> Any:
+    """The value without keys that hold None, with which tables pad their records."""
+    if isinstance(value, dict):
+        return {key: without_gaps(part) for key, part in value.items() if part is not None}
+    return [without_gaps(part) for part in value] if isinstance(value, list) else value

@@ -1,0 +1,206 @@
+"""Every readout in every command: what comes back are the outputs that it names, as whole sequences give them."""
+
+import functools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from checkpoints import own_rewards, tokenizer, user, write_base, write_decoder, write_model
+from commands import run
+from head_checkpoints import CASES, head_tensors, hidden_states, write_head
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
+
+import rmnb
+from rmnb.errors import InputError
+from rmnb.scoring.check import check_model
+from rmnb.scoring.rows import trace
+from rmnb.searching.rewards import RewardObjective
+
+QUESTION = "Is it good?"
+TEXT = "love and peace"
+JUDGE = {
+    "template": "Question: {{ messages[0]['content'] }}\nAnswer: {{ messages[-1]['content'] }}\nGood?",
+    "answers": {"a": 1, "b": -0.5},
+}
+
+
+def logits_of(directory, ids) -> torch.Tensor:
+    model = AutoModelForCausalLM.from_pretrained(directory, attn_implementation="eager").eval()
+    with torch.no_grad():
+        return model(torch.tensor([ids])).logits[0].double()
+
+
+def of_classifier(directory, ids) -> list[float]:
+    return [own_rewards(directory, [ids], label)[0] for label in (0, 1)]
+
+
+def of_objectives(directory, ids) -> list[float]:
+    weight = head_tensors(CASES["armorm"])["regression_layer.weight"].double()
+    return (weight @ hidden_states(directory, [ids])[0, -1]).tolist()
+
+
+def of_gate(directory, ids) -> list[float]:
+    case = CASES["armorm"]
+    words = AutoTokenizer.from_pretrained(directory)
+    last = len(ids) - 1 - ids[::-1].index(words.convert_tokens_to_ids("<|start_header_id|>"))
+    states = hidden_states(directory, [ids])
+    tensors = {name: tensor.double() for name, tensor in head_tensors(case).items()}
+    return case.formula(tensors, states[:, -1], states[0, last - 1]).tolist()
+
+
+def of_replies(directory, ids) -> list[float]:
+    words = AutoTokenizer.from_pretrained(directory)
+    return logits_of(directory, ids)[-1][[words.convert_tokens_to_ids(reply) for reply in JUDGE["answers"]]].tolist()
+
+
+def of_answer(directory, ids) -> list[float]:
+    words = AutoTokenizer.from_pretrained(directory)
+    asked = words.apply_chat_template([user(QUESTION)], add_generation_prompt=True)["input_ids"]
+    logprobs = logits_of(directory, ids).log_softmax(-1)
+    return [sum(float(logprobs[place - 1, ids[place]]) for place in range(len(asked), len(ids)))]
+
+
+READOUTS = {  # how it is loaded, its outputs, what they are of the ids of one conversation
+    "each output": ({"label": "all"}, ["LABEL_0", "LABEL_1"], of_classifier),
+    "weighted outputs": (
+        {"label": {"LABEL_0": 2.0, "LABEL_1": -1.0}},
+        ["reward"],
+        lambda directory, ids: [np.dot([2, -1], of_classifier(directory, ids))],
+    ),
+    "gate": ({}, ["reward"], of_gate),
+    "each objective": ({"label": "all"}, ["0", "1", "2", "3"], of_objectives),
+    "one objective": ({"label": 2}, ["reward"], lambda directory, ids: of_objectives(directory, ids)[2:3]),
+    "judge": ({"judge": JUDGE}, ["reward"], lambda directory, ids: [np.dot([1, -0.5], of_replies(directory, ids))]),
+    "each reply": ({"judge": JUDGE, "label": "all"}, ["a", "b"], of_replies),
+    "one logit": (
+        {"head": "lm_head.weight", "label": 7},
+        ["reward"],
+        lambda directory, ids: [float(logits_of(directory, ids)[-1, 7])],
+    ),
+    "whole answer": ({"head": "log-probability"}, ["reward"], of_answer),
+    "implicit": (
+        {"beta": 0.5},
+        ["reward"],
+        lambda directory, ids: [
+            0.5 * (of_answer(directory, ids)[0] - of_answer(directory.with_name("reference"), ids)[0])
+        ],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def load(tmp_path_factory):
+    """A function from a readout to its model and directory, each written and loaded once."""
+    root = tmp_path_factory.mktemp("models")
+    write_decoder(root / "classifier", shape={"num_labels": 2})
+    write_head(root / "gated", "armorm")
+    write_base(root / "language")
+    write_base(root / "reference", seed=1)
+
+    @functools.cache
+    def loaded(readout):
+        options = dict(READOUTS[readout][0])
+        kind = "language"
+        if readout in ("each output", "weighted outputs"):
+            kind = "classifier"
+        elif readout in ("gate", "each objective", "one objective"):
+            kind = "gated"
+        if readout == "implicit":
+            options["reference"] = str(root / "reference")
+        return rmnb.load_reward_model(root / kind, **options), root / kind
+
+    return loaded
+
+
+def expected(readout, directory, conversations) -> np.ndarray:
+    return np.array([READOUTS[readout][2](directory, list(ids)) for ids in conversations])
+
+
+@pytest.mark.parametrize("readout", READOUTS)
+def test_scoring_scanning_and_tracing_give_each_output_as_whole_sequences_do(readout, load):
+    rm, directory = load(readout)
+    outputs = READOUTS[readout][1]
+    assert rm.outputs == outputs and rm.parity.exact
+
+    def close(found, right):
+        np.testing.assert_allclose(np.asarray(found, float).reshape(len(right), -1), right, atol=2e-4)
+
+    texts = ["love", "war and pain", "7"]
+    close(rm.score(QUESTION, texts), expected(readout, directory, rm.dialogue.conversations(QUESTION, texts)))
+    prefix, closing = rm.dialogue.frame_ids(QUESTION)
+    scan = rmnb.scan_vocabulary(rm, QUESTION, ids=range(40, 45))
+    names = [name for name in scan if name.startswith("score")]
+    assert names == (["score"] if len(outputs) == 1 else [f"score_{name}" for name in outputs])
+    close(scan[names], expected(readout, directory, [[*prefix, token_id, *closing] for token_id in range(40, 45)]))
+    table = trace(rm, QUESTION, TEXT)
+    ids = table["token_id"].tolist()
+    beginnings = [[*prefix, *ids[: end + 1], *closing] for end in range(len(ids))]
+    close(table[rm.columns("reward")], expected(readout, directory, beginnings))
+    assert [name for name in table if name.startswith("change")] == rm.columns("change")
+    close(table[rm.columns("change")][1:], np.diff(expected(readout, directory, beginnings), axis=0))
+
+
+@pytest.mark.parametrize("readout", READOUTS)
+def test_a_search_takes_one_output_and_a_check_takes_all(readout, load):
+    rm, directory = load(readout)
+    if len(rm.outputs) > 1:
+        with pytest.raises(InputError, match=r"a search needs one number .* choose a --label"):
+            RewardObjective([rm], [QUESTION])
+    else:
+        objective = RewardObjective([rm], [QUESTION])
+        prefix, closing = rm.dialogue.frame_ids(QUESTION)
+        sequences = [(40, 41), (42,)]
+        right = expected(readout, directory, [[*prefix, *ids, *closing] for ids in sequences])
+        np.testing.assert_allclose(objective.measure(sequences), right[:, 0], atol=2e-4)
+    scores = [result.text for result in check_model(rm) if result.aspect == "scores"]
+    assert [text.split()[0] for text in scores] == rm.columns("rewards")
+
+
+def test_several_outputs_are_columns_of_every_command_and_a_report_refuses_them(load, tmp_path, monkeypatch, capsys):
+    _, directory = load("each output")
+    ask = ["--prompt", QUESTION, "--label", "all"]
+    out = tmp_path / "scan.parquet"
+    for _ in range(2):  # the second finds it finished
+        assert run(monkeypatch, "scan", directory, *ask, "--first", "9", "--out", out) == 0
+    assert "highest LABEL_1" in capsys.readouterr().out
+    assert list(pd.read_parquet(out))[3:] == ["score_LABEL_0", "score_LABEL_1"]
+    for command in (["trace", directory, TEXT], ["score", directory, "love", "war"]):
+        assert run(monkeypatch, *command, *ask) == 0
+        assert "LABEL_1" in capsys.readouterr().out
+        assert run(monkeypatch, *command, *ask, "--json") == 0
+        assert len(json.loads(capsys.readouterr().out)) >= 2
+    assert run(monkeypatch, "check", directory, "--label", "all") in (0, 1)
+    assert run(monkeypatch, "report", directory, "--label", "all", "--out", tmp_path / "report") == 2
+    assert "a report needs one number" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["armorm", "qrm-llama", "urm"])
+def test_a_label_that_a_head_with_weights_of_its_own_does_not_have_is_refused(key, tmp_path):
+    directory = write_head(tmp_path / key, key)
+    with pytest.raises(InputError, match="no label 'nonsense': the head's are 0"):
+        rmnb.load_reward_model(directory, label="nonsense")
+    every = rmnb.load_reward_model(directory, label="all")
+    named = rmnb.load_reward_model(directory, label={every.outputs[1]: 0.5, every.outputs[0]: 2.0})
+    right = every.score(QUESTION, [TEXT])[0] @ [2.0, 0.5, *[0.0] * (len(every.outputs) - 2)]
+    assert named.score(QUESTION, [TEXT])[0] == pytest.approx(right, abs=1e-3)
+
+
+def test_a_judge_is_read_at_its_replies_as_the_template_writes_a_turn_of_the_assistant(tmp_path):
+    template = (
+        "{{ bos_token }}{% for m in messages %}{{ 'USER: ' if m['role'] == 'user' else 'ASSISTANT: ' }}"
+        "{{ m['content'] }}<end>{% endfor %}{% if add_generation_prompt %}ASSISTANT:{% endif %}"
+    )
+    words = tokenizer(template, text="Is it good? Yes No Yes No USER: ASSISTANT: Good? love " * 20)
+    shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+    write_model(tmp_path, LlamaConfig(**shape, vocab_size=len(words)), words, kind=AutoModelForCausalLM)
+    judge = {"template": "{{ messages[-1]['content'] }} Good?", "answers": {"Yes": 1, "No": -1}}
+    rm = rmnb.load_reward_model(tmp_path, judge=judge)
+    replied = [[user("love Good?"), {"role": "assistant", "content": reply}] for reply in judge["answers"]]
+    yes, no = words.apply_chat_template(replied)["input_ids"]
+    place = next(place for place, ids in enumerate(zip(yes, no, strict=True)) if len(set(ids)) > 1)
+    logits = logits_of(tmp_path, yes[:place])[-1]
+    assert words.decode([yes[place]]) == " Yes"
+    right = float(logits[yes[place]] - logits[no[place]])
+    assert rm.score(QUESTION, ["love"])[0] == pytest.approx(right, abs=1e-4)
