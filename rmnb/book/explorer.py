@@ -3,7 +3,7 @@
 A *set* is a list of tokens with the models that can be compared on it: the tokens that all models of the panel share,
 and each vocabulary with the models that have it. Ranks are always those in a model's whole vocabulary; 1 is best, equal
 rewards share the better rank. All numbers are int32, written byte by byte (all lowest bytes, then all second ones, …)
-and compressed with gzip, which a browser undoes by itself:
+and compressed with gzip, which a browser undoes by itself (as JSON, the demo panel's would take a quarter more):
 
 - ``SET/tokens.bin``: JSON with ``tokens``; ``kinds``, one digit a token; ``shown``, what a page shows of a token that
   is not just its characters and blanks; ``hidden``, the rows of tokens to be shown only after a click.

@@ -198,7 +198,7 @@ class Loading:
         spec, arguments = find_spec(name, self.panel), self.arguments()  # what is wrong so far is said without torch
         from rmnb.scoring.loading import load_reward_model
 
-        return load_reward_model(spec, **arguments)
+        return load_reward_model(spec, self.panel, **arguments)
 
     def model_to_score(self, name: str) -> "RewardModel":
         """`model`; where it may have been trained on other ids than it is fed here, a line says so."""

@@ -157,11 +157,20 @@ def crows_pairs() -> pd.DataFrame:
     -------
     DataFrame
         1,508 rows: prompt, chosen (the sentence about a disadvantaged group), rejected (the same about another group),
-        source (``stereo``: a stereotype of the disadvantaged group; ``antistereo``: the opposite of one).
+        source (``stereo``: the chosen one shows a stereotype of that group; ``antistereo``: it violates one).
     """
     table = pd.read_csv(sources.locate("crows-pairs/data/crows_pairs_anonymized.csv"), keep_default_na=False)
-    table = table.rename(columns={"sent_more": "chosen", "sent_less": "rejected", "stereo_antistereo": "source"})
-    return table.assign(prompt=CROWS_QUESTION)[["prompt", "chosen", "rejected", "source"]]
+    # Of each pair, sent_more is the more stereotypical sentence: it is about the disadvantaged group where it shows a
+    # stereotype of it, and about the other group where the pair violates one.
+    shows = table["stereo_antistereo"] == "stereo"
+    return pd.DataFrame(
+        {
+            "prompt": CROWS_QUESTION,
+            "chosen": table["sent_more"].where(shows, table["sent_less"]),
+            "rejected": table["sent_less"].where(shows, table["sent_more"]),
+            "source": table["stereo_antistereo"],
+        }
+    )
 
 
 def pair_bytes(pairs: pd.DataFrame) -> pd.Series:

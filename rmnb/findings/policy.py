@@ -82,14 +82,17 @@ def best_of(log_reference: np.ndarray, rewards: np.ndarray, n: int) -> np.ndarra
     P(y) = π_ref(y) (F(y)ⁿ − F(y−)ⁿ) / (F(y) − F(y−)), with F the distribution function of rewards under π_ref.
     """
     levels, level = np.unique(rewards, return_inverse=True)
-    mass = np.bincount(level, np.exp(log_reference), len(levels))
-    above = np.append(np.cumsum(mass[::-1])[::-1], 0)  # P(r ≥ level), summed from the top, where it is small
-    above = np.minimum(above, 1)
+    log_mass = np.full(len(levels), -np.inf)
+    np.logaddexp.at(log_mass, level, log_reference)
+    above = np.append(np.cumsum(np.exp(log_mass)[:0:-1])[::-1], 0)  # P(r > level)
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_cdf = n * np.log1p(-above[1:])
-        log_cdf_below = n * np.log1p(-above[:-1])
-        log_win = log_cdf + np.log(-np.expm1(log_cdf_below - log_cdf)) - np.log(mass)
-        return np.where(np.isfinite(log_reference), log_reference + log_win[level], -np.inf)
+        # Summed from the end where there is less, so that neither end loses digits.
+        log_cdf = np.where(above < 0.5, np.log1p(-above), np.logaddexp.accumulate(log_mass))
+        share = np.exp(log_mass - log_cdf)  # of a level in what is at most as good
+        # (1 - (1 - share)ⁿ) / share, which is n where a level has next to no mass
+        draws = np.where(share < 1e-12, n, -np.expm1(n * np.log1p(-share)) / share)
+        log_win = (n - 1) * log_cdf + np.log(draws)
+    return np.where(np.isfinite(log_reference), log_reference + log_win[level], -np.inf)
 
 
 def effective_answers(log_policy: np.ndarray) -> float:

@@ -110,7 +110,7 @@ def find_head(
     if head.name == "linear":
         head.name = name or "linear"
         if config.get("normalize_reward"):
-            head.name = "linear-normalised"
+            head.name = name or "linear-normalised"
             if not {"mean", "std"} <= config.keys():
                 raise InputError(f"{source}: config.json says normalize_reward, and not by which mean and std")
             head.mean = float(config["mean"])

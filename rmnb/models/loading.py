@@ -47,6 +47,7 @@ from rmnb.models.readouts import (
     ClassifierOutputs,
     GatedHead,
     LanguageHead,
+    LinearHead,
     Readout,
     opening_ids,
 )
@@ -309,7 +310,8 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
     readout = find_head(trunk.head, settings, directory, spec.head, spec.label)
     if isinstance(readout, GatedHead):
         readout.opening = opening_ids(dialogue)
-    reading = own_reading(readout.name, padding, dialogue.trainer)
+    is_normalised = isinstance(readout, LinearHead) and settings.get("normalize_reward")
+    reading = own_reading("linear-normalised" if is_normalised else readout.name, padding, dialogue.trainer)
     if spec.base or spec.read == "last":  # our own were trained with a padding id that no conversation holds
         reading = Reading("last", None if spec.base else padding)
     return readout, reading

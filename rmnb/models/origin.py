@@ -6,7 +6,16 @@ from pathlib import Path
 
 from rmnb.files import cached_sha256, data_dir, joint_sha256
 from rmnb.models.bases import BASES, base_directory
-from rmnb.models.checkpoint_files import ADAPTER, files_of, readable, tokenizer_directory, weight_files
+from rmnb.models.checkpoint_files import (
+    ADAPTER,
+    base_of,
+    cached,
+    files_of,
+    is_adapter,
+    readable,
+    tokenizer_directory,
+    weight_files,
+)
 from rmnb.panels import ModelSpec
 
 _TOKENIZER = ("tokenizer*", "vocab*", "merges*", "*.model", "added_tokens*", "special_tokens_map*")
@@ -99,9 +108,12 @@ def hashes_now(spec: ModelSpec) -> dict[str, str]:
         if (adapter / ADAPTER).exists() and (spec.base in BASES or base.is_dir()):
             hashes = hashes_of(adapter, spec.base, base if base.is_dir() else None)
     elif spec.source and (directory := Path(spec.source)).is_dir():
-        # Of an adapter the base counts too, and finding it may mean asking the hub.
         if any(directory.glob("model.safetensors*")):
             hashes = hashes_of(directory)
+        elif is_adapter(directory):  # the base counts too, if it is on this machine
+            name, revision = base_of(directory, spec.base_model)
+            if name not in BASES and (base := cached(name, revision)):
+                hashes = hashes_of(directory, base)
         tokenizer_files = tokenizer_directory(directory, spec.tokenizer)
         if any(tokenizer_files.glob("tokenizer*")):
             hashes["tokenizer_sha256"] = tokenizer_sha256(tokenizer_files)

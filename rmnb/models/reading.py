@@ -128,6 +128,7 @@ def is_decoder(config) -> bool:
     InputError
         It is a token classifier, or there is no classifier of this family.
     """
+    from transformers import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
     from transformers.modeling_layers import GenericForSequenceClassification
 
     for architecture in config.architectures or ():
@@ -136,5 +137,7 @@ def is_decoder(config) -> bool:
     try:
         kind: Any = AutoModelForSequenceClassification._model_mapping[type(config)]
     except KeyError as error:
+        if type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING and not config.is_encoder_decoder:
+            return True  # of which a trainer saved a value head of its own
         raise InputError(f"model type {config.model_type!r} has no sequence classification in transformers") from error
     return issubclass(kind, GenericForSequenceClassification)

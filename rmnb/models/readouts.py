@@ -145,6 +145,13 @@ class LinearHead(LayersHead):
         super().__init__("linear", layer, nn.Linear(width, outputs, bias=bias))
 
 
+class _States(MoeModelOutputWithPast):
+    """What a trunk gives: hidden states, and None for all else that some trunks give."""
+
+    def __getattr__(self, name: str) -> None:
+        return None
+
+
 class _GivenStates(nn.Module):
     """Stands where a model has its trunk, and gives the hidden states that it is given; else it has what that has."""
 
@@ -158,8 +165,8 @@ class _GivenStates(nn.Module):
         except AttributeError:
             return getattr(self.replaced[0], name)
 
-    def forward(self, *_, inputs_embeds: Tensor, **__) -> MoeModelOutputWithPast:
-        return MoeModelOutputWithPast(last_hidden_state=inputs_embeds)  # pyright: ignore[reportArgumentType]
+    def forward(self, *_, inputs_embeds: Tensor, **__) -> _States:
+        return _States(last_hidden_state=inputs_embeds)  # pyright: ignore[reportArgumentType]
 
 
 def _with_parts(model: Any, parts: Mapping[str, nn.Module]) -> Any:

@@ -16,7 +16,7 @@ from rmnb.panels import ModelSpec, Panel, PromptSpec, load_panel
 from rmnb.scoring.engine import score_sequences
 from rmnb.scoring.loading import load_reward_model
 from rmnb.scoring.reward_model import RewardModel
-from rmnb.scoring.store import Provenance, read_scan, read_table, store_directory
+from rmnb.scoring.store import Provenance, panel_directory, read_scan, read_table, store_directory
 from rmnb.training.evaluation import held_out_accuracy
 from rmnb.training.recipes import load_recipe
 from rmnb.training.runs import recorded
@@ -27,8 +27,8 @@ TOLERANCE = 1e-3
 
 
 # The name of a file; its provenance; its scores, a row each: prompt (text or messages), response (text or ids), score;
-# and what differences are measured in.
-_Stored = tuple[str, Provenance, pd.DataFrame, float]
+# what differences are measured in; and by how much rounding may have moved a score when it was made, in its own unit.
+_Stored = tuple[str, Provenance, pd.DataFrame, float, float]
 
 
 def audit_panel(
@@ -72,12 +72,13 @@ def audit_panel(
         if any((store_directory(panel) / name).rglob("*.parquet")):
             # The plain path shares nothing with the engine that made the scores.
             rm = dataclasses.replace(load_reward_model(spec), why_not_shared="audited by whole sequences")
-            for file, provenance, scores, spread in _stored(panel, rm):
+            for file, provenance, scores, spread, rounding in _stored(panel, rm):
                 drawn = scores.sample(min(sample, len(scores)), random_state=rng)
                 protocol = provenance.get("protocol", "exact")
                 again = _score(rm, drawn, protocol)
                 difference = float(np.abs(again - drawn["score"].to_numpy()).max()) / spread
-                verdict = "ok" if difference <= TOLERANCE else "scores differ"
+                rounding = max(rounding, rm.parity.tolerance or 0.0)  # in half precision more than the tolerance
+                verdict = "ok" if difference <= max(TOLERANCE, rounding / spread) else "scores differ"
                 if provenance["weights_sha256"] != rm.hashes["weights_sha256"]:
                     verdict = "weights differ"
                 rows.append((name, file, protocol, len(again), difference, verdict))
@@ -88,7 +89,7 @@ def audit_panel(
 
 
 def _stored(panel: Panel, rm: RewardModel) -> Iterator[_Stored]:
-    """Every file of a model that a panel keeps: scans, lists, exchanged prompts, searches."""
+    """Every file of a model that a panel keeps: scans, lists, exchanged prompts, searches, squares of pairs."""
     directory = store_directory(panel) / rm.name
     for path in sorted(directory.rglob("*.parquet")):
         if path == pairs_path(panel, rm.name):
@@ -111,12 +112,20 @@ def _stored(panel: Panel, rm: RewardModel) -> Iterator[_Stored]:
             scores = scores.assign(prompt=scores["prompt"].map(prompts), response=scores["text"])
         if len(scores):
             file = str(path.relative_to(directory).with_suffix(""))
-            yield file, provenance, scores, float(scores["score"].to_numpy(np.float64).std())
+            yield file, provenance, scores, float(scores["score"].to_numpy(np.float64).std()), 0.0
     for run, result in searches(panel, rm.name).items():
         provenance = result.provenance
         best = result.sequences[:1].assign(prompt=provenance["prompts"][:1])
         best = best.rename(columns={"ids": "response", "reward": "score"})
-        yield "-".join(map(str, run)), provenance["models"][0], best, scale(panel, rm.name)[1]
+        yield "-".join(map(str, run)), provenance["models"][0], best, scale(panel, rm.name)[1], 0.0
+    for path in sorted((panel_directory(panel, "pairs") / rm.name).glob("*.exact.parquet")):
+        exact, _ = read_table(path)
+        quick, square = read_table(path.with_name(path.name.replace(".exact", "")))
+        error = float((exact["score"] - exact["quick"]).abs().max())  # of some: others may be farther off
+        for file, table, rounding in ((path.stem, exact, 0.0), (path.stem.removesuffix(".exact"), quick, 2 * error)):
+            responses = np.array(square["ids"])[table[["first", "second"]]].tolist()
+            scores = table.assign(prompt=pd.Series([square["prompt"]] * len(table)), response=responses)
+            yield f"pairs/{file}", square, scores, float(quick["score"].std()), rounding
 
 
 def _conversation(text: str, history: Sequence) -> Prompt:

@@ -263,7 +263,7 @@ def _question(row: Row, key: str) -> list[dict[str, Any]]:
     """The messages of a row's question; none, if its responses are whole conversations."""
     if not key:
         return []
-    value = row[key]
+    value: Any = row[key]
     if isinstance(value, Mapping) and key in _OBJECTS:
         try:
             value = _OBJECTS[key].format(**without_gaps(row))
@@ -274,7 +274,7 @@ def _question(row: Row, key: str) -> list[dict[str, Any]]:
     return _messages(value)
 
 
-def _messages(said: str | Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _messages(said: Any) -> list[dict[str, Any]]:
     """Messages, also those that say from and value; a text is the user's, or a transcript of several turns."""
     if isinstance(said, str):
         transcript = _TRANSCRIPT.fullmatch(said)
@@ -284,7 +284,7 @@ def _messages(said: str | Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if not isinstance(turn, Mapping):
             raise InputError(f"it has {str(said)[:60]!r} in place of messages")
         message = {_MESSAGE.get(key, key): value for key, value in turn.items()}
-        message["role"] = _ROLES.get(message.get("role"), message.get("role"))
+        message["role"] = _ROLES.get(str(message.get("role")), message.get("role"))
         messages.append(message)
     return list(as_conversation(messages).messages)
 
@@ -361,33 +361,34 @@ def _exchange(row: Row, system: str | None, turns: list[dict[str, Any]]) -> Exch
 
 def _in_order(form: Form, row: Row, said: dict[str, list[Exchange]]) -> dict[str, list[Exchange]]:
     """The conversations of a row as its responses, or as chosen and rejected ones; none, if all are equally good."""
-    if "chosen" in said:
-        scores = [_number(key, row[key]) for key in ("score_chosen", "score_rejected") if key in row]
-        if len(scores) == 2 and scores[0] <= scores[1]:
-            if scores[0] < scores[1]:
-                raise InputError("score_chosen is below score_rejected: --ignore one of them")
-            return {}
+    if "response" in said:
         return said
-    if "first" in said:
-        return _best_and_others([*said["first"], *said["second"]], _compared(form, row))
     if "list" in said:
         goodness = _ranked(form, row)
         return _best_and_others(said["list"], goodness) if goodness else {"response": said["list"]}
-    return said
+    goodness = _compared(form, row)
+    if "first" in said:
+        return _best_and_others([*said["first"], *said["second"]], goodness)
+    if goodness[0] < goodness[1]:
+        raise InputError("the rejected response has the higher score: --ignore the scores, or name the sides")
+    return said if goodness[0] > goodness[1] else {}
 
 
 def _compared(form: Form, row: Row) -> list[float]:
-    """How good each of two responses is said to be; more is better.
+    """How good each of two responses, or sides, is said to be; more is better.
 
     A row may say it by several keys, of which none may contradict another.
     """
-    ends = [form.sides[side][-1] for side in ("first", "second")]
+    is_pair = "chosen" in form.sides
+    ends = list(form.sides) if is_pair else [key[-1] for key in form.sides.values()]
     said: dict[str, list[float]] = {}
     for stem in ("score_", "score", "rating_"):
         if all(stem + end in row for end in ends):
             said[stem] = [_number(stem + end, row[stem + end]) for end in ends]
     for key in [key for key in form.order if key in row]:
         said[key] = _compare(key, row[key], [end.lower() for end in ends])
+    if not said and is_pair:
+        return [1, 0]
     if not said:
         raise InputError("nothing says which of its two responses is better")
     signs = {key: (second > first) - (second < first) for key, (first, second) in said.items()}
@@ -400,13 +401,14 @@ def _compare(key: str, value: Any, ends: list[str]) -> list[float]:
     """How good each of two responses is by one key, as `_ORDERS` says what it means."""
     if _ORDERS[key] == "sign":
         return [-_number(key, value), 0]
-    if _ORDERS[key] == "first":
-        return [_number(key, value), 0.5]
-    word = str(value).strip().lower()
+    word = str(value).strip().lower().removesuffix(".0")  # a whole number, as pandas writes it beside a gap
     if _TIES.fullmatch(word):
         return [0, 0]
-    better = word[0] if word in (">".join(ends), ">".join(ends[::-1])) else word
-    named = _NAMED.fullmatch(better.removesuffix(".0"))  # a whole number, as pandas writes it beside a gap
+    if _ORDERS[key] == "first":
+        word = {"1": ends[0], "0": ends[1]}.get(word, "")
+    elif word in (">".join(ends), ">".join(ends[::-1])):
+        word = word[0]
+    named = _NAMED.fullmatch(word)
     if named is None or named[1] not in ends:
         raise InputError(f"{key} is {value!r}: it names none of the responses, whose keys end with {ends}")
     return [float(named[1] == end) for end in ends]
@@ -423,6 +425,8 @@ def _ranked(form: Form, row: Row) -> list[float]:
     """How good each response of a list is said to be; nothing, if nothing says it."""
     items = row[form.sides["list"]]
     if "choice" in row:
+        if row["choice"] not in range(len(items)):
+            raise InputError(f"choice is {row['choice']!r}: none of its {len(items)} responses")
         return [float(place == row["choice"]) for place in range(len(items))]
     for scale, sign in _SCALES.items():
         of_items = [item[scale] for item in items if isinstance(item, Mapping) and scale in item]

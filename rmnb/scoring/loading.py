@@ -72,7 +72,7 @@ def load_reward_model(
     if rm.spec.reference:
         shared = {name: value for name, value in rm.options.items() if name != "compile"}
         shared |= {"head": LanguageHead.name, "template": rm.dialogue.template, "dtype": rm.spec.dtype}
-        reference = load_reward_model(rm.spec.reference, device=device, compile=compile, **shared)
+        reference = load_reward_model(find_spec(rm.spec.reference, panel), device=device, compile=compile, **shared)
         if reference.tokenizer.get_vocab() != rm.tokenizer.get_vocab():
             raise InputError(f"{rm.name} and its reference {reference.name} have different vocabularies", "reference")
         if reference.hashes == rm.hashes:

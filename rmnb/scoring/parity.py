@@ -107,10 +107,14 @@ class _Measured:
     own: np.ndarray | None = None
     rounding: float = 0.0
 
-    def compare(self, rm: RewardModel, unit: float = 0.0) -> Parity:
-        """How close a model's rewards are; they may differ by so little of a unit, or by what rounding does."""
+    def compare(self, rm: RewardModel, unit: float | None = None) -> Parity:
+        """How close a model's rewards are; they may differ by so little of a unit, or by what rounding does.
+
+        The unit of whole sequences is the standard deviation of these rewards.
+        """
         if self.own is None:
             return Parity(self.against)
+        unit = float(self.own.std(0).min()) if unit is None else unit
         tolerance = max(TOLERANCE * unit, _ROUNDINGS * self.rounding)
         if rm.dialogue.template is None and not isinstance(rm.readout, LanguageHead):
             rewards = rm.score(QUESTION, RESPONSES)

@@ -229,7 +229,7 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
     given = spec.model_dump(mode="json", include=_SPEC_IN_PLANS | {"head"}, exclude_none=True)
     expected = {**asked, **given, **hashes_now(spec)}
     if spec.reference:
-        known = hashes_now(find_spec(spec.reference))
+        known = hashes_now(find_spec(spec.reference, panel))
         known.pop("template_sha256", None)  # it is asked in the model's
         expected["reference"] = {**(provenance["reference"] or {}), **known}
     if provenance.get("revision"):  # else scanned before the panel named one

@@ -97,7 +97,8 @@ def test_a_page_that_is_left_out_has_its_title_its_reason_and_no_results_of_anot
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     page = tmp_path / "03_framing.ipynb"
-    leave_out(ROOT / "notebooks/03_framing.ipynb", page, "it needs two questions")
+    leave_out(ROOT / "notebooks/03_framing.ipynb", page, "it needs two questions: panel ``` <b>")
     (cell,) = nbformat.read(page, 4).cells
     assert cell.source.startswith("# Framing") and "it needs two questions" in cell.source
+    assert "<b>" not in cell.source and cell.source.count("```") == 2  # a panel's name is text, and ends no block
     assert not any(path.exists() for path in old)

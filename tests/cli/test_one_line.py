@@ -33,7 +33,6 @@ CASES = [
     ("compare {model} {model} --out {out} --fail-if human_spaerman>0.3", "no number 'human_spaerman'"),
     ("compare {model} {rows}.json --out {out}", "is no report"),
     ("compare {report} {report} --quick", "is no report"),
-    ("plan --book --panel demo --prompt worst", "leave out --prompt"),
     ("plan --panel facct2025 --device t4", "bfloat16"),
     ("plan {rows}.d", "model_type"),
     ("plan --prompt greatestt", "'greatestt'"),

@@ -70,6 +70,10 @@ def test_best_of_n_is_what_a_million_draws_give_where_rewards_tie():
         shares = np.bincount(winner, minlength=9) / len(drawn)
         assert np.abs(np.exp(policy.best_of(reference, rewards, n)) - shares).max() < 0.002
     assert np.allclose(policy.best_of(reference, rewards, 1), reference)
+    rare = np.log([1e-20, 0.5, 0.5])  # less than what rounding leaves of the others
+    for rewards in ([0, 1, 2], [5, 1, 2]):
+        assert np.allclose(policy.best_of(rare, np.array(rewards), 1), rare)
+    assert policy.best_of(rare, np.array(rewards), 4)[0] == pytest.approx(np.log(4e-20))
 
 
 def test_best_of_many_keeps_its_digits_and_loses_to_the_frontier():

@@ -24,7 +24,7 @@ OF_IDS = {
     "long conversations are truncated": (lambda ids: ids[:256], "1 part, of 512 to 512 ids, first number 9"),
     "the system prompt is left out": (
         lambda ids: ids if ids[1] == 3 else [1, *ids[ids.index(3) :]],
-        "1 part, of 58 to 58 ids, first number 10",
+        "1 part, of 31 to 31 ids, first number 10",
     ),
 }
 
@@ -82,7 +82,7 @@ def test_a_server_that_is_right_is_said_to_be(shape, rm, theirs, serve):
     def answer(headers, body):
         if headers["Authorization"] != "Bearer 7":
             return 401, {}
-        if key not in body or body.get("use_activation", key != "input"):
+        if key not in body or body.get("use_activation", key == "input"):
             return (500, b"Internal Server Error") if key == "query" else (422, {"detail": f"{key}: field required"})
         rows = [row(i, reward) for i, reward in enumerate(theirs(body[key]))]
         if key == "query":

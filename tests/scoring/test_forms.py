@@ -151,6 +151,8 @@ AB = {"prompt": "a", "response_a": "b", "response_b": "c"}
         (TWO | {"label": -1}, None),
         (AB | {"label": "A>B"}, "b"),
         (AB | {"label": "A>C"}, None),
+        ({"history": "a", "human_ref_A": "b", "human_ref_B": "c", "labels": 0}, "c"),
+        ({"history": "a", "human_ref_A": "b", "human_ref_B": "c", "labels": 2}, None),
         (AB | {"winner": "a", "score_a": 1, "score_b": 4}, None),
         (AB | {"winner": "a", "preference_strength": 2}, None),
         (AB | {"winner": "a", "preferred": "b"}, None),
@@ -184,6 +186,8 @@ def test_summaries_are_asked_for_as_their_authors_do():
     row = {"info": post, "summaries": [{"text": " It sleeps."}, {"text": " It barks."}], "choice": 1}
     prompt = as_conversation("SUBREDDIT: r/pets\n\nTITLE: My dog\n\nPOST: It barks.\n\nTL;DR:")
     assert [tuple(one.conversation) for one in answers_of([row])] == [(prompt, " It barks."), (prompt, " It sleeps.")]
+    with pytest.raises(InputError, match="row 1: choice is 2: none of its 2 responses"):
+        answers_of([row | {"choice": 2}])
     with pytest.raises(InputError, match="row 1: info has no 'post'"):
         answers_of([row | {"info": post | {"post": None}}])
 

@@ -145,7 +145,7 @@ def test_a_tie_is_counted_and_is_no_pair(tie):
 
 
 def test_a_chosen_response_with_the_lower_score_is_refused():
-    with pytest.raises(InputError, match="row 1: score_chosen is below score_rejected"):
+    with pytest.raises(InputError, match="row 1: the rejected response has the higher score"):
         read_forms([PAIR | {"score_chosen": 1, "score_rejected": 2}])
 
 
