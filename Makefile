@@ -23,7 +23,7 @@ BUILD := $(BIN)/snakemake --quiet all -s workflow/Snakefile
 .DEFAULT_GOAL := book
 
 book: env ## Audit the scores, run the notebooks, build the book: _build/html/index.html; PANEL=mine.yml scores your models first
-	$(if $(PANEL),$(BIN)/rmnb plan --book --panel $(PANEL))
+	$(if $(PANEL),$(BIN)/rmnb book plan --panel $(PANEL))
 	$(BUILD) $(CONFIGURED) book
 
 pdf: env ## Print the whole book to _build/book.pdf (needs Chromium)

@@ -48,10 +48,10 @@ DECIMALS = {
     "tokens a second": 0, "tau with the CPU": 6, "score sd": 3, "seconds": 1, "share of peak": 2,
     "times whole conversations": 1, "GPU memory, GB": 1,
 }  # fmt: skip
-SHAPES = Path(rmnb.__file__).parent / "data" / "lists" / "plan.yml"
+SHAPES = Path(rmnb.__file__).parent / "scoring" / "plan.yml"
 PREFIX = 30  # ids of a question in its template
 WHOLE = 4096  # tokens that are also scored as whole conversations
-#: Of the papers' models: name, shape in rmnb/data/lists/plan.yml, the papers' batch size.
+#: Of the papers' models: name, shape in rmnb/scoring/plan.yml, the papers' batch size.
 PAPERS = (
     ("Llama 3B", "llama-3.2-3b", 128),
     ("Llama 8B", "llama-3-8b", 64),

@@ -28,9 +28,9 @@ import rmnb
 from rmnb.models.dialogue import common_prefix
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.reward_model import RewardModel
-from rmnb.search.config import Ids, SearchConfig
-from rmnb.search.methods import SearchState, neighbours
-from rmnb.search.rewards import RewardObjective
+from rmnb.searching.config import Ids, SearchConfig
+from rmnb.searching.methods import SearchState, neighbours
+from rmnb.searching.rewards import RewardObjective
 
 BATCH = 64  # whole conversations at once; larger batches were slower
 WHOLE = 32  # of them are scored, and count for all

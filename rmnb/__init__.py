@@ -13,9 +13,9 @@ _PUBLIC = {
     "load_scores": "rmnb.findings.tables",
     "load_rated": "rmnb.findings.tables",
     "InputError": "rmnb.errors",
-    "SearchConfig": "rmnb.search.config",
-    "RewardObjective": "rmnb.search.rewards",
-    "search": "rmnb.search",  # the room, which can be called
+    "SearchConfig": "rmnb.searching.config",
+    "RewardObjective": "rmnb.searching.rewards",
+    "search": "rmnb.searching.run",
 }
 __all__ = [*_PUBLIC]  # pyright: ignore[reportUnsupportedDunderAll]
 
@@ -27,6 +27,5 @@ def __dir__() -> list[str]:
 def __getattr__(name: str):
     # Lazy, so that `import rmnb.stats` and `import rmnb.scoring.store` never load torch.
     if name in _PUBLIC:
-        module = importlib.import_module(_PUBLIC[name])
-        return getattr(module, name, module)
+        return getattr(importlib.import_module(_PUBLIC[name]), name)
     raise AttributeError(f"module 'rmnb' has no attribute {name!r}")

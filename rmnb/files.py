@@ -5,16 +5,18 @@ import errno
 import functools
 import hashlib
 import json
+import logging
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from rmnb.errors import InputError
 
+logger = logging.getLogger(__name__)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: How to get what is not in the package.
 CLONE = "it comes with the project's repository; clone it and set RMNB_DATA to its folder data"
@@ -27,18 +29,11 @@ def cache_dir() -> Path:
 
 
 @contextlib.contextmanager
-def atomic_path(path: Path, overwrite: bool = True) -> Iterator[Path]:
+def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success sync it to disk and rename it, on failure remove it.
 
     A reader sees the old file or the whole new one, never a part, even if the process is killed. What a killed process
     left behind is taken over by the next one that writes the same file; of several at once, each waits for the others.
-
-    Parameters
-    ----------
-    path
-        Of the file to write.
-    overwrite
-        False: a file that is there in the end stays.
 
     Raises
     ------
@@ -49,15 +44,14 @@ def atomic_path(path: Path, overwrite: bool = True) -> Iterator[Path]:
     is_begun = False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(path):
+        with exclusive(path):
             try:
                 temporary.write_bytes(b"")
                 is_begun = True
                 yield temporary
                 sync(temporary)
-                if overwrite or not path.exists():
-                    temporary.replace(path)
-                    sync(path.parent)
+                temporary.replace(path)
+                sync(path.parent)
             finally:
                 temporary.unlink(missing_ok=True)
     except OSError as error:
@@ -66,24 +60,39 @@ def atomic_path(path: Path, overwrite: bool = True) -> Iterator[Path]:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def write_json(path: Path, content: Any, overwrite: bool = True, **options: Any) -> None:
+def write_json(path: Path, content: Any, **options: Any) -> None:
     """Write a JSON file whole, as `atomic_path` does; options are those of `json.dumps`."""
-    with atomic_path(path, overwrite) as temporary:
+    with atomic_path(path) as temporary:
         temporary.write_text(json.dumps(content, indent=1, **options) + "\n", encoding="utf-8")
 
 
 @contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Let the next writer of a file wait, by a lock file beside it that is gone in the end."""
-    lock = FileLock(path.with_name(f".{path.name}.lock"))
-    with contextlib.suppress(OSError, NotImplementedError):  # nothing can be written or locked there
+def exclusive(path: Path) -> Iterator[None]:
+    """Work on a file or directory while no other process does: the second waits, says so, and finds it as it then is.
+
+    The lock is a file beside it, which is gone in the end. Whoever holds it may take it once more. Where no file can be
+    written, there is nothing to keep others from; where one can be written but not locked, a warning says so.
+    """
+    lock = FileLock(path.with_name(f".{path.name}.lock"), is_singleton=True)
+    is_new = not path.parent.exists()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        logger.warning("another process is at work on %s: waiting for it", path)
         lock.acquire()
+    except (OSError, NotImplementedError) as error:
+        if Path(lock.lock_file).exists():
+            logger.warning("nothing keeps other processes away from %s: no lock (%s)", path, error)
     try:
         yield
     finally:
-        if lock.is_locked:
+        if lock.lock_counter == 1:
             Path(lock.lock_file).unlink(missing_ok=True)  # while it is held: who waits for it makes another
-            lock.release()
+        lock.release()
+        if is_new:
+            with contextlib.suppress(OSError):  # something is in it
+                path.parent.rmdir()
 
 
 def sync(path: Path) -> None:

@@ -8,20 +8,16 @@ rounding, or is told by a hash in the plan.
 import contextlib
 import hashlib
 import json
-import logging
-import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock, Timeout
 
 from rmnb.errors import InputError
-from rmnb.files import atomic_path, cache_dir, write_json
+from rmnb.files import atomic_path, exclusive, write_json
 
-logger = logging.getLogger(__name__)
 #: Directories of work that this process has begun and not ended: interrupted, it goes on there.
 in_progress: set[Path] = set()
 
@@ -29,33 +25,6 @@ in_progress: set[Path] = set()
 def partial_directory(output: Path) -> Path:
     """Where the parts of an output are kept until it is whole."""
     return Path(f"{output}.partial")
-
-
-@contextlib.contextmanager
-def exclusive(output: Path | None) -> Iterator[None]:
-    """Work on an output while no other process does: the second waits, says so, and finds what the first has written.
-
-    The lock lies in the cache. Where that cannot be written or locked, a warning says that nothing keeps others away.
-    Whoever holds it may take it once more. None: there is nothing to lock.
-    """
-    if output is None:
-        yield
-        return
-    name = _short_sha256(os.fsencode(Path(output).resolve()))
-    lock = FileLock(cache_dir() / "locks" / name, is_singleton=True)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        logger.warning("another process is at work on %s: waiting for it", output)
-        lock.acquire()
-    except (OSError, NotImplementedError) as error:
-        logger.warning(
-            "no lock for %s, since the cache cannot be written or locked (%s): set RMNB_CACHE", output, error
-        )
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def differences(earlier: Mapping[str, Any], plan: Mapping[str, Any]) -> list[str]:
@@ -84,8 +53,6 @@ def refuse_other(place: Path, earlier: Mapping[str, Any], plan: Mapping[str, Any
 def open_or_refuse(directory: Path, plan: Mapping[str, Any], notes: Mapping[str, Any] = {}) -> dict[str, Any]:
     """Write the plan of some work into its directory, or find there that the same was begun before.
 
-    Of several processes that begin the same work at once, one writes the plan and the others find it there.
-
     Parameters
     ----------
     directory
@@ -104,7 +71,8 @@ def open_or_refuse(directory: Path, plan: Mapping[str, Any], notes: Mapping[str,
         The directory cannot be written, holds other work, or its plan is damaged.
     """
     file = directory / "plan.json"
-    write_json(file, {**plan, **notes}, overwrite=False)
+    if not file.exists():
+        write_json(file, {**plan, **notes})
     begun = _read_plan(file)
     refuse_other(directory, begun, plan)
     in_progress.add(directory)
@@ -124,45 +92,86 @@ def _read_plan(file: Path) -> dict[str, Any]:
         raise InputError(f"{file} is damaged: delete {file.parent} and start again", file) from None
 
 
-class ResumableStore:
-    """What work in progress has done so far, piece by piece beside its output, so that it can be cut off and go on.
+@contextlib.contextmanager
+def kept(
+    output: Path | None,
+    plan: Mapping[str, Any],
+    read: Callable[[Path], tuple[Any, dict[str, Any]]],
+    restart: bool = False,
+    keep_pieces: bool = False,
+) -> Iterator["Work"]:
+    """Do some work while no other process does it, kept piece by piece, so that it can be cut off and go on.
 
-    A piece is a file, written whole or not at all, whose name carries its place and its checksum.
+    Who does the work writes the output before the context ends; then the pieces are deleted, unless an error ends it.
 
     Parameters
     ----------
     output
         The file that the work will be. None: nothing is kept.
-    plan, notes
-        As `open_or_refuse` takes them.
+    plan
+        What the work is, as JSON values.
+    read
+        Reads a finished output, and what is known of it.
     restart
-        Delete the pieces that are there.
-
-    Attributes
-    ----------
-    begun : dict
-        Plan and notes as the work was begun: with its batch size, say.
+        Delete the pieces that are there, and leave a finished output unread until it is replaced.
+    keep_pieces
+        Do not delete them in the end.
 
     Raises
     ------
     InputError
-        As `open_or_refuse`; when read, a piece that is damaged.
+        As `open_or_refuse` and `read`; the finished output was made by another plan.
+    """
+    work = Work(output, plan)
+    if output is None:
+        yield work
+        return
+    with exclusive(output):
+        if restart:
+            discard(output)
+        elif output.exists():
+            work.finished, work.provenance = read(output)
+            refuse_other(output, work.provenance, plan)
+        yield work
+        if not keep_pieces:
+            discard(output)
+
+
+def discard(output: Path) -> None:
+    """Delete the pieces of an output."""
+    shutil.rmtree(partial_directory(output), ignore_errors=True)
+    in_progress.discard(partial_directory(output))
+
+
+class Work:
+    """Work as `kept` gives it.
+
+    A piece is a file beside the output, written whole or not at all, whose name carries its place and its checksum.
+
+    Attributes
+    ----------
+    finished
+        What lies at the output; None if nothing does.
+    provenance : dict
+        What is known of it, or, once it is begun, plan and notes as the work was begun: with its batch size, say.
+
+    Raises
+    ------
+    InputError
+        When read, a piece is damaged.
     """
 
-    def __init__(
-        self,
-        output: Path | None,
-        plan: Mapping[str, Any],
-        notes: Mapping[str, Any] = {},
-        restart: bool = False,
-    ):
-        self.is_kept = output is not None
-        self.begun = {**plan, **notes}
-        if output:
-            if restart:
-                self.discard(output)
-            self.directory = partial_directory(output)
-            self.begun = open_or_refuse(self.directory, plan, notes)
+    def __init__(self, output: Path | None = None, plan: Mapping[str, Any] = {}):
+        self.directory = None if output is None else partial_directory(output)
+        self.finished: Any = None
+        self.provenance: dict[str, Any] = dict(plan)
+        self._plan = plan
+
+    def begin(self, notes: Mapping[str, Any]) -> None:
+        """Begin, or go on with what was begun before. Notes are JSON values, too."""
+        self.provenance = {**self._plan, **notes}
+        if self.directory is not None:
+            self.provenance = open_or_refuse(self.directory, self._plan, notes)
 
     def __iter__(self) -> Iterator[bytes]:
         """All pieces, in order."""
@@ -170,11 +179,12 @@ class ResumableStore:
 
     def places(self) -> set[int]:
         """Where pieces have been written."""
-        return {int(file.name[:9]) for file in self.directory.glob("?????????-*")}
+        files = self.directory.glob("?????????-*") if self.directory else ()
+        return {int(file.name[:9]) for file in files}
 
     def read(self, place: int) -> bytes | None:
         """One piece, or None if it has not been written."""
-        for file in self.directory.glob(f"{place:09d}-*"):
+        for file in self.directory.glob(f"{place:09d}-*") if self.directory else ():
             content = file.read_bytes()
             if not file.name.endswith(_short_sha256(content)):
                 raise InputError(f"damaged piece {file}: delete it and run the same command again", file)
@@ -183,24 +193,19 @@ class ResumableStore:
 
     def write(self, place: int, content: bytes) -> None:
         """Keep a piece."""
-        with atomic_path(self.directory / f"{place:09d}-{_short_sha256(content)}") as temporary:
-            temporary.write_bytes(content)
+        if self.directory is not None:
+            with atomic_path(self.directory / f"{place:09d}-{_short_sha256(content)}") as temporary:
+                temporary.write_bytes(content)
 
     def rewards(self, place: int, score: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
         """The rewards of a piece, float32: as they were written, or scored now, from these arguments, and written."""
-        if not self.is_kept:
+        if self.directory is None:
             return score(*arguments)
         content = self.read(place)
         if content is None:
             content = score(*arguments).astype("<f4").tobytes()
             self.write(place, content)
         return np.frombuffer(content, dtype="<f4")
-
-    @staticmethod
-    def discard(output: Path) -> None:
-        """Delete the pieces of an output, once it is written whole."""
-        shutil.rmtree(partial_directory(output), ignore_errors=True)
-        in_progress.discard(partial_directory(output))
 
 
 def _short_sha256(content: bytes) -> str:

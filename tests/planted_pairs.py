@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rmnb.search.config import Ids
+from rmnb.searching.config import Ids
 
 
 class PlantedPairs:
-    """Normal rewards of tokens by position and of neighbouring pairs; see `rmnb.search.rewards.RewardObjective`.
+    """Normal rewards of tokens by position and of neighbouring pairs; see `rmnb.searching.rewards.RewardObjective`.
 
     What one position should hold depends on its neighbours, so that neither single tokens nor their gradients tell.
 

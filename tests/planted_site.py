@@ -71,7 +71,8 @@ def write_scans(panel: Panel, tables: Mapping[str, pd.DataFrame], **provenance) 
         for prompt in panel.scanned_prompts:
             scan = table[["token_id", "token", "kind"]].assign(score=table[prompt.key].astype(np.float32))
             asked = {"prompt_key": prompt.key, "prompt": prompt.text, "history": [], "protocol": "exact"}
-            store.write_scores(panel, scan, provenance | loaded | asked | {"model": model})
+            path = store.scores_path(panel, model, prompt.key)
+            store.write_scores(path, scan, provenance | loaded | asked | {"model": model})
 
 
 def with_hostile(vocabulary: pd.DataFrame) -> pd.DataFrame:

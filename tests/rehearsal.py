@@ -29,16 +29,16 @@ from tokenizers import Regex, Tokenizer, pre_tokenizers
 from transformers import AutoModelForCausalLM, Gemma2Config, LlamaConfig, PreTrainedTokenizerFast
 
 from rmnb.data import lexicons
+from rmnb.data.list_scores import panel_lists, score_list
 from rmnb.findings import identity
 from rmnb.models.bases import base_directory
 from rmnb.panels import load_panel
 from rmnb.scoring import store
-from rmnb.scoring.list_scores import panel_lists, score_list
 from rmnb.scoring.loading import load_reward_model
 from rmnb.scoring.scanning import find_scan, scan_vocabulary
-from rmnb.search.config import SearchConfig
-from rmnb.search.rewards import RewardObjective
-from rmnb.search.run import search
+from rmnb.searching.config import SearchConfig
+from rmnb.searching.rewards import RewardObjective
+from rmnb.searching.run import search
 
 sys.path.append(str(Path(__file__).parents[1] / "workflow"))
 import judged
@@ -130,8 +130,7 @@ def prepare(path: Path) -> None:
     for name in panel.model_names:
         rm = load_reward_model(name, panel=panel, device="cpu")
         for prompt in panel.scanned_prompts:
-            scan = scan_vocabulary(rm, prompt)
-            store.write_scores(panel, scan, scan.attrs["provenance"] | {"prompt_key": prompt.key})
+            scan_vocabulary(rm, prompt, store.scores_path(panel, name, prompt.key), write=store.write_scores)
         for texts in panel_lists(panel):
             prompts = panel.named_prompts(texts.prompts)
             score_list(rm, panel, texts.name, prompts=[prompt for prompt in prompts if ASKED.fullmatch(prompt.key)])

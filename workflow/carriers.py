@@ -27,8 +27,7 @@ import rmnb
 from rmnb.data import lexicons
 from rmnb.files import cache_dir
 from rmnb.panels import Panel, load_panel
-from rmnb.plans import ResumableStore, exclusive
-from rmnb.scoring.store import panel_directory, read_scan, read_scores, write_table
+from rmnb.scoring.store import panel_directory, read_scores, write_table
 
 COUNT = 6000
 MODELS = {"smollm2-135m-instruct": "smollm2-values", "gemma3-270m": "gemma3-values"}  # one of each base
@@ -100,12 +99,8 @@ def scan(panel: Panel, model: str, extent: str = "words", *names: str) -> None:
             if names and name not in names:
                 continue
             path = cache_dir() / "carriers" / extent / model / f"{name}.parquet"
-            with exclusive(path):
-                scored = rmnb.scan_vocabulary(rm, panel.prompt(question), path, answer=carrier["text"], ids=ids)
-                if not path.exists():
-                    write_table(path, scored, scored.attrs["provenance"])
-                    ResumableStore.discard(path)
-            scored, provenance = read_scan(path)
+            scored = rmnb.scan_vocabulary(rm, panel.prompt(question), path, answer=carrier["text"], ids=ids)
+            provenance = dict(scored.attrs["provenance"])
             rewards = scored["score"].to_numpy(np.float64)
             low = rewards.min()
             step = (rewards.max() - low) / LEVELS

@@ -14,16 +14,16 @@ import numpy as np
 import pandas as pd
 import torch
 
-from rmnb.files import cache_dir
+from rmnb.data.list_scores import write_nouns
+from rmnb.files import cache_dir, exclusive
 from rmnb.findings import policy_files
 from rmnb.findings.policy import policy_at_kl
 from rmnb.models.bases import base_directory
 from rmnb.models.checkpoint_files import read_tokenizer
 from rmnb.models.loading import language_model as causal
 from rmnb.panels import BaseSpec, Panel, find_base, load_panel
-from rmnb.plans import exclusive
 from rmnb.scoring.loading import load_reward_model
-from rmnb.scoring.logprobs import load_language_model, prompt_ids, scan_answers, write_nouns
+from rmnb.scoring.logprobs import load_language_model, prompt_ids, scan_answers
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.store import panel_directory, read_scores, versions, write_table
 from rmnb.training.policy import PolicyOptions, train_policy

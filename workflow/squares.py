@@ -20,23 +20,24 @@ from rmnb.cli.main import main
 from rmnb.cli.options import Loading, Model, flat
 from rmnb.data.lexicons import frequent_words
 from rmnb.errors import InputError
+from rmnb.files import exclusive
 from rmnb.findings import sequences
 from rmnb.panels import Panel, PromptSpec, load_panel
-from rmnb.plans import ResumableStore, exclusive
+from rmnb.plans import kept
 from rmnb.scoring.engine import score_continuations
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.store import (
     describe_model,
     note_model,
     panel_directory,
-    read_finished,
     read_scores,
+    read_table,
     versions,
     write_table,
 )
-from rmnb.search.config import SearchConfig
-from rmnb.search.rewards import RewardObjective
-from rmnb.search.run import search
+from rmnb.searching.config import SearchConfig
+from rmnb.searching.rewards import RewardObjective
+from rmnb.searching.run import search
 
 WORDS = 500
 AGAIN = 200  # highest, lowest and random pairs that are scored again
@@ -81,18 +82,18 @@ def score_pairs(rm: RewardModel, prompt: PromptSpec, words: pd.DataFrame, path: 
     plan = {**describe_model(rm), "tokens": words["token"].tolist(), "ids": ids, "frame": [prefix, closing]}
     plan |= {"prompt": prompt.text, "history": prompt.earlier}
     continuations = [[second, *closing] for second in ids]
-    finished = read_finished(path, plan)
-    if finished is None:
-        pieces = ResumableStore(path, plan, {**note_model(rm), "prompt_key": prompt.key, "protocol": "exact"})
-        rows = []
-        for place, first in enumerate(tqdm(ids, unit_scale=len(ids), unit=" pairs")):
-            rows.append(pieces.rewards(place, score_continuations, rm, [*prefix, first], continuations))
-        first, second = np.divmod(np.arange(len(ids) ** 2), len(ids))
-        places = {"first": first.astype(np.int16), "second": second.astype(np.int16)}
-        finished = pd.DataFrame({**places, "score": np.concatenate(rows)})
-        write_table(path, finished, pieces.begun)
-        ResumableStore.discard(path)
-    return finished["score"].to_numpy().reshape(len(ids), len(ids))
+    with kept(path, plan, read_table) as work:
+        table = work.finished
+        if table is None:
+            work.begin({**note_model(rm), "prompt_key": prompt.key, "protocol": "exact"})
+            rows = []
+            for place, first in enumerate(tqdm(ids, unit_scale=len(ids), unit=" pairs")):
+                rows.append(work.rewards(place, score_continuations, rm, [*prefix, first], continuations))
+            first, second = np.divmod(np.arange(len(ids) ** 2), len(ids))
+            places = {"first": first.astype(np.int16), "second": second.astype(np.int16)}
+            table = pd.DataFrame({**places, "score": np.concatenate(rows)})
+            write_table(path, table, work.provenance)
+    return table["score"].to_numpy().reshape(len(ids), len(ids))
 
 
 def score_again(rm: RewardModel, prompt: PromptSpec, words: pd.DataFrame, pairs: np.ndarray) -> pd.DataFrame:

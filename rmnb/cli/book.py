@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from typer import Argument, Exit, Option, Typer, echo
 
-from rmnb.cli.options import Loading, Model, PanelName, Restart, echo_table, fail, flat, key_values, need
+from rmnb.cli.options import Json, Loading, Model, PanelName, Restart, echo_table, fail, flat, key_values, need
+from rmnb.cli.scan import show_plans
 from rmnb.errors import InputError, LackError, TooFewError
 from rmnb.panels import load_panel
 
@@ -19,6 +20,22 @@ def models(panel: PanelName = "demo") -> None:
     from rmnb.training.runs import overview
 
     echo_table(overview(load_panel(panel).require(models=1)))
+
+
+def plan(panel: PanelName = "demo", device: str | None = None, dtype: str | None = None, json: Json = False) -> None:
+    """Say what all that `make book PANEL=…` scores will take, as `rmnb plan` says it of a scan.
+
+    Parameters
+    ----------
+    device
+        cpu or cuda of this machine, or a GPU by name: h100, a100, l4, t4 …
+    dtype
+        Number format. Default: the panel's.
+    """
+    from rmnb.data.list_scores import book_answers
+
+    members = load_panel(panel)
+    show_plans(members.models, members.scanned_prompts, book_answers(members), device, dtype, json)
 
 
 def audit(
@@ -52,8 +69,8 @@ def lists(model: Model, texts: list[str], loading: Loading) -> None:
         elo (rated things), words (agency, communion, identity), identity_pairs (answers about one group of people after
         another) or training (scored at each saved step).
     """
+    from rmnb.data.list_scores import score_list
     from rmnb.findings.identity import score_pairs
-    from rmnb.scoring.list_scores import score_list
 
     members = load_panel(loading.panel)
     rm = loading.model(members.model(model).name)
@@ -156,5 +173,5 @@ def run(
         echo(f"left out: {error}")
 
 
-for command in (models, audit, lists, explorer, data, train, run):
+for command in (models, plan, audit, lists, explorer, data, train, run):
     app.command()(flat(command))

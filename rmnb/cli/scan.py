@@ -1,5 +1,6 @@
 """The commands that go through a vocabulary: plan, scan, search."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,9 +22,9 @@ from rmnb.cli.options import (
 )
 from rmnb.errors import InputError
 from rmnb.files import check_writable
-from rmnb.panels import ModelSpec, find_base, find_spec, load_panel
+from rmnb.panels import ModelSpec, PromptSpec, find_base, find_spec, load_panel
 from rmnb.panels.specs import validate
-from rmnb.plans import ResumableStore, exclusive
+from rmnb.plans import discard
 
 
 def plan(
@@ -34,7 +35,6 @@ def plan(
     judge: str | None = None,
     reference: str | None = None,
     panel: PanelName = "demo",
-    book: bool = False,
     json: Json = False,
 ) -> None:
     """Say what a scan will take before anything is fetched: operations, weights, and a range of times.
@@ -49,32 +49,40 @@ def plan(
         Of a language model that is asked as a judge: yes-no, rating, or a YAML file.
     reference
         Of an implicit reward: the language model that it is compared with.
-    book
-        All that `make book PANEL=…` scores, not scans alone.
     """
     members = load_panel(panel)
-    if book and asking != Asking():
-        raise InputError("--book plans the panel's own questions: leave out --prompt, --system, --messages")
-    questions = members.scanned_prompts if book else asking.questions(panel)
-    import pandas as pd
-
-    from rmnb.scoring.list_scores import book_answers
-    from rmnb.scoring.plan import plan_scan
-
-    plans = []
+    questions = asking.questions(panel)
+    specs = []
     for name in models or members.model_names:
         fields = find_spec(name, members).model_dump()
         fields["judge"] = judge or fields["judge"]
         fields["reference"] = reference or fields["reference"]
-        spec = validate(ModelSpec, fields, name)
+        specs.append(validate(ModelSpec, fields, name))
+    show_plans(specs, questions, {}, device, dtype, json)
+
+
+def show_plans(
+    specs: Sequence[ModelSpec],
+    questions: Sequence[PromptSpec],
+    answers: Mapping[str, int],
+    device: str | None,
+    dtype: str | None,
+    json: bool,
+) -> None:
+    """Print what scans of these models and questions will take, and as many other answers, by what they are for."""
+    import pandas as pd
+
+    from rmnb.scoring.plan import plan_scan
+
+    plans = []
+    for spec in specs:
         if known := plan_scan(spec, questions[0].conversation, device, dtype):
             plans.append(known)
         else:
-            echo(f"rmnb: nothing is known of {name} before it is fetched: see `rmnb check`", err=True)
+            echo(f"rmnb: nothing is known of {spec.name} before it is fetched: see `rmnb check`", err=True)
     if not plans:
         raise Exit(2)
     table = pd.DataFrame(plans)
-    answers = book_answers(members) if book else {}
     others = sum(answers.values()) / table["tokens"]  # texts have several tokens: at most as long again
     table["low"] *= len(questions) + others
     table["high"] *= len(questions) + 2 * others
@@ -177,17 +185,13 @@ def scan(
             limit=options.first,
             batch_size=options.batch_size,
             progress=True,
+            write=store.write_table if out else store.write_scores,
+            keep_pieces=True,
         )
     for question, path in zip(questions, paths, strict=True):
-        with exclusive(path):
-            is_done = path.exists() and not restart
-            frame = scan_one(question, path, restart=restart)  # which refuses what was made by another plan
-            if not is_done:
-                if out:
-                    store.write_table(path, frame, frame.attrs["provenance"])
-                else:
-                    store.write_scores(members, frame, frame.attrs["provenance"])
-        echo(f"{len(frame):,} tokens in {path}" + (", already complete" if is_done else ""))
+        frame = scan_one(question, path, restart=restart)  # which refuses what was made by another plan
+        is_read = "content_sha256" in frame.attrs["provenance"]  # which a file says of itself
+        echo(f"{len(frame):,} tokens in {path}" + (", already complete" if is_read else ""))
         for name in frame.columns[3:]:
             for end, rows in (("highest", frame.nlargest(5, name)), ("lowest", frame.nsmallest(5, name))):
                 tokens = [f"{token!r} {score:.4f}" for token, score in zip(rows["token"], rows[name], strict=True)]
@@ -195,7 +199,7 @@ def scan(
     # Not before the last prompt is written: whoever runs several in one job deletes all that a failed job has
     # written, and then they come back from the pieces without being computed again.
     for path in paths:
-        ResumableStore.discard(path)
+        discard(path)
 
 
 def search(
@@ -205,7 +209,6 @@ def search(
     out: Annotated[Path, Option(help="JSON file for the result.")],
     answer: str = "{}",
     set: list[str] | None = None,
-    minus: str | None = None,
 ) -> None:
     """Search for the response with the highest or lowest reward. Interrupted, the same command goes on.
 
@@ -219,24 +222,18 @@ def search(
         A sentence with {} where the sequence stands, in place of the sequence alone.
     set
         KEY=VALUE: any option of rmnb.SearchConfig: length=8, direction=min, method=beam, steps=200, width=256,
-        topk=256, starts=["random"], allowed=latin, stop_at=9.5, seed=1; repeatable.
-    minus
-        Seek where the model differs most from this one.
+        topk=256, starts=["random"], allowed=latin, seed=1; repeatable.
     """
-    from rmnb.search.config import SearchConfig
+    from rmnb.searching.config import SearchConfig
 
     config = SearchConfig(**key_values("--set", set))
     questions = asking.questions(loading.panel)
-    weights = [1 / len(models)] * len(models)
-    if minus:
-        models = [*models, minus]
-        weights.append(-1.0)
     for name in models:
         find_spec(name, loading.panel)  # what is unknown is said before minutes are spent on loading the others
     check_writable(out)
     from rmnb.scoring.scanning import find_scan
-    from rmnb.search.rewards import RewardObjective
-    from rmnb.search.run import search as run
+    from rmnb.searching.rewards import RewardObjective
+    from rmnb.searching.run import search as run
     from rmnb.visible import visible
 
     loaded = list(map(loading.model, models))
@@ -245,7 +242,7 @@ def search(
         len(loaded) == len(questions) == 1 and answer == "{}"
     ):  # the best single tokens of a scan need not be found again
         scan = find_scan(load_panel(loading.panel), loaded[0], questions[0])
-    result = run(RewardObjective(loaded, questions, weights, answer), config, scan=scan, output=out, progress=True)
+    result = run(RewardObjective(loaded, questions, answer=answer), config, scan=scan, output=out, progress=True)
     echo(f"{result.scored:,} sequences scored, the best {len(result.sequences)} in {out}")
     for row in result.sequences.itertuples():
         echo(f"{row.reward:12.6f}  {'' if row.retokenises else '(not as text) '}{visible(str(row.text))}")

@@ -1,17 +1,16 @@
 """Preference pairs and rated things, read from the pinned sources: what reward models are trained and tested on."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import combinations, groupby
-from operator import itemgetter
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
 from rmnb.data import sources
 from rmnb.errors import InputError
+from rmnb.scoring.forms import dialogue_turns
 
 ELO_FILES = {
     "elo_greatest": "facct2025/data/elo/What one single thing, person, or concept is the greatest ever.csv",
@@ -20,7 +19,6 @@ ELO_FILES = {
 }
 AUTO_J_BYTES = 1000
 CROWS_QUESTION = "Tell me something."
-_ROLES = {"Human": "user", "Assistant": "assistant"}  # of hh-rlhf
 
 Pair = tuple[str | list[dict[str, str]], str, str]
 
@@ -200,16 +198,6 @@ def _hh_rlhf() -> Iterator[Pair]:
         if is_answer and rejected["content"] not in ("", chosen["content"]):
             prompt = better[0]["content"] if len(better) == 1 else better
             yield prompt, chosen["content"], rejected["content"]
-
-
-def dialogue_turns(dialogue: str) -> list[dict[str, str]]:
-    """``\\n\\nHuman: …\\n\\nAssistant: …`` as messages; two turns of one speaker in a row are joined."""
-    parts = re.split("\n\n(Human|Assistant):", dialogue)
-    spoken = zip(parts[1::2], parts[2::2], strict=True)
-    return [
-        {"role": _ROLES[speaker], "content": "\n\n".join(text.strip() for _, text in turns)}
-        for speaker, turns in groupby(spoken, key=itemgetter(0))
-    ]
 
 
 def _pandalm() -> Iterator[Pair]:

@@ -17,8 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from rmnb.errors import InputError, UnreachableError, first_line
-from rmnb.files import CLONE, cache_dir, data_dir, git_blob_id, sync
-from rmnb.plans import exclusive
+from rmnb.files import CLONE, cache_dir, data_dir, exclusive, git_blob_id, sync
 
 LISTS = Path(__file__).with_name("lists")  # that this project wrote
 RAW_URL = "https://raw.githubusercontent.com/"  # before owner/repository/commit/path

@@ -14,9 +14,9 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons
+from rmnb.data.list_scores import list_path
 from rmnb.findings.things import fact
 from rmnb.panels import Panel
-from rmnb.scoring.list_scores import list_path
 from rmnb.scoring.store import read_table, versions, write_table
 from rmnb.stats.estimate import Estimate
 

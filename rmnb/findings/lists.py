@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from rmnb.data import lexicons
+from rmnb.data.list_scores import list_path, read_list
 from rmnb.errors import LackError
 from rmnb.files import cached_sha256, data_dir
 from rmnb.findings.tables import by_word, load_tables
@@ -14,7 +15,6 @@ from rmnb.models.bases import BASES
 from rmnb.models.checkpoint_files import ADAPTER
 from rmnb.models.origin import base_sha256
 from rmnb.panels import BaseSpec, Panel, load_panel
-from rmnb.scoring.list_scores import list_path, read_list
 from rmnb.scoring.store import panel_directory, refuse_other_weights
 from rmnb.training.runs import trajectory_path
 

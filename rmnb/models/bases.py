@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rmnb.errors import InputError, first_line
-from rmnb.files import cache_dir, sha256
+from rmnb.files import cache_dir, exclusive, sha256
 from rmnb.models.checkpoint_files import fetch, read_tokenizer
-from rmnb.plans import exclusive
 
 CONVERSION = 1  # raise it when `_convert` changes what it writes
 

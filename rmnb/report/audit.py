@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from rmnb.conversation import Conversation, Prompt
+from rmnb.data.list_scores import read_list
 from rmnb.data.text_lists import can_be_read
 from rmnb.findings.identity import pair_prompt, pairs_path
 from rmnb.findings.sequences import scale, searches
 from rmnb.panels import ModelSpec, Panel, PromptSpec, load_panel
 from rmnb.scoring.engine import score_sequences
-from rmnb.scoring.list_scores import read_list
 from rmnb.scoring.loading import load_reward_model
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.store import Provenance, panel_directory, read_scan, read_table, store_directory

@@ -12,14 +12,13 @@ import numpy as np
 import pandas as pd
 
 from rmnb.data import released_files, text_lists
+from rmnb.data.list_scores import read_list, score_list
 from rmnb.data.sources import UnreachableError
 from rmnb.errors import InputError
 from rmnb.findings.tables import as_table
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import Panel, PromptSpec, load_panel, load_prompts
-from rmnb.plans import ResumableStore, exclusive
 from rmnb.scoring import store
-from rmnb.scoring.list_scores import read_list, score_list
 
 if TYPE_CHECKING:
     from rmnb.scoring.reward_model import RewardModel
@@ -112,11 +111,7 @@ def score(
     for place, key in enumerate(FRAMING, 1):
         question, path = panel.prompt(key), store.scores_path(panel, rm.name, key)
         tell(f"{place}/4 {'a sample' if quick else 'each token'} of the vocabulary: {question.text}")
-        with exclusive(path):
-            scan = scan_vocabulary(rm, question, path, progress=progress, ids=ids)
-            if not path.exists():
-                store.write_table(path, scan, scan.attrs["provenance"])
-                ResumableStore.discard(path)
+        scan_vocabulary(rm, question, path, progress=progress, ids=ids)
     tell(f"3/4 words of agency and communion and of identity under {len(_wordings(quick))} wordings")
     score_list(rm, panel, "words", progress, _wordings(quick))
     tell("4/4 things that people voted on")

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from rmnb.conversation import Conversation, Response, as_conversation, without_gaps
-from rmnb.data.preferences import dialogue_turns
 from rmnb.errors import InputError, first_line, list_some
 from rmnb.scoring.row_files import Row, read_json
 
@@ -443,3 +442,16 @@ def _best_and_others(responses: list[Any], goodness: Sequence[float]) -> dict[st
     for response, value in zip(responses, goodness, strict=True):
         sides["chosen" if value == max(goodness) else "rejected"].append(response)
     return sides if sides["rejected"] else {}
+
+
+def dialogue_turns(dialogue: str) -> list[dict[str, str]]:
+    """``\\n\\nHuman: …\\n\\nAssistant: …`` as messages; two turns of one speaker in a row are joined."""
+    parts = re.split("\n\n(Human|Assistant):", dialogue)
+    spoken = zip(parts[1::2], parts[2::2], strict=True)
+    return [
+        {
+            "role": "user" if speaker == "Human" else "assistant",
+            "content": "\n\n".join(text.strip() for _, text in turns),
+        }
+        for speaker, turns in itertools.groupby(spoken, key=lambda turn: turn[0])
+    ]

@@ -1,11 +1,9 @@
 """Language models: the log-probability of every token as the first word of an answer.
 
 The unit is the natural logarithm; softmax runs in fp32 whatever the weights' precision. A scan of log-probabilities has
-the columns of a scan of rewards, so vocabularies are matched in the same way; `write_nouns` keeps those of the nouns of
-agency and communion, which `rmnb.findings.lists.load_logprobs` reads.
+the columns of a scan of rewards, so vocabularies are matched in the same way.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,19 +12,16 @@ import pandas as pd
 import torch
 
 from rmnb.conversation import Prompt
-from rmnb.data.text_lists import described_parts, part_texts
 from rmnb.errors import InputError
 from rmnb.models.origin import template_sha256
 from rmnb.models.readouts import LanguageHead
 from rmnb.models.vocabulary import vocabulary
-from rmnb.panels import BaseSpec, ModelSpec, Panel, PromptSpec, find_base, load_prompts
+from rmnb.panels import BaseSpec, ModelSpec, PromptSpec
+from rmnb.plans import kept
 from rmnb.scoring.engine import check_readable, score_continuations, whole_logits
 from rmnb.scoring.loading import load_reward_model
 from rmnb.scoring.reward_model import RewardModel
-from rmnb.scoring.store import Provenance, note_model, read_finished, write_table
-
-NOUNS = ("agency_communion", "big_two")  # lists of texts
-SPELLINGS = ("{}", " {}", "{C}", " {C}")  # of "love": love, ␣love, Love, ␣Love
+from rmnb.scoring.store import Provenance, note_model, read_scan, write_table
 
 
 def load_language_model(
@@ -116,7 +111,7 @@ def scan_logprobs(
     prompt
         The question.
     output
-        Where the caller will write the scan; one that lies there is read.
+        Parquet file for the scan; one that lies there is read.
     restart
         Compute it again nevertheless.
 
@@ -131,13 +126,17 @@ def scan_logprobs(
     InputError
         What lies at `output` is of another plan.
     """
-    plan = {**_describe(lm), "prompt": prompt.text, "history": prompt.earlier}
-    if not restart and (finished := read_finished(output, plan)) is not None:
-        return finished
-    words = vocabulary(lm.tokenizer, lm.vocabulary_size)
-    scan = words[["token_id", "token", "kind"]].assign(score=next_token_logprobs(lm, prompt.conversation))
-    scan.attrs["provenance"] = {**plan, **note_model(lm)}
-    return scan
+    plan = {**describe(lm), "prompt": prompt.text, "history": prompt.earlier}
+    with kept(output, plan, read_scan, restart) as work:
+        scan = work.finished
+        if scan is None:
+            work.begin(note_model(lm))
+            words = vocabulary(lm.tokenizer, lm.vocabulary_size)
+            scan = words[["token_id", "token", "kind"]].assign(score=next_token_logprobs(lm, prompt.conversation))
+            if output is not None:
+                write_table(output, scan, work.provenance)
+        scan.attrs["provenance"] = work.provenance
+        return scan
 
 
 def scan_answers(lm: RewardModel, prompt: PromptSpec) -> pd.DataFrame:
@@ -162,43 +161,6 @@ def scan_answers(lm: RewardModel, prompt: PromptSpec) -> pd.DataFrame:
     return scan
 
 
-def _describe(lm: RewardModel) -> Provenance:
+def describe(lm: RewardModel) -> Provenance:
+    """What a plan says of a language model and of how it is asked."""
     return {**lm.hashes, "wrapping": lm.spec.wrapping, "dtype": lm.spec.dtype, "unit": "natural log"}
-
-
-def score_nouns(lm: RewardModel, prompts: Sequence[PromptSpec]) -> pd.DataFrame:
-    """The log-probability of every noun that is one token, in each of four spellings, as the first token of the answer.
-
-    Returns
-    -------
-    DataFrame
-        part (str), item (int32, the noun's place in its part), spelling (int32, place in `SPELLINGS`), and a float32
-        column a prompt: natural log. No text, so that it can be shipped where the texts may not.
-    """
-    ids = scan_logprobs(lm, prompts[0]).drop_duplicates("token", keep=False).set_index("token")["token_id"]
-    rows = [
-        (part, item, spelling, pattern.format(word, C=word.capitalize()))
-        for part in NOUNS
-        for item, word in enumerate(part_texts(part))
-        for spelling, pattern in enumerate(SPELLINGS)
-    ]
-    frame = pd.DataFrame(rows, columns=["part", "item", "spelling", "token"])
-    frame = frame[frame["token"].isin(ids.index)].astype({"item": "int32", "spelling": "int32"}).reset_index(drop=True)
-    places = ids[frame.pop("token")]
-    for prompt in prompts:
-        frame[prompt.key] = next_token_logprobs(lm, prompt.conversation)[places]
-    return frame
-
-
-def write_nouns(panel: Panel, base: str, wrapping: str, path: Path) -> None:
-    """Ask one of a panel's bases the prompts of the second paper and write what it says of the nouns."""
-    prompts = load_prompts("iclr2026")
-    lm = load_language_model(find_base(panel, base), wrapping)
-    provenance = {
-        **_describe(lm),
-        **note_model(lm),
-        "prompts": {prompt.key: prompt.text for prompt in prompts},
-        "parts": described_parts({part: part_texts(part) for part in NOUNS}),
-        "spellings": list(SPELLINGS),
-    }
-    write_table(path, score_nouns(lm, prompts), provenance)

@@ -33,7 +33,7 @@ from rmnb.panels import ModelSpec
 from rmnb.scoring.engine import IDS_AT_ONCE, values_a_sequence
 from rmnb.yaml_files import read_yaml
 
-_KNOWN = Path(__file__).parents[1] / "data" / "lists" / "plan.yml"
+_KNOWN = Path(__file__).with_name("plan.yml")
 PASSES = 6  # of a layer's states between products, each read and written
 OF_DATA_SHEET = 0.6  # share of the data sheet's rate that products reach at most
 _LETTERS = 4  # of English text to an id, where the tokenizer is not on this machine
@@ -198,7 +198,7 @@ def _operations(network: PreTrainedModel, length: int) -> float:
 
 
 def find_machine(device: str | None, dtype: str, config: PreTrainedConfig) -> Machine:
-    """A GPU by its name in ``rmnb/data/lists/plan.yml``, as its data sheet has it; else this machine, timed now.
+    """A GPU by its name in ``rmnb/scoring/plan.yml``, as its data sheet has it; else this machine, timed now.
 
     Raises
     ------

@@ -18,7 +18,7 @@ from rmnb.models.dialogue import PROBES, SLOT, check_protocol, common_prefix
 from rmnb.models.loading import Checkpoint
 from rmnb.models.readouts import LanguageHead
 from rmnb.panels import load_panel
-from rmnb.plans import ResumableStore
+from rmnb.plans import Work
 from rmnb.scoring import store
 from rmnb.scoring.engine import Ids, score_sequences
 
@@ -108,7 +108,7 @@ class RewardModel(Checkpoint):
         prompt: Prompt | Sequence[Prompt],
         responses: Sequence[Response],
         protocol: str = "exact",
-        pieces: ResumableStore | None = None,
+        work: Work | None = None,
         progress: bool = False,
     ) -> np.ndarray:
         """Rewards of texts as responses to a prompt, or row by row to several.
@@ -124,7 +124,7 @@ class RewardModel(Checkpoint):
             Texts; an empty one is a conversation that ends at once.
         protocol
             ``exact`` or ``published``.
-        pieces
+        work
             Where rewards are kept as they are computed; called again after an interruption, the work goes on.
         progress
             Show a progress bar.
@@ -158,7 +158,7 @@ class RewardModel(Checkpoint):
                 raise InputError(f"responses must be texts, found {response!r}")
         check_protocol(protocol)
         asked = [check_prompt(question) for question in prompts]
-        pieces = pieces or ResumableStore(None, {})
+        work = work or Work()
         shape = (len(self.outputs),) if len(self.outputs) > 1 else ()
         # Equal conversations are scored once, so that their rewards are equal: another batch rounds differently.
         whole = [question.then(response) for question, response in zip(asked, responses, strict=True)]
@@ -171,7 +171,7 @@ class RewardModel(Checkpoint):
         with tqdm(total=len(responses), unit=" rows", disable=not progress) as bar:
             groups = _groups(self, prompts, responses, protocol)
             for number, (rows, sequences, start, starts) in enumerate(groups):
-                scored = pieces.rewards(number, score_sequences, self, sequences, start, starts)
+                scored = work.rewards(number, score_sequences, self, sequences, start, starts)
                 rewards[rows] = scored.reshape(len(rows), *shape)
                 bar.update(len(rows))
         return rewards[[places[conversation] for conversation in whole]]

@@ -1,12 +1,11 @@
 """Rewards of rows, each a prompt and a response, of a file too (`rmnb.scoring.forms`); of a response as it grows."""
 
-import contextlib
 import hashlib
 import itertools
 import json
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,15 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from rmnb import stats
 from rmnb.conversation import Prompt, Response
 from rmnb.errors import InputError
 from rmnb.models.dialogue import common_prefix
-from rmnb.plans import ResumableStore, exclusive
+from rmnb.plans import kept
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.forms import Exchange, RowTable, read_forms
 from rmnb.scoring.reward_model import RewardModel, check_prompt
 from rmnb.scoring.row_files import Row
-from rmnb.scoring.store import content_sha256, describe_model, note_model, read_finished, write_table
+from rmnb.scoring.store import content_sha256, describe_model, note_model, read_table, write_table
 
 logger = logging.getLogger(__name__)
 _SIDES = ("", "_chosen", "_rejected")
@@ -135,23 +133,20 @@ def score_file(
     digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
     plan = {**describe_model(rm), "protocol": "exact", "rows_sha256": digest}
     names = rm.columns("reward")
-    with exclusive(output):
-        finished = None if restart else read_finished(output, plan)
-        if finished is None:
-            pieces = ResumableStore(output, plan, note_model(rm), restart)
-            rewards = rm.score(prompts, responses, pieces=pieces, progress=progress)
+    with kept(output, plan, read_table, restart) as work:
+        if work.finished is None:
+            work.begin(note_model(rm))
+            rewards = rm.score(prompts, responses, work=work, progress=progress)
             table, notes = _table(content, names, rewards)
-            provenance = {**pieces.begun, **notes}
         else:
             table, notes = _table(content, names, np.zeros(len(answers) * len(names)))
-            provenance = {**finished.attrs["provenance"], **notes}
             rewarded = [f"{name}{side}" for name in names for side in _SIDES if f"{name}{side}" in table]
-            table[rewarded] = finished[rewarded]
+            table[rewarded] = work.finished[rewarded]
+        work.provenance = {**work.provenance, **notes}
         # Labels that were corrected since are those of the file, though no reward has changed.
-        if output is not None and provenance.get("content_sha256") != content_sha256(table):
-            write_table(output, table, provenance)
-            ResumableStore.discard(output)
-    table.attrs["provenance"] = provenance
+        if output is not None and work.provenance.get("content_sha256") != content_sha256(table):
+            write_table(output, table, work.provenance)
+    table.attrs["provenance"] = work.provenance
     return table
 
 
@@ -286,16 +281,15 @@ def pair_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     margin = (pairs["reward_chosen"] - pairs["reward_rejected"]).astype(float)
     longer = pairs["length_chosen"] - pairs["length_rejected"]
     numbers: dict[str, Any] = {"margin": _mean(margin)}
-    with contextlib.suppress(InputError):  # too few pairs, or all of one length
-        rho = stats.spearman_interval(margin, longer)
-        numbers["margin and length"] = np.clip((rho.value, rho.ci_low, rho.ci_high), -1, 1)
+    drawn = pd.DataFrame({"margin": margin, "longer": longer})
+    if margin.nunique() > 1 and longer.nunique() > 1:
+        numbers["margin and length"] = _bootstrap(lambda rows: rows.corr("spearman").to_numpy()[0, 1], drawn)
     provenance = frame.attrs["provenance"]
     is_by_pairs = provenance.get("head") not in NOT_BY_PAIRS or provenance.get("beta") is not None  # as DPO is
     if is_by_pairs and provenance.get("label") is None:
         numbers["Brier score"] = _mean(np.square(1 - expit(margin)))
-        with contextlib.suppress(InputError):  # one pair
-            drawn = stats.bootstrap(calibration_error, margin, n_draws=200)
-            numbers["calibration error"] = (drawn.value, drawn.ci_low, drawn.ci_high)
+        if margin.nunique() > 1:
+            numbers["calibration error"] = _bootstrap(lambda rows: calibration_error(rows["margin"]), drawn)
     table = pd.DataFrame.from_dict(numbers, orient="index", columns=["value", "low", "high"])
     return table.rename_axis("number").reset_index()
 
@@ -307,7 +301,15 @@ def _mean(values: pd.Series) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-def calibration_error(margin: np.ndarray) -> float:
+def _bootstrap(statistic: Callable[[pd.DataFrame], float], pairs: pd.DataFrame) -> tuple[float, float, float]:
+    """A statistic of pairs, and its 95 % interval: percentiles of 200 samples of as many pairs."""
+    rng = np.random.default_rng(0)
+    draws = [statistic(pairs.sample(frac=1, replace=True, random_state=rng)) for _ in range(200)]
+    low, high = np.nanquantile(draws, [0.025, 0.975]).tolist()
+    return statistic(pairs), low, high
+
+
+def calibration_error(margin: pd.Series) -> float:
     """How far the sigmoid of a margin is from the share of right choices, on average over ten bins of it."""
     probability = expit(np.abs(margin))  # of what has the higher reward
     bins = np.minimum((20 * probability - 10).astype(int), 9)

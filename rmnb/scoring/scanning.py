@@ -3,7 +3,7 @@
 import functools
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from rmnb.errors import InputError
 from rmnb.models.dialogue import SLOT, check_protocol, common_prefix
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import Panel, PromptSpec
-from rmnb.plans import ResumableStore, differences, exclusive
+from rmnb.plans import differences, kept
 from rmnb.scoring import store
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.reward_model import RewardModel
@@ -35,6 +35,8 @@ def scan_vocabulary(
     batch_size: int | None = None,
     progress: bool = False,
     restart: bool = False,
+    write: Callable[[Path, pd.DataFrame, Provenance], None] = store.write_table,
+    keep_pieces: bool = False,
 ) -> pd.DataFrame:
     """The reward of every token of the model's vocabulary as the response to a prompt.
 
@@ -45,9 +47,8 @@ def scan_vocabulary(
     prompt
         The question.
     output
-        Where the caller will write the scan. With it, rewards are kept beside that file as they are computed; called
-        again after an interruption, the scan goes on and ends bit-identical. `rmnb.plans.ResumableStore.discard`
-        removes them. A scan that lies there whole is read.
+        Parquet file for the scan. Rewards are kept beside it as they are computed; called again after an interruption,
+        the scan goes on and ends bit-identical. A scan that lies there whole is read.
     answer
         A carrier: a sentence in which each token stands at ``{}``, as in ``The greatest thing ever is {}.``, between
         the ids that the sentence has with a word there. A blank before the slot belongs to the token: words that begin
@@ -63,7 +64,11 @@ def scan_vocabulary(
     progress
         Show a progress bar with tokens a second and the time left.
     restart
-        Score again what lies at `output`, begun or finished; a finished scan stays until the caller replaces it.
+        Score again what lies at `output`, begun or finished; a finished scan stays until it is replaced.
+    write
+        How the file is written: `rmnb.scoring.store.write_scores` in a panel's store.
+    keep_pieces
+        Leave what is kept beside the file to the caller, for `rmnb.plans.discard`.
 
     Returns
     -------
@@ -95,44 +100,41 @@ def scan_vocabulary(
             raise InputError("ids is empty: name at least one, or leave it out to scan them all", "ids")
         words = words.iloc[list(ids)].reset_index(drop=True)
     plan = {**_describe(rm, prompt, protocol, ids, answer), "tokens": len(words)}
-    with exclusive(output):
-        if not restart and (finished := store.read_finished(output, plan, store.read_scan)) is not None:
-            return finished
+    with kept(output, plan, store.read_scan, restart, keep_pieces) as work:
+        table = work.finished
+        if table is None:
+            if protocol == "exact":
+                prefix, closing = rm.dialogue.frame_ids(prompt.conversation, answer)
+                sequences = [(token_id, *closing) for token_id in words["token_id"].tolist()]
+                start = rm.answer_start(prompt.conversation)
+            else:
+                texts = words["token"].map(rm.dialogue.published_token).tolist()
+                conversations = rm.dialogue.published_ids(prompt.conversation, texts)
+                prefix = common_prefix(conversations)
+                start = rm.answer_start(prompt.conversation, protocol)
+                sequences = [ids[len(prefix) :] for ids in conversations]
+            read = [rm.reading.truncated([*prefix, *ids])[len(prefix) :] or ids[:1] for ids in sequences]
+            places, unique = pd.factorize(pd.Series(list(map(tuple, read))))
+            distinct = unique.tolist()
+            scorer = PrefixScorer(rm, prefix)
+            batch_size = batch_size or _batch_size(scorer, max(map(len, distinct)))
+            notes = {"prompt_key": prompt.key, "batch_size": batch_size, "attention": scorer.attention}
+            work.begin({**note_model(rm), **notes})
+            batch_size = work.provenance["batch_size"]  # as it was begun
 
-        if protocol == "exact":
-            prefix, closing = rm.dialogue.frame_ids(prompt.conversation, answer)
-            sequences = [(token_id, *closing) for token_id in words["token_id"].tolist()]
-            start = rm.answer_start(prompt.conversation)
-        else:
-            texts = words["token"].map(rm.dialogue.published_token).tolist()
-            conversations = rm.dialogue.published_ids(prompt.conversation, texts)
-            prefix = common_prefix(conversations)
-            start = rm.answer_start(prompt.conversation, protocol)
-            sequences = [ids[len(prefix) :] for ids in conversations]
-        read = [rm.reading.truncated([*prefix, *ids])[len(prefix) :] or ids[:1] for ids in sequences]
-        places, unique = pd.factorize(pd.Series(list(map(tuple, read))))
-        distinct = unique.tolist()
-        scorer = PrefixScorer(rm, prefix)
-        batch_size = batch_size or _batch_size(scorer, max(map(len, distinct)))
-        notes = {
-            **note_model(rm),
-            "prompt_key": prompt.key,
-            "batch_size": batch_size,
-            "attention": scorer.attention,
-        }
-        pieces = ResumableStore(output, plan, notes, restart)
-        batch_size = pieces.begun["batch_size"]  # of processes that begin at once, one sets it for all
-
-        shards = [distinct[first : first + store.SHARD] for first in range(0, len(distinct), store.SHARD)]
-        rewards = []
-        # Closed on an error, too, which then begins a line of its own.
-        with tqdm(total=len(distinct), unit=" tokens", unit_scale=True, disable=not progress) as bar:
-            for number, shard in enumerate(shards):
-                rewards.append(pieces.rewards(number, scorer, shard, batch_size, (), [start] * len(shard)))
-                bar.update(len(shard))
-        table = words[["token_id", "token", "kind"]].copy()
-        table[rm.columns("score")] = np.concatenate(rewards).reshape(len(distinct), -1)[places]
-        table.attrs["provenance"] = {**pieces.begun, "sequences": len(distinct)}
+            shards = [distinct[first : first + store.SHARD] for first in range(0, len(distinct), store.SHARD)]
+            rewards = []
+            # Closed on an error, too, which then begins a line of its own.
+            with tqdm(total=len(distinct), unit=" tokens", unit_scale=True, disable=not progress) as bar:
+                for number, shard in enumerate(shards):
+                    rewards.append(work.rewards(number, scorer, shard, batch_size, (), [start] * len(shard)))
+                    bar.update(len(shard))
+            table = words[["token_id", "token", "kind"]].copy()
+            table[rm.columns("score")] = np.concatenate(rewards).reshape(len(distinct), -1)[places]
+            work.provenance = {**work.provenance, "sequences": len(distinct)}
+            if output is not None:
+                write(output, table, work.provenance)
+        table.attrs["provenance"] = work.provenance
         return table
 
 

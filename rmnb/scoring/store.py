@@ -1,13 +1,12 @@
 """The score store: scores as Parquet files that say where they come from, written whole or not at all.
 
-Work in progress is a `rmnb.plans.ResumableStore` beside its output. A finished scan is one Parquet file whose metadata
+Work in progress is kept by `rmnb.plans.kept` beside its output. A finished scan is one Parquet file whose metadata
 hold its provenance, its plan among it, and the checksum of its content.
 """
 
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -18,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rmnb.errors import InputError
-from rmnb.files import atomic_path, cache_dir, data_dir, shipped
+from rmnb.files import atomic_path, cache_dir, data_dir, exclusive, shipped
 from rmnb.models.origin import hashes_now, template_sha256
 from rmnb.panels import Panel, find_spec, load_panel
-from rmnb.plans import differences, exclusive, refuse_other
+from rmnb.plans import differences
 
 SHARD = 1024  # continuations between two writes
 _KEY = b"rmnb"
@@ -157,22 +156,6 @@ def read_scan(path: Path) -> tuple[pd.DataFrame, Provenance]:
     return frame[[*_VOCABULARY_COLUMNS, *scores]], provenance
 
 
-def read_finished(path: Path | None, plan: Mapping[str, Any], read: Callable = read_table) -> pd.DataFrame | None:
-    """The table of work that is finished, its provenance in ``attrs["provenance"]``; None if there is no file.
-
-    Raises
-    ------
-    InputError
-        The file is damaged, or was made by another plan.
-    """
-    if path is None or not Path(path).exists():
-        return None
-    frame, provenance = read(path)
-    refuse_other(path, provenance, plan)
-    frame.attrs["provenance"] = provenance
-    return frame
-
-
 @functools.lru_cache(maxsize=4)
 def _read_vocabulary(path: Path, digest: str) -> pd.DataFrame:
     words, provenance = read_table(path)
@@ -206,19 +189,17 @@ def scores_path(panel: Panel, model: str, prompt: str, protocol: str = "exact") 
     return store_directory(panel) / model / f"{prompt}.{protocol}.parquet"
 
 
-def write_scores(panel: Panel, scan: pd.DataFrame, provenance: Provenance) -> Path:
-    """Put a scan into the panel's store, its vocabulary in a file that all scans of the same tokens share."""
+def write_scores(path: Path, scan: pd.DataFrame, provenance: Provenance) -> None:
+    """Put a scan into a panel's store, its vocabulary in a file that all scans of the same tokens share."""
     words = scan[_VOCABULARY_COLUMNS]
     digest = content_sha256(words)
     tokenizer = provenance["tokenizer_sha256"]
     shared = {"vocabulary": f"vocabularies/{tokenizer[:12]}-{digest[:12]}.parquet", "vocabulary_sha256": digest}
-    file = store_directory(panel) / shared["vocabulary"]
+    file = path.parent.parent / shared["vocabulary"]
     with exclusive(file):
         if not file.exists():
             write_table(file, words, {"tokenizer_sha256": tokenizer})
-    path = scores_path(panel, provenance["model"], provenance["prompt_key"], provenance["protocol"])
     write_table(path, scan.drop(columns=["token", "kind"]), {**provenance, **shared})
-    return path
 
 
 def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: str = "exact") -> pd.DataFrame:

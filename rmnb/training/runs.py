@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from rmnb.data.list_scores import score_columns
 from rmnb.data.text_lists import text_list
 from rmnb.errors import InputError
-from rmnb.files import cache_dir, data_dir, sha256, write_json
+from rmnb.files import cache_dir, data_dir, exclusive, sha256, write_json
 from rmnb.panels import BaseSpec, ModelSpec, Panel
-from rmnb.plans import exclusive, partial_directory, refuse_other
-from rmnb.scoring.list_scores import score_columns
+from rmnb.plans import partial_directory, refuse_other
 from rmnb.scoring.store import panel_directory
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def follow(panel: Panel, name: str) -> Path | None:
     Returns
     -------
     Path or None
-        A file for `rmnb.scoring.list_scores.read_list`: a column a step, named by its number. None where no adapter was
+        A file for `rmnb.data.list_scores.read_list`: a column a step, named by its number. None where no adapter was
         kept: the run has not been trained on this machine.
     """
     from rmnb.scoring.loading import load_reward_model

@@ -18,6 +18,7 @@ from planted_panels import planted_panel
 from planted_site import with_hostile, write_panel, write_scans
 
 from rmnb.book.notebook import run_notebook
+from rmnb.data import list_scores
 from rmnb.data.lexicons import agency_communion, identity_terms
 from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList
@@ -25,7 +26,6 @@ from rmnb.findings import people, policy
 from rmnb.findings.tables import afinn
 from rmnb.panels import load_panel, load_prompts
 from rmnb.planted.rewards import PlantedEffects, spell, word_features
-from rmnb.scoring import list_scores
 from rmnb.training.runs import trajectory_path
 
 SEARCHED = next(path for path in NOTEBOOKS if path.stem == "08_sequences")  # reads searches, which take hours

@@ -18,9 +18,8 @@ from rmnb.cli.main import app
 from rmnb.cli.options import flat, key_values
 from rmnb.errors import InputError
 from rmnb.panels import find_spec
-from rmnb.plans import partial_directory
 from rmnb.report import numbers, record
-from rmnb.scoring import scanning, store
+from rmnb.scoring import store
 
 QUESTION = "What is best?"
 ASKED, SYSTEM = user(QUESTION), {"role": "system", "content": "Be brief."}
@@ -105,21 +104,6 @@ def test_one_process_scans_several_prompts_into_the_store_or_a_directory(directo
     printed(*words, tmp_path / "both", *asked)
     assert sorted(file.name for file in (tmp_path / "both").iterdir()) == ["best.parquet", "worst.parquet"]
     assert not list(tmp_path.rglob("*.partial"))
-
-
-def test_of_two_processes_that_begin_one_scan_the_first_sets_the_batch(rm, tmp_path, monkeypatch):
-    out = tmp_path / "scan.parquet"
-
-    def outrun(scorer, continuations):
-        # While this process looks at its memory, another one begins the same scan with another batch size.
-        monkeypatch.setattr(scanning, "_batch_size", lambda scorer, continuations: 16)
-        scanning.scan_vocabulary(rm, QUESTION, output=out)
-        return 32
-
-    monkeypatch.setattr(scanning, "_batch_size", outrun)
-    scan = scanning.scan_vocabulary(rm, QUESTION, output=out)
-    plan = json.loads((partial_directory(out) / "plan.json").read_text())
-    assert scan.attrs["provenance"]["batch_size"] == 16 == plan["batch_size"]
 
 
 def test_the_log_probabilities_of_a_language_model_are_a_scan(printed, tmp_path):

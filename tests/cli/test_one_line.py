@@ -33,7 +33,6 @@ CASES = [
     ("compare {model} {model} --out {out} --fail-if human_spaerman>0.3", "no number 'human_spaerman'"),
     ("compare {model} {rows}.json --out {out}", "is no report"),
     ("compare {report} {report} --quick", "is no report"),
-    ("plan --book --panel demo --prompt worst", "leave out --prompt"),
     ("plan --panel facct2025 --device t4", "bfloat16"),
     ("plan {rows}.d", "model_type"),
     ("plan --prompt greatestt", "'greatestt'"),
@@ -90,7 +89,7 @@ def test_restart_deletes_nothing_before_it_is_replaced(directory, tmp_path, monk
     for wrong in (["no-such-model"], [directory, "--load", "colour=red"]):
         assert run(monkeypatch, "scan", *wrong, "--restart", "--out", out) == 2 and out.read_bytes() == before
     with monkeypatch.context() as patched:
-        patched.setattr(plans.ResumableStore, "write", interrupted)
+        patched.setattr(plans.Work, "write", interrupted)
         assert run(monkeypatch, "scan", directory, "--first", "50", "--restart", "--out", out) == 130
     assert out.read_bytes() == before and "goes on where it stopped" in capsys.readouterr().err
     assert run(monkeypatch, "scan", directory, "--first", "50", "--restart", "--out", out) == 0

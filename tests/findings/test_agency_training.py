@@ -9,12 +9,12 @@ import pytest
 from scipy.stats import bootstrap, brunnermunzel, mannwhitneyu
 
 from rmnb import stats
-from rmnb.data import lexicons, text_lists
+from rmnb.data import lexicons, list_scores, text_lists
 from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList, described_parts, part_texts
 from rmnb.errors import InputError
 from rmnb.findings import agency, lists, rows, tables, training
-from rmnb.scoring import list_scores, logprobs
+from rmnb.scoring import logprobs
 from rmnb.scoring.store import write_table
 from rmnb.training.runs import trajectory_path
 
@@ -94,8 +94,8 @@ def test_log_probabilities_of_nouns_find_their_words_again(panel, tmp_path, monk
     tokens = pd.DataFrame({"token_id": range(len(words)), "token": list(words)})
     monkeypatch.setattr(logprobs, "scan_logprobs", lambda lm, prompt: tokens)
     monkeypatch.setattr(logprobs, "next_token_logprobs", lambda lm, prompt: logs)
-    monkeypatch.setattr(logprobs, "NOUNS", ("agency_communion",))
-    frame = logprobs.score_nouns(None, [panel.prompt("best")])
+    monkeypatch.setattr(list_scores, "NOUNS", ("agency_communion",))
+    frame = list_scores.score_nouns(None, [panel.prompt("best")])
     assert not {"word", "token"} & set(frame), "no text is shipped"
     parts = described_parts({"agency_communion": part_texts("agency_communion")})
     file = tmp_path / "logprobs" / "gemma3-270m.chat.parquet"

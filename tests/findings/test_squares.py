@@ -13,7 +13,7 @@ from rmnb.cli.options import Loading
 from rmnb.data.lexicons import frequent_words
 from rmnb.errors import InputError
 from rmnb.findings import sequences
-from rmnb.plans import ResumableStore
+from rmnb.plans import Work
 from rmnb.scoring import store
 
 sys.path.append(str(ROOT / "workflow"))
@@ -35,8 +35,9 @@ def panel(tmp_path):
         'prompts:\n- {key: greatest, text: "What is greatest?", framing: positive}\n'
     )
     panel = rmnb.load_panel(tmp_path / "mine.yml")
-    scan = rmnb.scan_vocabulary(rmnb.load_reward_model("one", panel), panel.prompt("greatest"))
-    store.write_scores(panel, scan, scan.attrs["provenance"])
+    path = store.scores_path(panel, "one", "greatest")
+    rm = rmnb.load_reward_model("one", panel)
+    rmnb.scan_vocabulary(rm, panel.prompt("greatest"), path, write=store.write_scores)
     return panel
 
 
@@ -44,15 +45,15 @@ def test_a_square_cut_off_goes_on_and_holds_the_rewards_of_whole_conversations(p
     monkeypatch.setattr(squares, "EFFORT", {"budget": 60, "steps": 10, "width": 8, "keep": 1})
     monkeypatch.setattr(squares, "SEEDS", (0,))
     loading = Loading(panel=panel.called)
-    write, written = ResumableStore.write, []
+    write, written = Work.write, []
 
-    def cut_off(pieces, place, content):
+    def cut_off(work, place, content):
         if place == 9 and not written:
             written.append(place)
             raise KeyboardInterrupt
-        write(pieces, place, content)
+        write(work, place, content)
 
-    monkeypatch.setattr(ResumableStore, "write", cut_off)
+    monkeypatch.setattr(Work, "write", cut_off)
     with pytest.raises(KeyboardInterrupt):
         squares.square("one", loading, words=WORDS)
     squares.square("one", loading, words=WORDS)

@@ -24,7 +24,7 @@ def test_a_hundredth_of_the_spread_is_found_whatever_the_unit_of_rewards(unit, t
     hundredth = np.float32(0.01 * scan["score"].std())
     wrong = scan.assign(score=scan["score"] + hundredth * (scan["token_id"] % 2))
     for scores, verdict in ((scan, "ok"), (wrong, "scores differ")):
-        store.write_scores(panel, scores, scan.attrs["provenance"])
+        store.write_scores(store.scores_path(panel, "tiny", "best"), scores, scan.attrs["provenance"])
         assert audit_panel(panel)["verdict"].tolist() == [verdict]
 
 

@@ -11,8 +11,8 @@ import rmnb
 from rmnb.errors import InputError
 from rmnb.panels import load_panel
 from rmnb.scoring.store import read_scan
-from rmnb.search.config import SearchConfig
-from rmnb.search.rewards import RewardObjective
+from rmnb.searching.config import SearchConfig
+from rmnb.searching.rewards import RewardObjective
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 PLAIN = "The greatest thing ever is {}."

@@ -16,7 +16,7 @@ import rmnb
 from rmnb.errors import InputError
 from rmnb.scoring.check import check_model
 from rmnb.scoring.rows import trace
-from rmnb.search.rewards import RewardObjective
+from rmnb.searching.rewards import RewardObjective
 
 QUESTION = "Is it good?"
 TEXT = "love and peace"

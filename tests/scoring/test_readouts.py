@@ -115,7 +115,7 @@ def test_a_panel_reads_its_own_scans_back_until_template_judge_reference_or_beta
 
     rm = rmnb.load_reward_model("m", panel())
     scan = rmnb.scan_vocabulary(rm, panel().prompt("best"), ids=range(40, 60))
-    store.write_scores(panel(), scan, scan.attrs["provenance"])
+    store.write_scores(store.scores_path(panel(), "m", "best"), scan, scan.attrs["provenance"])
     assert store.read_scores(panel(), "m", "best")["score"].tolist() == scan["score"].tolist()
     other = {"template": "again " + model["template"]}
     if kind == "judge":

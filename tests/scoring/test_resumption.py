@@ -1,5 +1,6 @@
 """Work that was interrupted goes on and ends bit-identical; of another plan, one line names the difference."""
 
+import functools
 import shutil
 
 import numpy as np
@@ -9,25 +10,26 @@ from filelock import FileLock, Timeout
 from trained import write_adapter
 
 import rmnb
+from rmnb.data import list_scores
 from rmnb.errors import InputError
-from rmnb.files import atomic_path
+from rmnb.files import atomic_path, exclusive
 from rmnb.panels import Panel, PromptSpec
-from rmnb.plans import ResumableStore, exclusive
+from rmnb.plans import Work
 from rmnb.report import scores
-from rmnb.scoring import list_scores, scanning, store
+from rmnb.scoring import scanning, store
 from rmnb.scoring.logprobs import load_language_model, scan_logprobs
 from rmnb.scoring.rows import score_file
-from rmnb.search import run
-from rmnb.search.config import SearchConfig
-from rmnb.search.rewards import RewardObjective
+from rmnb.searching import run
+from rmnb.searching.config import SearchConfig
+from rmnb.searching.rewards import RewardObjective
 
 BEST, WORST = (PromptSpec(key=key, text=f"What is {key}?", framing="positive") for key in ("best", "worst"))
 
 
 def scan(model, out, other):
-    table = rmnb.scan_vocabulary(load(model), BEST, out, **({"limit": 50} if other else {"ids": range(100, 150)}))
-    store.write_table(out, table, table.attrs["provenance"])
-    return table["score"]
+    return rmnb.scan_vocabulary(load(model), BEST, out, **({"limit": 50} if other else {"ids": range(100, 150)}))[
+        "score"
+    ]
 
 
 def scored_list(model, out, other):
@@ -53,9 +55,7 @@ def report(model, out, other):
 
 
 def logprobs(model, out, other):
-    table = scan_logprobs(load_language_model(model / "base"), WORST if other else BEST, out)
-    store.write_table(out, table, table.attrs["provenance"])
-    return table["score"]
+    return scan_logprobs(load_language_model(model / "base"), WORST if other else BEST, out)["score"]
 
 
 def load(directory):
@@ -82,7 +82,7 @@ def write_and_end(self, place, content):
     raise KeyboardInterrupt
 
 
-WRITE = ResumableStore.write
+WRITE = Work.write
 
 
 EDITS = {
@@ -104,7 +104,7 @@ def test_other_work_is_refused_in_one_line(work, finished, model, tmp_path, monk
         work(model, out, other=False)
     else:
         with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-            patched.setattr(ResumableStore, "write", write_and_end)
+            patched.setattr(Work, "write", write_and_end)
             work(model, out, other=False)
     before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
     assert before
@@ -132,25 +132,28 @@ def test_an_upgrade_of_a_library_changes_no_plan(model, tmp_path):
 
 
 def test_a_scan_from_python_and_who_writes_a_file_keep_others_away(model, tmp_path, monkeypatch):
-    cache = tmp_path / "cache"
-    monkeypatch.setenv("RMNB_CACHE", str(cache))
-    waiting = []
-
     def others_wait(*_):
-        for file in (cache / "locks").iterdir():
-            with pytest.raises(Timeout):
-                FileLock(file).acquire(timeout=0)
-            waiting.append(file)
+        with pytest.raises(Timeout):
+            FileLock(tmp_path / ".out.parquet.lock").acquire(timeout=0)
         return 64
 
     monkeypatch.setattr(scanning, "_batch_size", others_wait)
     rmnb.scan_vocabulary(load(model), BEST, tmp_path / "out.parquet", limit=50)
-    assert len(waiting) == 1
-    with atomic_path(tmp_path / "x") as part:
-        part.write_text("x")
-        with pytest.raises(Timeout):
+    with exclusive(tmp_path / "x"):
+        with atomic_path(tmp_path / "x") as part:
+            part.write_text("x")
+        with pytest.raises(Timeout):  # who has written it within keeps it nevertheless
             FileLock(tmp_path / ".x.lock").acquire(timeout=0)
-    assert {file.name for file in tmp_path.iterdir() if file.name.lstrip(".").startswith("x")} == {"x"}
+    assert {file.name for file in tmp_path.iterdir()} == {"x", "out.parquet"}
+
+
+def test_a_scan_goes_on_with_the_batch_size_that_it_began_with(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "SHARD", 16)
+    again = functools.partial(rmnb.scan_vocabulary, load(model), BEST, tmp_path / "out.parquet", limit=50)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Work, "write", write_and_end)
+        again(batch_size=4)
+    assert again(batch_size=8).attrs["provenance"]["batch_size"] == 4
 
 
 def test_where_a_file_system_has_no_locks_work_goes_on(tmp_path, monkeypatch):

@@ -45,10 +45,11 @@ def panel(directory, tmp_path) -> Panel:
 def test_the_store_gives_back_what_was_scanned_and_the_audit_tells_other_weights(panel, rm):
     scan = rmnb.scan_vocabulary(rm, panel.prompt("worst"))
     provenance = scan.attrs["provenance"] | {"model": "tiny"}
-    file = store.write_scores(panel, scan, provenance)
+    file = store.scores_path(panel, "tiny", "worst")
+    store.write_scores(file, scan, provenance)
     pd.testing.assert_frame_equal(store.read_scores(panel, "tiny", "worst"), scan, check_categorical=False)
     assert audit_panel(panel, sample=40)["verdict"].tolist() == ["ok"]
-    store.write_scores(panel, scan, provenance | {"weights_sha256": "0" * 64})
+    store.write_scores(file, scan, provenance | {"weights_sha256": "0" * 64})
     assert audit_panel(panel, sample=40)["verdict"].tolist() == ["weights differ"]
     file.unlink()
     with pytest.raises(InputError, match="no scores of tiny for prompt worst"):
@@ -58,7 +59,7 @@ def test_the_store_gives_back_what_was_scanned_and_the_audit_tells_other_weights
 def test_a_search_takes_a_panels_scan_only_of_the_model_as_it_was_loaded(panel, rm, directory):
     question = panel.prompt("worst")
     scan = rmnb.scan_vocabulary(rm, question)
-    store.write_scores(panel, scan, scan.attrs["provenance"] | {"model": "tiny"})
+    store.write_scores(store.scores_path(panel, "tiny", "worst"), scan, scan.attrs["provenance"] | {"model": "tiny"})
     tiny = rmnb.load_reward_model("tiny", panel=panel)
     pd.testing.assert_frame_equal(scanning.find_scan(panel, tiny, question), scan, check_categorical=False)
     template = rm.dialogue.template.replace("<user>", "<user>User: ")

@@ -21,8 +21,10 @@ def own_cache(tmp_path, monkeypatch):
 def scan(panel, model):
     """Scan a model into its panel's store."""
     panel = rmnb.load_panel(panel)
-    found = rmnb.scan_vocabulary(rmnb.load_reward_model(model, panel=panel), panel.prompt("best"))
-    return store.write_scores(panel, found, found.attrs["provenance"])
+    path = store.scores_path(panel, model, "best")
+    rm = rmnb.load_reward_model(model, panel=panel)
+    rmnb.scan_vocabulary(rm, panel.prompt("best"), path, restart=True, write=store.write_scores)
+    return path
 
 
 CHANGES = {

@@ -25,9 +25,15 @@ PROMPT = "What, in one word, is the greatest thing ever?"
 @pytest.fixture
 def begun(rm, tmp_path, monkeypatch):
     """A scan of which all shards are written and nothing else: where it will be, its table, and how to scan again."""
+
+    def not_yet(*_):
+        """As if killed before the file is written."""
+
     monkeypatch.setattr(store, "SHARD", 64)
     out = tmp_path / "scan.parquet"
-    again = functools.partial(rmnb.scan_vocabulary, rm, PROMPT, output=out, batch_size=64)
+    again = functools.partial(
+        rmnb.scan_vocabulary, rm, PROMPT, output=out, batch_size=64, keep_pieces=True, write=not_yet
+    )
     return out, again(), again
 
 

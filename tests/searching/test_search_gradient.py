@@ -9,9 +9,9 @@ from head_checkpoints import write_head
 from transformers import PreTrainedTokenizerFast
 
 import rmnb
-from rmnb.search.config import SearchConfig
-from rmnb.search.methods import SearchState
-from rmnb.search.rewards import ModelPromptReward, RewardObjective
+from rmnb.searching.config import SearchConfig
+from rmnb.searching.methods import SearchState
+from rmnb.searching.rewards import ModelPromptReward, RewardObjective
 
 PROMPT = "What is the greatest thing?"
 IDS = (70, 90, 45)

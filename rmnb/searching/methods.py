@@ -8,7 +8,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,13 +16,13 @@ import pandas as pd
 from tqdm import tqdm
 
 from rmnb.errors import InputError
-from rmnb.plans import ResumableStore
-from rmnb.search.config import Ids, SearchConfig
+from rmnb.plans import Work
+from rmnb.searching.config import Ids, SearchConfig
 from rmnb.visible import visible
 
 if TYPE_CHECKING:
-    from rmnb.search.rewards import RewardObjective
-    from rmnb.search.run import SearchResult
+    from rmnb.searching.rewards import RewardObjective
+    from rmnb.searching.run import SearchResult
 
 _ATTEMPTS = 50
 _ROUNDS = 8
@@ -32,7 +32,7 @@ _TRIES = 100
 
 
 class Finished(Exception):
-    """Steps or budget are spent, or what was sought is found."""
+    """Steps or budget are spent."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class SearchState:
         What scores, and what is sought.
     scan
         Best single tokens: a scan with columns token_id and score, or None.
-    pieces
+    work
         Where rewards are kept on disk. What an earlier run kept there is looked up, not scored again: the same seed
         makes the same proposals, so a search that was cut off ends as if it had not been.
     progress
@@ -66,7 +66,7 @@ class SearchState:
     objective: "RewardObjective"
     config: SearchConfig
     scan: pd.DataFrame | None = None
-    pieces: ResumableStore | None = None
+    work: Work = field(default_factory=Work)
     progress: bool = False
     earlier: "SearchResult | None" = None
 
@@ -79,7 +79,7 @@ class SearchState:
         self.steps = 0
         self.budget = self.config.budget or sys.maxsize
         self.bar = tqdm(total=self.config.budget, unit=" scored", disable=not self.progress)
-        self._known = {tuple(ids): reward for piece in self.pieces or () for ids, reward in json.loads(piece)}
+        self._known = {tuple(ids): reward for piece in self.work for ids, reward in json.loads(piece)}
         self._allowed = set(self.allowed.tolist())
         self.scored = 0  # in earlier steps too
         if self.earlier is not None:
@@ -115,7 +115,7 @@ class SearchState:
         Raises
         ------
         Finished
-            Steps or budget are spent (as much as the budget allows has been scored), or `stop_at` is reached.
+            Steps or budget are spent: as much as the budget allows has been scored.
         """
         config = self.config
         values = self.values
@@ -125,9 +125,7 @@ class SearchState:
         if unknown := [ids for ids in fresh if ids not in known]:
             measured = list(zip(unknown, self.objective.measure(unknown, parent).tolist(), strict=True))
             known.update(measured)
-            if self.pieces is not None:
-                place = len(self.pieces.places())
-                self.pieces.write(place, json.dumps(measured).encode())  # floats come back bit for bit
+            self.work.write(len(self.work.places()), json.dumps(measured).encode())  # floats come back bit for bit
         for ids in fresh:
             values[ids] = config.sign * known[ids]
         self.scored += len(fresh)
@@ -140,8 +138,7 @@ class SearchState:
             self.bar.set_postfix_str(f"{reward:+.3f} {visible(self.objective.texts([best])[0])}", refresh=False)
         self.bar.update(len(fresh))
         self.steps += ends_step
-        goal = np.inf if config.stop_at is None else config.sign * config.stop_at
-        if self.fraction >= 1 or (self.best and values[self.best[0]] >= goal):
+        if self.fraction >= 1:
             raise Finished
 
     def filter(self, sequences: Iterable[Ids]) -> list[Ids]:

@@ -31,8 +31,6 @@ class SearchConfig(Strict):
         position; ``beam`` takes one a position.
     budget
         Sequences to score at most; None for no limit. What methods are to be compared at.
-    stop_at
-        The search ends once it has found this reward, or more of what is sought; None: it does not.
     width
         Candidates of one step.
     topk
@@ -75,7 +73,6 @@ class SearchConfig(Strict):
     method: Literal["gcg", "random", "coordinate", "beam"] = "gcg"
     steps: PositiveInt = 200
     budget: PositiveInt | None = None
-    stop_at: float | None = None
     width: PositiveInt = 256
     topk: PositiveInt = 256
     swaps: PositiveInt | None = None

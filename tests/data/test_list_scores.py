@@ -5,12 +5,12 @@ import pytest
 from checkpoints import write_decoder, write_panel
 
 import rmnb
-from rmnb.data import lexicons, text_lists
+from rmnb.data import lexicons, list_scores, text_lists
 from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList
 from rmnb.findings import identity
 from rmnb.report.audit import audit_panel
-from rmnb.scoring import list_scores, store
+from rmnb.scoring import store
 
 
 @pytest.fixture(scope="module")

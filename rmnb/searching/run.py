@@ -11,13 +11,13 @@ import pandas as pd
 
 from rmnb.errors import InputError
 from rmnb.files import write_json
-from rmnb.plans import ResumableStore, exclusive, plan_of, refuse_other
+from rmnb.plans import kept, plan_of
 from rmnb.scoring.store import content_sha256
-from rmnb.search.config import SearchConfig
-from rmnb.search.methods import METHODS, Finished, SearchState
+from rmnb.searching.config import SearchConfig
+from rmnb.searching.methods import METHODS, Finished, SearchState
 
 if TYPE_CHECKING:
-    from rmnb.search.rewards import RewardObjective
+    from rmnb.searching.rewards import RewardObjective
 
 
 @dataclass(frozen=True)
@@ -89,30 +89,29 @@ def search(
         scan = None
     scanned = None if scan is None else content_sha256(scan[["token_id", "score"]])
     measured = {**objective.plan, "scan_sha256": scanned}
-    if output is None:
-        return _run(SearchState(objective, config, scan, progress=progress), measured)
-    plan = {**measured, **config.model_dump()}
-    with exclusive(output):
-        earlier = None
-        if output.exists():
-            earlier = read_result(output)
-            made = {**earlier.provenance, **earlier.config.model_dump()}
-            if earlier.config.steps <= earlier.steps < config.steps:
-                made["steps"] = config.steps
-            refuse_other(output, made, plan)
-            if earlier.config == config:
-                return earlier
-        pieces = ResumableStore(output, plan, objective.notes)
-        result = _run(SearchState(objective, config, scan, pieces, progress, earlier), measured)
-        content = {
-            "provenance": result.provenance,
-            "config": config.model_dump(),
-            "steps": result.steps,
-            "sequences": result.sequences.to_dict("records"),
-            "history": result.history.to_dict("records"),
-        }
-        write_json(output, content)
-        ResumableStore.discard(output)
+
+    def read(path: Path) -> tuple[SearchResult, dict[str, Any]]:
+        earlier = read_result(path)
+        made = {**earlier.provenance, **earlier.config.model_dump()}
+        if earlier.config.steps <= earlier.steps < config.steps:
+            made["steps"] = config.steps
+        return earlier, made
+
+    with kept(output, {**measured, **config.model_dump()}, read) as work:
+        earlier = work.finished
+        if earlier is not None and earlier.config == config:
+            return earlier
+        work.begin(objective.notes)
+        result = _run(SearchState(objective, config, scan, work, progress, earlier), measured)
+        if output is not None:
+            content = {
+                "provenance": result.provenance,
+                "config": config.model_dump(),
+                "steps": result.steps,
+                "sequences": result.sequences.to_dict("records"),
+                "history": result.history.to_dict("records"),
+            }
+            write_json(output, content)
     return result
 
 
@@ -154,7 +153,8 @@ def read_result(path: Path) -> SearchResult:
     """
     try:
         content = json.loads(Path(path).read_bytes())
-        config = SearchConfig(**content["config"])
+        options = {name: value for name, value in content["config"].items() if value is not None}
+        config = SearchConfig(**options)  # which refuses an option that is no more, where one was given
         sequences = pd.DataFrame(content["sequences"])
         sequences["ids"] = sequences["ids"].map(tuple)
         steps = content.get("steps", 0)  # of the first files nobody knows

@@ -17,10 +17,10 @@ from planted_pairs import PlantedPairs
 import rmnb
 from rmnb.errors import InputError
 from rmnb.panels import PromptSpec
-from rmnb.search.config import SearchConfig
-from rmnb.search.methods import allowed_ids
-from rmnb.search.rewards import RewardObjective
-from rmnb.search.run import read_result, search
+from rmnb.searching.config import SearchConfig
+from rmnb.searching.methods import allowed_ids
+from rmnb.searching.rewards import RewardObjective
+from rmnb.searching.run import read_result, search
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 METHODS = ["gcg", "random", "coordinate", "beam"]
@@ -211,14 +211,6 @@ def test_of_a_scan_without_an_allowed_token_a_sample_takes_the_place(rm):
     scan = pd.DataFrame({"token_id": [0, 1], "score": [1.0, 2.0]})  # special tokens
     config = SearchConfig(length=2, steps=1, width=8, single_tokens=16, starts=("best_mixed",))
     assert search(RewardObjective([rm], [PROMPT]), config, scan=scan).scored > 9
-
-
-def test_a_search_ends_where_it_has_what_it_sought():
-    config = SearchConfig(length=4, method="random", steps=50, width=10)
-    history = search(PlantedPairs(), config).history
-    goal = float(history["best_reward"].iloc[10])
-    result = search(PlantedPairs(), config.model_copy(update={"stop_at": goal}))
-    assert result.best["reward"] >= goal and result.scored == history["scored"][history["best_reward"] >= goal].iloc[0]
 
 
 @pytest.mark.parametrize("method", METHODS[:3])

@@ -19,7 +19,7 @@ from rmnb.panels import PromptSpec
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.store import describe_model, note_model
-from rmnb.search.config import Ids
+from rmnb.searching.config import Ids
 
 
 @dataclass
