@@ -35,7 +35,7 @@ def test_a_wrong_reward_of_a_search_is_found(tmp_path):
     rm = rmnb.load_reward_model("tiny", panel=panel)
     question = panel.prompt("greatest")
     scan = rmnb.scan_vocabulary(rm, question)
-    store.write_scores(panel, scan, scan.attrs["provenance"])
+    store.write_scores(store.scores_path(panel, "tiny", "greatest"), scan, scan.attrs["provenance"])
     prefix, closing = rm.dialogue.frame_ids(question.text)
     ids = [7, 9]
     [reward] = score_sequences(rm, [[*prefix, *ids, *closing]]).tolist()
@@ -56,7 +56,7 @@ def test_in_half_precision_rounding_is_no_disagreement_and_a_shift_beyond_it_is_
     scan = rmnb.scan_vocabulary(rmnb.load_reward_model("tiny", panel=panel), panel.prompt("best"))
     for shift, verdict in ((0.0, "ok"), (2.0, "scores differ")):
         shifted = scan.assign(score=scan["score"] + np.float32(shift * scan["score"].std()))
-        store.write_scores(panel, shifted, scan.attrs["provenance"])
+        store.write_scores(store.scores_path(panel, "tiny", "best"), shifted, scan.attrs["provenance"])
         assert audit_panel(panel)["verdict"].tolist() == [verdict]
 
 
