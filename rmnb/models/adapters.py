@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedModel
 
-from rmnb.errors import InputError, first_line, list_some
+from rmnb.errors import InputError, list_some
 from rmnb.models.bases import BASES, base_directory, base_tokenizer
 from rmnb.models.checkpoint_files import (
     LOADING,
@@ -196,6 +196,8 @@ def _merge(network, config, tensors: dict[str, torch.Tensor], directory: Path, b
         if missing:
             raise InputError(f"{directory}: the adapter lacks {list_some(missing)}")
         merged: Any = adapted.merge_and_unload()
-    for text in dict.fromkeys(first_line(each.message) for each in found if "peft" in Path(each.filename).parts):
+    for text in dict.fromkeys(
+        str(each.message).partition("\n")[0] for each in found if "peft" in Path(each.filename).parts
+    ):
         logger.warning("%s: PEFT says: %s", directory, text)
     return merged

@@ -307,7 +307,7 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
             "yes-no), compared with a reference (--reference), read by a logit of its own (--head lm_head.weight "
             "--label 0), or scanned for the log-probabilities of its first token (`rmnb scan MODEL --logprobs`)"
         )
-    readout = find_head(trunk.head, settings, directory, spec.head, spec.label)
+    readout = find_head(head, settings, directory, spec.head, spec.label)
     if isinstance(readout, GatedHead):
         readout.opening = opening_ids(dialogue)
     is_normalised = isinstance(readout, LinearHead) and settings.get("normalize_reward")

@@ -129,8 +129,9 @@ class PrefixScorer:
             if not present[batch[0]]:  # whole sequences are never padded
                 batch = batch[fed[batch] == fed[batch[0]]]
             try:
-                chosen = [(conversations[i], starts[i]) for i in batch]
-                scored.append(self._rewards(*zip(*chosen, strict=True), parent, present[batch].tolist()))
+                chosen = [conversations[i] for i in batch]
+                answers = [starts[i] for i in batch]
+                scored.append(self._rewards(chosen, answers, parent, present[batch].tolist()))
                 remaining = remaining[len(batch) :]
                 continue
             except (RuntimeError, MemoryError) as error:
@@ -155,9 +156,7 @@ class PrefixScorer:
         batches = math.ceil(lengths.sum() / most)
         return max(1, int(np.searchsorted(lengths.cumsum(), lengths.sum() / batches, side="right")))
 
-    def _rewards(
-        self, batch: Sequence[list[int]], starts: Sequence[int], parent: Ids, present: list[int]
-    ) -> torch.Tensor:
+    def _rewards(self, batch: list[list[int]], starts: Sequence[int], parent: Ids, present: list[int]) -> torch.Tensor:
         """Of conversations, each behind so many ids of prefix and parent, in one row; or whole ones of one length."""
         rm = self.rm
         if 0 in present:
@@ -182,7 +181,7 @@ class PrefixScorer:
             states = torch.cat([states, added.to(rm.device)])
         return rm.readout.rewards(states, batch, spans, starts)
 
-    def whole_rewards(self, batch: Sequence[list[int]], starts: Sequence[int], **inputs: torch.Tensor) -> torch.Tensor:
+    def whole_rewards(self, batch: list[list[int]], starts: Sequence[int], **inputs: torch.Tensor) -> torch.Tensor:
         """Of whole conversations of one length, without padding; the inputs are those of `whole_states`."""
         rm = self.rm
         if rm.pools_itself:
