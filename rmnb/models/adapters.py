@@ -31,6 +31,7 @@ from rmnb.models.checkpoint_files import (
 from rmnb.models.devices import DTYPES
 from rmnb.models.origin import hashes_of
 from rmnb.models.reading import STEPS, is_decoder
+from rmnb.models.readouts import trunk_name
 from rmnb.panels import ModelSpec
 
 logger = logging.getLogger(__name__)
@@ -124,14 +125,14 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
             head = network
         elif not head:
             head = outside_trunk(network)
-        network = network.base_model
+        network = network.get_submodule(trunk_name(network))
     hashes = hashes_of(directory, spec.base if spec.base in BASES else base, tokenizer_files)
     return Trunk(network, head if decodes else None, tokenizer, hashes)
 
 
 def outside_trunk(network: PreTrainedModel) -> dict[str, torch.Tensor]:
     """The tensors of a whole model that are not its trunk's, by name."""
-    trunk = f"{network.base_model_prefix}."
+    trunk = f"{trunk_name(network)}."
     parameters = network.named_parameters(remove_duplicate=False)  # a head that is tied to the embedding stays so
     return {name: tensor for name, tensor in parameters if not name.startswith(trunk)}
 

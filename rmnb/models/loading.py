@@ -50,6 +50,7 @@ from rmnb.models.readouts import (
     LinearHead,
     Readout,
     opening_ids,
+    trunk_name,
 )
 from rmnb.panels import ModelSpec
 from rmnb.panels.specs import Judge, validate
@@ -233,7 +234,7 @@ def _read_whole(directory: Path, spec: ModelSpec, options: Mapping[str, Any]) ->
     head = None
     if kind is AutoModelForCausalLM:
         head = network
-        network = network.base_model
+        network = network.get_submodule(trunk_name(network))
     elif kind is AutoModel:
         head = read_tensors(directory, unread, variant)
     elif unread:
@@ -255,7 +256,7 @@ def _prefix(missing: set[str], unread: set[str], network: PreTrainedModel) -> st
 def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue) -> tuple[Readout, Reading]:
     """How the reward is read from a trunk, and where."""
     config = trunk.network.config
-    padding = config.get_text_config().pad_token_id  # of the trainer's classifier
+    padding = getattr(config.get_text_config(), "pad_token_id", None)  # of the trainer's classifier
     settings = {**config.to_dict(), "hidden_size": config.get_text_config().hidden_size}
     reads_head = spec.head == LanguageHead.name  # as a language model, which may have no template
     if dialogue.template is None and not reads_head and (trunk.head is not None or is_language_model(config)):

@@ -330,7 +330,8 @@ def values_a_sequence(config: Any, width: int, length: int) -> int:
     Residual stream, projections and the MLP's inner states; scores and weights of attention.
     """
     inner = 12 * config.hidden_size + 4 * getattr(config, "intermediate_size", 4 * config.hidden_size)
-    return length * inner + 4 * config.num_attention_heads * width * min(length, CHUNK)
+    heads = getattr(config, "num_attention_heads", 0)  # a state space has none
+    return length * inner + 4 * heads * width * min(length, CHUNK)
 
 
 @functools.cache
