@@ -111,7 +111,7 @@ def test_a_scan_is_stale_when_its_adapter_changes_and_not_for_the_name_of_its_he
     for panel, name in zip(panels, ("adapter", "whole"), strict=True):
         rm = rmnb.load_reward_model(name, panel)
         scan = rmnb.scan_vocabulary(rm, panel.prompt("best"), limit=9)
-        store.write_scores(panel, scan, scan.attrs["provenance"])
+        store.write_scores(store.scores_path(panel, name, "best"), scan, scan.attrs["provenance"])
         assert len(store.read_scores(panel, name, "best")) == 9
     write_adapter(base, tmp_path / "adapter", r=2)
     with pytest.raises(InputError, match="differs in weights"):
