@@ -83,6 +83,8 @@ class Checkpoint:
         weights_sha256, config_sha256 and tokenizer_sha256, for provenance.
     options : dict
         What loading passed on to ``from_pretrained``: a device map, say; ``compile``, the mode of torch.compile.
+    reference : Checkpoint or None
+        Of an implicit reward, the language model whose log-probabilities are taken off.
     """
 
     spec: ModelSpec
@@ -93,6 +95,56 @@ class Checkpoint:
     reading: Reading = field(default_factory=Reading)
     hashes: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    reference: "Checkpoint | None" = None
+
+    @property
+    def shares_prefix(self) -> bool:
+        """Whether continuations share the prefix; else whole sequences are scored."""
+        return self.why_not_shared is None
+
+    @property
+    def pools_itself(self) -> bool:
+        """Whether the network is a whole classifier."""
+        return self.reading.rule == "own"
+
+    @property
+    def outputs(self) -> list[str]:
+        """What is read of a conversation: ``reward``, or, of the label ``all``, the names of the outputs."""
+        return list(self.readout.outputs)
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def tokenizer(self):
+        return self.dialogue.tokenizer
+
+    @property
+    def device(self) -> torch.device:
+        """Where ids go in and rewards come out."""
+        return input_device(self.network)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Rows of the embedding, one for every id that the model can read."""
+        return self.network.get_input_embeddings().weight.shape[0]  # pyright: ignore[reportIndexIssue, reportReturnType]
+
+    @property
+    def context(self) -> int | None:
+        """The most ids that the model's positions are made for, or None if its configuration sets no limit."""
+        config = self.network.config.get_text_config()
+        limit = getattr(config, "max_position_embeddings", None) or 0
+        if limit <= 0:
+            return None
+        scaling = getattr(config, "rope_parameters", None) or {}
+        stretched = scaling.get("factor", 1) * scaling.get("original_max_position_embeddings", 0)
+        limit = max(limit, int(stretched))
+        for name, module in self.network.named_modules():
+            if name.endswith("position_embeddings"):
+                padding = getattr(module, "padding_idx", None)  # RoBERTa's positions begin after it
+                return limit if padding is None else limit - padding - 1
+        return limit
 
 
 def read_checkpoint(spec: ModelSpec, device: str | None, compile: str | None, **options: Any) -> Checkpoint:
