@@ -16,23 +16,20 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedModel
 
 from rmnb.errors import InputError, list_some
-from rmnb.models.bases import BASES, base_directory, base_tokenizer
+from rmnb.models.bases import BASES, base_tokenizer
 from rmnb.models.checkpoint_files import (
     LOADING,
-    base_of,
     check_files,
     read_config,
     read_tensors,
     read_tokenizer,
     readable,
-    tokenizer_directory,
     weight_files,
 )
 from rmnb.models.devices import DTYPES
-from rmnb.models.origin import hashes_of
+from rmnb.models.origin import ModelFiles, hashes_of
 from rmnb.models.reading import STEPS, is_decoder
 from rmnb.models.readouts import trunk_name
-from rmnb.panels import ModelSpec
 
 logger = logging.getLogger(__name__)
 _WHOLE = "base_model.model."  # before the name of every tensor that PEFT writes
@@ -61,7 +58,7 @@ class Trunk:
     hashes: dict[str, Any]
 
 
-def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
+def read_adapter(files: ModelFiles) -> Trunk:
     """Load an adapter's base, merge the adapter into it, and find its head.
 
     Raises
@@ -71,6 +68,7 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
     """
     import peft
 
+    spec, directory, base, base_name = files.spec, files.directory, files.network, files.source
     [adapter, *_] = weight_files(directory)
     with readable(adapter):
         tensors = load_file(adapter)
@@ -83,13 +81,11 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
         raise InputError(f"{directory}: {STEPS.format('an adapter of a token classifier')}")
     if peft_config.task_type != "SEQ_CLS":
         peft_config.task_type = None  # a classifier, whatever the training called it
-    base_name, revision = base_of(directory, spec.base or spec.base_model)
     try:
-        base = base_directory(base_name, revision)
         check_files(base)
     except InputError as error:
         raise InputError(f"{directory}: its base: {error}: name another place with --base", error.about) from error
-    tokenizer_files = tokenizer_directory(directory, spec.tokenizer, base)
+    tokenizer_files = files.tokenizer
     if base_name in BASES and tokenizer_files == base:
         tokenizer = base_tokenizer(base_name)
     else:
@@ -126,8 +122,7 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
         elif not head:
             head = outside_trunk(network)
         network = network.get_submodule(trunk_name(network))
-    hashes = hashes_of(directory, spec.base if spec.base in BASES else base, tokenizer_files)
-    return Trunk(network, head if decodes else None, tokenizer, hashes)
+    return Trunk(network, head if decodes else None, tokenizer, hashes_of(files))
 
 
 def outside_trunk(network: PreTrainedModel) -> dict[str, torch.Tensor]:

@@ -13,7 +13,7 @@ import logging
 import math
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,11 +23,8 @@ from rmnb.errors import InputError
 from rmnb.models.attention import CHUNK, Prefix, Run, constant_up_to, forget_lengths, run_behind, run_prefix
 from rmnb.models.devices import free_memory, own_attention, upload
 from rmnb.models.dialogue import common_prefix
-from rmnb.models.loading import language_model
+from rmnb.models.loading import Checkpoint, language_model
 from rmnb.models.readouts import Span
-
-if TYPE_CHECKING:
-    from rmnb.scoring.reward_model import RewardModel
 
 logger = logging.getLogger(__name__)
 Ids = Sequence[int]
@@ -59,7 +56,7 @@ class PrefixScorer:
         The prefix is longer than the model's context or holds ids that it cannot read.
     """
 
-    def __init__(self, rm: "RewardModel", prefix_ids: Ids):
+    def __init__(self, rm: Checkpoint, prefix_ids: Ids):
         self.rm = rm
         self.prefix_ids = list(prefix_ids)
         self.prefix: Prefix | None = None
@@ -203,7 +200,7 @@ class PrefixScorer:
         return {"token_type_ids": is_answer.long().expand(len(batch), -1)}
 
 
-def whole_states(rm: "RewardModel", **inputs: torch.Tensor) -> torch.Tensor:
+def whole_states(rm: Checkpoint, **inputs: torch.Tensor) -> torch.Tensor:
     """Last hidden states of whole conversations of one length by the network's own attention.
 
     Parameters
@@ -222,7 +219,7 @@ def whole_states(rm: "RewardModel", **inputs: torch.Tensor) -> torch.Tensor:
         return rm.network(**inputs, use_cache=False).last_hidden_state.to(rm.device)
 
 
-def whole_logits(rm: "RewardModel", **inputs: torch.Tensor) -> torch.Tensor:
+def whole_logits(rm: Checkpoint, **inputs: torch.Tensor) -> torch.Tensor:
     """Logits of a language model over whole conversations of one length, by its own class or by its head alone.
 
     Parameters
@@ -242,7 +239,7 @@ def whole_logits(rm: "RewardModel", **inputs: torch.Tensor) -> torch.Tensor:
         return language_model(rm)(**inputs, use_cache=False).logits.to(rm.device)
 
 
-def check_readable(rm: "RewardModel", sequences: Sequence[Ids], before: int = 0) -> None:
+def check_readable(rm: Checkpoint, sequences: Sequence[Ids], before: int = 0) -> None:
     """Raise InputError for sequences that the model cannot read behind so many ids: too long, or of unknown ids."""
     longest = before + max(map(len, sequences), default=0)
     context = rm.context
@@ -256,7 +253,7 @@ def check_readable(rm: "RewardModel", sequences: Sequence[Ids], before: int = 0)
         raise InputError(f"{rm.name} reads {rows:,} ids, and its tokenizer gives {highest:,}: they do not go together")
 
 
-def check_finite(rm: "RewardModel", prefix_ids: Ids, continuations: Sequence[Ids], rewards: np.ndarray) -> np.ndarray:
+def check_finite(rm: Checkpoint, prefix_ids: Ids, continuations: Sequence[Ids], rewards: np.ndarray) -> np.ndarray:
     """The rewards themselves; InputError names the last ids of the first that is not finite."""
     is_finite = np.isfinite(rewards).reshape(len(rewards), -1).all(1)
     if not is_finite.all():
@@ -269,7 +266,7 @@ def check_finite(rm: "RewardModel", prefix_ids: Ids, continuations: Sequence[Ids
 
 
 def score_continuations(
-    rm: "RewardModel", prefix_ids: Ids, continuations: Sequence[Ids], batch_size: int | None = None
+    rm: Checkpoint, prefix_ids: Ids, continuations: Sequence[Ids], batch_size: int | None = None
 ) -> np.ndarray:
     """Rewards of many id sequences that follow one prefix.
 
@@ -300,7 +297,7 @@ def score_continuations(
 
 
 def score_sequences(
-    rm: "RewardModel", sequences: Sequence[Ids], start: Ids | None = None, starts: Sequence[int] | None = None
+    rm: Checkpoint, sequences: Sequence[Ids], start: Ids | None = None, starts: Sequence[int] | None = None
 ) -> np.ndarray:
     """Rewards of whole conversations; what they all begin with is run once.
 
