@@ -19,6 +19,7 @@ from rmnb.cli.options import (
     echo_json,
     echo_table,
     key_values,
+    say_undecided,
 )
 from rmnb.errors import InputError
 from rmnb.files import check_writable
@@ -174,7 +175,7 @@ def scan(
         lm = load_language_model(find_base(members, model), **load_options)
         scan_one = partial(scan_logprobs, lm)
     else:
-        rm = loading.model_to_score(model)
+        rm = loading.model(model)
         from rmnb.scoring.scanning import scan_vocabulary
 
         scan_one = partial(
@@ -200,6 +201,8 @@ def scan(
     # written, and then they come back from the pieces without being computed again.
     for path in paths:
         discard(path)
+    if not options.logprobs:
+        say_undecided(rm)
 
 
 def search(
