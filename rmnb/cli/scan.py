@@ -172,8 +172,8 @@ def scan(
     if options.logprobs:  # only now is a model loaded: what is wrong so far is said without torch
         from rmnb.scoring.logprobs import load_language_model, scan_logprobs
 
-        lm = load_language_model(find_base(members, model), **load_options)
-        scan_one = partial(scan_logprobs, lm)
+        rm = load_language_model(find_base(members, model), **load_options)
+        scan_one = partial(scan_logprobs, rm)
     else:
         rm = loading.model(model)
         from rmnb.scoring.scanning import scan_vocabulary
@@ -201,8 +201,7 @@ def scan(
     # written, and then they come back from the pieces without being computed again.
     for path in paths:
         discard(path)
-    if not options.logprobs:
-        say_undecided(rm)
+    say_undecided(rm)
 
 
 def search(
