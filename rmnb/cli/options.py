@@ -200,21 +200,20 @@ class Loading:
 
         return load_reward_model(spec, self.panel, **arguments)
 
-    def model_to_score(self, name: str) -> "RewardModel":
-        """`model`; where it may have been trained on other ids than it is fed here, a line says so."""
-        from rmnb.scoring.check import undecided
-
-        rm = self.model(name)
-        if line := undecided(rm):
-            echo(f"rmnb: {line}", err=True)
-        return rm
-
     def dialogue(self, name: str) -> "Dialogue":
         """How the model of that name writes conversations; nothing but its tokenizer is loaded."""
         spec, arguments = find_spec(name, self.panel), self.arguments()
         from rmnb.models.loading import read_dialogue
 
         return read_dialogue(spec, **arguments, base_model=arguments.get("base"))
+
+
+def say_undecided(rm: "RewardModel") -> None:
+    """At the end of work, a line on stderr where the model may have been trained on other ids than it was fed."""
+    from rmnb.scoring.check import undecided
+
+    if line := undecided(rm):
+        echo(f"rmnb: {line}", err=True)
 
 
 def _label(text: str) -> Any:

@@ -19,6 +19,7 @@ from rmnb.cli.options import (
     echo_json,
     echo_table,
     key_values,
+    say_undecided,
 )
 from rmnb.errors import InputError
 from rmnb.files import check_writable
@@ -171,10 +172,10 @@ def scan(
     if options.logprobs:  # only now is a model loaded: what is wrong so far is said without torch
         from rmnb.scoring.logprobs import load_language_model, scan_logprobs
 
-        lm = load_language_model(find_base(members, model), **load_options)
-        scan_one = partial(scan_logprobs, lm)
+        rm = load_language_model(find_base(members, model), **load_options)
+        scan_one = partial(scan_logprobs, rm)
     else:
-        rm = loading.model_to_score(model)
+        rm = loading.model(model)
         from rmnb.scoring.scanning import scan_vocabulary
 
         scan_one = partial(
@@ -200,6 +201,7 @@ def scan(
     # written, and then they come back from the pieces without being computed again.
     for path in paths:
         discard(path)
+    say_undecided(rm)
 
 
 def search(

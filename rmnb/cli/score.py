@@ -20,6 +20,7 @@ from rmnb.cli.options import (
     fail,
     json_rows,
     key_values,
+    say_undecided,
 )
 from rmnb.errors import InputError, list_some
 from rmnb.files import atomic_path, check_writable
@@ -147,7 +148,7 @@ def score(
     for text in filter(os.path.isfile, responses):
         echo(f"rmnb: {text!r} is scored as a text; a file of rows ends with .jsonl, .json, .csv or .parquet", err=True)
     questions = asking.questions(loading.panel)
-    rm = loading.model_to_score(model)
+    rm = loading.model(model)
     import pandas as pd
 
     tables = []
@@ -161,6 +162,7 @@ def score(
             _show(table[rm.outputs].set_axis(list(map(repr, responses))))
     if json:
         echo_json(pd.concat(tables))
+    say_undecided(rm)
 
 
 def _show(rewards: "pd.DataFrame") -> None:
@@ -192,7 +194,7 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
         if file.exists() and file.resolve() in (out.resolve(), kept.resolve()):
             raise InputError(f"--out {out} would write over the rows: choose another name", out)
         check_writable(out)
-    rm = loading.model_to_score(model)
+    rm = loading.model(model)
     from rmnb.scoring import rows
 
     parts = [f"{len(content.rows):,} rows", f"{len(content.rows) - len(content.ties):,} {_KINDS[content.kind]}"]
@@ -225,6 +227,7 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
         rewards = table[[name for name in names if name in table]]
         is_one_each = content.kind in ("single", "pairs")
         _show(rewards.set_axis(table.index + 1 if is_one_each else table["row"]))
+    say_undecided(rm)
 
 
 def _show_conversations(loading: Loading, model: str, answers: "list[Answer]", count: int) -> None:
@@ -247,7 +250,7 @@ def trace(model: Model, response: str, asking: Asking, loading: Loading, json: J
     question, *more = asking.questions(loading.panel)
     if more:
         raise InputError("trace takes one question: give --prompt once")
-    rm = loading.model_to_score(model)
+    rm = loading.model(model)
     from rmnb.scoring.rows import trace as trace_response
     from rmnb.visible import visible
 

@@ -15,23 +15,21 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedModel
 
-from rmnb.errors import InputError, first_line, list_some
-from rmnb.models.bases import BASES, base_directory, base_tokenizer
+from rmnb.errors import InputError, list_some
+from rmnb.models.bases import BASES, base_tokenizer
 from rmnb.models.checkpoint_files import (
     LOADING,
-    base_of,
     check_files,
     read_config,
     read_tensors,
     read_tokenizer,
     readable,
-    tokenizer_directory,
     weight_files,
 )
 from rmnb.models.devices import DTYPES
-from rmnb.models.origin import hashes_of
+from rmnb.models.origin import ModelFiles, hashes_of
 from rmnb.models.reading import STEPS, is_decoder
-from rmnb.panels import ModelSpec
+from rmnb.models.readouts import trunk_name
 
 logger = logging.getLogger(__name__)
 _WHOLE = "base_model.model."  # before the name of every tensor that PEFT writes
@@ -60,7 +58,7 @@ class Trunk:
     hashes: dict[str, Any]
 
 
-def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
+def read_adapter(files: ModelFiles) -> Trunk:
     """Load an adapter's base, merge the adapter into it, and find its head.
 
     Raises
@@ -70,6 +68,7 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
     """
     import peft
 
+    spec, directory, base, base_name = files.spec, files.directory, files.network, files.source
     [adapter, *_] = weight_files(directory)
     with readable(adapter):
         tensors = load_file(adapter)
@@ -82,13 +81,11 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
         raise InputError(f"{directory}: {STEPS.format('an adapter of a token classifier')}")
     if peft_config.task_type != "SEQ_CLS":
         peft_config.task_type = None  # a classifier, whatever the training called it
-    base_name, revision = base_of(directory, spec.base or spec.base_model)
     try:
-        base = base_directory(base_name, revision)
         check_files(base)
     except InputError as error:
         raise InputError(f"{directory}: its base: {error}: name another place with --base", error.about) from error
-    tokenizer_files = tokenizer_directory(directory, spec.tokenizer, base)
+    tokenizer_files = files.tokenizer
     if base_name in BASES and tokenizer_files == base:
         tokenizer = base_tokenizer(base_name)
     else:
@@ -124,14 +121,13 @@ def read_adapter(directory: Path, spec: ModelSpec) -> Trunk:
             head = network
         elif not head:
             head = outside_trunk(network)
-        network = network.base_model
-    hashes = hashes_of(directory, spec.base if spec.base in BASES else base, tokenizer_files)
-    return Trunk(network, head if decodes else None, tokenizer, hashes)
+        network = network.get_submodule(trunk_name(network))
+    return Trunk(network, head if decodes else None, tokenizer, hashes_of(files))
 
 
 def outside_trunk(network: PreTrainedModel) -> dict[str, torch.Tensor]:
     """The tensors of a whole model that are not its trunk's, by name."""
-    trunk = f"{network.base_model_prefix}."
+    trunk = f"{trunk_name(network)}."
     parameters = network.named_parameters(remove_duplicate=False)  # a head that is tied to the embedding stays so
     return {name: tensor for name, tensor in parameters if not name.startswith(trunk)}
 
@@ -196,6 +192,8 @@ def _merge(network, config, tensors: dict[str, torch.Tensor], directory: Path, b
         if missing:
             raise InputError(f"{directory}: the adapter lacks {list_some(missing)}")
         merged: Any = adapted.merge_and_unload()
-    for text in dict.fromkeys(first_line(each.message) for each in found if "peft" in Path(each.filename).parts):
+    for text in dict.fromkeys(
+        str(each.message).partition("\n")[0] for each in found if "peft" in Path(each.filename).parts
+    ):
         logger.warning("%s: PEFT says: %s", directory, text)
     return merged

@@ -164,13 +164,6 @@ def read_tensors(directory: Path, names: set[str], variant: str | None = None) -
     return tensors
 
 
-def tokenizer_directory(directory: Path, chosen: str | None, base: Path | None = None) -> Path:
-    """Where a model's tokenizer is: as chosen, else its own directory, or of an adapter without one its base's."""
-    if chosen is not None:
-        return Path(chosen)
-    return directory if base is None or any(directory.glob("tokenizer*")) else base
-
-
 def read_tokenizer(directory: Path) -> Any:
     """A checkpoint's tokenizer; InputError if its files are damaged or of a kind that transformers does not know."""
     from transformers import AutoTokenizer

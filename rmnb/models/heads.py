@@ -107,7 +107,7 @@ def find_head(
     elif isinstance(head, GatedHead):
         names = output_names(len(head.regression_layer.weight) // head.quantiles, config)
     choose_outputs(head, names, label, source)
-    if head.name == "linear":
+    if isinstance(head, LinearHead):
         head.name = name or "linear"
         if config.get("normalize_reward"):
             head.name = name or "linear-normalised"

@@ -1,7 +1,6 @@
 """From a checkpoint's files to all that scoring needs: configuration, trunk, readout, dialogue."""
 
 import contextlib
-import json
 import logging
 import warnings
 from collections.abc import Mapping
@@ -20,26 +19,22 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from rmnb.errors import InputError, first_line, list_some
-from rmnb.files import shipped
 from rmnb.models import attention
 from rmnb.models.adapters import Trunk, read_adapter
-from rmnb.models.bases import base_directory
 from rmnb.models.checkpoint_files import (
     ADAPTER,
     LOADING,
-    base_of,
     check_files,
     is_adapter,
     read_config,
     read_tensors,
     read_tokenizer,
     readable,
-    tokenizer_directory,
 )
 from rmnb.models.devices import DTYPES, find_device, input_device
 from rmnb.models.dialogue import PROBES, Dialogue, common_prefix, plain_template
 from rmnb.models.heads import ALL, choose_outputs, find_head, output_names
-from rmnb.models.origin import hashes_of
+from rmnb.models.origin import ModelFiles, checkpoint_directory, find_files, hashes_of, trained_template
 from rmnb.models.reading import Reading, is_decoder, is_language_model, own_reading, trainer_of
 from rmnb.models.readouts import (
     AnswerLikelihood,
@@ -50,6 +45,7 @@ from rmnb.models.readouts import (
     LinearHead,
     Readout,
     opening_ids,
+    trunk_name,
 )
 from rmnb.panels import ModelSpec
 from rmnb.panels.specs import Judge, validate
@@ -88,6 +84,8 @@ class Checkpoint:
         weights_sha256, config_sha256 and tokenizer_sha256, for provenance.
     options : dict
         What loading passed on to ``from_pretrained``: a device map, say; ``compile``, the mode of torch.compile.
+    reference : Checkpoint or None
+        Of an implicit reward, the language model whose log-probabilities are taken off.
     """
 
     spec: ModelSpec
@@ -98,6 +96,56 @@ class Checkpoint:
     reading: Reading = field(default_factory=Reading)
     hashes: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    reference: "Checkpoint | None" = None
+
+    @property
+    def shares_prefix(self) -> bool:
+        """Whether continuations share the prefix; else whole sequences are scored."""
+        return self.why_not_shared is None
+
+    @property
+    def pools_itself(self) -> bool:
+        """Whether the network is a whole classifier."""
+        return self.reading.rule == "own"
+
+    @property
+    def outputs(self) -> list[str]:
+        """What is read of a conversation: ``reward``, or, of the label ``all``, the names of the outputs."""
+        return list(self.readout.outputs)
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def tokenizer(self):
+        return self.dialogue.tokenizer
+
+    @property
+    def device(self) -> torch.device:
+        """Where ids go in and rewards come out."""
+        return input_device(self.network)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Rows of the embedding, one for every id that the model can read."""
+        return self.network.get_input_embeddings().weight.shape[0]  # pyright: ignore[reportIndexIssue, reportReturnType]
+
+    @property
+    def context(self) -> int | None:
+        """The most ids that the model's positions are made for, or None if its configuration sets no limit."""
+        config = self.network.config.get_text_config()
+        limit = getattr(config, "max_position_embeddings", None) or 0
+        if limit <= 0:
+            return None
+        scaling = getattr(config, "rope_parameters", None) or {}
+        stretched = scaling.get("factor", 1) * scaling.get("original_max_position_embeddings", 0)
+        limit = max(limit, int(stretched))
+        for name, module in self.network.named_modules():
+            if name.endswith("position_embeddings"):
+                padding = getattr(module, "padding_idx", None)  # RoBERTa's positions begin after it
+                return limit if padding is None else limit - padding - 1
+        return limit
 
 
 def read_checkpoint(spec: ModelSpec, device: str | None, compile: str | None, **options: Any) -> Checkpoint:
@@ -112,16 +160,13 @@ def read_checkpoint(spec: ModelSpec, device: str | None, compile: str | None, **
     if hasattr(quantisation := options.get("quantization_config"), "to_dict"):
         options["quantization_config"] = quantisation.to_dict()  # type: ignore[union-attr]  # as score files keep it
     with quiet_transformers():
-        if spec.adapter:
-            directory = shipped_adapter(spec.name, spec.adapter)
-        else:
-            directory = base_directory(str(spec.source), spec.revision)
+        files = find_files(_with_changes(spec, changes))
+        spec, directory = files.spec, files.directory
         adapts = is_adapter(directory)
-        spec = as_trained(_with_changes(spec, changes, None if adapts else directory), directory)
         if options and adapts:
             names = list_some(options)
             raise InputError(f"{spec.name} is an adapter, merged when it is loaded: it takes no {names}", names)
-        trunk = read_adapter(directory, spec) if adapts else _read_whole(directory, spec, options)
+        trunk = read_adapter(files) if adapts else _read_whole(files, options)
         trainer = trainer_of(spec, trunk.network.config.to_dict(), directory)
         dialogue = Dialogue(trunk.tokenizer, chosen_template(trunk.tokenizer, spec, directory), trainer)
         readout, reading = _readout(spec, directory, trunk, dialogue)
@@ -152,17 +197,10 @@ def read_dialogue(spec: ModelSpec, **options: Any) -> Dialogue:
     """How a model's conversations are written, from its files without the weights; options as `read_checkpoint`'s."""
     changes = {name: options[name] for name in _OF_SPEC & options.keys() if options[name] is not None}
     with quiet_transformers():
-        if spec.adapter:
-            directory = shipped_adapter(spec.name, spec.adapter)
-        else:
-            directory = base_directory(str(spec.source), spec.revision)
-        spec = as_trained(_with_changes(spec, changes, None), directory)
-        network = directory
-        if is_adapter(directory):
-            network = base_directory(*base_of(directory, spec.base or spec.base_model))
-        tokenizer = read_tokenizer(tokenizer_directory(directory, spec.tokenizer, network))
-        trainer = trainer_of(spec, read_config(network).to_dict(), directory)
-        return Dialogue(tokenizer, chosen_template(tokenizer, spec, directory), trainer)
+        files = find_files(_with_changes(spec, changes))
+        tokenizer = read_tokenizer(files.tokenizer)
+        trainer = trainer_of(files.spec, read_config(files.network).to_dict(), files.directory)
+        return Dialogue(tokenizer, chosen_template(tokenizer, files.spec, files.directory), trainer)
 
 
 def language_model(checkpoint: Checkpoint) -> Any:
@@ -171,50 +209,28 @@ def language_model(checkpoint: Checkpoint) -> Any:
     return readout.whole[0]
 
 
-def _with_changes(spec: ModelSpec, changes: Mapping[str, Any], whole: Path | None) -> ModelSpec:
+def _with_changes(spec: ModelSpec, changes: Mapping[str, Any]) -> ModelSpec:
     """The spec with options in place of its own, checked as a panel is; dtype may be ``auto``: as it is stored."""
     fields = {**spec.model_dump(), **changes}
     dtype = fields["dtype"]
     if dtype == "auto":
-        dtype = (None if whole is None else read_config(whole).dtype) or "float32"
+        directory: Any = checkpoint_directory(spec)
+        dtype = (None if is_adapter(directory) else read_config(directory).dtype) or "float32"
     name = str(dtype).removeprefix("torch.")
     fields["dtype"] = str(getattr(torch, name, name)).removeprefix("torch.")  # torch.half is torch.float16
     return validate(ModelSpec, fields, spec.name)
 
 
-def as_trained(spec: ModelSpec, directory: Path) -> ModelSpec:
-    """The spec, with `base` and `adapter` where its directory holds an adapter that `rmnb book train` made."""
-    if spec.source is None or not is_adapter(directory) or _trained_template(directory) is None:
-        return spec
-    base, _ = base_of(directory, spec.base_model)
-    return spec.model_copy(update={"source": None, "base": base, "adapter": spec.source})
-
-
-def _trained_template(directory: Path) -> str | None:
-    """The template that `rmnb book train` made an adapter with; None where it is of another origin."""
-    file = directory / "provenance.json"
-    if not file.exists():
-        return None
-    with readable(file):
-        record = json.loads(file.read_bytes())
-    return record["template"] if {"template", "recipe"} <= {*record} else None
-
-
-def shipped_adapter(name: str, adapter: str) -> Path:
-    """The directory of a model's adapter, given relative to the project's data; InputError if nothing is there."""
-    return shipped(Path(adapter) / ADAPTER, name).parent
-
-
-def _read_whole(directory: Path, spec: ModelSpec, options: Mapping[str, Any]) -> Trunk:
+def _read_whole(files: ModelFiles, options: Mapping[str, Any]) -> Trunk:
     """A checkpoint with all its weights."""
+    spec, directory = files.spec, files.directory
     variant = options.get("variant")
     check_files(directory, spec.tokenizer is None, variant)
     if spec.base_model:
         raise InputError(f"{directory} is no adapter: --base (`base_model` in a panel) names the base of one")
     if (directory / ADAPTER).exists():
         logger.warning("%s holds an adapter beside whole weights: they are read as merged, without it", directory)
-    tokenizer_files = tokenizer_directory(directory, spec.tokenizer)
-    tokenizer = read_tokenizer(tokenizer_files)
+    tokenizer = read_tokenizer(files.tokenizer)
     config = read_config(directory, spec.softcap)
     kind: Any = AutoModelForCausalLM
     if spec.reads_language_head:
@@ -233,12 +249,12 @@ def _read_whole(directory: Path, spec: ModelSpec, options: Mapping[str, Any]) ->
     head = None
     if kind is AutoModelForCausalLM:
         head = network
-        network = network.base_model
+        network = network.get_submodule(trunk_name(network))
     elif kind is AutoModel:
         head = read_tensors(directory, unread, variant)
     elif unread:
         raise InputError(f"{directory}: the weights do not match the head: {list_some(unread)}")
-    return Trunk(network, head, tokenizer, hashes_of(directory, tokenizer=tokenizer_files, variant=variant))
+    return Trunk(network, head, tokenizer, hashes_of(files, variant))
 
 
 def _prefix(missing: set[str], unread: set[str], network: PreTrainedModel) -> str:
@@ -255,7 +271,7 @@ def _prefix(missing: set[str], unread: set[str], network: PreTrainedModel) -> st
 def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue) -> tuple[Readout, Reading]:
     """How the reward is read from a trunk, and where."""
     config = trunk.network.config
-    padding = config.get_text_config().pad_token_id  # of the trainer's classifier
+    padding = getattr(config.get_text_config(), "pad_token_id", None)  # of the trainer's classifier
     settings = {**config.to_dict(), "hidden_size": config.get_text_config().hidden_size}
     reads_head = spec.head == LanguageHead.name  # as a language model, which may have no template
     if dialogue.template is None and not reads_head and (trunk.head is not None or is_language_model(config)):
@@ -307,7 +323,7 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
             "yes-no), compared with a reference (--reference), read by a logit of its own (--head lm_head.weight "
             "--label 0), or scanned for the log-probabilities of its first token (`rmnb scan MODEL --logprobs`)"
         )
-    readout = find_head(trunk.head, settings, directory, spec.head, spec.label)
+    readout = find_head(head, settings, directory, spec.head, spec.label)
     if isinstance(readout, GatedHead):
         readout.opening = opening_ids(dialogue)
     is_normalised = isinstance(readout, LinearHead) and settings.get("normalize_reward")
@@ -369,7 +385,7 @@ def chosen_template(tokenizer: PreTrainedTokenizerBase, spec: ModelSpec, directo
         return spec.judge.asked_in(chosen_template(tokenizer, asked, directory))
     if spec.template == "plain":
         return plain_template(tokenizer)
-    if spec.base and not spec.template and (trained := _trained_template(directory)):
+    if spec.base and not spec.template and (trained := trained_template(directory)):
         return trained  # any other would give other rewards without a word
     if tokenizer.chat_template is None:
         return spec.template

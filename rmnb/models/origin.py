@@ -1,10 +1,13 @@
-"""What a model's files hold now, known without loading it: hashes, by which a score tells whether it is stale."""
+"""Where a model's files are, and what they hold now: hashes, by which a score tells whether it is stale."""
 
 import hashlib
 import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from rmnb.files import cached_sha256, data_dir, joint_sha256
+from rmnb.errors import InputError
+from rmnb.files import cached_sha256, data_dir, joint_sha256, shipped
 from rmnb.models.bases import BASES, base_directory
 from rmnb.models.checkpoint_files import (
     ADAPTER,
@@ -13,7 +16,6 @@ from rmnb.models.checkpoint_files import (
     files_of,
     is_adapter,
     readable,
-    tokenizer_directory,
     weight_files,
 )
 from rmnb.panels import ModelSpec
@@ -60,37 +62,105 @@ def template_sha256(template: str | None) -> str:
     return hashlib.sha256((template or "").encode()).hexdigest()
 
 
-def hashes_of(
-    directory: Path, base: str | Path | None = None, tokenizer: Path | None = None, variant: str | None = None
-) -> dict[str, str]:
-    """Hashes of a checkpoint's files as they are now.
+@dataclass(frozen=True)
+class ModelFiles:
+    """Where a model's files are.
+
+    Attributes
+    ----------
+    spec : ModelSpec
+        With `base` and `adapter` where its directory holds an adapter that `rmnb book train` made.
+    source : str
+        What the network is called: a whole checkpoint, or an adapter's base.
+    directory, network : Path or None
+        Of the checkpoint or adapter, and of the network: the same, or the base's. None: not on this machine.
+    """
+
+    spec: ModelSpec
+    source: str
+    directory: Any
+    network: Any
+
+    @property
+    def tokenizer(self) -> Path:
+        """The tokenizer's directory: as the spec says, else the model's own; of an adapter without one, its base's."""
+        if self.spec.tokenizer is not None:
+            return Path(self.spec.tokenizer)
+        return self.directory if self.network is None or any(self.directory.glob("tokenizer*")) else self.network
+
+
+def checkpoint_directory(spec: ModelSpec, download: bool = True) -> Path | None:
+    """The directory of a whole checkpoint or an adapter, see `find_files`."""
+    if spec.adapter:  # relative to the project's data
+        return shipped(Path(spec.adapter) / ADAPTER, spec.name).parent
+    return _locate(str(spec.source), spec.revision, download)
+
+
+def find_files(spec: ModelSpec, download: bool = True) -> ModelFiles:
+    """Where a model's files are; without `download` as far as they are on this machine.
+
+    Raises
+    ------
+    InputError
+        No such directory or adapter, or they cannot be had; an adapter that does not say what it was trained from.
+    """
+    directory = checkpoint_directory(spec, download)
+    if directory is None or not is_adapter(directory):
+        return ModelFiles(spec, str(spec.source), directory, directory)
+    name, revision = base_of(directory, spec.base or spec.base_model)
+    if spec.source and trained_template(directory) is not None:
+        spec = spec.model_copy(update={"source": None, "base": name, "adapter": spec.source})
+        revision = None
+    try:
+        network = _locate(name, revision, download)
+    except InputError as error:
+        raise InputError(f"{directory}: its base: {error}: name another place with --base", error.about) from error
+    return ModelFiles(spec, name, directory, network)
+
+
+def _locate(name: str, revision: str | None, download: bool) -> Path | None:
+    if download:
+        return base_directory(name, revision)
+    return None if name in BASES else cached(name, revision)
+
+
+def trained_template(directory: Path) -> str | None:
+    """The template that `rmnb book train` made an adapter with; None where it is of another origin."""
+    file = directory / "provenance.json"
+    if not file.exists():
+        return None
+    with readable(file):
+        record = json.loads(file.read_bytes())
+    return record["template"] if {"template", "recipe"} <= {*record} else None
+
+
+def hashes_of(files: ModelFiles, variant: str | None = None) -> dict[str, str]:
+    """Hashes of a model's files as they are now.
 
     Parameters
     ----------
-    directory
-        Of a whole checkpoint, or of an adapter.
-    base
-        Of an adapter: a key of `rmnb.models.bases.BASES`, whose hash stands for its configuration too, or a directory.
-    tokenizer
-        The tokenizer's directory, if it is known.
+    files
+        Of one of `rmnb.models.bases.BASES`, the base's hash stands for its configuration too.
     variant
         Of the weights, as ``from_pretrained`` takes it.
 
     Returns
     -------
     dict
-        weights_sha256, config_sha256 and, if it is known, tokenizer_sha256.
+        weights_sha256, config_sha256 and tokenizer_sha256, each if it is known.
     """
-    packaged = base in BASES
-    weights = [weights_sha256(directory, variant)]
-    configs = [directory / "config.json"]
-    if base is not None:
-        weights = [base_sha256(str(base)), *weights]
-        configs = [*([] if packaged else [Path(base) / "config.json"]), directory / "adapter_config.json"]
-    hashes = {"weights_sha256": joint_sha256(weights), "config_sha256": config_sha256(*configs)}
-    if tokenizer is not None:
+    packaged = files.spec.base in BASES
+    hashes = {}
+    if (packaged or files.network) and any(files.directory.glob("*model*.safetensors*")):
+        weights = [weights_sha256(files.directory, variant)]
+        configs = [files.directory / "config.json"]
+        if files.network != files.directory:
+            weights = [base_sha256(files.source) if packaged else weights_sha256(files.network), *weights]
+            configs = [*([] if packaged else [files.network / "config.json"]), files.directory / "adapter_config.json"]
+        hashes = {"weights_sha256": joint_sha256(weights), "config_sha256": config_sha256(*configs)}
+    if files_of(files.tokenizer, *_TOKENIZER):
         # The other files of a packaged one were written by the transformers that converted it.
-        digest = cached_sha256(tokenizer / "tokenizer.json") if packaged else tokenizer_sha256(tokenizer)
+        digest = cached_sha256(files.tokenizer / "tokenizer.json") if packaged else tokenizer_sha256(files.tokenizer)
         hashes["tokenizer_sha256"] = digest
     return hashes
 
@@ -102,23 +172,11 @@ def hashes_now(spec: ModelSpec) -> dict[str, str]:
     """
     hashes = {}
     template = spec.template
-    if spec.base and spec.adapter:
-        adapter = data_dir() / spec.adapter
-        base = Path(spec.base)
-        if (adapter / ADAPTER).exists() and (spec.base in BASES or base.is_dir()):
-            hashes = hashes_of(adapter, spec.base, base if base.is_dir() else None)
-    elif spec.source and (directory := Path(spec.source)).is_dir():
-        if any(directory.glob("model.safetensors*")):
-            hashes = hashes_of(directory)
-        elif is_adapter(directory):  # the base counts too, if it is on this machine
-            name, revision = base_of(directory, spec.base_model)
-            if name not in BASES and (base := cached(name, revision)):
-                hashes = hashes_of(directory, base)
-        tokenizer_files = tokenizer_directory(directory, spec.tokenizer)
-        if any(tokenizer_files.glob("tokenizer*")):
-            hashes["tokenizer_sha256"] = tokenizer_sha256(tokenizer_files)
-        jinja = tokenizer_files / "chat_template.jinja"
-        if template is None and jinja.exists():  # a template in another file is part of the tokenizer's hash
+    if (data_dir() / spec.adapter / ADAPTER).exists() if spec.adapter else Path(str(spec.source)).is_dir():
+        files = find_files(spec, download=False)
+        hashes = hashes_of(files)
+        jinja = files.tokenizer / "chat_template.jinja"
+        if spec.source and template is None and jinja.exists():  # in another file it is part of the tokenizer's hash
             template = jinja.read_text(encoding="utf-8", errors="replace")
     if template is not None and "{" in template:  # else the name of one of several
         if spec.judge:

@@ -177,6 +177,14 @@ def _with_parts(model: Any, parts: Mapping[str, nn.Module]) -> Any:
     return copied
 
 
+def trunk_name(whole: PreTrainedModel) -> str:
+    """Which part of a model is its trunk; the class of some (Llama 4's text model) names another."""
+    if hasattr(whole, whole.base_model_prefix):
+        return whole.base_model_prefix
+    [name] = [name for name, part in whole.named_children() if isinstance(part, PreTrainedModel)]
+    return name
+
+
 class LanguageHead(Readout):
     """The head of a language model: logits and log-probabilities of ids, in fp32.
 
@@ -199,11 +207,11 @@ class LanguageHead(Readout):
     def __init__(self, whole: PreTrainedModel):
         super().__init__()
         self.whole = [whole]  # in a list: loading sees to it
-        trunk = whole.base_model_prefix
+        trunk = trunk_name(whole)
         full = {name: part for name, part in whole.named_children() if name != trunk}
         if any(parameter.dtype != torch.float32 for part in full.values() for parameter in part.parameters()):
             full = {name: copy.deepcopy(part).float() for name, part in full.items()}
-        self.head = _with_parts(whole, {**full, trunk: _GivenStates(whole.base_model)})
+        self.head = _with_parts(whole, {**full, trunk: _GivenStates(whole.get_submodule(trunk))})
 
     def logits(self, hidden: Float[Tensor, "ids hidden"]) -> Float[Tensor, "ids vocabulary"]:
         """Of all ids, as the token that comes next."""

@@ -123,6 +123,7 @@ def request_rewards(
     InputError
         The endpoint is down, refuses, or answers something that is not one number a conversation.
     """
+    answer: Any = None
     try:
         for body in bodies:
             answer = requests.post(address, json=body, timeout=(10, timeout), headers=headers)

@@ -13,7 +13,7 @@ import logging
 import math
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,11 +23,8 @@ from rmnb.errors import InputError
 from rmnb.models.attention import CHUNK, Prefix, Run, constant_up_to, forget_lengths, run_behind, run_prefix
 from rmnb.models.devices import free_memory, own_attention, upload
 from rmnb.models.dialogue import common_prefix
-from rmnb.models.loading import language_model
+from rmnb.models.loading import Checkpoint, language_model
 from rmnb.models.readouts import Span
-
-if TYPE_CHECKING:
-    from rmnb.scoring.reward_model import RewardModel
 
 logger = logging.getLogger(__name__)
 Ids = Sequence[int]
@@ -59,7 +56,7 @@ class PrefixScorer:
         The prefix is longer than the model's context or holds ids that it cannot read.
     """
 
-    def __init__(self, rm: "RewardModel", prefix_ids: Ids):
+    def __init__(self, rm: Checkpoint, prefix_ids: Ids):
         self.rm = rm
         self.prefix_ids = list(prefix_ids)
         self.prefix: Prefix | None = None
@@ -129,8 +126,9 @@ class PrefixScorer:
             if not present[batch[0]]:  # whole sequences are never padded
                 batch = batch[fed[batch] == fed[batch[0]]]
             try:
-                chosen = [(conversations[i], starts[i]) for i in batch]
-                scored.append(self._rewards(*zip(*chosen, strict=True), parent, present[batch].tolist()))
+                chosen = [conversations[i] for i in batch]
+                answers = [starts[i] for i in batch]
+                scored.append(self._rewards(chosen, answers, parent, present[batch].tolist()))
                 remaining = remaining[len(batch) :]
                 continue
             except (RuntimeError, MemoryError) as error:
@@ -155,9 +153,7 @@ class PrefixScorer:
         batches = math.ceil(lengths.sum() / most)
         return max(1, int(np.searchsorted(lengths.cumsum(), lengths.sum() / batches, side="right")))
 
-    def _rewards(
-        self, batch: Sequence[list[int]], starts: Sequence[int], parent: Ids, present: list[int]
-    ) -> torch.Tensor:
+    def _rewards(self, batch: list[list[int]], starts: Sequence[int], parent: Ids, present: list[int]) -> torch.Tensor:
         """Of conversations, each behind so many ids of prefix and parent, in one row; or whole ones of one length."""
         rm = self.rm
         if 0 in present:
@@ -182,7 +178,7 @@ class PrefixScorer:
             states = torch.cat([states, added.to(rm.device)])
         return rm.readout.rewards(states, batch, spans, starts)
 
-    def whole_rewards(self, batch: Sequence[list[int]], starts: Sequence[int], **inputs: torch.Tensor) -> torch.Tensor:
+    def whole_rewards(self, batch: list[list[int]], starts: Sequence[int], **inputs: torch.Tensor) -> torch.Tensor:
         """Of whole conversations of one length, without padding; the inputs are those of `whole_states`."""
         rm = self.rm
         if rm.pools_itself:
@@ -204,7 +200,7 @@ class PrefixScorer:
         return {"token_type_ids": is_answer.long().expand(len(batch), -1)}
 
 
-def whole_states(rm: "RewardModel", **inputs: torch.Tensor) -> torch.Tensor:
+def whole_states(rm: Checkpoint, **inputs: torch.Tensor) -> torch.Tensor:
     """Last hidden states of whole conversations of one length by the network's own attention.
 
     Parameters
@@ -223,7 +219,7 @@ def whole_states(rm: "RewardModel", **inputs: torch.Tensor) -> torch.Tensor:
         return rm.network(**inputs, use_cache=False).last_hidden_state.to(rm.device)
 
 
-def whole_logits(rm: "RewardModel", **inputs: torch.Tensor) -> torch.Tensor:
+def whole_logits(rm: Checkpoint, **inputs: torch.Tensor) -> torch.Tensor:
     """Logits of a language model over whole conversations of one length, by its own class or by its head alone.
 
     Parameters
@@ -243,7 +239,7 @@ def whole_logits(rm: "RewardModel", **inputs: torch.Tensor) -> torch.Tensor:
         return language_model(rm)(**inputs, use_cache=False).logits.to(rm.device)
 
 
-def check_readable(rm: "RewardModel", sequences: Sequence[Ids], before: int = 0) -> None:
+def check_readable(rm: Checkpoint, sequences: Sequence[Ids], before: int = 0) -> None:
     """Raise InputError for sequences that the model cannot read behind so many ids: too long, or of unknown ids."""
     longest = before + max(map(len, sequences), default=0)
     context = rm.context
@@ -257,7 +253,7 @@ def check_readable(rm: "RewardModel", sequences: Sequence[Ids], before: int = 0)
         raise InputError(f"{rm.name} reads {rows:,} ids, and its tokenizer gives {highest:,}: they do not go together")
 
 
-def check_finite(rm: "RewardModel", prefix_ids: Ids, continuations: Sequence[Ids], rewards: np.ndarray) -> np.ndarray:
+def check_finite(rm: Checkpoint, prefix_ids: Ids, continuations: Sequence[Ids], rewards: np.ndarray) -> np.ndarray:
     """The rewards themselves; InputError names the last ids of the first that is not finite."""
     is_finite = np.isfinite(rewards).reshape(len(rewards), -1).all(1)
     if not is_finite.all():
@@ -270,7 +266,7 @@ def check_finite(rm: "RewardModel", prefix_ids: Ids, continuations: Sequence[Ids
 
 
 def score_continuations(
-    rm: "RewardModel", prefix_ids: Ids, continuations: Sequence[Ids], batch_size: int | None = None
+    rm: Checkpoint, prefix_ids: Ids, continuations: Sequence[Ids], batch_size: int | None = None
 ) -> np.ndarray:
     """Rewards of many id sequences that follow one prefix.
 
@@ -301,7 +297,7 @@ def score_continuations(
 
 
 def score_sequences(
-    rm: "RewardModel", sequences: Sequence[Ids], start: Ids | None = None, starts: Sequence[int] | None = None
+    rm: Checkpoint, sequences: Sequence[Ids], start: Ids | None = None, starts: Sequence[int] | None = None
 ) -> np.ndarray:
     """Rewards of whole conversations; what they all begin with is run once.
 
@@ -331,7 +327,8 @@ def values_a_sequence(config: Any, width: int, length: int) -> int:
     Residual stream, projections and the MLP's inner states; scores and weights of attention.
     """
     inner = 12 * config.hidden_size + 4 * getattr(config, "intermediate_size", 4 * config.hidden_size)
-    return length * inner + 4 * config.num_attention_heads * width * min(length, CHUNK)
+    heads = getattr(config, "num_attention_heads", 0)  # a state space has none
+    return length * inner + 4 * heads * width * min(length, CHUNK)
 
 
 @functools.cache

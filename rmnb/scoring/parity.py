@@ -36,7 +36,7 @@ import rmnb
 from rmnb.errors import InputError, first_line
 from rmnb.models import attention
 from rmnb.models.devices import own_attention
-from rmnb.models.loading import language_model
+from rmnb.models.loading import Checkpoint, language_model
 from rmnb.models.readouts import LanguageHead, LinearHead
 from rmnb.scoring.engine import check_finite, check_readable, score_continuations, score_sequences
 from rmnb.scoring.reward_model import Parity, RewardModel
@@ -230,7 +230,7 @@ def _measure(rm: RewardModel) -> _Measured:
         return _Measured(against, conversations, starts, own, float(np.abs(rewards() - own).max()))
 
 
-def _reward(rm: RewardModel, classifier: Any, conversation: Mapping[str, list[int]]) -> np.ndarray:
+def _reward(rm: Checkpoint, classifier: Any, conversation: Mapping[str, list[int]]) -> np.ndarray:
     """From the logits of transformers' own class: a number for each output."""
     readout: Any = rm.readout
     tensors = {name: torch.tensor([ids], device=rm.device) for name, ids in conversation.items()}

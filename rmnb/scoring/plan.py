@@ -23,11 +23,12 @@ from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedMode
 from rmnb.conversation import Prompt, as_conversation
 from rmnb.errors import InputError
 from rmnb.models.attention import why_unsupported
-from rmnb.models.bases import BASES, base_directory
-from rmnb.models.checkpoint_files import base_of, cached, is_adapter, read_config, read_tokenizer, tokenizer_directory
+from rmnb.models.bases import BASES
+from rmnb.models.checkpoint_files import read_config, read_tokenizer
 from rmnb.models.devices import DTYPES, find_device
 from rmnb.models.dialogue import Dialogue
-from rmnb.models.loading import as_trained, chosen_template, quiet_transformers, shipped_adapter
+from rmnb.models.loading import chosen_template, quiet_transformers
+from rmnb.models.origin import find_files
 from rmnb.models.reading import is_decoder
 from rmnb.panels import ModelSpec
 from rmnb.scoring.engine import IDS_AT_ONCE, values_a_sequence
@@ -140,13 +141,10 @@ def plan_scan(
 
 def _read(spec: ModelSpec, prompt: Prompt) -> tuple[PreTrainedConfig, int, int] | None:
     """A model's configuration, and how many ids come before and behind an answer."""
-    adapter = shipped_adapter(spec.name, spec.adapter) if spec.adapter else cached(str(spec.source), spec.revision)
-    spec = spec if adapter is None else as_trained(spec, adapter)
-    source = str(spec.base or spec.source)
-    revision = spec.revision
-    if adapter is not None and is_adapter(adapter):
-        source, revision = base_of(adapter, spec.base or spec.base_model)
-    directory = base_directory(source) if source in BASES else cached(source, revision)
+    files = find_files(spec, download=False)
+    if files.source in BASES:
+        files = find_files(spec)
+    source, directory = files.source, files.network
     if directory is None:
         public = read_yaml(_KNOWN)
         shape = public["shapes"].get(public["models"].get(source))
@@ -155,8 +153,8 @@ def _read(spec: ModelSpec, prompt: Prompt) -> tuple[PreTrainedConfig, int, int] 
         letters = sum(len(message["content"]) for message in as_conversation(prompt).messages)
         return AutoConfig.for_model(**shape["config"]), shape["opening"] + letters // _LETTERS + 1, shape["closing"]
     config = read_config(directory)
-    tokenizer = read_tokenizer(tokenizer_directory(adapter or directory, spec.tokenizer, directory))
-    template = chosen_template(tokenizer, spec, adapter or directory)
+    tokenizer = read_tokenizer(files.tokenizer)
+    template = chosen_template(tokenizer, files.spec, files.directory)
     if template is None and is_decoder(config):
         raise InputError(f"{source}: the tokenizer has no chat template: name one in a panel (key `template`)")
     prefix, closing = Dialogue(tokenizer, template).frame_ids(prompt)

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from pandas.api.types import is_list_like
 from tqdm import tqdm
 
 from rmnb.conversation import Conversation, Prompt, Response, as_conversation
 from rmnb.errors import InputError, list_some
-from rmnb.models.devices import input_device
 from rmnb.models.dialogue import PROBES, SLOT, check_protocol, common_prefix
 from rmnb.models.loading import Checkpoint
 from rmnb.models.readouts import LanguageHead
@@ -56,30 +54,12 @@ class RewardModel(Checkpoint):
     ----------
     parity : Parity or None
         What `rmnb.load_reward_model` found.
-    reference : RewardModel or None
-        Of an implicit reward, the language model whose log-probabilities are taken off.
     """
 
     parity: Parity = Parity("nothing")
-    reference: "RewardModel | None" = None
 
     def __repr__(self) -> str:
         return f"RewardModel({self.name}: {self.readout.name}, {self.spec.dtype} on {self.device})"
-
-    @property
-    def shares_prefix(self) -> bool:
-        """Whether continuations share the prefix; else whole sequences are scored."""
-        return self.why_not_shared is None
-
-    @property
-    def pools_itself(self) -> bool:
-        """Whether the network is a whole classifier."""
-        return self.reading.rule == "own"
-
-    @property
-    def outputs(self) -> list[str]:
-        """What is read of a conversation: ``reward``, or, of the label ``all``, the names of the outputs."""
-        return list(self.readout.outputs)
 
     def columns(self, name: str) -> list[str]:
         """What a table calls the outputs: by this name where there is one, else NAME_OUTPUT each."""
@@ -89,19 +69,6 @@ class RewardModel(Checkpoint):
         """Raise InputError where there are several outputs and one number is needed."""
         if len(self.outputs) > 1:
             raise InputError(f"{what} needs one number of {self.name}, not {list_some(self.outputs)}: choose a --label")
-
-    @property
-    def name(self) -> str:
-        return self.spec.name
-
-    @property
-    def tokenizer(self):
-        return self.dialogue.tokenizer
-
-    @property
-    def device(self) -> torch.device:
-        """Where ids go in and rewards come out."""
-        return input_device(self.network)
 
     def score(
         self,
@@ -198,27 +165,6 @@ class RewardModel(Checkpoint):
         at = self.reading.ids_read(ids) - 1
         token = "the answer's last token" if at == len(prefix) else repr(self.tokenizer.decode([ids[at]]))
         return token, at - len(ids)
-
-    @property
-    def vocabulary_size(self) -> int:
-        """Rows of the embedding, one for every id that the model can read."""
-        return self.network.get_input_embeddings().weight.shape[0]  # pyright: ignore[reportIndexIssue, reportReturnType]
-
-    @property
-    def context(self) -> int | None:
-        """The most ids that the model's positions are made for, or None if its configuration sets no limit."""
-        config = self.network.config.get_text_config()
-        limit = getattr(config, "max_position_embeddings", None) or 0
-        if limit <= 0:
-            return None
-        scaling = getattr(config, "rope_parameters", None) or {}
-        stretched = scaling.get("factor", 1) * scaling.get("original_max_position_embeddings", 0)
-        limit = max(limit, int(stretched))
-        for name, module in self.network.named_modules():
-            if name.endswith("position_embeddings"):
-                padding = getattr(module, "padding_idx", None)  # RoBERTa's positions begin after it
-                return limit if padding is None else limit - padding - 1
-        return limit
 
 
 @functools.cache

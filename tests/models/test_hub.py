@@ -7,7 +7,8 @@ from huggingface_hub import errors
 
 from rmnb.errors import InputError
 from rmnb.models.checkpoint_files import fetch
-from rmnb.models.loading import shipped_adapter
+from rmnb.models.origin import find_files
+from rmnb.panels import ModelSpec
 
 ANSWER = requests.Response()  # whichever library the hub's client uses
 ANSWER.status_code = 403
@@ -39,4 +40,6 @@ def test_each_refusal_of_the_hub_is_one_line_about_the_model(error, meaning, mon
 def test_an_installation_without_the_repository_is_told_where_the_demo_models_are(tmp_path, monkeypatch):
     monkeypatch.setenv("RMNB_DATA", str(tmp_path))
     with pytest.raises(InputError, match=r"smollm2-values: .* the project's repository; clone it and set RMNB_DATA"):
-        shipped_adapter("smollm2-values", "demo/adapters/smollm2-values")
+        find_files(
+            ModelSpec(name="smollm2-values", base="smollm2-135m-instruct", adapter="demo/adapters/smollm2-values")
+        )

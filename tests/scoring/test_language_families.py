@@ -31,10 +31,10 @@ def families() -> list[str]:
 
 @pytest.mark.parametrize("family", families())
 def test_log_probabilities_are_those_of_the_causal_class(family, tmp_path):
-    kind = type(AutoConfig.for_model(family))
-    keys = inspect.signature(kind.__init__).parameters.keys()
-    sizes = SIZES | (LATENT if "kv_lora_rank" in keys else {}) | SCALES
     try:
+        kind = type(AutoConfig.for_model(family))
+        keys = inspect.signature(kind.__init__).parameters.keys()
+        sizes = SIZES | (LATENT if "kv_lora_rank" in keys else {}) | SCALES
         config = kind(**{key: size for key, size in sizes.items() if key in keys})
         with torch.device("meta"):
             assert sum(parameter.numel() for parameter in AutoModelForCausalLM.from_config(config).parameters()) < 2e6
@@ -63,4 +63,5 @@ def test_log_probabilities_are_those_of_the_causal_class(family, tmp_path):
     shared = np.abs(score_continuations(lm, prefix, [row[len(prefix) :] for row in rows]) - sums).max()
     way = "shared" if lm.shares_prefix else "whole states" if lm.readout.isolated else "whole logits"
     print(f"| {family} | {way} | {difference:.1e} | {shared:.1e} | {lm.why_not_shared or ''} |")
-    assert difference < 1e-4 and shared < 1e-4 * max(1, len(rows[0]) - len(prefix))
+    allowed = max(1e-4, lm.parity.tolerance or 0)  # rounding of the deepest is larger
+    assert difference < allowed and shared < allowed * max(1, len(rows[0]) - len(prefix))
