@@ -38,7 +38,7 @@ ANSWERS = {
     "ex-scale": ("{'mean'}", "changed"),
     "ex-words": ("min(errors, key=errors.get)", "max(errors, key=errors.get)"),
     "ex-convex": ("dict.fromkeys(answer, 'down')", "changes"),
-    "ex-groups": ("'nobody'", "clear"),
+    "ex-groups": ("'nobody'", "clear[0]"),
     "ex-deaf": ("dict.fromkeys(answer, 0)", "expected"),
     "ex-pairs": ("0.81", "share_kept"),
     "ex-frequency-scale": ("dict.fromkeys(answer, True)", "{number: 'raw' in number for number in answer}"),

@@ -69,7 +69,7 @@ def a_long_prompt(rm, many, length):
     with torch.inference_mode():
         for place in (0, -1):
             batch = [ids + continuations[place]]
-            whole = PrefixScorer(rm, ids).whole_rewards(batch, input_ids=torch.tensor(batch))
+            whole = PrefixScorer(rm, ids).whole_rewards(batch, [length], input_ids=torch.tensor(batch))
             np.testing.assert_allclose(shared[place], whole.item(), atol=1e-3)
     yield "rewards those of the plain pass within 1e-3"
 

@@ -89,7 +89,8 @@ def train(place: Path, base: Path) -> None:
     training.build_pairs = lambda recipe: (pairs, pairs[:0])
     training.CHECKPOINT_STEPS = 1
     small = recipes.load_recipe("values").hyperparameters.model_copy(update={"rank": 2, "batch_size": 2, "epochs": 1})
-    recipe = recipes.Recipe(name="tiny", description="tiny", split="pair", hyperparameters=small)
+    things = recipes.Things(pairs=12, gap=0, wonderful=("wonderful",), awful=("awful",))
+    recipe = recipes.Recipe(name="tiny", description="tiny", split="pair", hyperparameters=small, things=things)
     spec = ModelSpec(name="tiny", base=str(base), adapter="tiny")
     training.fit(spec, recipe, place / "adapter", place / "work")
 
