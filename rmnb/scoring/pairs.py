@@ -41,10 +41,11 @@ def pair_numbers(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     """
     rows = []
     for part, pairs in parts(margins(frame, by)):
-        for name, statistic in statistics(frame.attrs["provenance"]).items():
-            estimate = accuracy(pairs["margin"] > 0) if name == NAMES[0] else _bootstrap(statistic, pairs)
-            rows.append({"name": name, "part": part, **estimate})
-    return pd.DataFrame(rows).dropna(subset="value", ignore_index=True)
+        intervals = _bootstrap(statistics(frame.attrs["provenance"]), pairs)
+        intervals["accuracy"] = accuracy(pairs["margin"] > 0)
+        rows += [{"name": name, "part": part, "pairs": len(pairs), **ends} for name, ends in intervals.items()]
+    table = pd.DataFrame(rows, columns=["name", "part", "value", "low", "high", "pairs"])
+    return table.dropna(subset="value", ignore_index=True)
 
 
 def limit_table(numbers: pd.DataFrame) -> pd.DataFrame:
@@ -109,14 +110,16 @@ def calibration_error(pairs: pd.DataFrame) -> float:
     return np.abs(np.bincount(bins, probability - (pairs["margin"] > 0))).sum() / len(pairs)
 
 
-def _bootstrap(statistic: Statistic, pairs: pd.DataFrame) -> dict[str, float]:
-    """A statistic of pairs, and its 95 % interval: percentiles of samples of as many pairs; NaN if all are the same."""
+def _bootstrap(numbers: dict[str, Statistic], pairs: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """Statistics of pairs, and 95 % intervals: percentiles of samples of as many pairs; NaN if all are the same."""
     rng = np.random.default_rng(0)
-    value, low, high = float(statistic(pairs)), np.nan, np.nan
-    draws = pd.Series([statistic(pairs.sample(frac=1, replace=True, random_state=rng)) for _ in range(_DRAWS)])
-    if draws.nunique() > 1:
-        low, high = draws.quantile([0.025, 0.975])
-    return {"value": value, "low": low, "high": high, "pairs": len(pairs)}
+    samples = (pairs.sample(frac=1, replace=True, random_state=rng) for _ in range(_DRAWS))
+    draws = pd.DataFrame([{name: number(sample) for name, number in numbers.items()} for sample in samples])
+    ends = draws.loc[:, draws.nunique() > 1].quantile([0.025, 0.975]).reindex(columns=[*numbers])
+    return {
+        name: {"value": float(number(pairs)), "low": ends[name].iloc[0], "high": ends[name].iloc[1]}
+        for name, number in numbers.items()
+    }
 
 
 def accuracy(correct: pd.Series | np.ndarray) -> dict[str, float]:
