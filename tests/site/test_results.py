@@ -1,6 +1,6 @@
 """The values of single models that a build computes are those of the last release, but for changes made on purpose.
 
-After such a change ``python tests/site/test_results.py`` writes ``results.csv`` anew; the commit explains its difference.
+After such a change ``python tests/site/test_results.py`` writes ``results.csv`` anew; the commit explains what differs.
 """
 
 from pathlib import Path
