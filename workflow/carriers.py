@@ -17,22 +17,19 @@ vocabularies of the demo panel have:
 """
 
 import sys
-from pathlib import Path
 
-import numpy as np
 import pandas as pd
-import yaml
 
 import rmnb
 from rmnb.data import lexicons
 from rmnb.files import cache_dir
+from rmnb.findings import carriers
 from rmnb.panels import Panel, load_panel
-from rmnb.scoring.store import panel_directory, read_scores, write_table
+from rmnb.scoring.store import panel_directory, read_scores
 
 COUNT = 6000
 MODELS = {"smollm2-135m-instruct": "smollm2-values", "gemma3-270m": "gemma3-values"}  # one of each base
-LEVELS = 65535
-CARRIERS = yaml.safe_load((Path(rmnb.__file__).parent / "panels/carriers/demo.yml").read_text())
+OF_CARRIER = ("prompt", "answer", "conversation", "read_token", "read_offset")  # what the columns of a table differ in
 
 
 def shared_tokens(panel: Panel) -> pd.DataFrame:
@@ -90,26 +87,21 @@ def scan(panel: Panel, model: str, extent: str = "words", *names: str) -> None:
     if extent == "words":
         words = pd.read_csv(output.parent / "words.tsv", sep="\t", keep_default_na=False)
         ids = sorted(words[panel.model(model).base].tolist())
-    table = pd.DataFrame()
+    rewards = pd.DataFrame()
     provenance = {}
-    scales = {}
-    for question, carriers in CARRIERS.items():
-        for carrier in carriers:
-            name = f"{question}.{carrier['key']}"
-            if names and name not in names:
-                continue
-            path = cache_dir() / "carriers" / extent / model / f"{name}.parquet"
-            scored = rmnb.scan_vocabulary(rm, panel.prompt(question), path, answer=carrier["text"], ids=ids)
-            provenance = dict(scored.attrs["provenance"])
-            rewards = scored["score"].to_numpy(np.float64)
-            low = rewards.min()
-            step = (rewards.max() - low) / LEVELS
-            table["token_id"] = scored["token_id"]
-            table[name] = np.round((rewards - low) / step).astype(np.uint16)
-            keys = ("prompt", "answer", "conversation", "read_token", "read_offset")
-            scales[name] = {"low": low, "step": step, **{key: provenance.pop(key) for key in keys}}
-            print(model, name, len(table), flush=True)
-    write_table(output, table, {**provenance, "prompt_key": None, "rewards": scales})
+    scanned = {}
+    for carrier in carriers.sentences().itertuples():
+        name = str(carrier.column)
+        if names and name not in names:
+            continue
+        path = cache_dir() / "carriers" / extent / model / f"{name}.parquet"
+        prompt = panel.prompt(str(carrier.question))
+        table = rmnb.scan_vocabulary(rm, prompt, path, answer=str(carrier.text), ids=ids)
+        provenance = dict(table.attrs["provenance"])
+        scanned[name] = {key: provenance.pop(key) for key in OF_CARRIER}
+        rewards["token_id"], rewards[name] = table["token_id"], table["score"]
+        print(model, name, len(table), flush=True)
+    carriers.write_carriers(output, rewards, {**provenance, "prompt_key": None}, scanned)
 
 
 if __name__ == "__main__":
