@@ -3,6 +3,8 @@
 carriers.py words
 carriers.py scan smollm2-values
 carriers.py scan smollm2-values whole greatest.plain greatest.not
+carriers.py answers smollm2-values
+carriers.py contents
 
 `words` chooses six thousand tokens by one rule. Of the tokens that begin a word, a blank before it, and that both
 vocabularies of the demo panel have:
@@ -14,20 +16,39 @@ vocabularies of the demo panel have:
 
 `scan` writes one table a model: token_id, and for each question and carrier a column of 16 bits, named
 ``greatest.plain``. A reward is ``low + step * number``, `low` and `step` being in the table's provenance.
+
+`answers` scores answers that people compared, of prompts that are held out from every recipe that learns from such
+comparisons: the pairs of Auto-J, and a fifth of the prompts of the sources of the recipes. `contents` writes which
+words each of these answers holds, and its length; of the texts nothing else is kept.
 """
 
 import sys
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 import rmnb
-from rmnb.data import lexicons
+from rmnb.data import lexicons, preferences
 from rmnb.files import cache_dir
 from rmnb.findings import carriers
 from rmnb.panels import Panel, load_panel
-from rmnb.scoring.store import panel_directory, read_scores
+from rmnb.plans import kept
+from rmnb.scoring.store import (
+    Provenance,
+    content_sha256,
+    describe_model,
+    note_model,
+    panel_directory,
+    read_scores,
+    read_table,
+    write_table,
+)
+from rmnb.training.pairs import is_prompt_held_out
 
 COUNT = 6000
+OFTEN = 30
+SOURCES = ("pandalm", "llmbar", "hh-rlhf", "fine-grained-rlhf-questions")
 MODELS = {"smollm2-135m-instruct": "smollm2-values", "gemma3-270m": "gemma3-values"}  # one of each base
 OF_CARRIER = ("prompt", "answer", "conversation", "read_token", "read_offset")  # what the columns of a table differ in
 
@@ -90,20 +111,83 @@ def scan(panel: Panel, model: str, extent: str = "words", *names: str) -> None:
     rewards = pd.DataFrame()
     provenance = {}
     scanned = {}
-    for carrier in carriers.sentences().itertuples():
-        name = str(carrier.column)
+    for name, carrier in carriers.sentences().iterrows():
         if names and name not in names:
             continue
         path = cache_dir() / "carriers" / extent / model / f"{name}.parquet"
-        prompt = panel.prompt(str(carrier.question))
-        table = rmnb.scan_vocabulary(rm, prompt, path, answer=str(carrier.text), ids=ids)
+        prompt = panel.prompt(carrier["question"])
+        table = rmnb.scan_vocabulary(rm, prompt, path, answer=carrier["text"], ids=ids)
         provenance = dict(table.attrs["provenance"])
         scanned[name] = {key: provenance.pop(key) for key in OF_CARRIER}
         rewards["token_id"], rewards[name] = table["token_id"], table["score"]
         print(model, name, len(table), flush=True)
-    carriers.write_carriers(output, rewards, {**provenance, "prompt_key": None}, scanned)
+    write_rewards(output, rewards, {**provenance, "prompt_key": None}, scanned)
+
+
+def write_rewards(path: Path, rewards: pd.DataFrame, provenance: Provenance, scanned: dict[str, Provenance]) -> None:
+    """Write rewards of words in carriers, each column in 65,536 equal steps from its lowest to its highest reward.
+
+    Parameters
+    ----------
+    rewards
+        token_id, and a float column a carrier.
+    provenance
+        What all columns share.
+    scanned
+        Column to the provenance that is its own.
+    """
+    columns = rewards.drop(columns="token_id").astype(float)
+    low = columns.min()
+    step = (columns.max() - low) / np.iinfo(np.uint16).max
+    table = ((columns - low) / step).round().astype(np.uint16)
+    table.insert(0, "token_id", rewards["token_id"])
+    scales = {name: {"low": low[name], "step": step[name], **scanned[name]} for name in columns}
+    write_table(path, table, {**provenance, "rewards": scales})
+
+
+def held_out_answers() -> pd.DataFrame:
+    """Distinct answers to each prompt, where there are two or more: prompt (str or messages), answer."""
+    pairs = [preferences.auto_j()]
+    for source in SOURCES:
+        judged = preferences.preference_pairs(source)
+        pairs.append(judged[judged["prompt"].map(is_prompt_held_out)])
+    judged = pd.concat(pairs, ignore_index=True)
+    judged = judged[preferences.pair_bytes(judged) <= preferences.AUTO_J_BYTES]
+    answers = judged.melt("prompt", ["chosen", "rejected"], value_name="answer")
+    return answers.loc[~answers[["prompt", "answer"]].astype(str).duplicated(), ["prompt", "answer"]]
+
+
+def contents(panel: Panel) -> None:
+    """Write what the held-out answers hold: prompt (its number), length in words, and for each word whether it occurs.
+
+    The words are those of the book's list of shared tokens that occur in at least `OFTEN` answers.
+    """
+    answers = held_out_answers()
+    texts = answers["answer"].str.lower().str.replace("’", "'").str.findall(r"[a-z]+(?:'[a-z]+)?")
+    counts = texts.map(set).explode().value_counts()
+    words = sorted(counts.index[counts >= OFTEN].intersection(chosen_words(panel)["word"]))
+    table = pd.DataFrame({"prompt": pd.factorize(answers["prompt"].astype(str))[0], "length": texts.str.len()})
+    occurs = pd.DataFrame({word: [word in text for text in texts] for word in words}, answers.index)
+    table = pd.concat([table, occurs], axis="columns").astype({"prompt": "int16", "length": "int16"})
+    write_table(carriers.answers_path(panel, "contents"), table, {"texts_sha256": content_sha256(answers)})
+
+
+def score_answers(panel: Panel, *models: str) -> None:
+    """Score the held-out answers with models of the panel; interrupted, the same command goes on where it stopped."""
+    answers = held_out_answers()
+    for model in models:
+        rm = rmnb.load_reward_model(model, panel=panel)
+        path = carriers.answers_path(panel, model)
+        plan = {**describe_model(rm), "texts_sha256": content_sha256(answers)}
+        with kept(path, plan, read_table) as work:
+            if work.finished is None:
+                work.begin(note_model(rm))
+                rewards = rm.score(answers["prompt"].tolist(), answers["answer"].tolist(), work=work)
+                write_table(path, pd.DataFrame({"reward": rewards}), work.provenance)
+        print(model, len(answers), flush=True)
 
 
 if __name__ == "__main__":
     command, *arguments = sys.argv[1:]
-    {"words": write_words, "scan": scan}[command](load_panel("demo"), *arguments)
+    commands = {"words": write_words, "scan": scan, "answers": score_answers, "contents": contents}
+    commands[command](load_panel("demo"), *arguments)

@@ -1,7 +1,7 @@
 """Does it travel: rewards of words alone, of the same words inside sentences, and of answers that hold them.
 
-A carrier is a sentence with a place for a word. The columns of a table of carriers are questions, for the words alone,
-and ``greatest.plain`` for the words in the carrier ``plain`` of the question ``greatest``.
+A carrier is a sentence with a place for a word. In a table of carriers the column ``greatest`` is of the words alone as
+answers to that question, ``greatest.plain`` of the words in its carrier ``plain``.
 """
 
 from pathlib import Path
@@ -10,91 +10,131 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from rmnb.errors import InputError, LackError
+from rmnb.errors import LackError
 from rmnb.findings.tables import as_table
+from rmnb.models.origin import hashes_now
 from rmnb.panels import Panel, load_panel
 from rmnb.panels.specs import PANELS
-from rmnb.scoring.store import Provenance, panel_directory, read_scores, read_table, refuse_stale, write_table
-
-_LEVELS = np.iinfo(np.uint16).max
+from rmnb.plans import refuse_other
+from rmnb.scoring.store import panel_directory, read_scores, read_table, refuse_stale
+from rmnb.stats.estimate import Estimate, estimate_from_error
 
 
 def sentences() -> pd.DataFrame:
-    """The book's carriers: column (of a table), question, key, kind (asserts, denies or quotes), text with a ``{}``."""
-    written = yaml.safe_load((PANELS / "carriers" / "demo.yml").read_text(encoding="utf-8"))
-    rows = [{"question": question, **carrier} for question, carriers in written.items() for carrier in carriers]
-    table = pd.DataFrame(rows)
-    return table.assign(column=table["question"] + "." + table["key"])
+    """The book's carriers: question, key, kind (asserts, denies or quotes), text with a ``{}``; index column."""
+    written = yaml.safe_load((PANELS / "carriers/demo.yml").read_text(encoding="utf-8"))
+    rows = {f"{asked}.{each['key']}": {"question": asked, **each} for asked in written for each in written[asked]}
+    return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def write_carriers(path: Path, rewards: pd.DataFrame, provenance: Provenance, scanned: dict[str, Provenance]) -> None:
-    """Write the rewards of words in carriers, each column in 65,536 equal steps from its lowest to its highest reward.
+def load_carriers(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
+    """Rewards of the same words alone and in carriers, of every model of a panel that has such a table.
 
-    Parameters
-    ----------
-    rewards
-        token_id, and a float column a carrier.
-    provenance
-        What all columns share.
-    scanned
-        Column to the provenance that is its own.
-    """
-    columns = rewards.drop(columns="token_id").astype(float)
-    low = columns.min()
-    step = (columns.max() - low) / _LEVELS
-    table = ((columns - low) / step).round().astype(np.uint16)
-    table.insert(0, "token_id", rewards["token_id"])
-    scales = {name: {"low": low[name], "step": step[name], **scanned[name]} for name in columns}
-    write_table(path, table, {**provenance, "rewards": scales})
-
-
-def read_carriers(panel: Panel, model: str) -> pd.DataFrame:
-    """One model's rewards of the same words alone and in carriers.
+    The tables (``workflow/carriers.py`` writes them) hold numbers of 16 bits, each column on its own scale.
 
     Returns
     -------
-    DataFrame
-        token_id, token, kind, word (folded), then float64 columns in the model's own unit: one a question, from its
-        scan, and one a carrier.
+    dict
+        Model to DataFrame: token_id, token, kind, word (folded), then float64 columns in the model's own unit: one a
+        question, from its scan, and one a carrier.
 
     Raises
     ------
     InputError
-        The model has no such table, or it is damaged or stale: of other sentences, or as of `read_scores`.
-    """
-    spec = panel.model(model)
-    path = carriers_path(panel, model)
-    numbers, provenance = read_table(path)
-    carriers = sentences().set_index("column")
-    table = as_table({question: read_scores(panel, model, question) for question in carriers["question"].unique()})
-    table = table[table["token_id"].isin(numbers["token_id"])].reset_index(drop=True)
-    numbers = numbers.set_index("token_id").reindex(table["token_id"])
-    for name, scanned in provenance["rewards"].items():
-        if name not in carriers.index:
-            raise InputError(f"{path} has the carrier {name}, which the book has not: delete it", path)
-        question, text = panel.prompt(carriers["question"][name]), carriers["text"][name]
-        refuse_stale(path, {**provenance, **scanned}, panel, spec, question, answer=text, protocol="exact")
-        table[name] = scanned["low"] + scanned["step"] * numbers[name].to_numpy(float)
-    return table
-
-
-def carriers_path(panel: Panel, model: str) -> Path:
-    """Where a model's rewards of words in carriers are kept."""
-    return panel_directory(panel, "carriers") / f"{model}.parquet"
-
-
-def load_carriers(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
-    """`read_carriers` of every model of a panel that has such a table, in the panel's order.
-
-    Raises
-    ------
+        A table or scan is damaged or stale: of another sentence, or as of `rmnb.scoring.store.read_scores`.
     LackError
-        None has.
+        No model has a table.
     """
     panel = load_panel(panel)
-    scanned = [model for model in panel.model_names if carriers_path(panel, model).exists()]
-    if not scanned:
+    carriers = sentences()
+    tables = {}
+    for spec in panel.models:
+        path = panel_directory(panel, "carriers") / f"{spec.name}.parquet"
+        if not path.exists():
+            continue
+        numbers, provenance = read_table(path)
+        alone = {question: read_scores(panel, spec.name, question) for question in carriers["question"].unique()}
+        table = as_table(alone).merge(numbers, on="token_id")
+        for name, scanned in provenance["rewards"].items():
+            question = panel.prompt(name.partition(".")[0])
+            asked = {"answer": carriers["text"].get(name), "protocol": "exact"}
+            refuse_stale(path, {**provenance, **scanned}, panel, spec, question, **asked)
+            table[name] = scanned["low"] + scanned["step"] * table[name]
+        tables[spec.name] = table
+    if not tables:
         raise LackError(
             f"no model of panel {panel.name} has scored words in carriers: run `python workflow/carriers.py scan MODEL`"
         )
-    return {model: read_carriers(panel, model) for model in scanned}
+    return tables
+
+
+def answers_path(panel: Panel, name: str) -> Path:
+    """Where a model's rewards of held-out answers are, and, as ``contents``, what words the answers hold."""
+    return panel_directory(panel, "carriers") / "answers" / f"{name}.parquet"
+
+
+def load_answers(panel: Panel) -> dict[str, pd.DataFrame]:
+    """Rewards of answers that people compared, of every model of a panel that has scored them.
+
+    Returns
+    -------
+    dict
+        Model to DataFrame, a row a distinct answer to a prompt: prompt (its number), length (words), a bool column a
+        word (whether the answer holds it), and reward (float32).
+
+    Raises
+    ------
+    InputError
+        A table is damaged, of other answers, or of other weights than the model's.
+    """
+    contents, described = read_table(answers_path(panel, "contents"))
+    tables = {}
+    for spec in panel.models:
+        path = answers_path(panel, spec.name)
+        if path.exists():
+            rewards, provenance = read_table(path)
+            refuse_other(path, provenance, {**hashes_now(spec), "texts_sha256": described["texts_sha256"]})
+            tables[spec.name] = contents.assign(reward=rewards["reward"])
+    return tables
+
+
+def word_slopes(answers: pd.DataFrame, alone: pd.Series) -> tuple[Estimate, pd.Series]:
+    """Whether a word moves the reward of the answers that hold it as its own reward says, within prompts.
+
+    One regression: of the differences between answers to the same prompt, on those of the log of their length, of how
+    many of the words they hold, of the sum of these words' own rewards, and of each word's presence. The slopes of the
+    last are shrunk to zero, as far as the data say; the first three are not.
+
+    Parameters
+    ----------
+    answers
+        As of `load_answers`; the reward in any unit.
+    alone
+        Each word's own reward, in standard deviations of these words. Its index are columns of `answers`.
+
+    Returns
+    -------
+    Estimate
+        By how much the slope of a word's presence rises with its own reward: units of the answers' reward per standard
+        deviation. The interval takes words and prompts as drawn.
+    Series
+        Word to the slope of its presence, shrunk to what its own reward lets expect.
+
+    References
+    ----------
+    MacKay (1992), Bayesian interpolation. Helmert's contrasts make independent differences of three answers or more.
+    """
+    from scipy.linalg import helmert
+    from sklearn.linear_model import BayesianRidge
+
+    holds = answers[alone.index].to_numpy(float)
+    fixed = np.column_stack([np.log(answers["length"].clip(lower=1)), holds.sum(axis=1), holds @ alone])
+    flat = 1e3  # columns so much larger are hardly shrunk
+    columns = np.column_stack([answers["reward"], flat * fixed, holds])
+    prompts = answers.groupby("prompt").indices.values()
+    differences = np.concatenate([helmert(len(rows)) @ columns[rows] for rows in prompts])
+    fit = BayesianRidge(fit_intercept=False, max_iter=1000).fit(differences[:, 1:], differences[:, 0])
+    _, of_any, of_reward, *own = flat * fit.coef_
+    error = flat * fit.sigma_[2, 2] ** 0.5
+    estimate = estimate_from_error(of_reward, error, len(answers), len(alone), df=len(alone) - 2)
+    return estimate, of_any + of_reward * alone + np.divide(own, flat)
