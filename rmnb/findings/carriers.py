@@ -6,7 +6,6 @@ answers to that question, ``greatest.plain`` of the words in its carrier ``plain
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import yaml
 
@@ -17,7 +16,6 @@ from rmnb.panels import Panel, load_panel
 from rmnb.panels.specs import PANELS
 from rmnb.plans import refuse_other
 from rmnb.scoring.store import panel_directory, read_scores, read_table, refuse_stale
-from rmnb.stats.estimate import Estimate, estimate_from_error
 
 
 def sentences() -> pd.DataFrame:
@@ -96,45 +94,3 @@ def load_answers(panel: Panel) -> dict[str, pd.DataFrame]:
             refuse_other(path, provenance, {**hashes_now(spec), "texts_sha256": described["texts_sha256"]})
             tables[spec.name] = contents.assign(reward=rewards["reward"])
     return tables
-
-
-def word_slopes(answers: pd.DataFrame, alone: pd.Series) -> tuple[Estimate, pd.Series]:
-    """Whether a word moves the reward of the answers that hold it as its own reward says, within prompts.
-
-    One regression: of the differences between answers to the same prompt, on those of the log of their length, of how
-    many of the words they hold, of the sum of these words' own rewards, and of each word's presence. The slopes of the
-    last are shrunk to zero, as far as the data say; the first three are not.
-
-    Parameters
-    ----------
-    answers
-        As of `load_answers`; the reward in any unit.
-    alone
-        Each word's own reward, in standard deviations of these words. Its index are columns of `answers`.
-
-    Returns
-    -------
-    Estimate
-        By how much the slope of a word's presence rises with its own reward: units of the answers' reward per standard
-        deviation. The interval takes words and prompts as drawn.
-    Series
-        Word to the slope of its presence, shrunk to what its own reward lets expect.
-
-    References
-    ----------
-    MacKay (1992), Bayesian interpolation. Helmert's contrasts make independent differences of three answers or more.
-    """
-    from scipy.linalg import helmert
-    from sklearn.linear_model import BayesianRidge
-
-    holds = answers[alone.index].to_numpy(float)
-    fixed = np.column_stack([np.log(answers["length"].clip(lower=1)), holds.sum(axis=1), holds @ alone])
-    flat = 1e3  # columns so much larger are hardly shrunk
-    columns = np.column_stack([answers["reward"], flat * fixed, holds])
-    prompts = answers.groupby("prompt").indices.values()
-    differences = np.concatenate([helmert(len(rows)) @ columns[rows] for rows in prompts])
-    fit = BayesianRidge(fit_intercept=False, max_iter=1000).fit(differences[:, 1:], differences[:, 0])
-    _, of_any, of_reward, *own = flat * fit.coef_
-    error = flat * fit.sigma_[2, 2] ** 0.5
-    estimate = estimate_from_error(of_reward, error, len(answers), len(alone), df=len(alone) - 2)
-    return estimate, of_any + of_reward * alone + np.divide(own, flat)

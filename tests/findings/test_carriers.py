@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from notebook_files import ROOT
+from scipy.linalg import helmert
+from sklearn.linear_model import BayesianRidge
 
 from rmnb import stats
 from rmnb.errors import InputError, LackError
@@ -14,6 +16,8 @@ from rmnb.panels import load_panel
 from rmnb.scoring.store import panel_directory, read_table, write_table
 
 MODEL = "smollm2-values"
+GREATEST = carriers.sentences().query("question == 'greatest'")
+ESTIMATORS = {"helmert": helmert, "BayesianRidge": BayesianRidge}  # what the chapter imports
 
 
 def test_sixteen_bits_leave_kendalls_tau_as_it_is(tmp_path, monkeypatch):
@@ -63,3 +67,46 @@ def test_a_word_has_its_own_reward_in_each_carrier_and_stale_tables_are_refused(
         write_table(tmp_path / shipped.name, numbers, provenance | changed)
         with pytest.raises(InputError, match=line):
             carriers.load_carriers(demo)
+
+
+def test_the_layout_gives_each_part_its_share_and_sees_a_product(run_cells):
+    rng = np.random.default_rng(0)
+    names = carriers.sentences().index
+    word, sentence = rng.normal(size=2000), rng.normal(size=len(names))
+    effects = {"additive": 0.5 * rng.normal(size=(2000, len(names))), "product": 0.5 * np.outer(word, sentence)}
+    complete = {
+        kind: pd.DataFrame(np.add.outer(word, sentence) + effect, columns=names) for kind, effect in effects.items()
+    }
+    parts = run_cells("11", "def layout", sentences=carriers.sentences(), of_greatest=GREATEST, complete=complete)[
+        "parts"
+    ]
+    among_all = parts.xs("8 sentences", level="question")
+    of_sentences = np.var(sentence[names.isin(GREATEST.index)])
+    truth = np.array([1, of_sentences, 0.25]) / (1 + of_sentences + 0.25)
+    found = among_all.loc["additive", ["word", "sentence", "interaction"]].astype(float)
+    np.testing.assert_allclose(found, truth, atol=0.05)
+    assert found.sum() == pytest.approx(1)
+    assert among_all.loc["additive", "of it a product"] < 0.01 < 0.9 < among_all.loc["product", "of it a product"]
+
+
+def test_a_grader_that_likes_words_everywhere_is_told_from_one_that_likes_them_alone(run_cells):
+    word_slopes = run_cells("11", "def word_slopes", **ESTIMATORS)["word_slopes"]
+    contents, _ = read_table(carriers.answers_path(load_panel("demo"), "contents"))
+    words = contents.columns.drop(["prompt", "length"])
+    clear, errors, correlations = {}, [], []
+    for kappa in (0, 0.05):
+        found = []
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            alone = pd.Series(rng.normal(size=len(words)), words)
+            slopes = kappa * alone + 0.1 * rng.normal(size=len(words))
+            of_prompt = 3 * rng.normal(size=contents["prompt"].max() + 1)[contents["prompt"]]
+            reward = contents[words] @ slopes + np.log(contents["length"].clip(lower=1)) + of_prompt
+            reward += rng.normal(size=len(contents))
+            estimate, found_slopes = word_slopes(contents.assign(reward=reward), alone)
+            found.append(estimate["low"] > 0)
+            errors.append(estimate["value"] - kappa)
+            correlations.append(found_slopes.corr(slopes))
+        clear[kappa] = np.mean(found)
+    assert clear[0] <= 0.1 and clear[0.05] >= 0.9, "level and power"
+    assert abs(np.mean(errors)) < 0.005 and np.mean(correlations) > 0.3
