@@ -145,6 +145,11 @@ def write_rewards(path: Path, rewards: pd.DataFrame, provenance: Provenance, sca
     write_table(path, table, {**provenance, "rewards": scales})
 
 
+def answers_directory(panel: Panel) -> Path:
+    """Where rewards of held-out answers are kept, and, as ``contents``, what words these hold."""
+    return panel_directory(panel, "carriers") / "answers"
+
+
 def held_out_answers() -> pd.DataFrame:
     """Distinct answers to each prompt, where there are two or more: prompt (str or messages), answer."""
     pairs = [preferences.auto_j()]
@@ -169,7 +174,7 @@ def contents(panel: Panel) -> None:
     table = pd.DataFrame({"prompt": pd.factorize(answers["prompt"].astype(str))[0], "length": texts.str.len()})
     occurs = pd.DataFrame({word: [word in text for text in texts] for word in words}, answers.index)
     table = pd.concat([table, occurs], axis="columns").astype({"prompt": "int16", "length": "int16"})
-    write_table(carriers.answers_path(panel, "contents"), table, {"texts_sha256": content_sha256(answers)})
+    write_table(answers_directory(panel) / "contents.parquet", table, {"texts_sha256": content_sha256(answers)})
 
 
 def score_answers(panel: Panel, *models: str) -> None:
@@ -177,7 +182,7 @@ def score_answers(panel: Panel, *models: str) -> None:
     answers = held_out_answers()
     for model in models:
         rm = rmnb.load_reward_model(model, panel=panel)
-        path = carriers.answers_path(panel, model)
+        path = answers_directory(panel) / f"{model}.parquet"
         plan = {**describe_model(rm), "texts_sha256": content_sha256(answers)}
         with kept(path, plan, read_table) as work:
             if work.finished is None:

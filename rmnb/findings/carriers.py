@@ -4,15 +4,14 @@ A carrier is a sentence with a place for a word. In a table of carriers the colu
 answers to that question, ``greatest.plain`` of the words in its carrier ``plain``.
 """
 
-from pathlib import Path
+from collections.abc import Iterable
 
 import pandas as pd
 import yaml
 
-from rmnb.errors import LackError
 from rmnb.findings.tables import as_table
 from rmnb.models.origin import hashes_now
-from rmnb.panels import Panel, load_panel
+from rmnb.panels import ModelSpec, Panel
 from rmnb.panels.specs import PANELS
 from rmnb.plans import refuse_other
 from rmnb.scoring.store import panel_directory, read_scores, read_table, refuse_stale
@@ -25,8 +24,8 @@ def sentences() -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def load_carriers(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
-    """Rewards of the same words alone and in carriers, of every model of a panel that has such a table.
+def load_carriers(panel: Panel, models: Iterable[ModelSpec]) -> dict[str, pd.DataFrame]:
+    """Rewards of the same words alone and in carriers, of those models of a panel that have such a table.
 
     The tables (``workflow/carriers.py`` writes them) hold numbers of 16 bits, each column on its own scale.
 
@@ -40,13 +39,10 @@ def load_carriers(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
     ------
     InputError
         A table or scan is damaged or stale: of another sentence, or as of `rmnb.scoring.store.read_scores`.
-    LackError
-        No model has a table.
     """
-    panel = load_panel(panel)
     carriers = sentences()
     tables = {}
-    for spec in panel.models:
+    for spec in models:
         path = panel_directory(panel, "carriers") / f"{spec.name}.parquet"
         if not path.exists():
             continue
@@ -55,20 +51,10 @@ def load_carriers(panel: str | Path | Panel) -> dict[str, pd.DataFrame]:
         table = as_table(alone).merge(numbers, on="token_id")
         for name, scanned in provenance["rewards"].items():
             question = panel.prompt(name.partition(".")[0])
-            asked = {"answer": carriers["text"].get(name), "protocol": "exact"}
-            refuse_stale(path, {**provenance, **scanned}, panel, spec, question, **asked)
+            refuse_stale(path, {**provenance, **scanned}, panel, spec, question, answer=carriers["text"].get(name))
             table[name] = scanned["low"] + scanned["step"] * table[name]
         tables[spec.name] = table
-    if not tables:
-        raise LackError(
-            f"no model of panel {panel.name} has scored words in carriers: run `python workflow/carriers.py scan MODEL`"
-        )
     return tables
-
-
-def answers_path(panel: Panel, name: str) -> Path:
-    """Where a model's rewards of held-out answers are, and, as ``contents``, what words the answers hold."""
-    return panel_directory(panel, "carriers") / "answers" / f"{name}.parquet"
 
 
 def load_answers(panel: Panel) -> dict[str, pd.DataFrame]:
@@ -85,10 +71,11 @@ def load_answers(panel: Panel) -> dict[str, pd.DataFrame]:
     InputError
         A table is damaged, of other answers, or of other weights than the model's.
     """
-    contents, described = read_table(answers_path(panel, "contents"))
+    directory = panel_directory(panel, "carriers") / "answers"
+    contents, described = read_table(directory / "contents.parquet")
     tables = {}
     for spec in panel.models:
-        path = answers_path(panel, spec.name)
+        path = directory / f"{spec.name}.parquet"
         if path.exists():
             rewards, provenance = read_table(path)
             refuse_other(path, provenance, {**hashes_now(spec), "texts_sha256": described["texts_sha256"]})

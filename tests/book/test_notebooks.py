@@ -91,7 +91,7 @@ def panel(tmp_path_factory):
     for model, table in tables.items():
         _write_carriers(loaded, model, table[table["kind"] == "word_start"])
         rewards = np.random.default_rng(0).normal(size=answers).astype(np.float32)
-        path = carriers.answers_path(loaded, model)
+        path = store.panel_directory(loaded, "carriers") / f"answers/{model}.parquet"
         write_table(path, pd.DataFrame({"reward": rewards}), {"texts_sha256": "planted"})
     for model in MODELS:
         asked = {prompt.framing: prompt.key for prompt in load_prompts("iclr2026")}
@@ -125,7 +125,8 @@ def _write_answers(loaded, vocabulary):
     contents = pd.DataFrame({"prompt": np.arange(80) // 2, "length": rng.integers(1, 60, 80)})
     for word in words:
         contents[word] = rng.random(80) < contents["length"] / 80
-    write_table(carriers.answers_path(loaded, "contents"), contents, {"texts_sha256": "planted"})
+    path = store.panel_directory(loaded, "carriers") / "answers/contents.parquet"
+    write_table(path, contents, {"texts_sha256": "planted"})
     return len(contents)
 
 

@@ -10,7 +10,7 @@ from scipy.linalg import helmert
 from sklearn.linear_model import BayesianRidge
 
 from rmnb import stats
-from rmnb.errors import InputError, LackError
+from rmnb.errors import InputError
 from rmnb.findings import carriers
 from rmnb.panels import load_panel
 from rmnb.scoring.store import panel_directory, read_table, write_table
@@ -47,11 +47,10 @@ def test_a_word_has_its_own_reward_in_each_carrier_and_stale_tables_are_refused(
     shipped = panel_directory(demo, "carriers") / f"{MODEL}.parquet"
     numbers, provenance = read_table(shipped)
     monkeypatch.setattr(carriers, "panel_directory", lambda panel, kind: tmp_path)
-    with pytest.raises(LackError, match=r"carriers\.py scan"):
-        carriers.load_carriers(demo)
+    assert not carriers.load_carriers(demo, demo.models)
 
     write_table(tmp_path / shipped.name, numbers.iloc[::-1], provenance)  # in another order
-    (table,) = carriers.load_carriers(demo).values()
+    (table,) = carriers.load_carriers(demo, demo.models).values()
     rewards = table.set_index("token")["greatest.plain"]
     golden = {" love": 8.395915, " people": 7.709754, " war": -3.512488}  # transformers' own, on whole sentences
     np.testing.assert_allclose(rewards[list(golden)], [*golden.values()], atol=1e-3)
@@ -66,7 +65,7 @@ def test_a_word_has_its_own_reward_in_each_carrier_and_stale_tables_are_refused(
     ):
         write_table(tmp_path / shipped.name, numbers, provenance | changed)
         with pytest.raises(InputError, match=line):
-            carriers.load_carriers(demo)
+            carriers.load_carriers(demo, demo.models)
 
 
 def test_the_layout_gives_each_part_its_share_and_sees_a_product(run_cells):
@@ -91,7 +90,7 @@ def test_the_layout_gives_each_part_its_share_and_sees_a_product(run_cells):
 
 def test_a_grader_that_likes_words_everywhere_is_told_from_one_that_likes_them_alone(run_cells):
     word_slopes = run_cells("11", "def word_slopes", **ESTIMATORS)["word_slopes"]
-    contents, _ = read_table(carriers.answers_path(load_panel("demo"), "contents"))
+    contents, _ = read_table(panel_directory(load_panel("demo"), "carriers") / "answers/contents.parquet")
     words = contents.columns.drop(["prompt", "length"])
     clear, errors, correlations = {}, [], []
     for kappa in (0, 0.05):
