@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir, exclusive, shipped
 from rmnb.models.origin import hashes_now, template_sha256
-from rmnb.panels import Panel, find_spec, load_panel
+from rmnb.panels import ModelSpec, Panel, PromptSpec, find_spec, load_panel
 from rmnb.plans import differences
 
 SHARD = 1024  # continuations between two writes
@@ -225,9 +225,27 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
     scan, provenance = read_scan(path)
     if "score" not in scan:
         raise InputError(f"{path} has several outputs, and one is needed: name it (`label` in the panel)", path)
-    asked = {"model": spec.name, "prompt": question.text, "history": question.earlier, "protocol": protocol}
+    refuse_stale(path, provenance, panel, spec, question, protocol=protocol)
+    return scan
+
+
+def refuse_stale(
+    path: Path, provenance: Provenance, panel: Panel, spec: ModelSpec, question: PromptSpec, **asked: str
+) -> None:
+    """Raise InputError, naming what differs, unless scores are of a panel's model as it is now, and of what was asked.
+
+    Parameters
+    ----------
+    path
+        Of the scores, for the line.
+    provenance
+        What was written with the scores.
+    asked
+        Further keys of a provenance, such as ``protocol`` and ``answer``, and what they must be.
+    """
     given = spec.model_dump(mode="json", include=_SPEC_IN_PLANS | {"head"}, exclude_none=True)
-    expected = {**asked, **given, **hashes_now(spec)}
+    of_question = {"model": spec.name, "prompt": question.text, "history": question.earlier}
+    expected = {**of_question, **asked, **given, **hashes_now(spec)}
     if spec.reference:
         known = hashes_now(find_spec(spec.reference, panel))
         known.pop("template_sha256", None)  # it is asked in the model's
@@ -237,4 +255,3 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
     if changed := differences(provenance, expected):
         names = ", ".join(key.removesuffix("_sha256") for key in changed)
         raise InputError(f"{path} is not what the panel asks for: it differs in {names}: scan with --restart", path)
-    return scan
