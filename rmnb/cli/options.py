@@ -232,18 +232,18 @@ class Reading:
 
     def read(self, file: Path) -> "RowTable":
         """What the rows of a file say."""
-        from rmnb.scoring.forms import read_forms
+        from rmnb.scoring.forms import MEASURED, read_forms
         from rmnb.scoring.row_files import read_rows
 
         columns = key_values("--columns", self.columns.split(",") if self.columns else None, read=str.strip)
         content = read_forms(read_rows(file), self.ignore or (), columns)
-        if self.by and not (content.kind in ("pairs", "lists") and self.by in content.columns):
+        if self.by and not (content.kind in MEASURED and self.by in content.columns):
             names = list_some(content.columns) or "none"
-            raise InputError(f"--by: {file} has no pairs with a column {self.by!r}: its columns are {names}")
+            raise InputError(f"--by: {file} has no such column {self.by!r}: its columns are {names}")
         return content
 
 
-_KINDS = {"single": "responses", "several": "with several responses", "pairs": "pairs", "lists": "lists"}
+_KINDS = {"single": "responses", "labelled": "labelled responses", "several": "with several responses", "pairs": "pairs", "lists": "lists"}
 
 
 def say_read(file: Path, content: "RowTable") -> None:

@@ -1,5 +1,6 @@
 """The commands that score conversations with one model: check, score, trace."""
 
+import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -141,6 +142,8 @@ def score(
         return _score_rows(loading, model, Path(responses[0]), reading, rows, json)
     if (reading, rows) != (Reading(), Rows()):
         raise InputError("--out, --by, --as, --fail-if and other options of rows are for one file of rows")
+    for text in filter(os.path.exists, responses):
+        raise InputError(f"{text} is there, and no file of rows: these end with .jsonl, .json, .csv, .tsv or .parquet")
     questions = asking.questions(loading.panel)
     rm = loading.model(model)
     import pandas as pd
@@ -178,16 +181,17 @@ def _show(rewards: "pd.DataFrame") -> None:
 def _score_rows(loading: Loading, model: str, file: Path, reading: Reading, options: Rows, json: bool) -> None:
     from rmnb import limits
     from rmnb.scoring.benchmarks import BENCHMARKS, figures
+    from rmnb.scoring.forms import MEASURED
     from rmnb.scoring.pairs import NAMES, limit_table, pair_numbers
 
     content = reading.read(file)  # what is wrong is said without a model
     if options.show is not None:
         return _show_conversations(loading, model, content.answers, options.show)
-    is_compared = content.kind in ("pairs", "lists")
+    is_measured = content.kind in MEASURED
     benchmark = options.benchmark
     if benchmark not in (None, *BENCHMARKS):
         raise InputError(f"--as {benchmark}: choose one of {', '.join(BENCHMARKS)}")
-    if (benchmark or options.fail_if) and not is_compared:
+    if (benchmark or options.fail_if) and not is_measured:
         raise InputError(f"{file} has no pairs: --as and --fail-if are about their numbers")
     gates = limits.read_limits(options.fail_if or (), (*NAMES, *BENCHMARKS))
     kept = None
@@ -216,7 +220,7 @@ def _score_rows(loading: Loading, model: str, file: Path, reading: Reading, opti
                 table.to_json(temporary, orient="records", lines=True, double_precision=15, force_ascii=False)
         echo(f"{len(table):,} rows in {out}", err=json)
     numbers = None
-    if is_compared and len(rm.outputs) == 1:
+    if is_measured and len(rm.outputs) == 1:
         numbers = pair_numbers(table, reading.by)
         if benchmark:
             numbers = pd.concat([figures(benchmark, table), numbers], ignore_index=True)

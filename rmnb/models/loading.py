@@ -169,8 +169,8 @@ def read_checkpoint(spec: ModelSpec, device: str | None, compile: str | None, **
             names = list_some(options)
             raise InputError(f"{spec.name} is an adapter, merged when it is loaded: it takes no {names}", names)
         trunk = read_adapter(files) if adapts else _read_whole(files, options)
-        trainer = trainer_of(spec, trunk.network.config.to_dict(), directory)
-        dialogue = Dialogue(trunk.tokenizer, chosen_template(trunk.tokenizer, spec, directory), trainer)
+        trainer, is_known = trainer_of(spec, trunk.network.config.to_dict(), directory)
+        dialogue = Dialogue(trunk.tokenizer, chosen_template(trunk.tokenizer, spec, directory), trainer, is_known)
         readout, reading = _readout(spec, directory, trunk, dialogue)
     network: Any = trunk.network
     whole: Any = trunk.head if isinstance(trunk.head, PreTrainedModel) else network
@@ -201,8 +201,8 @@ def read_dialogue(spec: ModelSpec, **options: Any) -> Dialogue:
     with quiet_transformers():
         files = find_files(_with_changes(spec, changes))
         tokenizer = read_tokenizer(files.tokenizer)
-        trainer = trainer_of(files.spec, read_config(files.network).to_dict(), files.directory)
-        return Dialogue(tokenizer, chosen_template(tokenizer, files.spec, files.directory), trainer)
+        trainer, is_known = trainer_of(files.spec, read_config(files.network).to_dict(), files.directory)
+        return Dialogue(tokenizer, chosen_template(tokenizer, files.spec, files.directory), trainer, is_known)
 
 
 def language_model(checkpoint: Checkpoint) -> Any:

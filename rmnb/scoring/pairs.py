@@ -11,18 +11,18 @@ from scipy.special import expit
 NOT_BY_PAIRS = {"armorm", "qrm", "urm", "judge", "log-probability"}
 ALL = ""  # the part that is all rows
 GAP = "none"  # the part of rows that lack the key
-NAMES = ("accuracy", "margin", "length_correlation", "brier_score", "calibration_error")
+NAMES = ("accuracy", "margin", "length_correlation", "brier_score", "calibration_error", "auc")
 _DRAWS = 200
 Statistic = Callable[[pd.DataFrame], float]
 
 
 def pair_numbers(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
-    """Numbers of pairs or lists of responses.
+    """Numbers of pairs or lists of responses, or of responses that are labelled.
 
     Parameters
     ----------
     frame
-        As `rmnb.scoring.rows.score_file` returns it for pairs or lists; of lists, the hardest pair of each row counts.
+        As `rmnb.scoring.rows.score_file` returns it for these; of lists, the hardest pair of each row counts.
     by
         A key of the rows: numbers of each of its values, `GAP` among them, beside those of all rows.
 
@@ -33,7 +33,8 @@ def pair_numbers(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
         often the chosen response has the higher reward (Wilson's interval; a tie counts as wrong, as in RewardBench);
         ``margin``, the mean of its reward less the rejected one's; ``length_correlation``, Spearman's correlation of
         that with the difference of the lengths; and, of a head that pairs trained, ``brier_score`` and
-        ``calibration_error`` (expected, ten bins) of the sigmoid of the margin as the probability of the choice.
+        ``calibration_error`` (expected, ten bins) of the sigmoid of the margin as the probability of the choice. Of
+        labelled responses ``auc`` alone: how often a good one has a higher reward than a bad one, of whatever prompt.
 
     References
     ----------
@@ -42,7 +43,8 @@ def pair_numbers(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     rows = []
     for part, pairs in parts(margins(frame, by)):
         intervals = _bootstrap(statistics(frame.attrs["provenance"]), pairs)
-        intervals["accuracy"] = accuracy(pairs["margin"] > 0)
+        if "accuracy" in intervals:
+            intervals["accuracy"] = accuracy(pairs["margin"] > 0)
         rows += [{"name": name, "part": part, "pairs": len(pairs), **ends} for name, ends in intervals.items()]
     table = pd.DataFrame(rows, columns=["name", "part", "value", "low", "high", "pairs"])
     return table.dropna(subset="value", ignore_index=True)
@@ -57,10 +59,11 @@ def limit_table(numbers: pd.DataFrame) -> pd.DataFrame:
 def margins(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     """A row a pair, in the order of the file: margin, longer (by how much the chosen response is), part.
 
-    Of lists, a row has the chosen response with the least reward and the rejected one with the greatest.
+    Of lists, a row has the chosen response with the least reward and the rejected one with the greatest. Labelled
+    responses have reward and label in place of margin and longer.
     """
     provenance = frame.attrs["provenance"]
-    if provenance["kind"] == "pairs":
+    if provenance["kind"] in ("pairs", "labelled"):
         pairs = frame
     else:
         ordered = frame.sort_values("reward", kind="stable")
@@ -73,6 +76,9 @@ def margins(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     if by:
         values = pairs[provenance["carried"][by]].astype(object)
         part = values.where(values.notna() & values.ne(ALL), GAP).astype(str)
+    if provenance["kind"] == "labelled":
+        label = pairs[provenance["carried"]["label"]].astype(str).str.lower().eq("true")
+        return pd.DataFrame({"reward": pairs["reward"], "label": label, "part": part})
     return pd.DataFrame(
         {
             "margin": (pairs["reward_chosen"] - pairs["reward_rejected"]).astype(float),
@@ -91,6 +97,8 @@ def parts(pairs: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 def statistics(provenance: dict[str, Any]) -> dict[str, Statistic]:
     """The numbers of `pair_numbers` that a model of this provenance has, as functions of `margins`."""
+    if provenance["kind"] == "labelled":
+        return {"auc": _auc}
     numbers: dict[str, Statistic] = {
         "accuracy": lambda pairs: (pairs["margin"] > 0).mean(),
         "margin": lambda pairs: pairs["margin"].mean(),
@@ -108,6 +116,13 @@ def calibration_error(pairs: pd.DataFrame) -> float:
     probability = expit(pairs["margin"].abs())  # of what has the higher reward
     bins = np.minimum((20 * probability - 10).astype(int), 9)
     return np.abs(np.bincount(bins, probability - (pairs["margin"] > 0))).sum() / len(pairs)
+
+
+def _auc(rows: pd.DataFrame) -> float:
+    """The area under the ROC curve; NaN where all have one label."""
+    good = rows["label"].sum()
+    above = rows["reward"].rank()[rows["label"]].sum() - good * (good + 1) / 2
+    return above / (good * (len(rows) - good)) if 0 < good < len(rows) else np.nan
 
 
 def _bootstrap(numbers: dict[str, Statistic], pairs: pd.DataFrame) -> dict[str, dict[str, float]]:

@@ -156,7 +156,7 @@ def _table(content: RowTable, names: list[str], rewards: np.ndarray) -> tuple[pd
     scored = pd.DataFrame([(row, side) for row, side, _ in content.answers], columns=["row", "side"])
     scored[names] = rewards.reshape(len(scored), -1).astype("float32")
     scored["length"] = [len(response_text(conversation.response)) for *_, conversation in content.answers]
-    if content.kind in ("single", "pairs"):  # one response of each side: a column for each
+    if content.kind in ("single", "labelled", "pairs"):  # one response of each side: a column for each
         sides = [
             of_side.set_index("row").drop(columns="side").add_suffix("" if side == "response" else f"_{side}")
             for side, of_side in scored.groupby("side")
