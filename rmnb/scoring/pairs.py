@@ -66,12 +66,9 @@ def margins(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     if provenance["kind"] in ("pairs", "labelled"):
         pairs = frame
     else:
-        ordered = frame.sort_values("reward", kind="stable")
-        sides = ordered.groupby("side").get_group
-        chosen = sides("chosen").drop_duplicates("row", keep="first").set_index("row").sort_index()
-        rejected = sides("rejected").drop_duplicates("row", keep="last").set_index("row")
-        chosen = chosen.rename(columns={name: f"{name}_chosen" for name in ("reward", "length")})
-        pairs = chosen.join(rejected[["reward", "length"]].add_suffix("_rejected"))
+        ordered = frame.sort_values("reward", kind="stable").groupby(["side", "row"])
+        rejected = ordered.last().loc["rejected"][["reward", "length"]]
+        pairs = ordered.first().loc["chosen"].merge(rejected, on="row", suffixes=("_chosen", "_rejected"))
     part: Any = ALL
     if by:
         values = pairs[provenance["carried"][by]].astype(object)
