@@ -182,7 +182,7 @@ def _score_rows(loading: Loading, model: str, file: Path, reading: Reading, opti
     from rmnb import limits
     from rmnb.scoring.benchmarks import BENCHMARKS, figures
     from rmnb.scoring.forms import MEASURED
-    from rmnb.scoring.pairs import NAMES, limit_table, pair_numbers
+    from rmnb.scoring.pairs import ALL, NAMES, limit_table, pair_numbers
 
     content = reading.read(file)  # what is wrong is said without a model
     if options.show is not None:
@@ -228,8 +228,8 @@ def _score_rows(loading: Loading, model: str, file: Path, reading: Reading, opti
     if json:
         _echo_scored(table, numbers, json_rows(outcomes) if gates else [])
     elif numbers is not None:
-        is_shown = numbers["part"].eq("") | numbers["name"].isin((NAMES[0], benchmark))  # of parts, the accuracy alone
-        echo_table(numbers[is_shown])
+        is_shown = numbers["part"].eq(ALL) | numbers["name"].isin((NAMES[0], benchmark))  # of parts, the accuracy alone
+        echo_table(numbers[is_shown].replace({"part": {ALL: "all"}}))
     elif out is None:
         names = [
             f"{name}{side}" for name in table.attrs["provenance"]["outputs"] for side in ("", "_chosen", "_rejected")
