@@ -29,7 +29,7 @@ def read_rewards(path: Path, content: RowTable) -> pd.DataFrame:
         It is no such file, or one of other rows.
     """
     kept = path if path.suffix == ".parquet" else path.with_name(f"{path.name}.parquet")
-    table, provenance = read_table(kept)
+    table, provenance = read_table(kept) if kept.exists() else (pd.DataFrame(), {})
     if provenance.get("rows_sha256") != rows_sha256(content.answers):
         raise InputError(f"{path} has no rewards of these rows: `rmnb score MODEL ROWS --out {path}` makes them", path)
     table.attrs["provenance"] = provenance

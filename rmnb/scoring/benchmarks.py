@@ -38,8 +38,9 @@ def figures(benchmark: str, frame: pd.DataFrame) -> pd.DataFrame:
     """
     provenance = frame.attrs["provenance"]
     if provenance["kind"] == "pairs":
-        rows = frame.assign(chosen=frame[["reward_chosen"]].to_numpy().tolist())
-        rows["rejected"] = frame[["reward_rejected"]].to_numpy().tolist()
+        rows = frame.copy()
+        for side in ("chosen", "rejected"):
+            rows[side] = frame[[f"reward_{side}"]].to_numpy().tolist()
     else:
         rewards = frame.groupby(["row", "side"])["reward"].agg(list).unstack()
         rows = frame.drop_duplicates("row").set_index("row").join(rewards)
@@ -58,7 +59,7 @@ def _rewardbench2(rows: pd.DataFrame) -> dict[str, float]:
         shares = [
             _best_of(chosen + rejected) for chosen, rejected in zip(members["chosen"], members["rejected"], strict=True)
         ]
-        values[subset] = _ties(members) if subset.lower() == "ties" else float(np.mean(shares))
+        values[str(subset)] = _ties(members) if str(subset).lower() == "ties" else float(np.mean(shares))
     return values
 
 

@@ -13,7 +13,7 @@ ALL = ""  # the part that is all rows
 GAP = "none"  # the part of rows that lack the key
 NAMES = ("accuracy", "margin", "length_correlation", "brier_score", "calibration_error", "auc")
 _DRAWS = 200
-Statistic = Callable[[pd.DataFrame], float]
+Statistic = Callable[[pd.DataFrame], Any]  # a number
 
 
 def pair_numbers(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
@@ -85,7 +85,7 @@ def margins(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     )
 
 
-def parts(pairs: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+def parts(pairs: pd.DataFrame) -> Iterator[tuple[Any, pd.DataFrame]]:
     """The pairs of each part, and of all parts."""
     if not pairs["part"].eq(ALL).all():
         yield from pairs.groupby("part")

@@ -115,7 +115,8 @@ class WatchValues(TrainerCallback):
             values = measure_values(rm)
             if self._rows:
                 numbers = pair_numbers(score_file(rm, self._rows))
-                values |= {f"values/{row.name}": row.value for row in numbers.itertuples(index=False)}
+                own: dict[str, Any] = numbers.set_index("name")["value"].add_prefix("values/").to_dict()
+                values |= own
                 outcomes = limits.check(self._limits, limit_table(numbers))
                 self.is_broken = bool(outcomes["broken"].any())
                 for line in limits.verdicts(outcomes):
