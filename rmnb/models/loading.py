@@ -46,8 +46,8 @@ from rmnb.models.readouts import (
     opening_ids,
     trunk_name,
 )
-from rmnb.panels import HeadSpec, ImplicitSpec, Judge, JudgeSpec, LogProbabilitySpec, ModelSpec
-from rmnb.panels.specs import READOUT_KEYS, validate
+from rmnb.panels import Judge, ModelSpec
+from rmnb.panels.specs import READOUT_KEYS, HeadSpec, ImplicitSpec, JudgeSpec, LogProbabilitySpec, validate
 
 logger = logging.getLogger(__name__)
 _OF_SPEC = {"base_model", "dtype", "read", "softcap", "template", "tokenizer", *READOUT_KEYS}

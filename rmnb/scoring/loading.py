@@ -7,7 +7,8 @@ from typing import Any
 from rmnb.errors import InputError
 from rmnb.models.loading import read_checkpoint
 from rmnb.models.readouts import LanguageHead
-from rmnb.panels import ImplicitSpec, ModelSpec, Panel, find_spec
+from rmnb.panels import ModelSpec, Panel, find_spec
+from rmnb.panels.specs import ImplicitSpec
 from rmnb.scoring.parity import check_parity
 from rmnb.scoring.reward_model import RewardModel
 

@@ -30,7 +30,8 @@ from rmnb.models.dialogue import Dialogue
 from rmnb.models.loading import chosen_template, quiet_transformers
 from rmnb.models.origin import find_files
 from rmnb.models.reading import is_decoder
-from rmnb.panels import ImplicitSpec, ModelSpec
+from rmnb.panels import ModelSpec
+from rmnb.panels.specs import ImplicitSpec
 from rmnb.scoring.engine import IDS_AT_ONCE, values_a_sequence
 from rmnb.yaml_files import read_yaml
 
