@@ -15,7 +15,7 @@ from rmnb.cli.options import Loading, flat
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, data_dir
 from rmnb.panels import BaseSpec, ModelSpec, load_panel
-from rmnb.panels.specs import PANELS
+from rmnb.panels.specs import PANELS, READOUT_KEYS
 from rmnb.scoring.store import store_directory
 from rmnb.yaml_files import read_yaml
 
@@ -74,7 +74,7 @@ def loading_options(text: str) -> dict[str, Any]:
             raise InputError(f"not options of loading: {text}", text) from end
     if "base" in given:
         given["base_model"] = given.pop("base")
-    changes = {name: given.pop(name) for name in ModelSpec.model_fields.keys() & given.keys()}
+    changes = {name: given.pop(name) for name in {*ModelSpec.model_fields, *READOUT_KEYS} & given.keys()}
     return {**changes, "load": given} if given else changes
 
 

@@ -55,9 +55,7 @@ def plan(
     questions = asking.questions(panel)
     specs = []
     for name in models or members.model_names:
-        fields = find_spec(name, members).model_dump()
-        fields["judge"] = judge or fields["judge"]
-        fields["reference"] = reference or fields["reference"]
+        fields = {**find_spec(name, members).model_dump(), "judge": judge, "reference": reference}
         specs.append(validate(ModelSpec, fields, name))
     show_plans(specs, questions, {}, device, dtype, json)
 

@@ -94,7 +94,7 @@ def read_adapter(files: ModelFiles) -> Trunk:
     if getattr(config, "quantization_config", None):
         hint = "an adapter is merged into unquantised weights: name those with --base"
         raise InputError(f"{directory}: its base {base_name} is quantised: {hint}", base_name)
-    is_language_model = spec.reads_language_head or bool(head)
+    is_language_model = spec.readout.reads_language_head or bool(head)
     decodes = is_language_model or is_decoder(config)
     kind: Any = AutoModelForCausalLM if is_language_model else AutoModelForSequenceClassification
     # Our own adapters are small enough to be merged in fp32 whatever they are used in.
@@ -117,7 +117,7 @@ def read_adapter(files: ModelFiles) -> Trunk:
         network.config.get_text_config().pad_token_id = tokenizer.pad_token_id
     network = network.to(DTYPES[spec.dtype])
     if decodes:
-        if spec.reads_language_head:
+        if spec.readout.reads_language_head:
             head = network
         elif not head:
             head = outside_trunk(network)

@@ -41,20 +41,16 @@ from rmnb.models.readouts import (
     AnswerTokens,
     ClassifierOutputs,
     GatedHead,
-    LanguageHead,
     LinearHead,
     Readout,
     opening_ids,
     trunk_name,
 )
-from rmnb.panels import ModelSpec
-from rmnb.panels.specs import Judge, validate
+from rmnb.panels import HeadSpec, ImplicitSpec, Judge, JudgeSpec, LogProbabilitySpec, ModelSpec
+from rmnb.panels.specs import READOUT_KEYS, validate
 
 logger = logging.getLogger(__name__)
-_OF_SPEC = {
-    *("base_model", "dtype", "read", "label", "softcap", "head", "template", "tokenizer"),
-    *("judge", "reference", "beta", "wrapping"),
-}
+_OF_SPEC = {"base_model", "dtype", "read", "softcap", "template", "tokenizer", *READOUT_KEYS}
 # With these, transformers would read other files than those that are checked and hashed here.
 _OTHER_FILES = {"revision", "subfolder", "gguf_file", "state_dict", "config"}
 _SPREAD = {"device_map", "quantization_config"}  # with these, transformers puts the weights where they go
@@ -116,6 +112,12 @@ class Checkpoint:
     @property
     def name(self) -> str:
         return self.spec.name
+
+    @property
+    def beta(self) -> float:
+        """Of an implicit reward, its factor."""
+        asked: Any = self.spec.readout
+        return asked.beta
 
     @property
     def tokenizer(self):
@@ -233,7 +235,7 @@ def _read_whole(files: ModelFiles, options: Mapping[str, Any]) -> Trunk:
     tokenizer = read_tokenizer(files.tokenizer)
     config = read_config(directory, spec.softcap)
     kind: Any = AutoModelForCausalLM
-    if spec.reads_language_head:
+    if spec.readout.reads_language_head:
         if any(name.endswith("Classification") for name in config.architectures or ()):
             raise InputError(f"{directory} is a classifier, and this asks for a language model")
     else:
@@ -273,42 +275,42 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
     config = trunk.network.config
     padding = getattr(config.get_text_config(), "pad_token_id", None)  # of the trainer's classifier
     settings = {**config.to_dict(), "hidden_size": config.get_text_config().hidden_size}
-    reads_head = spec.head == LanguageHead.name  # as a language model, which may have no template
-    if dialogue.template is None and not reads_head and (trunk.head is not None or is_language_model(config)):
+    asked = spec.readout
+    reads_text = isinstance(asked, LogProbabilitySpec)  # which needs no template
+    if dialogue.template is None and not reads_text and (trunk.head is not None or is_language_model(config)):
         raise InputError(
             f"{directory}: a language model's classifier, and its tokenizer has no chat template: give one with "
             "--template (`template` in a panel), or --template plain for prompt, answer and EOS as TRL feeds them"
         )
     if trunk.head is None:
         readout = ClassifierOutputs()
-        choose_outputs(readout, output_names(int(config.num_labels or 1), settings), spec.label, directory)
+        choose_outputs(readout, output_names(int(config.num_labels or 1), settings), asked.label, directory)
         # -1: no id is padding; without any, some refuse several conversations at once.
         config.pad_token_id = -1 if spec.read == "last" or padding is None else padding
         return readout, Reading("own", padding)
     head: Any = trunk.head
-    if spec.reads_language_head and head.get_output_embeddings() is None:
+    if asked.reads_language_head and head.get_output_embeddings() is None:
         raise InputError(f"{directory}: {type(head).__name__} has no language model's head")
-    if spec.judge:
-        asked = spec.model_copy(update={"judge": None})
-        answers = answer_ids(dialogue, spec.judge, chosen_template(dialogue.tokenizer, asked, directory))
-        readout = AnswerTokens(head, list(answers), spec.judge.expected)
+    if isinstance(asked, JudgeSpec):
+        answers = answer_ids(dialogue, asked.judge, own_template(dialogue.tokenizer, spec, directory))
+        readout = AnswerTokens(head, list(answers), asked.judge.expected)
         names = dialogue.tokenizer.convert_ids_to_tokens(list(answers))
-        choose_outputs(readout, names, spec.label or tuple(answers.values()), directory)
+        choose_outputs(readout, names, asked.label or tuple(answers.values()), directory)
         return readout, Reading()
-    if str(spec.head).startswith("lm_head."):  # as the model's own logits, which it may cap or scale
+    if isinstance(asked, HeadSpec) and asked.reads_language_head:  # its own logits, which it may cap or scale
         count = len(head.get_output_embeddings().weight)
-        if spec.label in (None, ALL):
+        if asked.label in (None, ALL):
             raise InputError(f"{directory}: a language head has {count:,} outputs, one an id: name some with --label")
         labelled = ClassifierOutputs()
-        choose_outputs(labelled, list(map(str, range(count))), spec.label, directory)
+        choose_outputs(labelled, list(map(str, range(count))), asked.label, directory)
         chosen: Any = labelled.chosen
         [ids] = chosen[:, 0].nonzero(as_tuple=True)
         readout = AnswerTokens(head, ids.tolist())
-        readout.chosen, readout.name = chosen[ids], str(spec.head)
+        readout.chosen, readout.name = chosen[ids], str(asked.head)
         return readout, Reading()
-    if spec.reference or reads_head:
+    if not isinstance(asked, HeadSpec):
         readout = AnswerLikelihood(head)
-        if dialogue.template is None or spec.reference:  # as TRL's DPOTrainer, all that closes an answer counts
+        if dialogue.template is None or isinstance(asked, ImplicitSpec):  # of which all that closes an answer counts
             return readout, Reading()
         try:
             _, closing = dialogue.shared_ids("a")
@@ -323,7 +325,7 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
             "yes-no), compared with a reference (--reference), read by a logit of its own (--head lm_head.weight "
             "--label 0), or scanned for the log-probabilities of its first token (`rmnb scan MODEL --logprobs`)"
         )
-    readout = find_head(head, settings, directory, spec.head, spec.label)
+    readout = find_head(head, settings, directory, asked.head, asked.label)
     if isinstance(readout, GatedHead):
         readout.opening = opening_ids(dialogue)
     is_normalised = isinstance(readout, LinearHead) and settings.get("normalize_reward")
@@ -375,14 +377,15 @@ def answer_ids(dialogue: Dialogue, judge: Judge, template: str | None) -> dict[i
 
 
 def chosen_template(tokenizer: PreTrainedTokenizerBase, spec: ModelSpec, directory: Path) -> str | None:
+    """The template of what a model reads: `own_template`, in which a judge is asked."""
+    return spec.readout.asked_in(own_template(tokenizer, spec, directory))
+
+
+def own_template(tokenizer: PreTrainedTokenizerBase, spec: ModelSpec, directory: Path) -> str | None:
     """The panel's template, or one called ``plain``; else the one an adapter of ours was trained with; else its own.
 
-    Of several, a panel may name one (``template: rag``); transformers takes the one called ``default``. A judge is
-    asked in it.
+    Of several, a panel may name one (``template: rag``); transformers takes the one called ``default``.
     """
-    if spec.judge:
-        asked = spec.model_copy(update={"judge": None})
-        return spec.judge.asked_in(chosen_template(tokenizer, asked, directory))
     if spec.template == "plain":
         return plain_template(tokenizer)
     if spec.base and not spec.template and (trained := trained_template(directory)):

@@ -179,7 +179,5 @@ def hashes_now(spec: ModelSpec) -> dict[str, str]:
         if spec.source and template is None and jinja.exists():  # in another file it is part of the tokenizer's hash
             template = jinja.read_text(encoding="utf-8", errors="replace")
     if template is not None and "{" in template:  # else the name of one of several
-        if spec.judge:
-            template = spec.judge.asked_in(template)
-        hashes["template_sha256"] = template_sha256(template)
+        hashes["template_sha256"] = template_sha256(spec.readout.asked_in(template))
     return hashes

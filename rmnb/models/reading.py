@@ -81,7 +81,7 @@ def trainer_of(spec: ModelSpec, settings: Mapping[str, Any], directory: Path) ->
     """
     if spec.read != "model":
         return spec.read if spec.read in TRAINERS else "trl"  # type: ignore[return-value]
-    if spec.reads_language_head:
+    if spec.readout.reads_language_head:
         return "trl"
     if "value_head_prefix" in settings:
         return "openrlhf"

@@ -82,7 +82,13 @@ def validate(kind: type[Any], values: Any, source: object, beside: Path | None =
         unknown = [one for one in found if one["type"] == "extra_forbidden"]
         first = (unknown or found)[0]  # a misspelt key explains why another is missing
         text = "there is no such key" if unknown else first["msg"].removeprefix("Value error, ")
-        key = ".".join(map(str, first["loc"]))
+        place = list(first["loc"])
+        if "readout" in place[:-1]:  # its keys may stand among the model's own
+            at = place.index("readout")
+            _, tag = place[at : at + 2]
+            del place[at : at + 2]
+            text = f"a readout of kind {tag} has no such key" if unknown and len(place) == at + 1 else text
+        key = ".".join(map(str, place))
         where = f"{source}: {key}" if key else f"{source}"  # without a key: of the form as a whole
         raise InputError(f"{where}: {text}", key) from error
 
@@ -159,6 +165,84 @@ def _read_judge(judge: Any, info: ValidationInfo) -> Any:
     return read(Judge, _beside(judge, info), PANELS / "judges", "judge") if isinstance(judge, str) else judge
 
 
+class ReadoutSpec(Strict):
+    """How a reward is read. Beside `HeadSpec` all read the head of a language model.
+
+    Attributes
+    ----------
+    label
+        ``all``: each output by itself.
+    """
+
+    label: Literal["all"] | None = None
+
+    @property
+    def reads_language_head(self) -> bool:
+        return True
+
+    def asked_in(self, template: str | None) -> str | None:
+        """The chat template of what is read, in a model's own."""
+        return template
+
+
+class HeadSpec(ReadoutSpec):
+    """The head of a classifier.
+
+    Attributes
+    ----------
+    head
+        Its kind, where the tensors leave a choice; or the name of the weight of a linear layer that is the head
+        (``regression_head.weight``, ``lm_head.weight``).
+    label
+        Which of several outputs is the reward: its number, from 0, or its name; or the weights of several, in order or
+        by name; or ``all``.
+    """
+
+    kind: Literal["head"] = "head"
+    head: HeadName | Annotated[str, Field(pattern=r"\.")] | None = None
+    label: int | str | tuple[float, ...] | dict[str, float] | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    @property
+    def reads_language_head(self) -> bool:
+        return str(self.head).startswith("lm_head.")
+
+
+class JudgeSpec(ReadoutSpec):
+    """A language model is asked what it thinks of an answer: see `Judge`; a name, a file, or the same in the panel."""
+
+    kind: Literal["judge"] = "judge"
+    judge: Annotated[Judge, BeforeValidator(_read_judge)]
+
+    def asked_in(self, template: str | None) -> str | None:
+        return self.judge.asked_in(template)
+
+
+class ImplicitSpec(ReadoutSpec):
+    """beta × (log-probability of the answer less that under the reference, a language model)."""
+
+    kind: Literal["implicit"] = "implicit"
+    reference: Place
+    beta: float = Field(default=0.1, gt=0)
+
+
+class LogProbabilitySpec(ReadoutSpec):
+    """The log-probability of an answer. Of its first token alone, see `BaseSpec` for the wrapping of the question."""
+
+    kind: Literal["log-probability"] = "log-probability"
+    wrapping: Wrapping | None = None
+
+
+#: Keys of readouts, which may stand among the model's own, and the kind that has them.
+READOUT_KEYS = {
+    "judge": "judge",
+    "reference": "implicit",
+    "beta": "implicit",
+    "wrapping": "log-probability",
+    "head": "head",
+    "label": None,
+}
+
+
 class Weights(Strict):
     """What is said of every model, reward model or language model: its copy of the weights, and how it is shown.
 
@@ -191,14 +275,10 @@ class ModelSpec(Weights):
 
     Attributes
     ----------
-    label
-        Which output is the reward, of a classifier that has several: its number, from 0, or its name; or the weights
-        of several, in order or by name.
+    readout
+        How the reward is read. Its keys may stand among the model's own instead, and then say its kind, too.
     tokenizer
         Directory of the tokenizer, in place of the model's own.
-    head
-        How the reward is read, where the tensors leave a choice; or the name of the weight of a linear layer that is
-        the head (``regression_head.weight``, ``lm_head.weight``).
     read
         ``model``: as the checkpoint says that it was trained; ``trl``, ``openrlhf``, ``llama-factory``, ``nemo-rl``,
         ``ms-swift``: as that trainer feeds and reads a conversation; ``last``: at the last id.
@@ -210,13 +290,6 @@ class ModelSpec(Weights):
         Place in a leaderboard, 1 is best.
     softcap
         Whether attention scores are soft-capped, where the architecture does that (Gemma 2).
-    wrapping
-        Of a language model: see `BaseSpec`.
-    judge
-        A language model is asked what it thinks of an answer: see `Judge`; a name, a file, or the same in the panel.
-    reference, beta
-        The reward is implicit: beta × (log-probability of the answer less that under the reference, a language model).
-        A beta that is not given is 0.1.
     card
         Scores that the model's own card publishes.
     """
@@ -225,28 +298,31 @@ class ModelSpec(Weights):
     source: Place | None = None
     base: Place | None = None
     base_model: Place | None = None
-    label: int | str | tuple[float, ...] | dict[str, float] | None = None
+    readout: HeadSpec | JudgeSpec | ImplicitSpec | LogProbabilitySpec = Field(default=HeadSpec(), discriminator="kind")
     tokenizer: Place | None = None
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    head: HeadName | Literal["log-probability"] | Annotated[str, Field(pattern=r"\.")] | None = None
     read: Literal["model", "last", "trl", "openrlhf", "llama-factory", "nemo-rl", "ms-swift"] = "model"
     developer: str | None = None
     group: str | None = None
     base_family: str | None = None
     rank: int | None = None
     softcap: bool = True
-    wrapping: Wrapping | None = None
-    judge: Annotated[Judge | None, BeforeValidator(_read_judge)] = None
-    reference: Place | None = None
-    beta: float | None = Field(default=None, gt=0)
     card: tuple[Reference, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
-    def _with_beta(cls, values: Any) -> Any:
-        if isinstance(values, dict) and values.get("reference") and values.get("beta") is None:
-            return {**values, "beta": 0.1}
-        return values  # of any kind: the fields are checked next
+    def _with_readout(cls, values: Any) -> Any:
+        """Keys of the readout that stand among the model's own take the place of the readout's."""
+        if not isinstance(values, dict) or not isinstance(values.get("readout", {}), dict):
+            return values  # of which the fields' own checks say what is wrong
+        own = {key: value for key, value in values.items() if key not in READOUT_KEYS}
+        given = {**own.get("readout", {}), **{key: values[key] for key in values if key in READOUT_KEYS}}
+        given = {key: value for key, value in given.items() if value is not None}
+        if given.get("head") == "log-probability":
+            given["kind"] = given.pop("head")
+        elif kinds := [kind for key, kind in READOUT_KEYS.items() if key in given and kind]:
+            given["kind"] = kinds[0]
+        return {**own, "readout": {"kind": "head", **given}} if given else own
 
     @model_validator(mode="after")
     def _one_origin(self) -> "ModelSpec":
@@ -254,20 +330,9 @@ class ModelSpec(Weights):
             raise ValueError("give either source or base, not both")
         if (self.base is None) != (self.adapter is None):
             raise ValueError("base and adapter go together")
-        if self.judge and self.reference:
-            raise ValueError("give either judge or reference, not both")
-        if self.beta and not self.reference:
-            raise ValueError("beta is the factor of an implicit reward: give the reference, too")
-        if (self.judge or self.reference) and (self.head or self.label not in (None, "all")):
-            raise ValueError("a judge and an implicit reward are read from the language model's head: no head or label")
-        if (self.judge or self.reference) and self.read != "model":
+        if self.readout.kind in ("judge", "implicit") and self.read != "model":
             raise ValueError("a judge and an implicit reward are read in the language model's own template: no read")
         return self
-
-    @property
-    def reads_language_head(self) -> bool:
-        """Whether the reward is read from the head of a language model."""
-        return bool(self.judge or self.reference) or str(self.head).startswith(("lm_head.", "log-"))
 
     @property
     def recipe_family(self) -> str:
@@ -291,7 +356,7 @@ class BaseSpec(Weights):
 
     def as_model(self) -> ModelSpec:
         """The same as any other model: a source, or a base and its adapter."""
-        fields = self.model_dump(exclude={"kind", "source"})
+        fields = self.model_dump(exclude={"kind", "source", "wrapping"})
         fields["base" if self.adapter else "source"] = self.source
         return ModelSpec.model_validate(fields)
 

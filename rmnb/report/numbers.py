@@ -24,7 +24,7 @@ from rmnb.findings.rows import Effect
 from rmnb.findings.rows import numbers as ends
 from rmnb.findings.things import fact
 from rmnb.panels import load_panel
-from rmnb.report.scores import FRAMING, THINGS, ModelScores, of_panel
+from rmnb.report.scores import FRAMING, SENTENCE, THINGS, ModelScores, of_panel
 from rmnb.stats.estimate import Estimate
 
 KEY = ["name", "question", "other"]
@@ -83,6 +83,8 @@ def estimates(scores: ModelScores) -> dict[Key, Estimate]:
     good, bad = FRAMING
     unique_tokens = scores.table[~scores.table["token"].duplicated(keep=False)]
     add("framing_kendall", good, bad, framing.tau_between, unique_tokens, good, bad)
+    if SENTENCE in scores.table:
+        add("travel", good, "", framing.tau_between, scores.table.dropna(subset=SENTENCE), good, SENTENCE)
     listed = scores.words.drop_duplicates("text")
     for change in framing.CHANGES:
         add("wording_spearman", "", change, framing.rewording, listed, change, scores.wordings)

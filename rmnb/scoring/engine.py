@@ -144,7 +144,7 @@ class PrefixScorer:
         rewards[order] = torch.cat(scored).cpu().numpy()
         rewards = rewards[:, 0] if len(rm.outputs) == 1 else rewards
         if self.reference is not None:
-            rewards = rm.spec.beta * (rewards - self.reference(continuations, batch_size, (), starts))  # pyright: ignore[reportOptionalOperand]
+            rewards = rm.beta * (rewards - self.reference(continuations, batch_size, (), starts))
         return check_finite(rm, self.prefix_ids, continuations, rewards)
 
     def _fitting(self, lengths: np.ndarray) -> int:

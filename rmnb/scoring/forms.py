@@ -270,7 +270,8 @@ def _question(row: Row, key: str) -> list[dict[str, Any]]:
         except KeyError as error:
             raise InputError(f"{key} has no {error}") from error
     elif key in _JOINED:
-        value = "\n".join(filter(None, [value, *(row.get(other) for other in _JOINED[key])]))
+        parts: list[Any] = [value, *(row.get(other) for other in _JOINED[key])]
+        value = "\n".join(filter(None, parts))
     return _messages(value)
 
 

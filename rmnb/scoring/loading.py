@@ -7,7 +7,7 @@ from typing import Any
 from rmnb.errors import InputError
 from rmnb.models.loading import read_checkpoint
 from rmnb.models.readouts import LanguageHead
-from rmnb.panels import ModelSpec, Panel, find_spec
+from rmnb.panels import ImplicitSpec, ModelSpec, Panel, find_spec
 from rmnb.scoring.parity import check_parity
 from rmnb.scoring.reward_model import RewardModel
 
@@ -69,10 +69,11 @@ def load_reward_model(
     if base is not None:
         options["base_model"] = str(base)
     rm = RewardModel(**vars(read_checkpoint(spec, device, compile, **options)))
-    if rm.spec.reference:
+    asked = rm.spec.readout
+    if isinstance(asked, ImplicitSpec):
         shared = {name: value for name, value in rm.options.items() if name != "compile"}
         shared |= {"head": LanguageHead.name, "template": rm.dialogue.template, "dtype": rm.spec.dtype}
-        reference = load_reward_model(find_spec(rm.spec.reference, panel), device=device, compile=compile, **shared)
+        reference = load_reward_model(find_spec(asked.reference, panel), device=device, compile=compile, **shared)
         if reference.tokenizer.get_vocab() != rm.tokenizer.get_vocab():
             raise InputError(f"{rm.name} and its reference {reference.name} have different vocabularies", "reference")
         if reference.hashes == rm.hashes:

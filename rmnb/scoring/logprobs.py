@@ -6,6 +6,7 @@ the columns of a scan of rewards, so vocabularies are matched in the same way.
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from rmnb.errors import InputError
 from rmnb.models.origin import template_sha256
 from rmnb.models.readouts import LanguageHead
 from rmnb.models.vocabulary import vocabulary
-from rmnb.panels import BaseSpec, ModelSpec, PromptSpec
+from rmnb.panels import BaseSpec, LogProbabilitySpec, ModelSpec, PromptSpec
 from rmnb.plans import kept
 from rmnb.scoring.engine import check_readable, score_continuations, whole_logits
 from rmnb.scoring.loading import load_reward_model
@@ -50,12 +51,14 @@ def load_language_model(
         checkpoint that lacks a language model's head, as classifiers do.
     """
     spec = model.as_model() if isinstance(model, BaseSpec) else ModelSpec(name=Path(model).name, source=str(model))
+    wrapping = wrapping or getattr(model, "wrapping", None)
     lm = load_reward_model(spec, dtype=dtype, head=LanguageHead.name, wrapping=wrapping)
-    wrapping = lm.spec.wrapping or ("bare" if lm.dialogue.template is None else "chat")
+    wrapping = wrapping or ("bare" if lm.dialogue.template is None else "chat")
     if wrapping == "chat" and lm.dialogue.template is None:
         raise InputError(f"{lm.name} has no chat template: give wrapping bare or user_assistant")
     hashes = {**lm.hashes, "template_sha256": template_sha256(lm.dialogue.template)}
-    return replace(lm, spec=lm.spec.model_copy(update={"wrapping": wrapping}), hashes=hashes)
+    asked = LogProbabilitySpec.model_validate({"wrapping": wrapping})
+    return replace(lm, spec=lm.spec.model_copy(update={"readout": asked}), hashes=hashes)
 
 
 def prompt_ids(lm: RewardModel, prompt: Prompt) -> list[int]:
@@ -69,11 +72,12 @@ def prompt_ids(lm: RewardModel, prompt: Prompt) -> list[int]:
     InputError
         Earlier turns without a chat template to write them.
     """
-    if lm.spec.wrapping == "chat":
+    wrapping = describe(lm)["wrapping"]
+    if wrapping == "chat":
         return lm.dialogue.asked_ids(prompt)
     if not isinstance(prompt, str):
-        raise InputError(f"wrapping {lm.spec.wrapping} takes one question, without earlier turns", "wrapping")
-    text = prompt if lm.spec.wrapping == "bare" else f"User: {prompt}\nAssistant:"
+        raise InputError(f"wrapping {wrapping} takes one question, without earlier turns", "wrapping")
+    text = prompt if wrapping == "bare" else f"User: {prompt}\nAssistant:"
     return lm.dialogue.tokenizer(text, split_special_tokens=True)["input_ids"]
 
 
@@ -163,4 +167,5 @@ def scan_answers(lm: RewardModel, prompt: PromptSpec) -> pd.DataFrame:
 
 def describe(lm: RewardModel) -> Provenance:
     """What a plan says of a language model and of how it is asked."""
-    return {**lm.hashes, "wrapping": lm.spec.wrapping, "dtype": lm.spec.dtype, "unit": "natural log"}
+    asked: Any = lm.spec.readout
+    return {**lm.hashes, "wrapping": asked.wrapping, "dtype": lm.spec.dtype, "unit": "natural log"}

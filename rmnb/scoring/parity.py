@@ -246,7 +246,7 @@ def _reward(rm: Checkpoint, classifier: Any, conversation: Mapping[str, list[int
     rewards = readout.rewards_from_logits(logits, ids, 1).cpu().numpy()
     if rm.reference is None:
         return rewards
-    return rm.spec.beta * (rewards - _reward(rm.reference, language_model(rm.reference), conversation))  # pyright: ignore[reportOperatorIssue]
+    return rm.beta * (rewards - _reward(rm.reference, language_model(rm.reference), conversation))
 
 
 def _moved_embeddings(rm: RewardModel) -> RemovableHandle:

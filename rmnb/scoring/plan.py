@@ -30,7 +30,7 @@ from rmnb.models.dialogue import Dialogue
 from rmnb.models.loading import chosen_template, quiet_transformers
 from rmnb.models.origin import find_files
 from rmnb.models.reading import is_decoder
-from rmnb.panels import ModelSpec
+from rmnb.panels import ImplicitSpec, ModelSpec
 from rmnb.scoring.engine import IDS_AT_ONCE, values_a_sequence
 from rmnb.yaml_files import read_yaml
 
@@ -121,7 +121,7 @@ def plan_scan(
     work = _count(json.dumps(config.to_dict(), default=str), type(config), before, closing)
     machine = find_machine(device, number_format, config.get_text_config())
     itemsize = DTYPES[number_format].itemsize
-    networks = 2 if spec.reference else 1  # the model, and the one that it is compared with
+    networks = 2 if isinstance(spec.readout, ImplicitSpec) else 1  # the model, and the one that it is compared with
     size = networks * work.parameters * itemsize
     operations = networks * work.operations
     low = operations / machine.products

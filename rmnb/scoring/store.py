@@ -19,14 +19,13 @@ import pyarrow.parquet as pq
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir, exclusive, shipped
 from rmnb.models.origin import hashes_now, template_sha256
-from rmnb.panels import Panel, find_spec, load_panel
+from rmnb.panels import ImplicitSpec, ModelSpec, Panel, PromptSpec, find_spec, load_panel
 from rmnb.plans import differences
 
 SHARD = 1024  # continuations between two writes
 _KEY = b"rmnb"
 _DIGEST = b"rmnb_sha256"
 SCHEMA = 1  # of score files: raise it when their columns or the meaning of their provenance change
-_SPEC_IN_PLANS = {"label", "read", "softcap", "dtype", "judge", "beta"}  # what a plan says of a spec
 _NAMED = ("quantization_config", "device_map", "compile")  # options that have keys of their own
 _VOCABULARY_COLUMNS = ["token_id", "token", "kind"]
 Provenance = dict[str, Any]
@@ -45,10 +44,18 @@ def describe_model(rm) -> Provenance:
         "head": rm.readout.name,
         "trainer": None if rm.dialogue.trainer == "trl" else rm.dialogue.trainer,
         "reference": rm.reference.hashes if rm.reference else None,
-        **rm.spec.model_dump(mode="json", include=_SPEC_IN_PLANS),
+        **_describe_spec(rm.spec),
         "quantise": rm.options.get("quantization_config"),
         "options": {name: str(value) for name, value in rm.options.items() if name not in _NAMED} or None,
     }
+
+
+def _describe_spec(spec: ModelSpec) -> Provenance:
+    """What a plan says of how a model is read."""
+    read = dict.fromkeys(("label", "judge", "beta")) | spec.readout.model_dump(
+        mode="json", include={"label", "judge", "beta"}
+    )
+    return read | spec.model_dump(mode="json", include={"read", "softcap", "dtype"})
 
 
 def note_model(rm) -> Provenance:
@@ -57,7 +64,7 @@ def note_model(rm) -> Provenance:
         "model": rm.name,
         "source": rm.spec.source or f"{rm.spec.base} + {rm.spec.adapter}",
         "revision": rm.spec.revision,
-        "reference_source": rm.spec.reference,
+        "reference_source": getattr(rm.spec.readout, "reference", None),
         "device": rm.device.type,
         "device_map": rm.options.get("device_map"),
         "compile": rm.options.get("compile"),
@@ -225,11 +232,30 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
     scan, provenance = read_scan(path)
     if "score" not in scan:
         raise InputError(f"{path} has several outputs, and one is needed: name it (`label` in the panel)", path)
-    asked = {"model": spec.name, "prompt": question.text, "history": question.earlier, "protocol": protocol}
-    given = spec.model_dump(mode="json", include=_SPEC_IN_PLANS | {"head"}, exclude_none=True)
-    expected = {**asked, **given, **hashes_now(spec)}
-    if spec.reference:
-        known = hashes_now(find_spec(spec.reference, panel))
+    refuse_stale(path, provenance, panel, spec, question, protocol=protocol)
+    return scan
+
+
+def refuse_stale(
+    path: Path, provenance: Provenance, panel: Panel, spec: ModelSpec, question: PromptSpec, **asked: str
+) -> None:
+    """Raise InputError, naming what differs, unless scores are of a panel's model as it is now, and of what was asked.
+
+    Parameters
+    ----------
+    path
+        Of the scores, for the line.
+    provenance
+        What was written with the scores.
+    asked
+        Further keys of a provenance, such as ``protocol`` and ``answer``, and what they must be.
+    """
+    given = {**_describe_spec(spec), "head": getattr(spec.readout, "head", None)}
+    of_question = {"model": spec.name, "prompt": question.text, "history": question.earlier}
+    of_model = {key: value for key, value in given.items() if value is not None}
+    expected = {**of_question, **asked, **of_model, **hashes_now(spec)}
+    if isinstance(spec.readout, ImplicitSpec):
+        known = hashes_now(find_spec(spec.readout.reference, panel))
         known.pop("template_sha256", None)  # it is asked in the model's
         expected["reference"] = {**(provenance["reference"] or {}), **known}
     if provenance.get("revision"):  # else scanned before the panel named one
@@ -237,4 +263,3 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
     if changed := differences(provenance, expected):
         names = ", ".join(key.removesuffix("_sha256") for key in changed)
         raise InputError(f"{path} is not what the panel asks for: it differs in {names}: scan with --restart", path)
-    return scan

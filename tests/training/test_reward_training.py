@@ -136,11 +136,9 @@ def test_a_tuned_copy_learns_the_chosen_answers_and_loads_as_peft_loads_it(mirro
     described = json.loads((tmp_path / "copy" / "provenance.json").read_text())
     assert described["objective"] == "sft" and described["steps"] == 9
     copy = load_language_model(spec.model_copy(update={"adapter": str(tmp_path / "copy")}))
-    tuned = spec.as_model().model_copy(
-        update={"adapter": str(tmp_path / "copy"), "reference": spec.source, "beta": 1.0}
-    )
+    tuned = spec.as_model().model_copy(update={"adapter": str(tmp_path / "copy")})
     pairs = build_pairs(recipe)[0]
-    gained = rmnb.load_reward_model(tuned).score(pairs["prompt"], pairs["chosen"])
+    gained = rmnb.load_reward_model(tuned, reference=spec.source, beta=1.0).score(pairs["prompt"], pairs["chosen"])
     assert gained.mean() > 1 and (gained > 0).mean() > 0.8
     network = AutoModelForCausalLM.from_pretrained(base_directory(spec.source), dtype=torch.float32)
     theirs = PeftModel.from_pretrained(network, tmp_path / "copy").eval()
