@@ -186,14 +186,13 @@ def read_forms(rows: Sequence[Row], ignore: Sequence[str] = (), columns: Mapping
     carried: dict[str, None] = {}
     said: set[str] = set()
     ties = []
+    rows = list(map(_with_gaps, rows))
     for number, row in enumerate(rows, start=1):
         try:
             if absent := columns.values() - row.keys():
                 raise InputError(f"it has no {list_some(absent)}")
             read = {key: row[source] for key, source in columns.items()} if columns else row
-            # A number that is none is a gap, too, as tables of floats have them.
-            gaps = {key for key, value in read.items() if value is None or value != value}
-            read = {key: value for key, value in read.items() if key not in {*gaps, *ignore}}
+            read = {key: value for key, value in read.items() if value is not None and key not in ignore}
             form, sides, spoken = _read(read)
             forms[str(form)] = None
             said |= {columns.get(key, key) for key in spoken}
@@ -219,6 +218,11 @@ def read_forms(rows: Sequence[Row], ignore: Sequence[str] = (), columns: Mapping
     else:
         kind = "pairs" if is_one_each else "lists"
     return RowTable(rows, kind, answers, list(forms), ties, [key for key in carried if key not in said])
+
+
+def _with_gaps(row: Row) -> Row:
+    """A row in which an empty text, and a number that is none, as tables of floats have them, are gaps."""
+    return {key: None if value == "" or value != value else value for key, value in row.items()}
 
 
 def _read(row: Row) -> tuple[Form, dict[str, list[Exchange]], set[str]]:

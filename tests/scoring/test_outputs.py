@@ -122,7 +122,7 @@ def expected(readout, directory, conversations) -> np.ndarray:
 def test_scoring_scanning_and_tracing_give_each_output_as_whole_sequences_do(readout, load):
     rm, directory = load(readout)
     outputs = READOUTS[readout][1]
-    assert rm.outputs == outputs and rm.parity.exact
+    assert rm.outputs == outputs and rm.parity.difference <= rm.parity.tolerance
 
     def close(found, right):
         np.testing.assert_allclose(np.asarray(found, float).reshape(len(right), -1), right, atol=2e-4)
