@@ -115,7 +115,7 @@ class WatchValues(TrainerCallback):
             values = measure_values(rm)
             if self._rows:
                 numbers = pair_numbers(score_file(rm, self._rows))
-                own: dict[str, Any] = numbers.set_index("name")["value"].add_prefix("values/").to_dict()
+                own: dict[Any, Any] = numbers.set_index("name")["value"].add_prefix("values/").to_dict()
                 values |= own
                 outcomes = limits.check(self._limits, limit_table(numbers))
                 self.is_broken = bool(outcomes["broken"].any())
