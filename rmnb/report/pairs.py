@@ -108,8 +108,8 @@ def flipped(a: pd.DataFrame, b: pd.DataFrame, content: RowTable, by: str | None 
     Returns
     -------
     DataFrame
-        row (from 1), part, result (``now right`` or ``now wrong``), margin_a, margin_b, prompt (its last message),
-        chosen, rejected (of lists, all responses). The first rows are those whose margin has changed most, each
+        row (from 1), prompt (its last message), chosen, rejected (of lists, all responses), part, result (``now right``
+        or ``now wrong``), margin_a, margin_b. The first rows are those whose margin has changed most, each
         model's margins in their own standard deviation.
     """
     texts: dict[int, dict[str, str]] = {}
@@ -117,10 +117,13 @@ def flipped(a: pd.DataFrame, b: pd.DataFrame, content: RowTable, by: str | None 
         text = texts.setdefault(row, {"prompt": conversation.prompt.messages[-1]["content"]})
         text[side] = "\n\n".join(filter(None, [text.get(side), response_text(conversation.response)]))
     first, second = pairs.margins(a, by), pairs.margins(b, by)
-    table = pd.DataFrame({"row": sorted(texts), "part": first["part"], "margin_a": first["margin"]}, first.index)
-    table = table.assign(row=table["row"] + 1, margin_b=second["margin"])
-    table = table.join(pd.DataFrame([texts[row] for row in sorted(texts)], first.index))
-    table.insert(2, "result", np.where(second["margin"] > 0, "now right", "now wrong"))
+    right = second["margin"] > 0
+    table = pd.DataFrame([{"row": row + 1, **texts[row]} for row in sorted(texts)], first.index).assign(
+        part=first["part"],
+        result=right.map({True: "now right", False: "now wrong"}),
+        margin_a=first["margin"],
+        margin_b=second["margin"],
+    )
     surprise = (first["margin"] / first["margin"].std() - second["margin"] / second["margin"].std()).abs()
-    has_flipped = (first["margin"] > 0) != (second["margin"] > 0)
-    return table.loc[surprise[has_flipped].sort_values(ascending=False).index].reset_index(drop=True)
+    order = surprise[(first["margin"] > 0) != right].sort_values(ascending=False, kind="stable").index
+    return table.loc[order].reset_index(drop=True)

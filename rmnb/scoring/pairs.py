@@ -1,6 +1,6 @@
 """What the rewards of rows say: accuracy, margins, calibration, of all rows and of parts of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,8 @@ def pair_numbers(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     Guo et al. (2017), On Calibration of Modern Neural Networks, arXiv 1706.04599 (calibration error).
     """
     rows = []
-    for part, pairs in parts(margins(frame, by)):
+    every = margins(frame, by)
+    for part, pairs in [*(every.groupby("part") if by else ()), (ALL, every)]:
         intervals = _bootstrap(statistics(frame.attrs["provenance"]), pairs)
         if "accuracy" in intervals:
             intervals["accuracy"] = accuracy(pairs["margin"] > 0)
@@ -83,13 +84,6 @@ def margins(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
             "part": part,
         }
     )
-
-
-def parts(pairs: pd.DataFrame) -> Iterator[tuple[Any, pd.DataFrame]]:
-    """The pairs of each part, and of all parts."""
-    if not pairs["part"].eq(ALL).all():
-        yield from pairs.groupby("part")
-    yield ALL, pairs
 
 
 def statistics(provenance: dict[str, Any]) -> dict[str, Statistic]:
