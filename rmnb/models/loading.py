@@ -325,8 +325,8 @@ def _readout(
         return readout, Reading()
     if not isinstance(asked, HeadSpec):
         readout = AnswerLikelihood(head)
-        if dialogue.template is None or isinstance(asked, ImplicitSpec):  # of which all that closes an answer counts
-            return readout, Reading()
+        if dialogue.template is None or (isinstance(asked, ImplicitSpec) and dialogue.is_known):
+            return readout, Reading()  # as TRL's DPOTrainer: all that closes an answer counts
         try:
             _, closing = dialogue.shared_ids("a")
         except InputError:  # a template that takes no answer is enough for the first token's log-probability

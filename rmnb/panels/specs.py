@@ -330,7 +330,8 @@ class ModelSpec(Weights):
             raise ValueError("give either source or base, not both")
         if (self.base is None) != (self.adapter is None):
             raise ValueError("base and adapter go together")
-        if self.readout.kind in ("judge", "implicit") and self.read != "model":
+        reads = {"judge": ("model",), "implicit": ("model", "trl")}.get(self.readout.kind, (self.read,))
+        if self.read not in reads:
             raise ValueError("a judge and an implicit reward are read in the language model's own template: no read")
         return self
 

@@ -1,5 +1,7 @@
 """Implicit rewards, places of answers, staleness, control tokens: as TRL, transformers and the files have them."""
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -60,9 +62,12 @@ def test_an_implicit_reward_is_what_trl_logs_of_dpo(tmp_path):
         processing_class=words,
     )
     logged = trainer.evaluate()
-    rm = rmnb.load_reward_model(policy, reference=str(reference), beta=0.1)
     expected = [logged["eval_rewards/chosen"], logged["eval_rewards/rejected"]]
-    assert rm.score(QUESTION, ["love", "war and pain"]) == pytest.approx(expected, abs=1e-4)
+    asked = functools.partial(rmnb.load_reward_model, policy, reference=str(reference), beta=0.1)
+    assert asked(read="trl").score(QUESTION, ["love", "war and pain"]) == pytest.approx(expected, abs=1e-4)
+    trainer.args.output_dir = str(policy)
+    trainer.create_model_card()
+    assert asked().score(QUESTION, ["love", "war and pain"]) == pytest.approx(expected, abs=1e-4)
 
 
 def test_an_answer_that_repeats_what_opens_a_turn_counts_from_its_own_beginning(tmp_path):
