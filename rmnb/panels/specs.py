@@ -256,6 +256,7 @@ class Weights(Strict):
         Further options of `rmnb.load_reward_model`: ``device_map: auto``.
     """
 
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     revision: str | None = None
     adapter: Place | None = None
     recipe: str | None = None
@@ -300,7 +301,6 @@ class ModelSpec(Weights):
     base_model: Place | None = None
     readout: HeadSpec | JudgeSpec | ImplicitSpec | LogProbabilitySpec = Field(default=HeadSpec(), discriminator="kind")
     tokenizer: Place | None = None
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     read: Literal["model", "last", "trl", "openrlhf", "llama-factory", "nemo-rl", "ms-swift"] = "model"
     developer: str | None = None
     group: str | None = None
@@ -352,7 +352,6 @@ class BaseSpec(Weights):
     source: Place
     kind: Literal["instruct", "pretrained", "tuned"]
     wrapping: Wrapping
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
 
     def as_model(self) -> ModelSpec:
         """The same as any other model: a source, or a base and its adapter."""
