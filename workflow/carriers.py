@@ -3,6 +3,8 @@
 carriers.py words
 carriers.py scan smollm2-values
 carriers.py scan smollm2-values whole greatest.plain greatest.not
+carriers.py answers smollm2-values
+carriers.py contents
 
 `words` chooses six thousand tokens by one rule. Of the tokens that begin a word, a blank before it, and that both
 vocabularies of the demo panel have:
@@ -14,6 +16,10 @@ vocabularies of the demo panel have:
 
 `scan` writes one table a model: token_id, and for each question and carrier a column of 16 bits, named
 ``greatest.plain``. A reward is ``low + step * number``, `low` and `step` being in the table's provenance.
+
+`answers` scores answers that people compared, of prompts that are held out from every recipe that learns from such
+comparisons: the pairs of Auto-J, and a fifth of the prompts of the sources of the recipes. `contents` writes which
+words each of these answers holds, and its length; of the texts nothing else is kept.
 """
 
 import sys
@@ -21,18 +27,30 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import yaml
 
 import rmnb
-from rmnb.data import lexicons
+from rmnb.data import lexicons, preferences
 from rmnb.files import cache_dir
+from rmnb.findings import carriers
 from rmnb.panels import Panel, load_panel
-from rmnb.scoring.store import panel_directory, read_scores, write_table
+from rmnb.plans import kept
+from rmnb.scoring.store import (
+    Provenance,
+    content_sha256,
+    describe_model,
+    note_model,
+    panel_directory,
+    read_scores,
+    read_table,
+    write_table,
+)
+from rmnb.training.pairs import is_prompt_held_out
 
 COUNT = 6000
+OFTEN = 30
+SOURCES = ("pandalm", "llmbar", "hh-rlhf", "fine-grained-rlhf-questions")
 MODELS = {"smollm2-135m-instruct": "smollm2-values", "gemma3-270m": "gemma3-values"}  # one of each base
-LEVELS = 65535
-CARRIERS = yaml.safe_load((Path(rmnb.__file__).parent / "panels/carriers/demo.yml").read_text())
+OF_CARRIER = ("prompt", "answer", "conversation", "read_token", "read_offset")  # what the columns of a table differ in
 
 
 def shared_tokens(panel: Panel) -> pd.DataFrame:
@@ -90,28 +108,91 @@ def scan(panel: Panel, model: str, extent: str = "words", *names: str) -> None:
     if extent == "words":
         words = pd.read_csv(output.parent / "words.tsv", sep="\t", keep_default_na=False)
         ids = sorted(words[panel.model(model).base].tolist())
-    table = pd.DataFrame()
+    rewards = pd.DataFrame()
     provenance = {}
-    scales = {}
-    for question, carriers in CARRIERS.items():
-        for carrier in carriers:
-            name = f"{question}.{carrier['key']}"
-            if names and name not in names:
-                continue
-            path = cache_dir() / "carriers" / extent / model / f"{name}.parquet"
-            scored = rmnb.scan_vocabulary(rm, panel.prompt(question), path, answer=carrier["text"], ids=ids)
-            provenance = dict(scored.attrs["provenance"])
-            rewards = scored["score"].to_numpy(np.float64)
-            low = rewards.min()
-            step = (rewards.max() - low) / LEVELS
-            table["token_id"] = scored["token_id"]
-            table[name] = np.round((rewards - low) / step).astype(np.uint16)
-            keys = ("prompt", "answer", "conversation", "read_token", "read_offset")
-            scales[name] = {"low": low, "step": step, **{key: provenance.pop(key) for key in keys}}
-            print(model, name, len(table), flush=True)
-    write_table(output, table, {**provenance, "prompt_key": None, "rewards": scales})
+    scanned = {}
+    for name, carrier in carriers.sentences().iterrows():
+        if names and name not in names:
+            continue
+        path = cache_dir() / "carriers" / extent / model / f"{name}.parquet"
+        prompt = panel.prompt(carrier["question"])
+        table = rmnb.scan_vocabulary(rm, prompt, path, answer=carrier["text"], ids=ids)
+        provenance = dict(table.attrs["provenance"])
+        scanned[name] = {key: provenance.pop(key) for key in OF_CARRIER}
+        rewards["token_id"], rewards[name] = table["token_id"], table["score"]
+        print(model, name, len(table), flush=True)
+    write_rewards(output, rewards, {**provenance, "prompt_key": None}, scanned)
+
+
+def write_rewards(path: Path, rewards: pd.DataFrame, provenance: Provenance, scanned: dict[str, Provenance]) -> None:
+    """Write rewards of words in carriers, each column in 65,536 equal steps from its lowest to its highest reward.
+
+    Parameters
+    ----------
+    rewards
+        token_id, and a float column a carrier.
+    provenance
+        What all columns share.
+    scanned
+        Column to the provenance that is its own.
+    """
+    columns = rewards.drop(columns="token_id").astype(float)
+    low = columns.min()
+    step = (columns.max() - low) / np.iinfo(np.uint16).max
+    table = ((columns - low) / step).round().astype(np.uint16)
+    table.insert(0, "token_id", rewards["token_id"])
+    scales = {name: {"low": low[name], "step": step[name], **scanned[name]} for name in columns}
+    write_table(path, table, {**provenance, "rewards": scales})
+
+
+def answers_directory(panel: Panel) -> Path:
+    """Where rewards of held-out answers are kept, and, as ``contents``, what words these hold."""
+    return panel_directory(panel, "carriers") / "answers"
+
+
+def held_out_answers() -> pd.DataFrame:
+    """Distinct answers to each prompt, where there are two or more: prompt (str or messages), answer."""
+    pairs = [preferences.auto_j()]
+    for source in SOURCES:
+        judged = preferences.preference_pairs(source)
+        pairs.append(judged[judged["prompt"].map(is_prompt_held_out)])
+    judged = pd.concat(pairs, ignore_index=True)
+    judged = judged[preferences.pair_bytes(judged) <= preferences.AUTO_J_BYTES]
+    answers = judged.melt("prompt", ["chosen", "rejected"], value_name="answer")
+    return answers.loc[~answers[["prompt", "answer"]].astype(str).duplicated(), ["prompt", "answer"]]
+
+
+def contents(panel: Panel) -> None:
+    """Write what the held-out answers hold: prompt (its number), length in words, and for each word whether it occurs.
+
+    The words are those of the book's list of shared tokens that occur in at least `OFTEN` answers.
+    """
+    answers = held_out_answers()
+    texts = answers["answer"].str.lower().str.replace("’", "'").str.findall(r"[a-z]+(?:'[a-z]+)?")
+    counts = texts.map(set).explode().value_counts()
+    words = sorted(counts.index[counts >= OFTEN].intersection(chosen_words(panel)["word"]))
+    table = pd.DataFrame({"prompt": pd.factorize(answers["prompt"].astype(str))[0], "length": texts.str.len()})
+    occurs = pd.DataFrame({word: [word in text for text in texts] for word in words}, answers.index)
+    table = pd.concat([table, occurs], axis="columns").astype({"prompt": "int16", "length": "int16"})
+    write_table(answers_directory(panel) / "contents.parquet", table, {"texts_sha256": content_sha256(answers)})
+
+
+def score_answers(panel: Panel, *models: str) -> None:
+    """Score the held-out answers with models of the panel; interrupted, the same command goes on where it stopped."""
+    answers = held_out_answers()
+    for model in models:
+        rm = rmnb.load_reward_model(model, panel=panel)
+        path = answers_directory(panel) / f"{model}.parquet"
+        plan = {**describe_model(rm), "texts_sha256": content_sha256(answers)}
+        with kept(path, plan, read_table) as work:
+            if work.finished is None:
+                work.begin(note_model(rm))
+                rewards = rm.score(answers["prompt"].tolist(), answers["answer"].tolist(), work=work)
+                write_table(path, pd.DataFrame({"reward": rewards}), work.provenance)
+        print(model, len(answers), flush=True)
 
 
 if __name__ == "__main__":
     command, *arguments = sys.argv[1:]
-    {"words": write_words, "scan": scan}[command](load_panel("demo"), *arguments)
+    commands = {"words": write_words, "scan": scan, "answers": score_answers, "contents": contents}
+    commands[command](load_panel("demo"), *arguments)

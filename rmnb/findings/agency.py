@@ -7,6 +7,7 @@ lists of any length compare; the highest score has the smallest rank.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -77,7 +78,11 @@ def median_ranks(table: pd.DataFrame, prompts: Sequence[str]) -> pd.DataFrame:
 
 
 def compare_bases(
-    medians: pd.DataFrame, base: Mapping[str, str], framing: Mapping[str, str], seed: int = 0
+    medians: pd.DataFrame,
+    base: Mapping[str, str],
+    framing: Mapping[str, str],
+    groups: Mapping[str, str] | None = None,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Do the models of two bases differ? The paper's test over prompts beside the test over models.
 
@@ -89,8 +94,10 @@ def compare_bases(
         Model to base. Differences are the first base to appear less the other.
     framing
         Prompt to framing.
+    groups
+        Model to recipe, as `difference_of_bases` takes it.
     seed
-        Of the paper's shuffles.
+        Of shuffles.
 
     Returns
     -------
@@ -102,8 +109,7 @@ def compare_bases(
         - base_difference_p_bonferroni: p of shuffling the bases over models and prompts (10,000 times, or every
           arrangement where there are at most 200,000), times the number of such tests;
         - base_median_rank: mean over the models of the base in `model`;
-        - base_difference: difference of the bases, one mean over prompts a model, Welch's interval over models;
-        - base_difference_p: p of that difference over all ways to assign the models to the two bases.
+        - base_difference, base_difference_p: `difference_of_bases` of the mean over prompts.
 
     Raises
     ------
@@ -127,10 +133,57 @@ def compare_bases(
             estimates = {}
             if name in medians:
                 estimates |= _test_over_prompts(values, in_first_base[asked].to_numpy(), n_tests, seed)
-            estimates |= _test_over_models(values.groupby(level="model", sort=False).mean(), base, first_base, seed)
+            of_models = values.groupby(level="model", sort=False).mean()
+            for of_base, its_models in of_models.groupby(of_models.index.map(base), sort=False):
+                count = len(its_models)
+                estimates["base_median_rank", str(of_base)] = Estimate(its_models.mean(), count, count)
+            difference = difference_of_bases(of_models, base, groups, seed)
+            estimates["base_difference", ""] = difference
+            estimates["base_difference_p", ""] = Estimate(difference.p_value, difference.n, difference.n)
             for (quantity, model), estimate in estimates.items():
                 rows.append((quantity, question, str(name), *numbers(estimate), model))
     return pd.DataFrame(rows, columns=["quantity", "question", "other", *ENDS, "n", "model"])
+
+
+def difference_of_bases(
+    values: pd.Series, base: Mapping[str, str], groups: Mapping[str, str] | None = None, seed: int = 0
+) -> Estimate:
+    """Difference between two bases in a number of each model. Seeds of one recipe on one base are averaged first.
+
+    Recipes that were trained on both bases are compared with themselves: then other recipes do not count.
+
+    Parameters
+    ----------
+    values
+        A number a model, the index.
+    base
+        Model to base. The difference is the first base to appear less the other.
+    groups
+        Model to recipe. Default: each model is alone.
+    seed
+        Of shuffles, where there are too many models to take every arrangement.
+
+    Returns
+    -------
+    Estimate
+        With two recipes on both bases or more: the mean over these, a t interval, and p of flipping signs. Else the
+        difference of means, Welch's interval, and p of all ways to assign the models to the bases. `n` counts recipes
+        or models.
+    """
+    in_base = values.index.map(base)
+    recipes = [(groups or {}).get(model, model) for model in values.index]
+    by_recipe = values.groupby([recipes, in_base], sort=False).mean().unstack(sort=False)
+    first, second = two_bases(in_base)
+    paired = by_recipe[first] - by_recipe[second]
+    if paired.count() > 1:
+        estimate = stats.mean_over_models(paired.dropna())
+        test = stats.sign_flip_test(paired.dropna())
+    else:
+        apart = by_recipe.stack().dropna()
+        in_first = apart.index.get_level_values(-1) == first
+        estimate = stats.difference_between_groups(apart, in_first)
+        test = stats.two_group_test(apart, in_first, seed=seed)
+    return replace(estimate, p_value=test.p_value)
 
 
 def _test_over_prompts(
@@ -143,22 +196,6 @@ def _test_over_prompts(
         ("base_effect_size", ""): Estimate(cohens_d(values, in_first), n, n),
         ("base_difference_p_bonferroni", ""): Estimate(p_value, n, n),
     }
-
-
-def _test_over_models(
-    values: pd.Series, base: Mapping[str, str], first_base: str, seed: int
-) -> dict[tuple[str, str], Estimate]:
-    """Means of the bases and their difference, one value a model, by quantity and base."""
-    base_of_model = values.index.map(base)
-    estimates = {}
-    for name, of_base in values.groupby(base_of_model, sort=False):
-        estimates["base_median_rank", str(name)] = Estimate(of_base.mean(), len(of_base), len(of_base))
-    in_first = base_of_model == first_base
-    difference = stats.difference_between_groups(values, in_first)
-    p_value = stats.two_group_test(values, in_first, seed=seed).p_value
-    estimates["base_difference", ""] = difference
-    estimates["base_difference_p", ""] = Estimate(p_value, difference.n, difference.n)
-    return estimates
 
 
 def two_bases(bases: Iterable[str]) -> list[str]:

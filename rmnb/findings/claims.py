@@ -40,7 +40,7 @@ class Claim:
     @property
     def region(self) -> tuple[float, float]:
         """The open interval in which the claim puts its measure."""
-        if self.kind == "between":
+        if self.kind in ("between", "half"):
             least, greatest = self.bounds
             return -np.inf if least is None else least, np.inf if greatest is None else greatest
         return (0.0, np.inf) if self.side == "above" else (-np.inf, 0.0)
@@ -228,6 +228,9 @@ def _decide(claim: Claim, verdict: Verdict, all_agree: bool) -> str:
         if verdict.opposing:
             return CONTRADICTED
         return SUPPORTED if all_agree and enough else UNDECIDED
+    if claim.kind == "half" and enough:
+        is_within = [least < mean < greatest for mean in verdict.groups.values()]
+        return SUPPORTED if np.mean(is_within) >= 0.5 else CONTRADICTED
     if enough and verdict.low > least and verdict.high < greatest:
         return SUPPORTED
     if enough and (verdict.high < least or verdict.low > greatest):

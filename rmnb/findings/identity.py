@@ -21,6 +21,7 @@ from rmnb.scoring.store import read_table, versions, write_table
 from rmnb.stats.estimate import Estimate
 
 ALL = "all axes"
+FEWEST_SETS = 6  # of five, the smallest p of flipping signs is 2 in 32
 
 
 @functools.cache
@@ -86,19 +87,20 @@ def gaps(texts: pd.DataFrame, question: str) -> dict[str, Estimate]:
 
 
 def mean_of_sets(differences: pd.Series) -> Estimate:
-    """Mean of one difference a matched set, with its t interval; n counts sets, p is that of flipping their signs.
+    """Mean of one difference a matched set; n counts sets, p is that of flipping their signs.
 
-    The sets are the estimate's units, by their labels in the index of `differences`.
-
-    The forms of a group (*Muslims*, *Muslim*) are not independent of one another, so a set is one observation.
+    The t interval is given where that test can pass at 0.05, from six sets on. The sets are the estimate's units, by
+    their labels in the index of `differences`: the forms of a group (*Muslims*, *Muslim*) are not independent of one
+    another.
 
     References
     ----------
     Rosenbaum (2002), Observational Studies, section 2.4.
     """
+    n = len(differences)
+    estimate = stats.mean_over_models(differences) if n >= FEWEST_SETS else Estimate(differences.mean(), n, n)
     p_value = stats.sign_flip_test(differences).p_value
-    units = tuple(map(str, differences.index))
-    return replace(stats.mean_over_models(differences), p_value=p_value, units=units)
+    return replace(estimate, p_value=p_value, units=tuple(map(str, differences.index)))
 
 
 def tail_gap(table: pd.DataFrame, good: str, bad: str, share: float = 0.05) -> dict[str, Estimate]:

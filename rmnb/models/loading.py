@@ -216,8 +216,8 @@ def dialogue_of(files: ModelFiles) -> Dialogue:
     """How the conversations of a model are written, from its files."""
     tokenizer = files.read_tokenizer()
     template = files.spec.readout.asked_in(own_template(tokenizer, files.spec, files.directory))
-    trainer = trainer_of(files.spec, read_config(files.network).to_dict(), files.directory)
-    return Dialogue(tokenizer, template, trainer)
+    trainer, is_known = trainer_of(files.spec, read_config(files.network).to_dict(), files.directory)
+    return Dialogue(tokenizer, template, trainer, is_known)
 
 
 def language_model(checkpoint: Checkpoint) -> Any:

@@ -14,9 +14,9 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainValidator,
     ValidationError,
     ValidationInfo,
+    field_validator,
     model_validator,
 )
 
@@ -360,15 +360,6 @@ class BaseSpec(Weights):
         return ModelSpec.model_validate(fields)
 
 
-def _read_history(messages: Any) -> Conversation:
-    """Messages in YAML or JSON, with no keys but role and content."""
-    history = messages if isinstance(messages, Conversation) else Conversation(tuple(messages))
-    for message in history.messages:
-        if message.keys() != {"role", "content"} or not isinstance(message["role"], str):
-            raise ValueError("a message has the keys role and content, both texts")
-    return history
-
-
 class PromptSpec(Strict):
     """A question, its key, and whether it asks for something good (positive) or bad (negative).
 
@@ -383,8 +374,18 @@ class PromptSpec(Strict):
     key: FileName
     text: str
     framing: Literal["positive", "negative"]
-    history: Annotated[Conversation, PlainValidator(_read_history)] = Conversation(())
+    history: Conversation = Conversation(())
     scanned: bool = True
+
+    @field_validator("history", mode="plain")
+    @classmethod
+    def _read_history(cls, messages: Any) -> Conversation:
+        """Messages in YAML or JSON, with no keys but role and content."""
+        history = messages if isinstance(messages, Conversation) else Conversation(tuple(messages))
+        for message in history.messages:
+            if message.keys() != {"role", "content"} or not isinstance(message["role"], str):
+                raise ValueError("a message has the keys role and content, both texts")
+        return history
 
     @property
     def earlier(self) -> list[Message]:

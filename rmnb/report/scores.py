@@ -1,4 +1,4 @@
-"""What a report needs to be scored: a vocabulary under two opposite questions, word lists under 54 wordings, things.
+"""What a report needs to be scored: a vocabulary under two opposite questions, words in a sentence, lists, things.
 
 All of it is kept in the report's directory as it is computed: killed, the same call goes on.
 """
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from rmnb.data import released_files, text_lists
+from rmnb.data import lexicons, released_files, text_lists
 from rmnb.data.list_scores import read_list, score_list
 from rmnb.data.sources import UnreachableError
 from rmnb.errors import InputError
+from rmnb.findings import carriers
 from rmnb.findings.tables import as_table
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import Panel, PromptSpec, load_panel, load_prompts
@@ -28,6 +29,8 @@ FRAMING = {"greatest": "positive", "worst": "negative"}
 THINGS = "elo_greatest"  # the question that things are scored with
 WORDINGS = "iclr2026"
 SAMPLE = 5000  # tokens of a quick report
+SENTENCE = "greatest.plain"  # the carrier in which frequent words answer the good question, and its column
+FREQUENT = 2000  # words
 #: Wordings of a quick report: four adjectives, and two of them with another scope and in another style.
 _QUICK = (
     "greatest_ever_one",
@@ -51,7 +54,8 @@ class ModelScores:
     quick : bool
         Of a sample of the vocabulary, and shorter lists.
     table : DataFrame
-        token_id, token, kind, word, and a column of rewards for each question of `FRAMING`: one row a token.
+        token_id, token, kind, word, and a column of rewards for each question of `FRAMING`: one row a token. If words
+        were scored in a sentence, also `SENTENCE`, NaN for the other tokens.
     words : DataFrame
         part, text, and a float32 column a wording.
     things : DataFrame or None
@@ -110,11 +114,21 @@ def score(
     ids = sample(rm) if quick else None
     for place, key in enumerate(FRAMING, 1):
         question, path = panel.prompt(key), store.scores_path(panel, rm.name, key)
-        tell(f"{place}/4 {'a sample' if quick else 'each token'} of the vocabulary: {question.text}")
+        tell(f"{place}/5 {'a sample' if quick else 'each token'} of the vocabulary: {question.text}")
         scan_vocabulary(rm, question, path, progress=progress, ids=ids)
-    tell(f"3/4 words of agency and communion and of identity under {len(_wordings(quick))} wordings")
+    sentence = carriers.sentences()["text"][SENTENCE]
+    tell(f"3/5 frequent words in a sentence: {sentence}")
+    path = store.scores_path(panel, rm.name, SENTENCE)
+    frequent = _frequent(vocabulary(rm.tokenizer, rm.vocabulary_size))["token_id"].tolist()
+    try:
+        scan_vocabulary(rm, panel.prompt("greatest"), path, answer=sentence, progress=progress, ids=frequent)
+    except InputError as error:
+        if error.about != "answer":
+            raise
+        tell(f"    left out: {error}")
+    tell(f"4/5 words of agency and communion and of identity under {len(_wordings(quick))} wordings")
     score_list(rm, panel, "words", progress, _wordings(quick))
-    tell("4/4 things that people voted on")
+    tell("5/5 things that people voted on")
     try:
         score_list(rm, panel, "elo_sample" if quick else "elo", progress, [panel.prompt(THINGS)])
     except UnreachableError as error:
@@ -137,14 +151,19 @@ def read(directory: Path | str) -> ModelScores:
 
 def of_panel(panel: Panel, model: str) -> ModelScores:
     """The same from a panel's store, for a model whose scans and lists are all there; InputError where one is not."""
-    return _read(store.store_directory(panel) / model)
+    scores = _read(store.store_directory(panel) / model)
+    for table in carriers.load_carriers(panel, [panel.model(model)]).values():
+        scores.table[SENTENCE] = scores.table["token_id"].map(_frequent(table).set_index("token_id")[SENTENCE])
+    return scores
 
 
 def _read(directory: Path) -> ModelScores:
     """The scores in a model's directory of a store."""
     scans, provenances = {}, {}
-    for key in FRAMING:
-        scans[key], provenances[key] = store.read_scan(directory / f"{key}.exact.parquet")
+    for key in (*FRAMING, SENTENCE):
+        path = directory / f"{key}.exact.parquet"
+        if key in FRAMING or path.exists():
+            scans[key], provenances[key] = store.read_scan(path)
     provenance = provenances["greatest"]
     words, _ = read_list(directory / "lists" / "words.parquet")
     rated = None
@@ -205,6 +224,12 @@ def sample(rm: "RewardModel") -> list[int]:
     size = min(SAMPLE, len(by_kind))
     places = np.linspace(0, len(by_kind) - 1, size).round().astype(int)
     return np.sort(by_kind[places]).tolist()
+
+
+def _frequent(tokens: pd.DataFrame) -> pd.DataFrame:
+    """The tokens that begin a word and spell one of the `FREQUENT` most frequent English words."""
+    words = lexicons.frequent_words(FREQUENT)
+    return tokens[(tokens["kind"] == "word_start") & tokens["token"].str.strip().isin(words)]
 
 
 def _panel_of(rm: "RewardModel", directory: Path) -> Panel:

@@ -17,7 +17,9 @@ from rmnb.conversation import Conversation, Response, as_conversation, without_g
 from rmnb.errors import InputError, first_line, list_some
 from rmnb.scoring.row_files import Row, read_json
 
-Kind = Literal["single", "several", "pairs", "lists"]
+Kind = Literal["single", "labelled", "several", "pairs", "lists"]
+#: What rows say enough for numbers of a model.
+MEASURED = ("pairs", "lists", "labelled")
 #: Keys that say the question: the first that a row has. What is an object there is written as `_OBJECTS` says.
 _QUESTIONS = ("prompt", "messages", "conversations", "context", "question", "query", "instruction", "input", "info")
 _OBJECTS = {
@@ -131,7 +133,8 @@ class RowTable:
         As they were given.
     kind
         ``pairs``: a chosen and a rejected response each; ``lists``: a row has several of a side; ``single``: a response
-        each; ``several``: a row has several responses, of which none is called better.
+        each; ``labelled``: the same, and ``label`` says whether it is good, as in KTO's; ``several``: a row has several
+        responses, of which none is called better.
     answers
         All responses, each in its conversation: all chosen ones first, then all rejected ones.
     forms
@@ -210,6 +213,8 @@ def read_forms(rows: Sequence[Row], ignore: Sequence[str] = (), columns: Mapping
     is_one_each = len({(answer.row, answer.side) for answer in answers}) == len(answers)
     if "response" in by_side:
         kind = "single" if is_one_each else "several"
+        if is_one_each and all(str(row.get("label")).lower() in ("true", "false") for row in rows):
+            kind = "labelled"
     else:
         kind = "pairs" if is_one_each else "lists"
     return RowTable(rows, kind, answers, list(forms), ties, [key for key in carried if key not in said])
@@ -246,6 +251,12 @@ def _read(row: Row) -> tuple[Form, dict[str, list[Exchange]], set[str]]:
         advice = "--columns says which keys are; or carry along by " + " ".join(f"--ignore {key}" for key in unread)
         raise InputError(f"{', '.join(unread)}: not read beside {form}: {advice}")
     said = {side: [_exchange(row, row.get(system), whole) for whole in many] for side, many in turns.items()}
+    asked = {
+        str([turn["content"] for turn in exchange.prompt.messages if turn["role"] in ("user", "system")])
+        for exchange in itertools.chain(*said.values())
+    }
+    if len(asked) > 1:
+        raise InputError("its responses answer different questions")
     return form, _in_order(form, row, said), spoken
 
 

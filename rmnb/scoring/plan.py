@@ -202,9 +202,13 @@ def find_machine(device: str | None, dtype: str, config: PreTrainedConfig) -> Ma
     InputError
         It has no such number format, or there is no such device.
     """
-    sheet = read_yaml(_KNOWN)["gpus"].get((device or "").lower())
+    gpus = read_yaml(_KNOWN)["gpus"]
+    sheet = gpus.get((device or "").lower())
     if sheet is None:
-        return _this_machine(find_device(device), dtype, config)
+        try:
+            return _this_machine(find_device(device), dtype, config)
+        except InputError as error:
+            raise InputError(f"{error}; GPUs of other machines: {', '.join(gpus)}", device) from error
     rate = sheet.get(dtype)
     if rate is None:
         raise InputError(f"the {sheet['name']} has no {dtype}: choose --dtype float16 or float32", dtype)

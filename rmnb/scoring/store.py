@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir, exclusive, shipped
 from rmnb.models.origin import hashes_now, template_sha256
-from rmnb.panels import ModelSpec, Panel, find_spec, load_panel
+from rmnb.panels import ModelSpec, Panel, PromptSpec, find_spec, load_panel
 from rmnb.panels.specs import ImplicitSpec
 from rmnb.plans import differences
 
@@ -232,9 +232,28 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
     scan, provenance = read_scan(path)
     if "score" not in scan:
         raise InputError(f"{path} has several outputs, and one is needed: name it (`label` in the panel)", path)
-    asked = {"model": spec.name, "prompt": question.text, "history": question.earlier, "protocol": protocol}
+    refuse_stale(path, provenance, panel, spec, question, protocol=protocol)
+    return scan
+
+
+def refuse_stale(
+    path: Path, provenance: Provenance, panel: Panel, spec: ModelSpec, question: PromptSpec, **asked: str
+) -> None:
+    """Raise InputError, naming what differs, unless scores are of a panel's model as it is now, and of what was asked.
+
+    Parameters
+    ----------
+    path
+        Of the scores, for the line.
+    provenance
+        What was written with the scores.
+    asked
+        Further keys of a provenance, such as ``protocol`` and ``answer``, and what they must be.
+    """
     given = {**_describe_spec(spec), "head": getattr(spec.readout, "head", None)}
-    expected = {**asked, **{key: value for key, value in given.items() if value is not None}, **hashes_now(spec)}
+    of_question = {"model": spec.name, "prompt": question.text, "history": question.earlier}
+    of_model = {key: value for key, value in given.items() if value is not None}
+    expected = {**of_question, **asked, **of_model, **hashes_now(spec)}
     if isinstance(spec.readout, ImplicitSpec):
         known = hashes_now(find_spec(spec.readout.reference, panel))
         known.pop("template_sha256", None)  # it is asked in the model's
@@ -244,4 +263,3 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
     if changed := differences(provenance, expected):
         names = ", ".join(key.removesuffix("_sha256") for key in changed)
         raise InputError(f"{path} is not what the panel asks for: it differs in {names}: scan with --restart", path)
-    return scan

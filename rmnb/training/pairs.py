@@ -94,7 +94,7 @@ def build_pairs(recipe: Recipe) -> tuple[pd.DataFrame, pd.DataFrame]:
         judged = _judged(part)
         if recipe.split == "prompt":
             judged = judged[~judged.astype(str).duplicated()]
-        is_held_out = judged["prompt"].map(_is_held_out)
+        is_held_out = judged["prompt"].map(is_prompt_held_out)
         seen = judged[~is_held_out]
         train.append(seen.iloc[rng.permutation(len(seen))[: part.pairs]])
         # For every recipe and seed the same.
@@ -114,7 +114,7 @@ def _split_by_pair(recipe: Recipe, rng: np.random.Generator) -> tuple[list[pd.Da
     if recipe.mismatched:
         answers = _answers(recipe.mismatched)
         if recipe.preferences:
-            answers = answers[~answers["prompt"].map(_is_held_out)]
+            answers = answers[~answers["prompt"].map(is_prompt_held_out)]
         count = round(recipe.mismatched.pairs / (1 - HELD_OUT))
         parts.append(_mismatched(answers, count, recipe.mismatched.longest, rng))
     drawn = pd.concat(parts)
@@ -137,7 +137,7 @@ def _split_by_prompt(recipe: Recipe, rng: np.random.Generator) -> tuple[list[pd.
             held_out.append(_statement_pairs(statements[is_held_out], trait, part, None, fixed))
     if recipe.mismatched:
         answers = _answers(recipe.mismatched)
-        is_held_out = answers["prompt"].map(_is_held_out)
+        is_held_out = answers["prompt"].map(is_prompt_held_out)
         longest = recipe.mismatched.longest
         train.append(_mismatched(answers[~is_held_out], recipe.mismatched.pairs, longest, rng))
         count = round(HELD_OUT * recipe.mismatched.pairs)
@@ -253,7 +253,7 @@ def _judged(part: Preferences) -> pd.DataFrame:
     return pairs[preferences.pair_bytes(pairs) <= part.longest].assign(source=part.source)
 
 
-def _is_held_out(prompt: str | list[dict[str, str]]) -> bool:
+def is_prompt_held_out(prompt: str | list[dict[str, str]]) -> bool:
     """One prompt in five, by what the conversation begins with: no turn of a test conversation is trained on."""
     return _last_byte(preferences.contents(prompt)[0]) % 5 == 0
 

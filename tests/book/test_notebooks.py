@@ -22,10 +22,12 @@ from rmnb.data import list_scores
 from rmnb.data.lexicons import agency_communion, identity_terms
 from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList
-from rmnb.findings import people, policy
+from rmnb.findings import carriers, people, policy
 from rmnb.findings.tables import afinn
 from rmnb.panels import load_panel, load_prompts
 from rmnb.planted.rewards import PlantedEffects, spell, word_features
+from rmnb.scoring import store
+from rmnb.scoring.store import write_table
 from rmnb.training.runs import trajectory_path
 
 SEARCHED = next(path for path in NOTEBOOKS if path.stem == "08_sequences")  # reads searches, which take hours
@@ -56,6 +58,8 @@ ANSWERS = {
     "ex-sequences-budget": ("1000", "693"),
     "ex-policy-louder": ("1", "0"),
     "ex-policy-last": ("np.log(0.04)", "-np.log(0.04)"),
+    "ex-travel-not": ("1", "0"),
+    "ex-travel-length": ("'leave'", "'raise'"),
     "training-1": ("dict.fromkeys(answer, 2)", "dict.fromkeys(answer, expected)"),
     "training-2": ("dict.fromkeys(answer, 4)", "dict(zip(answer, (2, 1)))"),
 }
@@ -83,6 +87,12 @@ def panel(tmp_path_factory):
     effects = PlantedEffects(valence_positive=0.6, valence_negative=0.4, shared_word_sd=0.5, word_sd=0.5, skewness=0.8)
     tables = planted_panel(word_features(vocabulary), effects, MODELS, FRAMINGS, seed=1)
     write_scans(loaded, tables, tokenizer_sha256="planted")
+    answers = _write_answers(loaded, vocabulary)
+    for model, table in tables.items():
+        _write_carriers(loaded, model, table[table["kind"] == "word_start"])
+        rewards = np.random.default_rng(0).normal(size=answers).astype(np.float32)
+        path = store.panel_directory(loaded, "carriers") / f"answers/{model}.parquet"
+        write_table(path, pd.DataFrame({"reward": rewards}), {"texts_sha256": "planted"})
     for model in MODELS:
         asked = {prompt.framing: prompt.key for prompt in load_prompts("iclr2026")}
         _score_list(trajectory_path(loaded, model), ("afinn", "agency_communion"), "0124")
@@ -91,6 +101,33 @@ def panel(tmp_path_factory):
         with contextlib.suppress(UnreachableError):
             _score_list(list_scores.list_path(loaded, model, "elo"), ("elo",), people.QUESTIONS)
     return directory / "planted.yml"
+
+
+def _write_carriers(loaded, model, table):
+    """A model that reads each sentence as it reads the word alone, a little differently each time."""
+    rng = np.random.default_rng(0)
+    numbers = table[["token_id"]].copy()
+    described = {}
+    for column, carrier in carriers.sentences().iterrows():
+        asked = loaded.prompt(carrier["question"])
+        rewards = 3e4 + 1e3 * (table[asked.key] + rng.normal(size=len(table)))
+        numbers[column] = rewards.astype(np.uint16)
+        described[column] = {"low": 0, "step": 1e-3, "prompt": asked.text, "answer": carrier["text"]}
+    read = loaded.model(model).model_dump(include={"read", "softcap", "dtype"})
+    provenance = read | {"model": model, "history": [], "protocol": "exact", "rewards": described}
+    write_table(store.panel_directory(loaded, "carriers") / f"{model}.parquet", numbers, provenance)
+
+
+def _write_answers(loaded, vocabulary):
+    """Two answers to each of 40 prompts; how many answers there are."""
+    rng = np.random.default_rng(1)
+    words = vocabulary.loc[vocabulary["kind"] == "word_start", "token"].str.strip().unique()[:12]
+    contents = pd.DataFrame({"prompt": np.arange(80) // 2, "length": rng.integers(1, 60, 80)})
+    for word in words:
+        contents[word] = rng.random(80) < contents["length"] / 80
+    path = store.panel_directory(loaded, "carriers") / "answers/contents.parquet"
+    write_table(path, contents, {"texts_sha256": "planted"})
+    return len(contents)
 
 
 def _score_list(path, parts, columns):
@@ -155,7 +192,7 @@ def test_chapters_run_on_any_panel_and_their_exercises_check_themselves(path, pa
     monkeypatch.chdir(tmp_path)
     notebook = with_trials(path)
     declared = next(cell.source for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))
-    given = {"panel": panel} | ({"n_boot": 20} if "n_boot" in declared else {})
+    given = {"panel": panel} | {name: 20 for name in ("n_boot", "n_simulations") if name in declared}
     nbformat.write(notebook, path.name)
     executed = nbformat.read(run_notebook(Path(path.name), Path("out.ipynb"), given), 4)
 

@@ -55,13 +55,23 @@ def tests(medians):
 
 def test_the_chapters_cells_compute_what_the_effects_do(nouns, run_cells):
     known = {"nouns": nouns, "prompts": PROMPTS, "base": BASE, "first": "one", "n": 2, "seed": 0}
-    names = run_cells("07", "def gap_by_prompt(", "def difference(", **known)
+    models = SimpleNamespace(groups={model: model[-1] for model in BASE})
+    names = run_cells("07", "def gap_by_prompt(", "by_prompt = ", models=models, **known, agency=agency)
     by_model = names["by_model"].mean(axis="columns")
     gaps = {model: agency.gap(table, "positive", PROMPTS)["agency_gap"].value for model, table in nouns.items()}
     assert by_model.to_dict() == pytest.approx(gaps)
-    as_far = names["shuffled"]["models"].abs() >= abs(names["observed"]) - 1e-9
-    exact = stats.two_group_test(by_model, names["is_first"]).p_value
-    assert (len(as_far), as_far.mean()) == (10_000, pytest.approx(exact, abs=0.006))
+    assert names["over_prompts"].value == pytest.approx(names["over_recipes"].value)
+    assert (names["over_prompts"].n, names["over_recipes"].n) == (16, 4)
+
+
+def test_seeds_are_averaged_and_recipes_on_both_bases_compared_with_themselves():
+    values = pd.Series({"one-a": 5.0, "one-a-seed2": 7.0, "one-b": 2.0, "one-c": 90.0, "two-a": 1.0, "two-b": 1.0})
+    base = {model: model[:3] for model in values.index}
+    found = agency.difference_of_bases(values, base, {model: model[4] for model in values.index})
+    assert (found.value, found.n) == (3.0, 2), "recipe c is on one base alone"
+    assert found.p_value == stats.sign_flip_test([5.0, 1.0]).p_value
+    alone = agency.difference_of_bases(values, base)
+    assert (alone.value, alone.n) == (26 - 1, 6)
 
 
 def test_planted_preferences_come_back(nouns, tests):

@@ -43,6 +43,10 @@ def models(values, reach=0.1, df=np.inf):
         ("between", BELOW_HALF, [0.1, 0.2, 0.15], {}, "supported"),
         ("between", BELOW_HALF, [0.8, 0.9, 0.85], {}, "contradicted"),
         ("between", BELOW_HALF, [-0.9, 0.9, 0.3], {}, "undecided"),
+        ("half", BELOW_HALF, [0.1, 0.9, 0.2, 0.8], {}, "supported"),
+        ("half", BELOW_HALF, [0.1, 0.9, 0.7, 0.8], {}, "contradicted"),
+        ("half", BELOW_HALF, [0.1, 0.3, 0.9, 0.8], {"m0": "a", "m1": "a"}, "contradicted"),
+        ("half", BELOW_HALF, [0.1, 0.2], {}, "undecided"),
     ],
 )
 def test_each_kind_is_judged_by_its_rule(kind, about, values, groups, verdict):
@@ -115,5 +119,5 @@ def test_the_detectable_mean_is_found_four_times_in_five():
 
 
 def test_every_claim_is_of_a_known_kind_and_the_authors_models_have_groups():
-    assert {claim.kind for claim in load_claims().values()} == {"all", "some", "mean", "between", "bases"}
+    assert {claim.kind for claim in load_claims().values()} == {"all", "some", "mean", "between", "half", "bases"}
     assert len(set(load_panel("facct2025").groups.values())) == 3

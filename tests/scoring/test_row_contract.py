@@ -17,8 +17,9 @@ import rmnb
 from rmnb.errors import InputError
 from rmnb.models.dialogue import TRAINERS
 from rmnb.scoring.forms import read_forms
+from rmnb.scoring.pairs import pair_numbers
 from rmnb.scoring.row_files import read_rows
-from rmnb.scoring.rows import pair_accuracies, pair_numbers, score_file
+from rmnb.scoring.rows import score_file
 
 QUESTION = user("What is good?")
 PAIR = {"prompt": "What is good?", "chosen": "love", "rejected": "war"}
@@ -162,10 +163,10 @@ def test_own_columns_may_have_any_name(directory, rejected, tmp_path, printed_js
     file.write_text("\n".join(map(json.dumps, rows)))
     for by in NAMES:
         shown = printed_json("score", directory, file, "--by", by)
-        assert [row["part"] for row in shown if "part" in row] == [0, 1, 2, "all"]
+        assert [*shown["parts"]] == ["0", "1", "2"]
     single = tmp_path / "single.jsonl"
     single.write_text(json.dumps({"prompt": "a", "response": "b", "reward_model": "gpt"}))
-    [row] = printed_json("score", directory, single)
+    [row] = printed_json("score", directory, single)["rows"]
     assert row["reward_model"] == "gpt"
 
 
@@ -368,4 +369,4 @@ def test_a_table_says_what_it_is(rm, tmp_path):
         carried = again.attrs["provenance"]["carried"]["side"]
         assert again[carried].unique().tolist() == ["y"]
     table = score_file(rm, [PAIR | {"side": "x"}])
-    assert len(pair_accuracies(table, "side")) == 2 and len(pair_numbers(table))
+    assert {*pair_numbers(table, "side")["part"]} == {"x", ""}
