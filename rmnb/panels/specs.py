@@ -316,8 +316,8 @@ class ModelSpec(Weights):
         if not isinstance(values, dict) or not isinstance(values.get("readout", {}), dict):
             return values  # of which the fields' own checks say what is wrong
         own = {key: value for key, value in values.items() if key not in READOUT_KEYS}
-        given = {**own.get("readout", {}), **{key: values[key] for key in values if key in READOUT_KEYS}}
-        given = {key: value for key, value in given.items() if value is not None}
+        flat = [(key, values.get(key)) for key in READOUT_KEYS]
+        given = {key: value for key, value in [*own.get("readout", {}).items(), *flat] if value is not None}
         if given.get("head") == "log-probability":
             given["kind"] = given.pop("head")
         elif kinds := [kind for key, kind in READOUT_KEYS.items() if key in given and kind]:
