@@ -51,10 +51,10 @@ def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
         An empty response, also one of which the template leaves nothing, or one longer than the model's context.
     """
     check_prompt(prompt)
+    prefix, closing = rm.dialogue.frame_ids(prompt)
     if not rm.dialogue.written(prompt, response):
         raise InputError(f"the template leaves nothing of the response {response!r}: there is nothing to trace")
     ids = rm.dialogue.conversations(prompt, [response])[0]
-    prefix, closing = rm.dialogue.frame_ids(prompt)
     prefix = common_prefix([ids, [*prefix, -1]])  # a response may join the words around it; -1: no id
     rest = ids[len(prefix) :]
     closing = common_prefix([rest[::-1], [*closing[::-1], -1]])[::-1]
