@@ -277,7 +277,11 @@ class ModelSpec(Weights):
     Attributes
     ----------
     readout
-        How the reward is read. Its keys may stand among the model's own instead, and then say its kind, too.
+        How the reward is read, by its ``kind``. ``head``: of a classifier; ``head`` is the head's kind, where the
+        tensors leave a choice, or the name of a linear layer's weight; ``label`` says which output, or the weights of
+        several. ``judge``: a language model is asked; ``judge`` is a name, a file, or the keys of `Judge`.
+        ``implicit``: ``beta`` × (log-probability of the answer less that under the ``reference``).
+        ``log-probability``: of the answer. These keys may stand among the model's own instead, and then say the kind.
     tokenizer
         Directory of the tokenizer, in place of the model's own.
     read
