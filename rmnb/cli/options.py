@@ -243,7 +243,13 @@ class Reading:
         return content
 
 
-_KINDS = {"single": "responses", "labelled": "labelled responses", "several": "with several responses", "pairs": "pairs", "lists": "lists"}
+_KINDS = {
+    "single": "responses",
+    "labelled": "labelled responses",
+    "several": "with several responses",
+    "pairs": "pairs",
+    "lists": "lists",
+}
 
 
 def say_read(file: Path, content: "RowTable") -> None:

@@ -237,7 +237,7 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
 
 
 def refuse_stale(
-    path: Path, provenance: Provenance, panel: Panel, spec: ModelSpec, question: PromptSpec, **asked: str
+    path: Path, provenance: Provenance, panel: Panel, spec: ModelSpec, question: PromptSpec, **asked: str | None
 ) -> None:
     """Raise InputError, naming what differs, unless scores are of a panel's model as it is now, and of what was asked.
 
