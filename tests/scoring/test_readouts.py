@@ -236,9 +236,9 @@ def test_the_command_line_names_judges_references_weights_and_outputs(models, tm
     assert (store.read_scan(out)[0]["score"] < 0).all()
     write_decoder(tmp_path / "three", shape={"num_labels": 3, "id2label": {0: "kind", 1: "long", 2: "true"}})
     score = ["score", tmp_path / "three", "love", "--prompt", QUESTION]
-    [every] = printed_json(*score, "--all")
+    [every] = printed_json(*score, "--all")["rows"]
     for weights in ("kind=0.65,true=-0.4", "0.65,0,-0.4"):
-        [row] = printed_json(*score, "--label", weights)
+        [row] = printed_json(*score, "--label", weights)["rows"]
         assert row["reward"] == pytest.approx(0.65 * every["kind"] - 0.4 * every["true"], abs=1e-5)
 
 
