@@ -82,13 +82,7 @@ def validate(kind: type[Any], values: Any, source: object, beside: Path | None =
         unknown = [one for one in found if one["type"] == "extra_forbidden"]
         first = (unknown or found)[0]  # a misspelt key explains why another is missing
         text = "there is no such key" if unknown else first["msg"].removeprefix("Value error, ")
-        place = list(first["loc"])
-        if "readout" in place[:-1]:  # its keys may stand among the model's own
-            at = place.index("readout")
-            _, tag = place[at : at + 2]
-            del place[at : at + 2]
-            text = f"a readout of kind {tag} has no such key" if unknown and len(place) == at + 1 else text
-        key = ".".join(map(str, place))
+        key = ".".join(map(str, first["loc"]))
         where = f"{source}: {key}" if key else f"{source}"  # without a key: of the form as a whole
         raise InputError(f"{where}: {text}", key) from error
 

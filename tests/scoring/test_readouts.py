@@ -152,14 +152,14 @@ def test_what_a_judge_or_a_reference_cannot_be_is_one_line(models, tmp_path):
         ({"judge": {**JUDGE, "template": "Good?"}}, "the judge's template leaves out the answer"),
         (
             {"judge": JUDGE, "reference": str(directory)},
-            "llama[^:]*: reference: a readout of kind judge has no such key",
+            "llama[^:]*: readout.judge.reference: there is no such key",
         ),
         ({"judge": JUDGE, "label": 0}, "label: Input should be 'all'"),
         ({"judge": JUDGE, "read": "openrlhf"}, "own template: no read"),
         ({"judge": JUDGE | {"template": "{{ question }}{{ messages }}"}}, "the template has no question, but messages"),
         ({"torch_dtype": "bfloat16"}, "no option torch_dtype: it is called dtype"),
-        ({"reference": str(directory), "head": "linear"}, "head: a readout of kind implicit has no such key"),
-        ({"judge": JUDGE, "beta": 0.5}, "beta: a readout of kind judge has no such key"),
+        ({"reference": str(directory), "head": "linear"}, "readout.implicit.head: there is no such key"),
+        ({"judge": JUDGE, "beta": 0.5}, "readout.judge.beta: there is no such key"),
         ({"reference": str(directory)}, "is its own reference"),
         ({"reference": str(tied)}, "is a classifier, and this asks for a language model"),
     ):
