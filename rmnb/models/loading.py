@@ -149,12 +149,12 @@ class Checkpoint:
         return limit
 
 
-Kind = TypeVar("Kind", bound=Checkpoint)
+_Kind = TypeVar("_Kind", bound=Checkpoint)
 
 
 def read_checkpoint(
-    spec: ModelSpec, device: str | None, compile: str | None, kind: type[Kind] = Checkpoint, **options: Any
-) -> Kind:
+    spec: ModelSpec, device: str | None, compile: str | None, kind: type[_Kind] = Checkpoint, **options: Any
+) -> _Kind:
     """Read a model's files, whole or an adapter's and its base's; the options are those of `rmnb.load_reward_model`.
 
     `kind` is the class of what is returned: a checkpoint, or one that can do more.

@@ -11,7 +11,6 @@ from jinja2.meta import find_undeclared_variables
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -205,7 +204,9 @@ class JudgeSpec(ReadoutSpec):
     """A language model is asked what it thinks of an answer: see `Judge`; a name, a file, or the same in the panel."""
 
     kind: Literal["judge"] = "judge"
-    judge: Annotated[Judge, BeforeValidator(_read_judge)]
+    judge: Judge
+
+    _read = field_validator("judge", mode="before")(_read_judge)
 
     def asked_in(self, template: str | None) -> str | None:
         return self.judge.asked_in(template)
