@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rmnb import limits
 from rmnb.files import atomic_path
-from rmnb.report import limits, seeds
+from rmnb.report import seeds
 
 CONDITIONS = (
     "|change framing_kendall| > seeds",
@@ -56,7 +57,7 @@ def shares(world: str, pairs: int, count: int) -> pd.DataFrame:
     """For each condition, in which share of releases it fails without a change, and finds a changed number."""
     known = seeds.differences().dropna()
     spread = np.sqrt((known**2).mean(axis=1) / 2).to_numpy() * (2 if world == "twice the noise" else 1)
-    parsed = [limits.parse(text) for text in CONDITIONS]
+    parsed = [limits.parse(text, {*known.index.get_level_values("name")}) for text in CONDITIONS]
     table = known.index.to_frame(index=False)
     named = [limits.rows_of(limit, table).index.to_numpy() for limit in parsed]
     failed, found, df = np.zeros((3, len(parsed)))

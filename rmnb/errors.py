@@ -38,5 +38,6 @@ def list_some(names: Iterable[object]) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text that says anything, or the error's kind."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    """The first line of an error's text, or all where that line only opens a list, or the error's kind."""
+    first, *more = (str(error).strip() or type(error).__name__).splitlines()
+    return " ".join([first, *more]) if first.rstrip().endswith(":") else first

@@ -1,6 +1,7 @@
 """Pages without what they do not use: a second set of icons, a search index where nothing is searched.
 
-Drawings are loaded when the reader comes near them, and give their size beforehand, so that nothing moves then. For
+Drawings are loaded when the reader comes near them, and give their size beforehand, so that nothing moves then. Of one
+that has a narrow form beside it (``NAME-narrow.svg``), telephones load that. For
 screen readers, the arrows that open a part of the contents get a name, and the list of citations loses a role that does
 not fit its entries.
 
@@ -10,6 +11,7 @@ every page leads) keeps the index, the script is left out, and style sheets lose
 """
 
 import re
+import shutil
 from pathlib import Path
 
 _SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
@@ -24,6 +26,11 @@ _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _SIZE = re.compile(r'<svg [^>]*?\bwidth="([0-9.]+)pt" height="([0-9.]+)pt"')  # as Matplotlib writes it
 
 
+def _narrow(drawing: str) -> str:
+    """The name of a drawing's narrow form."""
+    return drawing.removesuffix(".svg") + "-narrow.svg"
+
+
 def lazily(text: str, page: Path) -> str:
     """A page's HTML in which browsers load each drawing only when it comes near; `page` is the page's file."""
 
@@ -33,7 +40,11 @@ def lazily(text: str, page: Path) -> str:
         if size:
             width, height = (float(points) * 4 / 3 for points in size.groups())  # pixels
             room = f'width="{width:.0f}" height="{height:.0f}" '
-        return f'<img loading="lazy" {room}{tag["rest"]}'
+        image = f'<img loading="lazy" {room}{tag["rest"]}'
+        narrow = _narrow(tag["file"])
+        if not (page.parent / narrow).exists():
+            return image
+        return f'<picture><source media="(max-width: 600px)" srcset="{narrow}">{image}</picture>'
 
     return _DRAWING.sub(marked, text)
 
@@ -43,6 +54,10 @@ def lighten(app, error) -> None:
     if error is not None or app.builder.format != "html":
         return
     output = Path(app.outdir)
+    for source, (_, name) in app.env.images.items():
+        narrow = Path(app.srcdir, _narrow(source))
+        if narrow.exists():
+            shutil.copyfile(narrow, output / "_images" / _narrow(name))
     for page in output.rglob("*.html"):
         lighter = _ICONS.sub("", page.read_text(encoding="utf-8"))
         if page.name != "search.html":

@@ -1,9 +1,12 @@
-// The first page's box: the rank of a word in every model, under two questions. Its data are the token explorer's; nothing
-// is fetched before the first key.
+// The first page's box: a typed word is a pin in the figure below, and has a rank in every model under two questions. The
+// data are the token explorer's; nothing is fetched before the first key, or before the table of all models is opened.
 
 const ASKED = ["greatest", "worst"];
 const form = document.getElementById("word-box");
-const [status, place] = [document.getElementById("word-status"), document.getElementById("word-ranks")];
+const [all, ranks] = [document.getElementById("word-all"), document.getElementById("word-ranks")];
+const answer = document.querySelector(".word-answer > p");
+const pin = document.getElementById("word-pin");
+const { model: drawn, question, low, high } = pin.dataset;
 let waiting;
 
 /** The row of a word: as the beginning of a word if it can be, else as it is typed, else with a capital letter. */
@@ -16,7 +19,33 @@ function find(tokens, word) {
   return -1;
 }
 
-async function look(word) {
+/** Put the pin at a reward; the figure's axis is as wide as the figure. */
+function drop(reward, label) {
+  const share = (reward - low) / (high - low);
+  pin.style.setProperty("--at", `${100 * share}%`);
+  pin.dataset.side = share < 0.2 ? "left" : share > 0.8 ? "right" : "middle";
+  pin.replaceChildren(label);
+}
+
+/** A table of a word's ranks, a row a model. */
+function rankTable({ element, numeral }, models, scans) {
+  const cell = ({ name, tokens }, asked) => {
+    const { rank } = scans.find((scan) => scan.model === name && scan.prompt === asked);
+    const bar = element("span", { class: "word-bar", style: `--share: ${(100 * (tokens - rank)) / (tokens - 1)}%` });
+    return element("td", {}, numeral(rank), bar);
+  };
+  const heads = ["model", "tokens", ...ASKED.map((asked) => `the ${asked} thing`)];
+  const lines = models.map((model) => {
+    const name = element("th", { scope: "row" }, model.name);
+    return element("tr", {}, name, element("td", {}, numeral(model.tokens)), ...ASKED.map((asked) => cell(model, asked)));
+  });
+  const top = element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)));
+  return element("table", {}, element("thead", {}, top), element("tbody", {}, ...lines));
+}
+
+async function look() {
+  const word = form.elements.word.value.trim();
+  if (!word) return;
   const [data, shown] = await Promise.all([import("./explorer/data.js"), import("./explorer/tokens.js")]);
   const manifest = await data.readManifest();
   const set = new data.TokenSet(manifest.sets[0], manifest.block);
@@ -24,34 +53,27 @@ async function look(word) {
   const row = find(words.tokens, word);
   const scans = row < 0 ? [] : await set.row(row);
   if (word !== form.elements.word.value.trim()) return; // another key came meanwhile
+  pin.hidden = row < 0;
   if (row < 0) {
-    status.replaceChildren("No single token that all models have is this word. Try another, or look for a part of it in the explorer.");
-    place.replaceChildren();
+    answer.replaceChildren("No single token that all models have is this word. Try another, or look for a part of it in the explorer.");
+    ranks.replaceChildren();
     return;
   }
-  const size = Object.fromEntries(manifest.models.map((model) => [model.name, model.tokens]));
-  const cell = (model, question) => {
-    const { rank } = scans.find((scan) => scan.model === model && scan.prompt === question);
-    const share = (100 * (size[model] - rank)) / (size[model] - 1);
-    const bar = shown.element("span", { class: "word-bar", style: `--share: ${share}%` });
-    return shown.element("td", {}, shown.numeral(rank), bar);
-  };
-  const head = ["model", "tokens", ...ASKED.map((question) => `the ${question} thing`)];
-  const lines = set.models.map((model) => {
-    const name = shown.element("th", { scope: "row" }, model);
-    const tokens = shown.element("td", {}, shown.numeral(size[model]));
-    return shown.element("tr", {}, name, tokens, ...ASKED.map((question) => cell(model, question)));
-  });
-  const top = shown.element("tr", {}, ...head.map((text) => shown.element("th", { scope: "col" }, text)));
-  status.replaceChildren("Rank of ", shown.tokenElement(words, row), " as the answer; 1 is the highest reward, a full bar.");
-  place.replaceChildren(shown.element("table", {}, shown.element("thead", {}, top), shown.element("tbody", {}, ...lines)));
+  const { rank, reward } = scans.find((scan) => scan.model === drawn && scan.prompt === question);
+  const { tokens } = manifest.models.find(({ name }) => name === drawn);
+  const place = ` has rank ${shown.numeral(rank)} of ${shown.numeral(tokens)}, with a reward of ${shown.numeral(reward, 2)}.`;
+  answer.replaceChildren(shown.tokenElement(words, row), place);
+  drop(reward, shown.isHidden(words, row) ? "here" : shown.visible(words, row).replace("␣", ""));
+  ranks.replaceChildren(rankTable(shown, manifest.models, scans));
 }
 
+const guarded = () => look().catch((error) => answer.replaceChildren(error.message));
 form.addEventListener("submit", (event) => event.preventDefault());
-form.elements.word.addEventListener("input", (event) => {
+form.elements.word.addEventListener("input", () => {
   clearTimeout(waiting);
-  const word = event.target.value.trim();
-  if (!word) return [status, place].forEach((part) => part.replaceChildren());
-  waiting = setTimeout(() => look(word).catch((error) => status.replaceChildren(error.message)), 250);
+  waiting = setTimeout(guarded, 250);
 });
-form.hidden = false;
+all.addEventListener("toggle", () => ranks.firstChild || guarded());
+answer.setAttribute("role", "status");
+document.querySelector("#fig-vocabulary :is(picture, img)").parentElement.append(pin);
+form.hidden = all.hidden = false;

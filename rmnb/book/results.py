@@ -10,7 +10,7 @@ from rmnb.book.display import inline, show, table_html
 from rmnb.book.notebook import results_directory
 from rmnb.errors import InputError
 from rmnb.files import atomic_path
-from rmnb.findings.claims import Claim, Verdict, judge, load_claims
+from rmnb.findings.claims import UNTESTED, Claim, Verdict, judge, load_claims
 from rmnb.findings.released import COLUMNS
 from rmnb.findings.rows import ENDS, interval_text
 from rmnb.panels import Panel, load_panel
@@ -153,26 +153,34 @@ def judged(claim: Claim, stored: pd.DataFrame, merged: Mapping[str, str] | None 
     return verdicts
 
 
+def badge(verdict: str, source: str = "") -> str:
+    """A verdict as HTML, in words on its colour; `source` says whose models gave it."""
+    words = f"{source}: {verdict}" if source else verdict
+    return f'<span class="verdict {verdict.partition(" ")[0]}">{inline(words)}</span>'
+
+
 def verdict_html(claim: Claim, verdicts: Mapping[str, Verdict]) -> str:
-    """A claim as HTML: what it measures, a row for each source with its verdict, and the groups' means if few."""
-    rows, group_means = [], []
+    """A claim with a badge for each source that can test it, in one line; its numbers are shown after a click."""
+    badges, rows, group_means = [], [], []
     for source, judgement in verdicts.items():
-        row = {"": SOURCES[source], "verdict": judgement.verdict}
+        if judgement.verdict == UNTESTED:
+            continue
+        badges.append(badge(judgement.verdict, SOURCES[source]))
         if np.isfinite(judgement.value):
-            interval = interval_text(judgement.low, judgement.high)
-            row |= {"mean": judgement.value, "95 % interval": interval, "groups": len(judgement.groups)}
+            row = {"": SOURCES[source], "mean": judgement.value}
+            row |= {"95 % interval": interval_text(judgement.low, judgement.high), "groups": len(judgement.groups)}
             row |= {"models": judgement.models, "clearly so": judgement.agreeing, "clearly not": judgement.opposing}
-        rows.append(row)
+            rows.append(row)
         means = [f"{name} {value:z.2f}" for name, value in judgement.groups.items() if np.isfinite(value)]
         if 0 < len(means) < 6:
             group_means.append(f"<p>Means, {SOURCES[source]}: {inline(', '.join(means))}</p>")
-    table = table_html(pd.DataFrame(rows, dtype=object), digits=2)
+    table = table_html(pd.DataFrame(rows, dtype=object), digits=2) if rows else ""
     details = [claim.measure, f"question {claim.question}" if claim.question else "", claim.unit]
     measure = "; ".join(filter(None, details))
     printed = f"<p>Published: {inline(claim.printed)}</p>" if claim.printed else ""
     return (
-        f'<div class="admonition claim"><p class="admonition-title">{inline(claim.claim)}</p>'
-        f"<p>{inline(measure)}</p>{table}{''.join(group_means)}{printed}</div>"
+        f'<details class="claim"><summary>{inline(claim.claim)} {" ".join(badges) or badge(UNTESTED)}</summary>'
+        f"<p>{inline(measure)}</p>{table}{''.join(group_means)}{printed}</details>"
     )
 
 

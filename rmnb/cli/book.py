@@ -8,6 +8,7 @@ from typer import Argument, Exit, Option, Typer, echo
 from rmnb.cli.options import Json, Loading, Model, PanelName, Restart, echo_table, fail, flat, key_values, need
 from rmnb.cli.scan import show_plans
 from rmnb.errors import InputError, LackError, TooFewError
+from rmnb.files import CLONE
 from rmnb.panels import load_panel
 
 TRAINING = ("datasets", "sklearn", "trl")  # what only the extra `train` installs
@@ -19,7 +20,13 @@ def models(panel: PanelName = "demo") -> None:
     """List a panel's models, what they were trained on, and how often they prefer what people preferred."""
     from rmnb.training.runs import overview
 
-    echo_table(overview(load_panel(panel).require(models=1)))
+    table = overview(load_panel(panel).require(models=1)).dropna(axis="columns", how="all")
+    whole = table.select_dtypes("Int64").astype("string").fillna("none")
+    echo_table(table.assign(**whole))
+    if "steps" not in table:
+        echo(f"nothing more is known of them here: {CLONE}")
+    elif table.isna().any(axis=None):
+        echo("none: not measured; apart: only of recipes with held-out pairs that share no text with training")
 
 
 def plan(panel: PanelName = "demo", device: str | None = None, dtype: str | None = None, json: Json = False) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rmnb.models.dialogue import Dialogue
+    from rmnb.scoring.forms import RowTable
     from rmnb.scoring.reward_model import RewardModel
 
 Model = Annotated[
@@ -206,6 +207,69 @@ class Loading:
         from rmnb.models.loading import read_dialogue
 
         return read_dialogue(spec, **arguments, base_model=arguments.get("base"))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file of rows is read.
+
+    Attributes
+    ----------
+    by
+        For pairs: also the numbers of each value of this column.
+    truncate
+        For a file of rows: cut responses that are too long.
+    ignore
+        A key of rows that says nothing of their conversations; repeatable.
+    columns
+        What keys of rows say what: prompt=question,chosen=good,rejected=bad; all others are carried along.
+    """
+
+    by: str | None = None
+    truncate: bool = False
+    ignore: list[str] | None = None
+    columns: str | None = None
+
+    def read(self, file: Path) -> "RowTable":
+        """What the rows of a file say."""
+        from rmnb.scoring.forms import MEASURED, read_forms
+        from rmnb.scoring.row_files import read_rows
+
+        columns = key_values("--columns", self.columns.split(",") if self.columns else None, read=str.strip)
+        content = read_forms(read_rows(file), self.ignore or (), columns)
+        if self.by and not (content.kind in MEASURED and self.by in content.columns):
+            names = list_some(content.columns) or "none"
+            raise InputError(f"--by: {file} has no such column {self.by!r}: its columns are {names}")
+        return content
+
+
+_KINDS = {
+    "single": "responses",
+    "labelled": "labelled responses",
+    "several": "with several responses",
+    "pairs": "pairs",
+    "lists": "lists",
+}
+
+
+def say_read(file: Path, content: "RowTable") -> None:
+    """A line on stderr: how the rows of a file were read."""
+    rows, ties = len(content.rows), len(content.ties)
+    counts = [f"{rows:,} rows", f"{rows - ties:,} {_KINDS[content.kind]}"]
+    if ties:
+        counts.append(f"{ties:,} tied and left out")
+    carried = list_some(content.columns) or "nothing"
+    echo(f"{file}: {list_some(content.forms)}; {', '.join(counts)}; carried along: {carried}", err=True)
+
+
+def end_by_limits(outcomes: "pd.DataFrame", err: bool = False) -> None:
+    """Say what `rmnb.limits.check` found, and end with code 1 if a limit is broken."""
+    from rmnb.limits import verdicts
+
+    for line in verdicts(outcomes):
+        echo(line, err=err)
+    if outcomes["broken"].any():
+        fail("a limit is broken")
 
 
 def say_undecided(rm: "RewardModel") -> None:

@@ -1,13 +1,24 @@
 """The commands that write pages about what models value: report and compare."""
 
 import functools
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Exit, Option, echo
 
-from rmnb.cli.options import Json, Loading, Model, echo_json, echo_table, fail, json_rows, need
+from rmnb.cli.options import (
+    Json,
+    Loading,
+    Model,
+    Reading,
+    echo_json,
+    echo_table,
+    end_by_limits,
+    json_rows,
+    need,
+    say_read,
+)
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, check_writable, write_json
 from rmnb.panels import find_spec
@@ -17,6 +28,7 @@ if TYPE_CHECKING:
 
     from rmnb.report.record import Report
     from rmnb.report.scores import ModelScores
+    from rmnb.scoring.store import Provenance
 
 PACKAGES = ("afinn", "nbconvert", "papermill", "seaborn", "statsmodels", "wordfreq")  # of the extra `report`
 WORKERS = 4  # processes that measure at the same time, at most
@@ -26,10 +38,11 @@ def _list_names(value: bool) -> None:
     """Print the names of all numbers, and what they mean."""
     if not value:
         return
+    from rmnb.limits import selector
     from rmnb.report import numbers
 
     for row in numbers.glossary().itertuples():
-        echo(f"{numbers.selector(row):46} {row.meaning}")
+        echo(f"{selector(row):46} {row.meaning}")
     raise Exit
 
 
@@ -96,37 +109,45 @@ def compare(
     a: str,
     b: str,
     loading: Loading,
+    reading: Reading,
     out: Path | None = None,
+    rows: Path | None = None,
     quick: bool = False,
     seeds: list[str] | None = None,
     fail_if: list[str] | None = None,
 ) -> None:
-    """Compare two models, number by number. Exit code 0: passed, 1: a limit is broken, 2: bad input.
+    """Compare two models, number by number or on your own pairs. Exit code 0: passed, 1: a limit broken, 2: bad input.
 
     Parameters
     ----------
     a
         A model (nickname, hub id, directory of a checkpoint or adapter), or a report: the directory that `rmnb report`
-        wrote, or its report.json.
+        wrote, or its report.json; with --rows, a model, or the rewards that `rmnb score --out` wrote of these rows.
     b
         Another one.
     out
         Directory of the page. Default: compare-A-B.
+    rows
+        A file of pairs or lists: compare accuracy, margins and calibration on these, and show the rows that flipped.
     quick
         Of models: a sample of 5,000 tokens and shorter lists, to save time.
     seeds
         Reports of one training with two seeds or more, separated by commas; repeatable for other trainings.
     fail_if
-        "|change agency_gap| > seeds", a test at 5 %; "identity_gap > 0.3" or "identity_gap.high < 0", of B; or a YAML
-        file with such limits under `limits:`; repeatable.
+        "|change agency_gap| > seeds", a test at 5 %; "identity_gap > 0.3", of B; with --rows "change accuracy < -0.01"
+        or "lower change accuracy[chat] < -0.02"; or a YAML file with such limits under `limits:`; repeatable.
     """
     need(*PACKAGES)
-    from rmnb.report import record
-    from rmnb.report.limits import check, read_limits
+    if rows:
+        if quick or seeds:
+            raise InputError("--rows compares on these rows alone: leave out --quick and --seeds")
+        return _compare_on(rows, a, b, loading, reading, out, fail_if or ())
+    if reading != Reading():
+        raise InputError("--by, --truncate, --ignore and --columns are about --rows")
+    from rmnb.limits import check, read_limits
+    from rmnb.report import comparison, numbers, record
 
-    limits = []
-    for text in fail_if or []:
-        limits += read_limits(text)
+    limits = read_limits(fail_if or (), {*numbers.glossary()["name"]})
     trainings = [[record.read(path) for path in text.split(",")] for text in seeds or []]
     sides = []
     for text in (a, b):  # what is neither a model nor a report is refused before minutes are spent on the other
@@ -136,44 +157,83 @@ def compare(
         raise InputError("two finished reports are compared as they are: leave out --quick and options of loading")
     out = out or Path(f"compare-{sides[0].name}-{sides[1].name}")
     check_writable(out / "compare.html")
-    from rmnb.book.notebook import run_notebook
-    from rmnb.book.standalone import write_page
-    from rmnb.report import comparison, numbers
-
     report_a, scores_a, policy_a = _side(a, out / "a", quick, loading)
     report_b, scores_b, policy_b = _side(b, out / "b", quick, loading)
-    if report_a.name == report_b.name:  # two directories of one name
-        report_a = replace(report_a, name=a)
-        report_b = replace(report_b, name=b)
     table = comparison.compare(report_a, report_b, trainings)
     outcomes = check(limits, table)
     moved = comparison.moved(scores_a, scores_b) if scores_a and scores_b else None
-    read_differently = comparison.read_differently(report_a, report_b)
-    content = {
-        "a": {"model": report_a.name, "provenance": report_a.provenance},
-        "b": {"model": report_b.name, "provenance": report_b.provenance},
-        "read_differently": read_differently,
-        "numbers": table,
-        "moved": moved,
-        "policies": (policy_a, policy_b),
-        "limits": outcomes,
-    }
-    write_json(out / "compare.json", content, ensure_ascii=False, default=json_rows)
-    notebook = Path(record.__file__).with_name("compare.ipynb")
-    executed = run_notebook(notebook, out / "compare.ipynb", {"directory": str(out.resolve())})
-    write_page(executed, out / "compare.html", f"{report_a.name} and {report_b.name}")
+    provenances = report_a.provenance, report_b.provenance
+    content = {"numbers": table, "moved": moved, "policies": (policy_a, policy_b), "limits": outcomes}
     _show(table)
-    if read_differently:
-        echo(f"A and B are not read alike ({', '.join(read_differently)} differ): any change may come from that.")
+    _write_comparison(out, (a, b), (report_a.name, report_b.name), provenances, content, "compare.ipynb")
+    end_by_limits(outcomes)
+
+
+def _compare_on(
+    file: Path, a: str, b: str, loading: Loading, reading: Reading, out: Path | None, fail_if: Iterable[str]
+) -> None:
+    """Compare two models, or what two files say of them, on the rows of a file."""
+    from rmnb.limits import check, read_limits
+    from rmnb.report import pairs
+    from rmnb.scoring.pairs import NAMES
+
+    content = reading.read(file)
+    if content.kind not in ("pairs", "lists"):
+        raise InputError(f"--rows: {file} has no pairs to compare on", file)
+    limits = read_limits(fail_if, NAMES)
+    files: list[pd.DataFrame | None] = []
+    names = []
+    for text in (a, b):
+        files.append(pairs.read_rewards(Path(text), content) if Path(text).is_file() else None)
+        names.append(Path(text).stem if Path(text).is_file() else find_spec(text, loading.panel).name)
+    out = out or Path(f"compare-{names[0]}-{names[1]}")
+    check_writable(out / "compare.html")
+    say_read(file, content)
+    from rmnb.scoring.rows import score_file
+
+    frames = []
+    for side, text, frame in zip("ab", (a, b), files, strict=True):
+        if frame is None:
+            rm = loading.model(text)
+            frame = score_file(rm, content, out / f"{side}.parquet", reading.truncate, progress=True)
+        frames.append(frame)
+    table = pairs.compare(*frames, content, reading.by)
+    flipped = pairs.flipped(*frames, content, reading.by)
+    outcomes = check(limits, table)
+    echo_table(table[list(pairs.HEADS)].dropna(axis="columns", how="all").rename(columns=pairs.HEADS))
+    counts = flipped["result"].value_counts()
+    echo(f"now right: {counts.get('now right', 0):,}, now wrong: {counts.get('now wrong', 0):,}")
+    provenances = frames[0].attrs["provenance"], frames[1].attrs["provenance"]
+    compared = {"numbers": table, "flipped": flipped, "limits": outcomes}
+    _write_comparison(out, (a, b), names, provenances, compared, "pairs.ipynb")
+    end_by_limits(outcomes)
+
+
+def _write_comparison(
+    out: Path,
+    given: Sequence[str],
+    names: Sequence[str],
+    provenances: "Sequence[Provenance]",
+    content: dict[str, Any],
+    notebook: str,
+) -> None:
+    """Write compare.json and the page that a notebook makes of it."""
+    from rmnb.book.notebook import run_notebook
+    from rmnb.book.standalone import write_page
+    from rmnb.report import comparison
+
+    if names[0] == names[1]:  # two directories of one name
+        names = given
+    differences = comparison.read_differently(*provenances)
+    sides = [{"model": name, "provenance": known} for name, known in zip(names, provenances, strict=True)]
+    content = {"a": sides[0], "b": sides[1], "read_differently": differences, **content}
+    write_json(out / "compare.json", content, ensure_ascii=False, default=json_rows)
+    source = Path(comparison.__file__).with_name(notebook)
+    executed = run_notebook(source, out / "compare.ipynb", {"directory": str(out.resolve())})
+    write_page(executed, out / "compare.html", f"{names[0]} and {names[1]}")
+    if differences:
+        echo(f"A and B are not read alike ({', '.join(differences)} differ): any change may come from that.")
     echo(f"written to {out / 'compare.html'} and {out / 'compare.json'}")
-    for limit, rows in outcomes.groupby("limit", sort=False):
-        broken = rows[rows["broken"]]
-        echo(f"{'kept' if broken.empty else 'broken':7} {limit}")
-        nearest = f", the nearest of {len(rows)}" if broken.empty and len(rows) > 1 else ""
-        for row in rows.head(max(1, len(broken))).itertuples():
-            echo(f"        {numbers.selector(row)}: {row.value:.3g}, the limit is {row.bound:.3g}{nearest}")
-    if outcomes["broken"].any():
-        fail("a limit is broken")
 
 
 def _side(

@@ -82,6 +82,7 @@ def show_plans(
     if not plans:
         raise Exit(2)
     table = pd.DataFrame(plans)
+    table[["low", "high"]] = table[["low", "high"]].where(table["fits"])  # what does not fit takes no time
     others = sum(answers.values()) / table["tokens"]  # texts have several tokens: at most as long again
     table["low"] *= len(questions) + others
     table["high"] *= len(questions) + 2 * others
@@ -90,13 +91,14 @@ def show_plans(
     echo_table(table.drop(columns="fits"), "{:,.1f}")
     low, high = table[["low", "high"]].sum() / 60
     echo(
-        f"\nIn all {low:,.1f} to {high:,.1f} minutes. ids: how many each token sends through the network; "
+        f"\nIn all that fits {low:,.1f} to {high:,.1f} minutes. ids: how many each token sends through the network; "
         f"TFLOP: of one scan; GB: weights; low, high: seconds, prompts: {len(questions)}."
     )
     if answers:
         echo("Beside scans, answers a model: " + ", ".join(f"{count:,} {what}" for what, count in answers.items()))
     for name in table["model"][~table["fits"]]:
-        echo(f"{name} does not fit: try --dtype bfloat16, or --load device_map=auto with rmnb scan")
+        smaller = "" if dtype in ("bfloat16", "float16") else "--dtype bfloat16, "
+        echo(f"{name} does not fit: try {smaller}another --device, or --load device_map=auto with rmnb scan")
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,13 @@
 """The commands that score conversations with one model: check, score, trace."""
 
 import os
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from typer import echo
+from typer import Option, echo
 
 from rmnb.cli.options import (
     Asking,
@@ -14,15 +15,18 @@ from rmnb.cli.options import (
     Loading,
     Model,
     Protocol,
+    Reading,
     Restart,
     echo_json,
     echo_table,
+    end_by_limits,
     fail,
     json_rows,
     key_values,
+    say_read,
     say_undecided,
 )
-from rmnb.errors import InputError, list_some
+from rmnb.errors import InputError
 from rmnb.files import atomic_path, check_writable
 
 if TYPE_CHECKING:
@@ -79,9 +83,6 @@ def check(
         fail(f"{rm.name}: {bad} of {len(results)} checks failed")
 
 
-_KINDS = {"single": "responses", "several": "with several responses", "pairs": "pairs", "lists": "lists"}
-
-
 @dataclass(frozen=True)
 class Rows:
     """What is done with the rows of a file.
@@ -90,25 +91,20 @@ class Rows:
     ----------
     out
         For a file of rows: its rewards, as .parquet, .csv or .jsonl.
-    by
-        For pairs: also print the accuracy for each value of this column.
-    truncate
-        For a file of rows: cut responses that are too long.
-    ignore
-        A key of rows that says nothing of their conversations; repeatable.
-    columns
-        What keys of rows say what: prompt=question,chosen=good,rejected=bad; all others are carried along.
     show
         Print the conversations of so many rows as they would be fed, and score nothing.
+    fail_if
+        For pairs: exit with 1 if this is so: "accuracy < 0.9", "lower accuracy[chat] < 0.8"; or a YAML file with such
+        limits under `limits:`; repeatable.
     """
 
     out: Path | None = None
-    by: str | None = None
-    truncate: bool = False
-    ignore: list[str] | None = None
-    columns: str | None = None
     show: int | None = None
     restart: Restart = False
+    fail_if: list[str] | None = None
+    benchmark: Annotated[
+        str | None, Option("--as", help="A benchmark's own figures: rewardbench2, rm-bench, judgebench.")
+    ] = None
 
 
 def score(
@@ -116,6 +112,7 @@ def score(
     responses: list[str],
     asking: Asking,
     loading: Loading,
+    reading: Reading,
     rows: Rows,
     protocol: Protocol = "exact",
     all: bool = False,
@@ -142,11 +139,11 @@ def score(
             raise InputError(
                 "a file of rows has prompts of its own: leave out --prompt, --system, --messages, --protocol"
             )
-        return _score_rows(loading, model, Path(responses[0]), rows, json)
-    if rows != Rows():
-        raise InputError("--out, --by, --truncate, --ignore, --columns, --show and --restart are for one file of rows")
-    for text in filter(os.path.isfile, responses):
-        echo(f"rmnb: {text!r} is scored as a text; a file of rows ends with .jsonl, .json, .csv or .parquet", err=True)
+        return _score_rows(loading, model, Path(responses[0]), reading, rows, json)
+    if (reading, rows) != (Reading(), Rows()):
+        raise InputError("--out, --by, --as, --fail-if and other options of rows are for one file of rows")
+    for text in filter(os.path.exists, responses):
+        raise InputError(f"{text} is there, and no file of rows: these end with .jsonl, .json, .csv, .tsv or .parquet")
     questions = asking.questions(loading.panel)
     rm = loading.model(model)
     import pandas as pd
@@ -161,8 +158,16 @@ def score(
                 echo(question.text)
             _show(table[rm.outputs].set_axis(list(map(repr, responses))))
     if json:
-        echo_json(pd.concat(tables))
+        _echo_scored(pd.concat(tables))
     say_undecided(rm)
+
+
+def _echo_scored(rows: "pd.DataFrame", numbers: "pd.DataFrame | None" = None, limits: Sequence[dict] = ()) -> None:
+    """What was scored, as JSON: the numbers of all rows by name, those of each part, the rows, the limits."""
+    by_part: dict[str, dict] = {}
+    for row in json_rows(numbers) if numbers is not None else ():
+        by_part.setdefault(row.pop("part"), {})[row.pop("name")] = row
+    echo_json({"summary": by_part.pop("", {}), "parts": by_part, "rows": rows, "limits": limits})
 
 
 def _show(rewards: "pd.DataFrame") -> None:
@@ -173,18 +178,22 @@ def _show(rewards: "pd.DataFrame") -> None:
         echo("".join(f"{value:12.6f}  " for value in values) + str(label))
 
 
-def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: bool) -> None:
-    from rmnb.scoring.forms import read_forms
-    from rmnb.scoring.row_files import read_rows
+def _score_rows(loading: Loading, model: str, file: Path, reading: Reading, options: Rows, json: bool) -> None:
+    from rmnb import limits
+    from rmnb.scoring.benchmarks import BENCHMARKS, figures
+    from rmnb.scoring.forms import MEASURED
+    from rmnb.scoring.pairs import NAMES, limit_table, pair_numbers
 
-    columns = key_values("--columns", options.columns.split(",") if options.columns else None, read=str.strip)
-    content = read_forms(read_rows(file), options.ignore or (), columns)  # what is wrong is said without a model
+    content = reading.read(file)  # what is wrong is said without a model
     if options.show is not None:
         return _show_conversations(loading, model, content.answers, options.show)
-    is_compared = content.kind in ("pairs", "lists")
-    if options.by and not (is_compared and options.by in content.columns):
-        names = list_some(content.columns) or "none"
-        raise InputError(f"--by: {file} has no pairs with a column {options.by!r}: its columns are {names}")
+    is_measured = content.kind in MEASURED
+    benchmark = options.benchmark
+    if benchmark not in (None, *BENCHMARKS):
+        raise InputError(f"--as {benchmark}: choose one of {', '.join(BENCHMARKS)}")
+    if (benchmark or options.fail_if) and not is_measured:
+        raise InputError(f"{file} has no pairs: --as and --fail-if are about their numbers")
+    gates = limits.read_limits(options.fail_if or (), (*NAMES, *BENCHMARKS))
     kept = None
     if out := options.out:
         if out.suffix not in (".parquet", ".csv", ".jsonl"):
@@ -195,14 +204,14 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
             raise InputError(f"--out {out} would write over the rows: choose another name", out)
         check_writable(out)
     rm = loading.model(model)
-    from rmnb.scoring import rows
+    if benchmark or gates:
+        rm.refuse_several("an accuracy")
+    import pandas as pd
 
-    parts = [f"{len(content.rows):,} rows", f"{len(content.rows) - len(content.ties):,} {_KINDS[content.kind]}"]
-    if content.ties:
-        parts.append(f"{len(content.ties):,} tied and left out")
-    carried = list_some(content.columns) or "nothing"
-    echo(f"{file}: {list_some(content.forms)}; {', '.join(parts)}; carried along: {carried}", err=True)
-    table = rows.score_file(rm, content, kept, options.truncate, progress=True, restart=options.restart)
+    from rmnb.scoring.rows import score_file
+
+    say_read(file, content)
+    table = score_file(rm, content, kept, reading.truncate, progress=True, restart=options.restart)
     if out:
         with nullcontext() if out == kept else atomic_path(out) as temporary:
             if out.suffix == ".csv":
@@ -210,24 +219,27 @@ def _score_rows(loading: Loading, model: str, file: Path, options: Rows, json: b
             elif out.suffix == ".jsonl":
                 table.to_json(temporary, orient="records", lines=True, double_precision=15, force_ascii=False)
         echo(f"{len(table):,} rows in {out}", err=json)
-    notes = table.attrs["provenance"]
-    if is_compared and len(rm.outputs) == 1:
-        accuracies = rows.pair_accuracies(table, options.by)
-        numbers = rows.pair_numbers(table)
-        if json:
-            echo_json(json_rows(accuracies) + json_rows(numbers) + json_rows(table))
-        else:
-            echo_table(accuracies)
-            echo()
-            echo_table(numbers)
-    elif json:
-        echo_json(table)
+    numbers = None
+    if is_measured and len(rm.outputs) == 1:
+        numbers = pair_numbers(table, reading.by)
+        if benchmark:
+            numbers = pd.concat([figures(benchmark, table), numbers], ignore_index=True)
+    outcomes = limits.check(gates, limit_table(numbers)) if gates else None
+    if json:
+        _echo_scored(table, numbers, json_rows(outcomes) if gates else [])
+    elif numbers is not None:
+        is_shown = numbers["part"].eq("") | numbers["name"].isin((NAMES[0], benchmark))  # of parts, the accuracy alone
+        echo_table(numbers[is_shown])
     elif out is None:
-        names = [f"{name}{side}" for name in notes["outputs"] for side in ("", "_chosen", "_rejected")]
+        names = [
+            f"{name}{side}" for name in table.attrs["provenance"]["outputs"] for side in ("", "_chosen", "_rejected")
+        ]
         rewards = table[[name for name in names if name in table]]
         is_one_each = content.kind in ("single", "pairs")
         _show(rewards.set_axis(table.index + 1 if is_one_each else table["row"]))
     say_undecided(rm)
+    if gates:
+        end_by_limits(outcomes, err=json)
 
 
 def _show_conversations(loading: Loading, model: str, answers: "list[Answer]", count: int) -> None:

@@ -7,7 +7,6 @@ its value head in a separate file (LLaMA-Factory).
 
 import logging
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,16 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedModel
 
 from rmnb.errors import InputError, list_some
-from rmnb.models.bases import BASES, base_tokenizer
 from rmnb.models.checkpoint_files import (
     LOADING,
     check_files,
     read_config,
     read_tensors,
-    read_tokenizer,
     readable,
     weight_files,
 )
 from rmnb.models.devices import DTYPES
-from rmnb.models.origin import ModelFiles, hashes_of
+from rmnb.models.origin import ModelFiles
 from rmnb.models.reading import STEPS, is_decoder
 from rmnb.models.readouts import trunk_name
 
@@ -35,31 +32,13 @@ logger = logging.getLogger(__name__)
 _WHOLE = "base_model.model."  # before the name of every tensor that PEFT writes
 
 
-@dataclass(frozen=True)
-class Trunk:
-    """What a directory's weights are, in memory.
-
-    Attributes
-    ----------
-    network : PreTrainedModel
-        The trunk of a model that is read at one token, or a whole classifier.
-    head : dict or PreTrainedModel or None
-        The tensors by name that could be the head over a trunk; the language model that it is the trunk of; None for a
-        whole classifier.
-    tokenizer
-        Of an adapter its own, else its base's.
-    hashes : dict
-        weights_sha256, config_sha256, tokenizer_sha256.
-    """
-
-    network: PreTrainedModel
-    head: dict[str, torch.Tensor] | PreTrainedModel | None
-    tokenizer: Any
-    hashes: dict[str, Any]
+#: The tensors by name that could be the head over a trunk; the language model that it is the trunk of; None for a whole
+#: classifier.
+Head = dict[str, torch.Tensor] | PreTrainedModel | None
 
 
-def read_adapter(files: ModelFiles) -> Trunk:
-    """Load an adapter's base, merge the adapter into it, and find its head.
+def read_adapter(files: ModelFiles) -> tuple[PreTrainedModel, Head]:
+    """Load an adapter's base, merge the adapter into it, and find its head: the trunk, or a whole classifier, and that.
 
     Raises
     ------
@@ -85,11 +64,6 @@ def read_adapter(files: ModelFiles) -> Trunk:
         check_files(base)
     except InputError as error:
         raise InputError(f"{directory}: its base: {error}: name another place with --base", error.about) from error
-    tokenizer_files = files.tokenizer
-    if base_name in BASES and tokenizer_files == base:
-        tokenizer = base_tokenizer(base_name)
-    else:
-        tokenizer = read_tokenizer(tokenizer_files)
     config = read_config(base, spec.softcap)
     if getattr(config, "quantization_config", None):
         hint = "an adapter is merged into unquantised weights: name those with --base"
@@ -113,8 +87,6 @@ def read_adapter(files: ModelFiles) -> Trunk:
         hint = "PEFT saves it where task_type is SEQ_CLS"
         raise InputError(f"{directory}: no head: neither adapter nor base {base_name} has {names}: {hint}")
     network = _merge(network, peft_config, tensors, directory, base_name)
-    if tokenizer_files != base:  # trainers give the classifier its padding id, which no file of an adapter records
-        network.config.get_text_config().pad_token_id = tokenizer.pad_token_id
     network = network.to(DTYPES[spec.dtype])
     if decodes:
         if spec.readout.reads_language_head:
@@ -122,7 +94,7 @@ def read_adapter(files: ModelFiles) -> Trunk:
         elif not head:
             head = outside_trunk(network)
         network = network.get_submodule(trunk_name(network))
-    return Trunk(network, head if decodes else None, tokenizer, hashes_of(files))
+    return network, head if decodes else None
 
 
 def outside_trunk(network: PreTrainedModel) -> dict[str, torch.Tensor]:

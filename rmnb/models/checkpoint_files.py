@@ -22,7 +22,7 @@ LOADING = {
     "adapter_kwargs": {"subfolder": ".none"},
 }
 #: Neither pickles nor code: only what is read.
-PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
+PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt", "README.md"]
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 _POINTER = b"version https://git-lfs.github.com/spec/"
 

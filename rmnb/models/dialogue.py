@@ -78,11 +78,14 @@ class Dialogue:
         Jinja chat template, or None for an encoder that reads the pair (prompt, response) between its own separators.
     trainer
         Whose data step makes ids of a filled template (`TRAINERS`).
+    is_known
+        Whether anything says that it is this trainer.
     """
 
     tokenizer: "PreTrainedTokenizerBase"
     template: str | None
     trainer: Trainer = "trl"
+    is_known: bool = False
 
     def render(self, prompt: Prompt, response: Response | None = None) -> str:
         """The conversation as text, dates frozen; without a response, up to where the assistant is to speak."""

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from transformers import (
@@ -20,7 +20,7 @@ from transformers.utils import logging as transformers_logging
 
 from rmnb.errors import InputError, first_line, list_some
 from rmnb.models import attention
-from rmnb.models.adapters import Trunk, read_adapter
+from rmnb.models.adapters import Head, read_adapter
 from rmnb.models.checkpoint_files import (
     ADAPTER,
     LOADING,
@@ -28,7 +28,6 @@ from rmnb.models.checkpoint_files import (
     is_adapter,
     read_config,
     read_tensors,
-    read_tokenizer,
     readable,
 )
 from rmnb.models.devices import DTYPES, find_device, input_device
@@ -46,8 +45,8 @@ from rmnb.models.readouts import (
     opening_ids,
     trunk_name,
 )
-from rmnb.panels import HeadSpec, ImplicitSpec, Judge, JudgeSpec, LogProbabilitySpec, ModelSpec
-from rmnb.panels.specs import READOUT_KEYS, validate
+from rmnb.panels import Judge, ModelSpec
+from rmnb.panels.specs import READOUT_KEYS, HeadSpec, ImplicitSpec, JudgeSpec, LogProbabilitySpec, validate
 
 logger = logging.getLogger(__name__)
 _OF_SPEC = {"base_model", "dtype", "read", "softcap", "template", "tokenizer", *READOUT_KEYS}
@@ -150,8 +149,16 @@ class Checkpoint:
         return limit
 
 
-def read_checkpoint(spec: ModelSpec, device: str | None, compile: str | None, **options: Any) -> Checkpoint:
-    """Read a model's files, whole or an adapter's and its base's; the options are those of `rmnb.load_reward_model`."""
+Kind = TypeVar("Kind", bound=Checkpoint)
+
+
+def read_checkpoint(
+    spec: ModelSpec, device: str | None, compile: str | None, kind: type[Kind] = Checkpoint, **options: Any
+) -> Kind:
+    """Read a model's files, whole or an adapter's and its base's; the options are those of `rmnb.load_reward_model`.
+
+    `kind` is the class of what is returned: a checkpoint, or one that can do more.
+    """
     target = find_device(device)
     options = {name: value for name, value in options.items() if value is not None}
     changes = {name: options.pop(name) for name in _OF_SPEC & options.keys()}
@@ -168,15 +175,18 @@ def read_checkpoint(spec: ModelSpec, device: str | None, compile: str | None, **
         if options and adapts:
             names = list_some(options)
             raise InputError(f"{spec.name} is an adapter, merged when it is loaded: it takes no {names}", names)
-        trunk = read_adapter(files) if adapts else _read_whole(files, options)
-        trainer = trainer_of(spec, trunk.network.config.to_dict(), directory)
-        dialogue = Dialogue(trunk.tokenizer, chosen_template(trunk.tokenizer, spec, directory), trainer)
-        readout, reading = _readout(spec, directory, trunk, dialogue)
-    network: Any = trunk.network
-    whole: Any = trunk.head if isinstance(trunk.head, PreTrainedModel) else network
+        network: Any
+        network, head = read_adapter(files) if adapts else _read_whole(files, options)
+        dialogue = dialogue_of(files)
+        if adapts and files.tokenizer != files.network:
+            # Trainers give the classifier its padding id, which no file of an adapter records.
+            network.config.get_text_config().pad_token_id = dialogue.tokenizer.pad_token_id
+        readout, reading = _readout(spec, directory, network, head, dialogue)
+        hashes = hashes_of(files, options.get("variant"))
+    whole: Any = head if isinstance(head, PreTrainedModel) else network
     whole.eval().requires_grad_(False)
     reason = attention.why_unsupported(network)
-    if trunk.head is None:
+    if head is None:
         reason = f"{type(network).__name__} pools in a way of its own"
     if reason is None:
         network.set_attn_implementation(attention.NAME)
@@ -192,17 +202,22 @@ def read_checkpoint(spec: ModelSpec, device: str | None, compile: str | None, **
         advice = ": try device_map=auto or a half-precision dtype" if isinstance(error, torch.OutOfMemoryError) else ""
         raise InputError(f"{spec.name} on {target}: {first_line(error)}{advice}") from error
     readout.to(input_device(network))
-    return Checkpoint(spec, network, readout, dialogue, reason, reading, trunk.hashes, options)
+    return kind(spec, network, readout, dialogue, reason, reading, hashes, options)
 
 
 def read_dialogue(spec: ModelSpec, **options: Any) -> Dialogue:
     """How a model's conversations are written, from its files without the weights; options as `read_checkpoint`'s."""
     changes = {name: options[name] for name in _OF_SPEC & options.keys() if options[name] is not None}
     with quiet_transformers():
-        files = find_files(_with_changes(spec, changes))
-        tokenizer = read_tokenizer(files.tokenizer)
-        trainer = trainer_of(files.spec, read_config(files.network).to_dict(), files.directory)
-        return Dialogue(tokenizer, chosen_template(tokenizer, files.spec, files.directory), trainer)
+        return dialogue_of(find_files(_with_changes(spec, changes)))
+
+
+def dialogue_of(files: ModelFiles) -> Dialogue:
+    """How the conversations of a model are written, from its files."""
+    tokenizer = files.read_tokenizer()
+    template = files.spec.readout.asked_in(own_template(tokenizer, files.spec, files.directory))
+    trainer, is_known = trainer_of(files.spec, read_config(files.network).to_dict(), files.directory)
+    return Dialogue(tokenizer, template, trainer, is_known)
 
 
 def language_model(checkpoint: Checkpoint) -> Any:
@@ -223,7 +238,7 @@ def _with_changes(spec: ModelSpec, changes: Mapping[str, Any]) -> ModelSpec:
     return validate(ModelSpec, fields, spec.name)
 
 
-def _read_whole(files: ModelFiles, options: Mapping[str, Any]) -> Trunk:
+def _read_whole(files: ModelFiles, options: Mapping[str, Any]) -> tuple[PreTrainedModel, Head]:
     """A checkpoint with all its weights."""
     spec, directory = files.spec, files.directory
     variant = options.get("variant")
@@ -232,7 +247,6 @@ def _read_whole(files: ModelFiles, options: Mapping[str, Any]) -> Trunk:
         raise InputError(f"{directory} is no adapter: --base (`base_model` in a panel) names the base of one")
     if (directory / ADAPTER).exists():
         logger.warning("%s holds an adapter beside whole weights: they are read as merged, without it", directory)
-    tokenizer = read_tokenizer(files.tokenizer)
     config = read_config(directory, spec.softcap)
     kind: Any = AutoModelForCausalLM
     if spec.readout.reads_language_head:
@@ -256,7 +270,7 @@ def _read_whole(files: ModelFiles, options: Mapping[str, Any]) -> Trunk:
         head = read_tensors(directory, unread, variant)
     elif unread:
         raise InputError(f"{directory}: the weights do not match the head: {list_some(unread)}")
-    return Trunk(network, head, tokenizer, hashes_of(files, variant))
+    return network, head
 
 
 def _prefix(missing: set[str], unread: set[str], network: PreTrainedModel) -> str:
@@ -270,25 +284,26 @@ def _prefix(missing: set[str], unread: set[str], network: PreTrainedModel) -> st
     return ""
 
 
-def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue) -> tuple[Readout, Reading]:
+def _readout(
+    spec: ModelSpec, directory: Path, network: PreTrainedModel, head: Any, dialogue: Dialogue
+) -> tuple[Readout, Reading]:
     """How the reward is read from a trunk, and where."""
-    config = trunk.network.config
+    config = network.config
     padding = getattr(config.get_text_config(), "pad_token_id", None)  # of the trainer's classifier
     settings = {**config.to_dict(), "hidden_size": config.get_text_config().hidden_size}
     asked = spec.readout
     reads_text = isinstance(asked, LogProbabilitySpec)  # which needs no template
-    if dialogue.template is None and not reads_text and (trunk.head is not None or is_language_model(config)):
+    if dialogue.template is None and not reads_text and (head is not None or is_language_model(config)):
         raise InputError(
             f"{directory}: a language model's classifier, and its tokenizer has no chat template: give one with "
             "--template (`template` in a panel), or --template plain for prompt, answer and EOS as TRL feeds them"
         )
-    if trunk.head is None:
+    if head is None:
         readout = ClassifierOutputs()
         choose_outputs(readout, output_names(int(config.num_labels or 1), settings), asked.label, directory)
         # -1: no id is padding; without any, some refuse several conversations at once.
         config.pad_token_id = -1 if spec.read == "last" or padding is None else padding
         return readout, Reading("own", padding)
-    head: Any = trunk.head
     if asked.reads_language_head and head.get_output_embeddings() is None:
         raise InputError(f"{directory}: {type(head).__name__} has no language model's head")
     if isinstance(asked, JudgeSpec):
@@ -319,7 +334,7 @@ def _readout(spec: ModelSpec, directory: Path, trunk: Trunk, dialogue: Dialogue)
         control: Any = dialogue.tokenizer.convert_tokens_to_ids(dialogue.control_tokens)
         ends = [token_id for token_id in closing if token_id in control]
         return readout, Reading("turn", ends[0]) if ends else Reading()
-    if not trunk.head:
+    if not head:
         raise InputError(
             f"{directory}: a language model without the head of a reward model: it can be asked as a judge (--judge "
             "yes-no), compared with a reference (--reference), read by a logit of its own (--head lm_head.weight "
@@ -374,11 +389,6 @@ def answer_ids(dialogue: Dialogue, judge: Judge, template: str | None) -> dict[i
             raise InputError(f"the judge's reply {reply!r} is not one token of its own, but {tokens}", reply)
         weights[said[0]] = weight
     return weights
-
-
-def chosen_template(tokenizer: PreTrainedTokenizerBase, spec: ModelSpec, directory: Path) -> str | None:
-    """The template of what a model reads: `own_template`, in which a judge is asked."""
-    return spec.readout.asked_in(own_template(tokenizer, spec, directory))
 
 
 def own_template(tokenizer: PreTrainedTokenizerBase, spec: ModelSpec, directory: Path) -> str | None:

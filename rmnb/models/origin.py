@@ -8,13 +8,14 @@ from typing import Any
 
 from rmnb.errors import InputError
 from rmnb.files import cached_sha256, data_dir, joint_sha256, shipped
-from rmnb.models.bases import BASES, base_directory
+from rmnb.models.bases import BASES, base_directory, base_tokenizer
 from rmnb.models.checkpoint_files import (
     ADAPTER,
     base_of,
     cached,
     files_of,
     is_adapter,
+    read_tokenizer,
     readable,
     weight_files,
 )
@@ -87,6 +88,11 @@ class ModelFiles:
         if self.spec.tokenizer is not None:
             return Path(self.spec.tokenizer)
         return self.directory if self.network is None or any(self.directory.glob("tokenizer*")) else self.network
+
+    def read_tokenizer(self) -> Any:
+        """The tokenizer; of one of `BASES` faster than transformers reads it."""
+        is_of_base = self.source in BASES and self.tokenizer == self.network
+        return base_tokenizer(self.source) if is_of_base else read_tokenizer(self.tokenizer)
 
 
 def checkpoint_directory(spec: ModelSpec, download: bool = True) -> Path | None:

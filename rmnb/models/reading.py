@@ -65,8 +65,8 @@ class Reading:
         return ids[: self.ids_read(ids)]
 
 
-def trainer_of(spec: ModelSpec, settings: Mapping[str, Any], directory: Path) -> Trainer:
-    """Whose data step made the ids that a checkpoint was trained on.
+def trainer_of(spec: ModelSpec, settings: Mapping[str, Any], directory: Path) -> tuple[Trainer, bool]:
+    """Whose data step made the ids that a checkpoint was trained on, and whether anything says so.
 
     Parameters
     ----------
@@ -76,20 +76,27 @@ def trainer_of(spec: ModelSpec, settings: Mapping[str, Any], directory: Path) ->
     settings
         ``config.json``: OpenRLHF leaves its mark there, ``value_head_prefix``.
     directory
-        The checkpoint: LLaMA-Factory leaves a head in a file of its own, ms-swift its ``args.json``. TRL, the default,
-        and NeMo-RL leave no mark.
+        The checkpoint: LLaMA-Factory leaves a head in a file of its own, ms-swift its ``args.json``, TRL, which is the
+        default, the tags of a model card, beside the weights or beside the checkpoints. NeMo-RL leaves no mark.
     """
     if spec.read != "model":
-        return spec.read if spec.read in TRAINERS else "trl"  # type: ignore[return-value]
+        return (spec.read if spec.read in TRAINERS else "trl"), True  # type: ignore[return-value]
     if spec.readout.reads_language_head:
-        return "trl"
+        return "trl", True
     if "value_head_prefix" in settings:
-        return "openrlhf"
+        return "openrlhf", True
     if (arguments := directory / "args.json").exists():
         with readable(arguments):
             if {"template", "model_type"} <= json.loads(arguments.read_bytes()).keys():
-                return "ms-swift"
-    return "llama-factory" if (directory / VALUE_HEAD).exists() else "trl"
+                return "ms-swift", True
+    if (directory / VALUE_HEAD).exists():
+        return "llama-factory", True
+    is_on_the_way = directory.name.startswith("checkpoint-")
+    card = (directory.parent if is_on_the_way else directory) / "README.md"
+    if not card.exists():
+        return "trl", False
+    tags = card.read_text(encoding="utf-8", errors="replace").split("\n---")[0].splitlines()
+    return "trl", {"- trl", "- reward-trainer"} <= {*tags}
 
 
 def own_reading(head: str, padding: int | None, trainer: Trainer) -> Reading:

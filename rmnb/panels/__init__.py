@@ -7,11 +7,7 @@ from rmnb.panels.panel import Panel, find_base, find_spec, load_panel
 from rmnb.panels.specs import (
     BaseSpec,
     HeadName,
-    HeadSpec,
-    ImplicitSpec,
     Judge,
-    JudgeSpec,
-    LogProbabilitySpec,
     ModelSpec,
     PromptSpec,
     Reference,
@@ -21,11 +17,7 @@ from rmnb.panels.specs import (
 __all__ = [
     "BaseSpec",
     "HeadName",
-    "HeadSpec",
-    "ImplicitSpec",
     "Judge",
-    "JudgeSpec",
-    "LogProbabilitySpec",
     "ModelSpec",
     "Panel",
     "PromptSpec",

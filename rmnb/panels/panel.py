@@ -188,6 +188,11 @@ def load_panel(name: str | Path | Panel) -> Panel:
     ------
     InputError
         No such panel, not YAML, or a key that is missing, unknown or of the wrong kind (file, key, expectation named).
+
+    Examples
+    --------
+    >>> load_panel("demo").prompt("greatest").text
+    'What, in one word, is the greatest thing ever?'
     """
     return name if isinstance(name, Panel) else read(Panel, name, PANELS, "panel")
 

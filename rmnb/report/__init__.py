@@ -2,5 +2,5 @@
 
 Entry points: `scores.score` and `scores.read` (what a report needs to be scored, kept in its directory),
 `numbers.measure`, `record.build`, `record.write` and `record.read` (a finished report), `comparison.compare`,
-`limits` (a gate), and `audit.audit_panel`, which scores a sample of what is shipped again.
+`pairs.compare` (on the same rows), and `audit.audit_panel`, which scores a sample of what is shipped again.
 """

@@ -19,6 +19,7 @@ from rmnb.report import seeds as seeds_of
 from rmnb.report.record import Report
 from rmnb.report.replicates import jackknife
 from rmnb.report.scores import FRAMING, ModelScores
+from rmnb.scoring.store import Provenance
 
 SEEDS_UNKNOWN = "seed variation not measured"
 #: Keys of a provenance that say what kind of reward it is.
@@ -86,9 +87,9 @@ def compare(a: Report, b: Report, seeds: Sequence[Sequence[Report]] = ()) -> pd.
     return table
 
 
-def read_differently(a: Report, b: Report) -> list[str]:
+def read_differently(a: Provenance, b: Provenance) -> list[str]:
     """What differs in how the rewards of two models are read: label, judge, reference, beta."""
-    return differences(a.provenance, {key: b.provenance.get(key) for key in _KINDS})
+    return differences(a, {key: b.get(key) for key in _KINDS})
 
 
 def _refuse_equal_weights(seeds: Sequence[Report]) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,11 +22,11 @@ from rmnb.findings.released import load_released
 from rmnb.findings.rows import Effect
 from rmnb.findings.rows import numbers as ends
 from rmnb.findings.things import fact
+from rmnb.limits import KEY
 from rmnb.panels import load_panel
 from rmnb.report.scores import FRAMING, SENTENCE, THINGS, ModelScores, of_panel
 from rmnb.stats.estimate import Estimate
 
-KEY = ["name", "question", "other"]
 Key = tuple[str, str, str]
 BOTH = "both"  # mean of the questions for something good and for something bad
 KNOWN = Path(__file__).with_name("known.csv")
@@ -37,12 +36,6 @@ KNOWN = Path(__file__).with_name("known.csv")
 def glossary() -> pd.DataFrame:
     """All numbers in the order of a report: part, name, question, other, label, unit, meaning."""
     return pd.read_csv(KNOWN.with_name("numbers.csv"), keep_default_na=False)
-
-
-def selector(row: Any) -> str:
-    """A row with the columns `KEY` as a limit names it: the number, and in brackets which of several it is."""
-    selection = ", ".join(filter(None, (row.other, row.question)))
-    return f"{row.name}[{selection}]" if selection else row.name
 
 
 def known() -> pd.DataFrame:

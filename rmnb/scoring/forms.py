@@ -17,7 +17,9 @@ from rmnb.conversation import Conversation, Response, as_conversation, without_g
 from rmnb.errors import InputError, first_line, list_some
 from rmnb.scoring.row_files import Row, read_json
 
-Kind = Literal["single", "several", "pairs", "lists"]
+Kind = Literal["single", "labelled", "several", "pairs", "lists"]
+#: What rows say enough for numbers of a model.
+MEASURED = ("pairs", "lists", "labelled")
 #: Keys that say the question: the first that a row has. What is an object there is written as `_OBJECTS` says.
 _QUESTIONS = ("prompt", "messages", "conversations", "context", "question", "query", "instruction", "input", "info")
 _OBJECTS = {
@@ -131,7 +133,8 @@ class RowTable:
         As they were given.
     kind
         ``pairs``: a chosen and a rejected response each; ``lists``: a row has several of a side; ``single``: a response
-        each; ``several``: a row has several responses, of which none is called better.
+        each; ``labelled``: the same, and ``label`` says whether it is good, as in KTO's; ``several``: a row has several
+        responses, of which none is called better.
     answers
         All responses, each in its conversation: all chosen ones first, then all rejected ones.
     forms
@@ -183,14 +186,13 @@ def read_forms(rows: Sequence[Row], ignore: Sequence[str] = (), columns: Mapping
     carried: dict[str, None] = {}
     said: set[str] = set()
     ties = []
+    rows = list(map(_with_gaps, rows))
     for number, row in enumerate(rows, start=1):
         try:
             if absent := columns.values() - row.keys():
                 raise InputError(f"it has no {list_some(absent)}")
             read = {key: row[source] for key, source in columns.items()} if columns else row
-            # A number that is none is a gap, too, as tables of floats have them.
-            gaps = {key for key, value in read.items() if value is None or value != value}
-            read = {key: value for key, value in read.items() if key not in {*gaps, *ignore}}
+            read = {key: value for key, value in read.items() if value is not None and key not in ignore}
             form, sides, spoken = _read(read)
             forms[str(form)] = None
             said |= {columns.get(key, key) for key in spoken}
@@ -211,9 +213,16 @@ def read_forms(rows: Sequence[Row], ignore: Sequence[str] = (), columns: Mapping
     is_one_each = len({(answer.row, answer.side) for answer in answers}) == len(answers)
     if "response" in by_side:
         kind = "single" if is_one_each else "several"
+        if is_one_each and all(str(row.get("label")).lower() in ("true", "false") for row in rows):
+            kind = "labelled"
     else:
         kind = "pairs" if is_one_each else "lists"
     return RowTable(rows, kind, answers, list(forms), ties, [key for key in carried if key not in said])
+
+
+def _with_gaps(row: Row) -> Row:
+    """A row in which an empty text, and a number that is none, as tables of floats have them, are gaps."""
+    return {key: None if value == "" or value != value else value for key, value in row.items()}
 
 
 def _read(row: Row) -> tuple[Form, dict[str, list[Exchange]], set[str]]:
@@ -242,6 +251,12 @@ def _read(row: Row) -> tuple[Form, dict[str, list[Exchange]], set[str]]:
         advice = "--columns says which keys are; or carry along by " + " ".join(f"--ignore {key}" for key in unread)
         raise InputError(f"{', '.join(unread)}: not read beside {form}: {advice}")
     said = {side: [_exchange(row, row.get(system), whole) for whole in many] for side, many in turns.items()}
+    asked = {
+        str([turn["content"] for turn in exchange.prompt.messages if turn["role"] in ("user", "system")])
+        for exchange in itertools.chain(*said.values())
+    }
+    if len(asked) > 1:
+        raise InputError("its responses answer different questions")
     return form, _in_order(form, row, said), spoken
 
 

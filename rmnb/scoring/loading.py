@@ -7,7 +7,8 @@ from typing import Any
 from rmnb.errors import InputError
 from rmnb.models.loading import read_checkpoint
 from rmnb.models.readouts import LanguageHead
-from rmnb.panels import ImplicitSpec, ModelSpec, Panel, find_spec
+from rmnb.panels import ModelSpec, Panel, find_spec
+from rmnb.panels.specs import ImplicitSpec
 from rmnb.scoring.parity import check_parity
 from rmnb.scoring.reward_model import RewardModel
 
@@ -60,6 +61,12 @@ def load_reward_model(
     ------
     InputError
         Unknown model, no configuration, pickled weights only, no chat template, a head that does not match …: one line.
+
+    Examples
+    --------
+    >>> rm = load_reward_model("checkpoint")  # a directory
+    >>> rm.score("What is good?", ["love", "war"]).shape
+    (2,)
     """
     spec = model if isinstance(model, ModelSpec) else find_spec(model, panel)
     if spec.load:  # what is given here takes its place
@@ -68,7 +75,7 @@ def load_reward_model(
         return load_reward_model(spec.model_copy(update={"load": {}}), **{**spec.load, **given})
     if base is not None:
         options["base_model"] = str(base)
-    rm = RewardModel(**vars(read_checkpoint(spec, device, compile, **options)))
+    rm = read_checkpoint(spec, device, compile, RewardModel, **options)
     asked = rm.spec.readout
     if isinstance(asked, ImplicitSpec):
         shared = {name: value for name, value in rm.options.items() if name != "compile"}

@@ -17,7 +17,8 @@ from rmnb.errors import InputError
 from rmnb.models.origin import template_sha256
 from rmnb.models.readouts import LanguageHead
 from rmnb.models.vocabulary import vocabulary
-from rmnb.panels import BaseSpec, LogProbabilitySpec, ModelSpec, PromptSpec
+from rmnb.panels import BaseSpec, ModelSpec, PromptSpec
+from rmnb.panels.specs import LogProbabilitySpec
 from rmnb.plans import kept
 from rmnb.scoring.engine import check_readable, score_continuations, whole_logits
 from rmnb.scoring.loading import load_reward_model

@@ -59,39 +59,25 @@ def check_parity(rm: RewardModel) -> RewardModel:
     InputError
         The model cannot be run at all, or its rewards here are not its own.
     """
-    with _in_one_line(f"{rm.name}: the model fails on a short conversation"):
+    fails = "the model fails on a short conversation"
+    with _in_one_line(f"{rm.name}: {fails}"):
         measured = _measure(rm)
-    if rm.shares_prefix:
+    while True:
         try:
-            with _in_one_line("sharing the prefix fails"):
-                difference = difference_of_cut(rm.network.config.get_text_config())
-                if difference > TOLERANCE:
-                    raise InputError(
-                        f"sharing the prefix would change its hidden states by {difference:.2g} of their spread"
-                    )
-                parity = measured.compare(rm, spread(rm))
-            if parity.exact:
-                return replace(rm, parity=parity)
-            reason = f"sharing the prefix would change its rewards by {parity.difference:.2g}"
+            with _in_one_line("sharing the prefix fails" if rm.shares_prefix else fails):
+                return replace(rm, parity=measured.compare(rm))
         except InputError as error:
             reason = str(error)
-        logger.warning("%s: scoring whole sequences, which is slower: %s", rm.name, reason)
-        rm = replace(rm, why_not_shared=reason)
-    reason = None
-    try:
-        with _in_one_line("the model fails on a short conversation"):
-            parity = measured.compare(rm)
-        if parity.exact:
-            return replace(rm, parity=parity)
-        reason = f"its rewards differ from its own {measured.against} by {parity.difference:.2g}"
-    except InputError as error:
-        reason = str(error)
-    if isinstance(rm.readout, LanguageHead) and rm.readout.isolated:
-        logger.warning("%s: scoring by its whole %s, head included: %s", rm.name, measured.against, reason)
-        readout = copy.copy(rm.readout)
-        readout.isolated = False
-        return check_parity(replace(rm, readout=readout, why_not_shared=rm.why_not_shared or reason))
-    raise InputError(f"{rm.name}: {reason}: it cannot be scored here")
+        if rm.shares_prefix:
+            logger.warning("%s: scoring whole sequences, which is slower: %s", rm.name, reason)
+            rm = replace(rm, why_not_shared=reason)
+        elif isinstance(rm.readout, LanguageHead) and rm.readout.isolated:
+            logger.warning("%s: scoring by its whole %s, head included: %s", rm.name, measured.against, reason)
+            readout = copy.copy(rm.readout)
+            readout.isolated = False
+            rm = replace(rm, readout=readout)
+        else:
+            raise InputError(f"{rm.name}: {reason}: it cannot be scored here")
 
 
 @dataclass(frozen=True)
@@ -107,21 +93,40 @@ class _Measured:
     own: np.ndarray | None = None
     rounding: float = 0.0
 
-    def compare(self, rm: RewardModel, unit: float | None = None) -> Parity:
-        """How close a model's rewards are; they may differ by so little of a unit, or by what rounding does.
+    def compare(self, rm: RewardModel) -> Parity:
+        """How close a model's rewards are.
 
-        The unit of whole sequences is the standard deviation of these rewards.
+        They may differ by so little of the standard deviation of fixed answers' rewards (of whole sequences, of these
+        rewards), or by what rounding does.
+
+        Raises
+        ------
+        InputError
+            They differ by more.
         """
+        what = f"its rewards differ from its own {self.against}"
+        unit = 0.0
+        if rm.shares_prefix:
+            what = "sharing the prefix would change its rewards"
+            difference = difference_of_cut(rm.network.config.get_text_config())
+            if difference > TOLERANCE:
+                raise InputError(
+                    f"sharing the prefix would change its hidden states by {difference:.2g} of their spread"
+                )
+            unit = spread(rm)
         if self.own is None:
             return Parity(self.against)
-        unit = float(self.own.std(0).min()) if unit is None else unit
+        if not rm.shares_prefix:
+            unit = float(self.own.std(0).min())
         tolerance = max(TOLERANCE * unit, _ROUNDINGS * self.rounding)
         if rm.dialogue.template is None and not isinstance(rm.readout, LanguageHead):
             rewards = rm.score(QUESTION, RESPONSES)
         else:
             rewards = score_sequences(rm, self.conversations, starts=self.starts)
         difference = float(np.abs(rewards.reshape(self.own.shape) - self.own).max())
-        return Parity(self.against, difference, tolerance, difference <= tolerance)
+        if difference > tolerance:
+            raise InputError(f"{what} by {difference:.2g}")
+        return Parity(self.against, difference, tolerance)
 
 
 def spread(rm: RewardModel) -> float:

@@ -24,13 +24,13 @@ from rmnb.conversation import Prompt, as_conversation
 from rmnb.errors import InputError
 from rmnb.models.attention import why_unsupported
 from rmnb.models.bases import BASES
-from rmnb.models.checkpoint_files import read_config, read_tokenizer
+from rmnb.models.checkpoint_files import read_config
 from rmnb.models.devices import DTYPES, find_device
-from rmnb.models.dialogue import Dialogue
-from rmnb.models.loading import chosen_template, quiet_transformers
+from rmnb.models.loading import dialogue_of, quiet_transformers
 from rmnb.models.origin import find_files
 from rmnb.models.reading import is_decoder
-from rmnb.panels import ImplicitSpec, ModelSpec
+from rmnb.panels import ModelSpec
+from rmnb.panels.specs import ImplicitSpec
 from rmnb.scoring.engine import IDS_AT_ONCE, values_a_sequence
 from rmnb.yaml_files import read_yaml
 
@@ -153,11 +153,10 @@ def _read(spec: ModelSpec, prompt: Prompt) -> tuple[PreTrainedConfig, int, int] 
         letters = sum(len(message["content"]) for message in as_conversation(prompt).messages)
         return AutoConfig.for_model(**shape["config"]), shape["opening"] + letters // _LETTERS + 1, shape["closing"]
     config = read_config(directory)
-    tokenizer = read_tokenizer(files.tokenizer)
-    template = chosen_template(tokenizer, files.spec, files.directory)
-    if template is None and is_decoder(config):
+    dialogue = dialogue_of(files)
+    if dialogue.template is None and is_decoder(config):
         raise InputError(f"{source}: the tokenizer has no chat template: name one in a panel (key `template`)")
-    prefix, closing = Dialogue(tokenizer, template).frame_ids(prompt)
+    prefix, closing = dialogue.frame_ids(prompt)
     return config, len(prefix), len(closing)
 
 
@@ -203,9 +202,13 @@ def find_machine(device: str | None, dtype: str, config: PreTrainedConfig) -> Ma
     InputError
         It has no such number format, or there is no such device.
     """
-    sheet = read_yaml(_KNOWN)["gpus"].get((device or "").lower())
+    gpus = read_yaml(_KNOWN)["gpus"]
+    sheet = gpus.get((device or "").lower())
     if sheet is None:
-        return _this_machine(find_device(device), dtype, config)
+        try:
+            return _this_machine(find_device(device), dtype, config)
+        except InputError as error:
+            raise InputError(f"{error}; GPUs of other machines: {', '.join(gpus)}", device) from error
     rate = sheet.get(dtype)
     if rate is None:
         raise InputError(f"the {sheet['name']} has no {dtype}: choose --dtype float16 or float32", dtype)

@@ -36,14 +36,11 @@ class Parity:
         The largest of three conversations, in units of reward; None if nothing was compared.
     tolerance : float or None
         How far they may differ, see `rmnb.scoring.parity`.
-    exact : bool
-        Whether they differ by no more than that.
     """
 
     against: str
     difference: float | None = None
     tolerance: float | None = None
-    exact: bool = True
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def read_rows(path: Path) -> list[Row]:
     name = path.name.lower()
     try:
         if name.endswith(".parquet"):
-            rows = list(map(_with_gaps, pq.read_table(path).to_pylist()))
+            rows = pq.read_table(path).to_pylist()
         elif name == "-":
             rows = _json_rows(sys.stdin.read())
         else:
@@ -89,12 +89,7 @@ def _table(text: str, delimiter: str) -> list[Row]:
     for number, row in enumerate(rows, start=1):
         if None in row or None in row.values():
             raise ValueError(f"row {number} has more or fewer fields than the header, which has {len(header)}")
-    return [{key: _messages(cell) for key, cell in _with_gaps(row).items()} for row in rows]
-
-
-def _with_gaps(row: Row) -> Row:
-    """A row of a table: an empty cell is a gap."""
-    return {key: None if cell == "" else cell for key, cell in row.items()}
+    return [{key: _messages(cell) for key, cell in row.items()} for row in rows]
 
 
 def _messages(cell: Any) -> Any:

@@ -1,32 +1,28 @@
 """Rewards of rows, each a prompt and a response, of a file too (`rmnb.scoring.forms`); of a response as it grows."""
 
 import hashlib
-import itertools
 import json
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
 
 from rmnb.conversation import Prompt, Response
 from rmnb.errors import InputError
 from rmnb.models.dialogue import common_prefix
 from rmnb.plans import kept
 from rmnb.scoring.engine import PrefixScorer
-from rmnb.scoring.forms import Exchange, RowTable, read_forms
+from rmnb.scoring.forms import Answer, Exchange, RowTable, read_forms
 from rmnb.scoring.reward_model import RewardModel, check_prompt
 from rmnb.scoring.row_files import Row
 from rmnb.scoring.store import content_sha256, describe_model, note_model, read_table, write_table
 
 logger = logging.getLogger(__name__)
 _SIDES = ("", "_chosen", "_rejected")
-#: Heads that were not trained on pairs: the sigmoid of a margin is no probability.
-NOT_BY_PAIRS = {"armorm", "qrm", "urm", "judge", "log-probability"}
 
 
 def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
@@ -119,19 +115,15 @@ def score_file(
     """
     content = rows if isinstance(rows, RowTable) else read_forms(rows)
     answers = content.answers
-    conversations = []
-    for row, _, conversation in answers:
-        shortened = truncate(rm, conversation)
-        if shortened != conversation and not shorten:
-            raise InputError(
-                f"row {row + 1} has too many tokens for {rm.name}: shorten it, or give --truncate", row + 1
-            )
-        conversations.append(shortened)
+    conversations = [truncate(rm, conversation) for *_, conversation in answers]
+    cut = [row for (row, _, whole), short in zip(answers, conversations, strict=True) if short != whole]
+    if cut and not shorten:
+        number = cut[0] + 1
+        raise InputError(f"row {number} has too many tokens for {rm.name}: shorten it, or give --truncate", number)
     prompts, responses = zip(*conversations, strict=True)
-    places = [(answer.row, answer.side) for answer in answers]
-    said = json.dumps([places, list(map(str, prompts)), responses], default=str)
-    digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
-    plan = {**describe_model(rm), "protocol": "exact", "rows_sha256": digest}
+    plan = {**describe_model(rm), "protocol": "exact", "rows_sha256": rows_sha256(answers)}
+    if cut:
+        plan["truncated"] = True
     names = rm.columns("reward")
     with kept(output, plan, read_table, restart) as work:
         if work.finished is None:
@@ -150,12 +142,21 @@ def score_file(
     return table
 
 
+def rows_sha256(answers: Sequence[Answer]) -> str:
+    """The hash of conversations, by which a file of rewards says of which rows they are."""
+    places = [(answer.row, answer.side) for answer in answers]
+    prompts = [str(answer.conversation.prompt) for answer in answers]
+    responses = [answer.conversation.response for answer in answers]
+    said = json.dumps([places, prompts, responses], default=str)
+    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def _table(content: RowTable, names: list[str], rewards: np.ndarray) -> tuple[pd.DataFrame, dict[str, Any]]:
     """What `score_file` returns, and what is noted of it."""
     scored = pd.DataFrame([(row, side) for row, side, _ in content.answers], columns=["row", "side"])
     scored[names] = rewards.reshape(len(scored), -1).astype("float32")
-    scored["length"] = [len(_text(conversation.response)) for *_, conversation in content.answers]
-    if content.kind in ("single", "pairs"):  # one response of each side: a column for each
+    scored["length"] = [len(response_text(conversation.response)) for *_, conversation in content.answers]
+    if content.kind in ("single", "labelled", "pairs"):  # one response of each side: a column for each
         sides = [
             of_side.set_index("row").drop(columns="side").add_suffix("" if side == "response" else f"_{side}")
             for side, of_side in scored.groupby("side")
@@ -180,7 +181,7 @@ def _table(content: RowTable, names: list[str], rewards: np.ndarray) -> tuple[pd
     return table, {"kind": content.kind, "outputs": names, "carried": carried}
 
 
-def _text(response: Response) -> str:
+def response_text(response: Response) -> str:
     """What a response says: of a message, its content, or else its calls of tools."""
     if isinstance(response, str):
         return response
@@ -217,108 +218,3 @@ def truncate(rm: RewardModel, conversation: Exchange) -> Exchange:
         # Each round ends earlier, also where the cut falls into a character of several ids.
         response = response[: min(len(kept), len(response) - 1)]
     return Exchange(prompt, response)
-
-
-def pair_accuracies(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
-    """How often the chosen response has the higher reward; a tie counts as wrong, as in RewardBench.
-
-    Of lists of responses, a row is right if each rejected one has a lower reward than each chosen one.
-
-    Parameters
-    ----------
-    frame
-        As `score_file` returns it for pairs or lists.
-    by
-        A key of the rows: one row a value of it, a gap among them, then one for all.
-
-    Returns
-    -------
-    DataFrame
-        part, accuracy, low, high (Wilson's 95 % interval), pairs.
-    """
-    pairs = _pairs(frame)
-    by = by and frame.attrs["provenance"]["carried"][by]
-    right = pairs["reward_chosen"] > pairs["reward_rejected"]
-    groups = right.groupby(pairs[by], dropna=False) if by else ()
-    parts = itertools.chain(groups, [("all", right)])  # unpacked, pandas 2 counts the groups and stops at the gap
-    rows = [{"part": part, **accuracy(correct)} for part, correct in parts]
-    return pd.DataFrame(rows).rename(columns={"value": "accuracy"})
-
-
-def _pairs(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row a pair; of lists, the chosen response with the least reward and the rejected one with the greatest."""
-    if frame.attrs["provenance"]["kind"] == "pairs":
-        return frame
-    ordered = frame.sort_values("reward", kind="stable")
-    sides = ordered.groupby("side").get_group
-    chosen = sides("chosen").drop_duplicates("row", keep="first").set_index("row").sort_index()
-    rejected = sides("rejected").drop_duplicates("row", keep="last").set_index("row")
-    chosen = chosen.rename(columns={name: f"{name}_chosen" for name in ("reward", "length")})
-    return chosen.join(rejected[["reward", "length"]].add_suffix("_rejected"))
-
-
-def pair_numbers(frame: pd.DataFrame) -> pd.DataFrame:
-    """What else is said of pairs: margins, how they go with length, and whether they are probabilities.
-
-    Parameters
-    ----------
-    frame
-        As `score_file` returns it for pairs or lists; of lists, the hardest pair of each row counts.
-
-    Returns
-    -------
-    DataFrame
-        number, value, low, high (95 % interval), as far as defined: ``margin``, the mean of the chosen response's
-        reward less the rejected one's; ``margin and length``, Spearman's correlation of that with the difference of the
-        lengths; and, of a head that pairs trained, ``Brier score`` and ``calibration error`` (expected, ten bins) of
-        the sigmoid of the margin as the probability of the choice.
-
-    References
-    ----------
-    Guo et al. (2017), On Calibration of Modern Neural Networks, arXiv 1706.04599 (calibration error).
-    """
-    pairs = _pairs(frame)
-    margin = (pairs["reward_chosen"] - pairs["reward_rejected"]).astype(float)
-    longer = pairs["length_chosen"] - pairs["length_rejected"]
-    numbers: dict[str, Any] = {"margin": _mean(margin)}
-    drawn = pd.DataFrame({"margin": margin, "longer": longer})
-    if margin.nunique() > 1 and longer.nunique() > 1:
-        numbers["margin and length"] = _bootstrap(lambda rows: rows.corr("spearman").to_numpy()[0, 1], drawn)
-    provenance = frame.attrs["provenance"]
-    is_by_pairs = provenance.get("head") not in NOT_BY_PAIRS or provenance.get("beta") is not None  # as DPO is
-    if is_by_pairs and provenance.get("label") is None:
-        numbers["Brier score"] = _mean(np.square(1 - expit(margin)))
-        if margin.nunique() > 1:
-            numbers["calibration error"] = _bootstrap(lambda rows: calibration_error(rows["margin"]), drawn)
-    table = pd.DataFrame.from_dict(numbers, orient="index", columns=["value", "low", "high"])
-    return table.rename_axis("number").reset_index()
-
-
-def _mean(values: pd.Series) -> tuple[float, float, float]:
-    """The mean with its 95 % interval."""
-    mean = float(values.mean())
-    half = 1.96 * float(values.sem())  # pyright: ignore[reportArgumentType]
-    return mean, mean - half, mean + half
-
-
-def _bootstrap(statistic: Callable[[pd.DataFrame], float], pairs: pd.DataFrame) -> tuple[float, float, float]:
-    """A statistic of pairs, and its 95 % interval: percentiles of 200 samples of as many pairs."""
-    rng = np.random.default_rng(0)
-    draws = [statistic(pairs.sample(frac=1, replace=True, random_state=rng)) for _ in range(200)]
-    low, high = np.nanquantile(draws, [0.025, 0.975]).tolist()
-    return statistic(pairs), low, high
-
-
-def calibration_error(margin: pd.Series) -> float:
-    """How far the sigmoid of a margin is from the share of right choices, on average over ten bins of it."""
-    probability = expit(np.abs(margin))  # of what has the higher reward
-    bins = np.minimum((20 * probability - 10).astype(int), 9)
-    return np.abs(np.bincount(bins, probability - (margin > 0))).sum() / len(margin)
-
-
-def accuracy(correct: pd.Series | np.ndarray) -> dict[str, float]:
-    """The share of pairs that were judged rightly (bool): value, low, high (Wilson's 95 % interval), pairs."""
-    from scipy.stats import binomtest  # loading it takes memory and half a second
-
-    low, high = binomtest(int(correct.sum()), len(correct)).proportion_ci(0.95, method="wilson")
-    return {"value": correct.mean(), "low": low, "high": high, "pairs": len(correct)}

@@ -82,6 +82,13 @@ def scan_vocabulary(
     InputError
         A reward is NaN or infinite (the conversation is named); what lies at `output` is of another plan; the tokenizer
         joins a word at the slot to what stands beside it.
+
+    Examples
+    --------
+    >>> from rmnb import load_reward_model
+    >>> scan = scan_vocabulary(load_reward_model("checkpoint"), "What is good?", ids=[7, 8])
+    >>> list(scan.columns), scan["token_id"].tolist()
+    (['token_id', 'token', 'kind', 'score'], [7, 8])
     """
     if not isinstance(rm, RewardModel):
         raise InputError(f"a scan takes a model that rmnb.load_reward_model has loaded, not {str(rm)[:60]!r}")

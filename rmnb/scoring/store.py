@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir, exclusive, shipped
 from rmnb.models.origin import hashes_now, template_sha256
-from rmnb.panels import ImplicitSpec, ModelSpec, Panel, PromptSpec, find_spec, load_panel
+from rmnb.panels import ModelSpec, Panel, PromptSpec, find_spec, load_panel
+from rmnb.panels.specs import ImplicitSpec
 from rmnb.plans import differences
 
 SHARD = 1024  # continuations between two writes
@@ -51,11 +52,10 @@ def describe_model(rm) -> Provenance:
 
 
 def _describe_spec(spec: ModelSpec) -> Provenance:
-    """What a plan says of how a model is read."""
-    read = dict.fromkeys(("label", "judge", "beta")) | spec.readout.model_dump(
-        mode="json", include={"label", "judge", "beta"}
-    )
-    return read | spec.model_dump(mode="json", include={"read", "softcap", "dtype"})
+    """What a plan says of how a model is read: all keys of the readout but those that say themselves elsewhere."""
+    read = spec.readout.model_dump(mode="json", exclude={"kind", "head", "reference", "wrapping"})
+    given = spec.model_dump(mode="json", include={"read", "softcap", "dtype"})
+    return {**dict.fromkeys(("label", "judge", "beta")), **read, **given}
 
 
 def note_model(rm) -> Provenance:
@@ -237,7 +237,7 @@ def read_scores(panel: str | Path | Panel, model: str, prompt: str, protocol: st
 
 
 def refuse_stale(
-    path: Path, provenance: Provenance, panel: Panel, spec: ModelSpec, question: PromptSpec, **asked: str
+    path: Path, provenance: Provenance, panel: Panel, spec: ModelSpec, question: PromptSpec, **asked: str | None
 ) -> None:
     """Raise InputError, naming what differs, unless scores are of a panel's model as it is now, and of what was asked.
 

@@ -66,6 +66,11 @@ class SearchConfig(Strict):
     ------
     InputError
         An option is unknown or out of range: one line that names it.
+
+    Examples
+    --------
+    >>> SearchConfig(length=2, direction="min").steps
+    200
     """
 
     length: PositiveInt = 8

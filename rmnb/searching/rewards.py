@@ -111,6 +111,13 @@ class RewardObjective:
         The vocabulary, as `rmnb.models.vocabulary.vocabulary` gives it.
     plan, notes : dict
         JSON values that say what is measured, and what else is worth knowing of it (`rmnb.plans`).
+
+    Examples
+    --------
+    >>> from rmnb import load_reward_model
+    >>> objective = RewardObjective([load_reward_model("checkpoint")], ["What is good?"])
+    >>> objective.measure([(7, 8), (9, 10)]).shape
+    (2,)
     """
 
     def __init__(

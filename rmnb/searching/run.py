@@ -84,6 +84,14 @@ def search(
     ------
     InputError
         No token or no sequence is allowed, a reward is not finite, `output` is of another search.
+
+    Examples
+    --------
+    >>> from rmnb import RewardObjective, load_reward_model
+    >>> objective = RewardObjective([load_reward_model("checkpoint")], ["What is good?"])
+    >>> result = search(objective, SearchConfig(length=2, method="random", steps=1, width=4, keep=1))
+    >>> result.steps, list(result.sequences.columns)
+    (1, ['ids', 'text', 'reward', 'retokenises'])
     """
     if output is not None and _begun_without_scan(output):
         scan = None

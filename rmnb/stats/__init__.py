@@ -2,9 +2,9 @@
 
 What SciPy, statsmodels and scikit-learn compute is left to them. Here is what they lack: rank correlations with
 intervals by word (`kendall_interval`, `spearman_interval`), rank-biased overlap under ties (`rank_biased_overlap`),
-moments and the bootstrap by word (`moments`, `bootstrap`), a test of matrices over models (`mantel`), tests over
-models or matched sets that count every arrangement (`two_group_test`, `sign_flip_test`), and formulas that refuse
-collinear columns and gaps (`ols`).
+moments and the bootstrap by word (`moments`, `bootstrap`), changes of a share (`paired_change`), a test of matrices
+over models (`mantel`), tests over models or matched sets that count every arrangement (`two_group_test`,
+`sign_flip_test`), and formulas that refuse collinear columns and gaps (`ols`).
 Importing this loads neither torch nor pandas.
 """
 
@@ -19,6 +19,7 @@ from rmnb.stats.over_models import (
     sign_flip_test,
     two_group_test,
 )
+from rmnb.stats.paired import paired_change
 from rmnb.stats.ranks import mid_ranks, rank_biased_overlap
 from rmnb.stats.regression import Fit, fit_clustered, ols
 from rmnb.stats.resampling import bootstrap
@@ -38,6 +39,7 @@ __all__ = [
     "mid_ranks",
     "moments",
     "ols",
+    "paired_change",
     "rank_biased_overlap",
     "sign_flip_test",
     "spearman_interval",

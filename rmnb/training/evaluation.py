@@ -9,8 +9,8 @@ from tqdm.auto import tqdm
 from rmnb.data import lexicons, preferences
 from rmnb.panels import BaseSpec, ModelSpec, Panel
 from rmnb.scoring.loading import load_reward_model
+from rmnb.scoring.pairs import accuracy
 from rmnb.scoring.reward_model import RewardModel
-from rmnb.scoring.rows import accuracy
 from rmnb.training.pairs import build_pairs, is_apart, is_unseen, thing_pairs
 from rmnb.training.recipes import Recipe
 

@@ -1,5 +1,7 @@
 """What a chapter saves is one tidy file, and its verdict is what the page of all verdicts reads."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -56,7 +58,8 @@ def test_a_verdict_is_shown_and_kept_with_its_groups_which_may_be_counted_as_one
     values = pd.DataFrame({"model": load_panel("demo").model_names, "low": 0.1, "high": 0.9})
     values["value"] = np.linspace(0.4, 0.6, len(values))
     shown = book.verdict("finer", panel=values, models="demo").data
-    assert "supported" in shown and "cannot be tested here" in shown
+    line = re.sub("<[^>]+>", "", shown.partition("</summary>")[0])
+    assert line == "Models distinguish good words more finely than bad ones&#46; this panel&#58; supported"
     found = book.read_verdicts()["finer"]
     panel = load_panel("demo")
     assert found["panel"].verdict == "supported" and found["panel"].models == len(panel.models)
@@ -66,6 +69,7 @@ def test_a_verdict_is_shown_and_kept_with_its_groups_which_may_be_counted_as_one
     assert set(together.groups) == {"votes", *panel.groups.values()} - {"values", "mixed"}
     assert together.models == len(panel.models)
     bases = book.verdict("communion", panel=values, models="demo").data
+    assert "cannot be tested here" in book.verdict("finer", models="demo").data
     assert "described" in bases and book.read_verdicts()["communion"]["panel"].groups.keys() == {"SmolLM2", "Gemma 3"}
 
 

@@ -60,7 +60,7 @@ def test_questions_a_system_prompt_and_earlier_turns_reach_the_model(directory, 
         (["--messages", file, "--system", SYSTEM["content"]], [[SYSTEM, *EARLIER, ASKED]]),
     ]
     for words, prompts in cases:
-        rows = printed_json("score", directory, "a", "b", *words)
+        rows = printed_json("score", directory, "a", "b", *words)["rows"]
         rewards = [row["reward"] for row in rows]
         assert rewards == pytest.approx(np.concatenate([rm.score(each, ["a", "b"]) for each in prompts]), abs=1e-4)
 
@@ -85,7 +85,7 @@ def test_a_tokenizer_a_template_and_a_label_by_name_are_taken_from_elsewhere(dir
     file = tmp_path / "new.jinja"
     file.write_text(own.chat_template)
     words = ["--tokenizer", directory, "--template", file, "--label", "good"]
-    [row] = printed_json("score", bare, "love", "--prompt", QUESTION, *words)
+    [row] = printed_json("score", bare, "love", "--prompt", QUESTION, *words)["rows"]
     [reward] = own_rewards(bare, own_ids(own, QUESTION, ["love"]), label=1)
     assert row["reward"] == pytest.approx(reward, abs=1e-4)
 

@@ -79,7 +79,7 @@ def test_the_layout_gives_each_part_its_share_and_sees_a_product(run_cells):
     parts = run_cells("11", "def layout", sentences=carriers.sentences(), of_greatest=GREATEST, complete=complete)[
         "parts"
     ]
-    among_all = parts.xs("8 sentences", level="question")
+    among_all = parts.xs("8 sentences", level="among")
     of_sentences = np.var(sentence[names.isin(GREATEST.index)])
     truth = np.array([1, of_sentences, 0.25]) / (1 + of_sentences + 0.25)
     found = among_all.loc["additive", ["word", "sentence", "interaction"]].astype(float)

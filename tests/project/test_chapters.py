@@ -11,7 +11,7 @@ import pytest
 from nbconvert import SlidesExporter
 from notebook_files import NOTEBOOKS, ROOT
 
-CHAPTERS = [path for path in NOTEBOOKS if re.match(r"0[1-9]_", path.name)]
+CHAPTERS = [path for path in NOTEBOOKS if path.name[0].isdigit()]
 CODE = "\0"  # stands for a code cell
 GATED = re.compile(r"```\{(exercise|solution)-start\} *([^\n]*)\n(.*?)```\{\1-end\}", re.DOTALL)
 HIDDEN = {"hide-input", "hide-cell", "remove-input"}
@@ -34,9 +34,28 @@ def test_exercises_have_a_cell_to_start_from_and_solutions_that_run(path):
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_chapters_show_two_thirds_of_their_code(path):
-    hidden = [bool(HIDDEN & tags) for kind, _, tags in cells(path) if kind == "code" and "remove-cell" not in tags]
-    assert np.mean(hidden) <= 1 / 3
+def test_chapters_fold_their_set_up_and_show_two_thirds_of_their_other_code(path):
+    code = [cell for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
+    shown = [cell for cell in code if not {"parameters", "remove-cell"} & {*cell.metadata.get("tags", [])}]
+    hidden = [bool(HIDDEN & {*cell.metadata.get("tags", [])}) for cell in shown]
+    set_up = [cell.metadata.get("mystnb", {}).get("code_prompt_show", "").startswith("set-up: ") for cell in shown]
+    first_figure = next(place for place, cell in enumerate(shown) if "figure" in cell.metadata.get("mystnb", {}))
+    assert all(hidden[place] for place in np.flatnonzero(set_up))
+    assert set_up[0] and hidden[:first_figure].count(False) <= 1
+    assert np.mean([fold for fold, prepares in zip(hidden, set_up, strict=True) if not prepares]) <= 1 / 3
+
+
+MINUTES = re.compile(r"^\| \{doc\}`_executed/(\w+)` \| (\d+) \|", re.MULTILINE)
+
+
+def test_the_course_gives_each_chapter_the_time_that_it_takes():
+    minutes = {name: int(count) for name, count in MINUTES.findall((ROOT / "book/lesson.md").read_text("utf-8"))}
+    assert sorted(minutes) == [path.stem for path in CHAPTERS]
+    for path in CHAPTERS:
+        words = sum(len(source.split()) for kind, source, _ in cells(path) if kind == "markdown")
+        lines = sum(len(source.splitlines()) for kind, source, tags in cells(path) if kind == "code" and not tags)
+        exercises = path.read_text(encoding="utf-8").count("{exercise-start}")
+        assert abs(words / 150 + lines / 10 + 7 * exercises - minutes[path.stem]) <= 8, path.stem
 
 
 def test_the_lesson_shows_no_answer_before_a_guess():

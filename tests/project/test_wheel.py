@@ -94,7 +94,7 @@ def test_anyones_model_is_looked_at_and_a_demo_model_says_how_to_get_it(elsewher
     answers = [json.loads(line) for line in elsewhere(COMMANDS, json.dumps(lines))]
     assert [code for code, _, _ in answers] == [0, 0, 0, 0, 0, 0, 0, 2], answers
     _, scored, _, scanned, _, compared, _, (_, out, err) = answers
-    rewards = [row["reward"] for row in json.loads(scored[1])]
+    rewards = [row["reward"] for row in json.loads(scored[1])["rows"]]
     expected = rmnb.load_reward_model(model, device="cpu").score(QUESTION, ["love", "war"])
     assert rewards == pytest.approx(expected.tolist(), abs=1e-4)
     assert scanned[1].startswith("50 tokens") and "kept    framing_kendall > 1.5" in compared[1]

@@ -8,12 +8,12 @@ import pytest
 from notebook_files import ROOT
 
 from rmnb.files import data_dir
+from rmnb.limits import check, read_limits
 from rmnb.panels import load_panel
 from rmnb.report import comparison, numbers, record, seeds
-from rmnb.report.limits import check, read_limits
 
 PANEL = load_panel("demo")
-LIMITS = read_limits(ROOT / "examples" / "limits.yml")
+LIMITS = read_limits([ROOT / "examples" / "limits.yml"], {*numbers.glossary()["name"]})
 KNOWN = numbers.known().query("panel == 'demo'")
 
 

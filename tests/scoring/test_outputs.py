@@ -122,7 +122,7 @@ def expected(readout, directory, conversations) -> np.ndarray:
 def test_scoring_scanning_and_tracing_give_each_output_as_whole_sequences_do(readout, load):
     rm, directory = load(readout)
     outputs = READOUTS[readout][1]
-    assert rm.outputs == outputs and rm.parity.exact
+    assert rm.outputs == outputs and rm.parity.difference <= rm.parity.tolerance
 
     def close(found, right):
         np.testing.assert_allclose(np.asarray(found, float).reshape(len(right), -1), right, atol=2e-4)
@@ -170,7 +170,8 @@ def test_several_outputs_are_columns_of_every_command_and_a_report_refuses_them(
         assert run(monkeypatch, *command, *ask) == 0
         assert "LABEL_1" in capsys.readouterr().out
         assert run(monkeypatch, *command, *ask, "--json") == 0
-        assert len(json.loads(capsys.readouterr().out)) >= 2
+        shown = json.loads(capsys.readouterr().out)
+        assert len(shown["rows"] if command[0] == "score" else shown) >= 2
     assert run(monkeypatch, "check", directory, "--label", "all") in (0, 1)
     assert run(monkeypatch, "report", directory, "--label", "all", "--out", tmp_path / "report") == 2
     assert "a report needs one number" in capsys.readouterr().err

@@ -98,7 +98,8 @@ def test_a_language_model_is_read_as_transformers_logits_say(kind, architecture,
     rm = rmnb.load_reward_model(directory, **options(kind, reference))
     expected = expected_rewards(kind, directory, reference, AutoTokenizer.from_pretrained(directory))
     rewards = rm.score(QUESTION, ANSWERS)
-    assert rm.shares_prefix and rm.parity.exact and rm.parity.against.startswith(type(rm.network).__name__[:4])
+    assert rm.shares_prefix and rm.parity.difference <= rm.parity.tolerance
+    assert rm.parity.against.startswith(type(rm.network).__name__[:4])
     assert np.abs(rewards - expected).max() < 1e-4 * expected.std()
     scan = rmnb.scan_vocabulary(rm, QUESTION, ids=range(40, 60))["score"]
     whole = rmnb.scan_vocabulary(dataclasses.replace(rm, why_not_shared="a test wants it"), QUESTION, ids=range(40, 60))

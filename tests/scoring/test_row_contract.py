@@ -15,9 +15,11 @@ from trl.data_utils import apply_chat_template
 
 import rmnb
 from rmnb.errors import InputError
+from rmnb.models.dialogue import TRAINERS
 from rmnb.scoring.forms import read_forms
+from rmnb.scoring.pairs import pair_numbers
 from rmnb.scoring.row_files import read_rows
-from rmnb.scoring.rows import pair_accuracies, pair_numbers, score_file
+from rmnb.scoring.rows import score_file
 
 QUESTION = user("What is good?")
 PAIR = {"prompt": "What is good?", "chosen": "love", "rejected": "war"}
@@ -105,13 +107,15 @@ def test_of_several_templates_the_one_is_filled_that_transformers_takes(tmp_path
     np.testing.assert_allclose(rewards(directory, [row, PAIR])[1], plain, atol=1e-4)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".jsonl"])
 @pytest.mark.parametrize("side", ["chosen", "rejected"])
-def test_an_empty_cell_of_a_table_is_a_gap_as_in_json(tmp_path, suffix, side):
+def test_an_empty_text_is_a_gap_in_whatever_file(tmp_path, suffix, side):
     frame = pd.DataFrame([PAIR, PAIR | {side: ""}])
     file = tmp_path / f"rows{suffix}"
     if suffix == ".parquet":
         frame.to_parquet(file)
+    elif suffix == ".jsonl":
+        frame.to_json(file, orient="records", lines=True)
     else:
         frame.to_csv(file, index=False, sep="\t" if suffix == ".tsv" else ",")
     with pytest.raises(InputError, match=f"row 2: .*empty: {side}"):
@@ -159,10 +163,10 @@ def test_own_columns_may_have_any_name(directory, rejected, tmp_path, printed_js
     file.write_text("\n".join(map(json.dumps, rows)))
     for by in NAMES:
         shown = printed_json("score", directory, file, "--by", by)
-        assert [row["part"] for row in shown if "part" in row] == [0, 1, 2, "all"]
+        assert [*shown["parts"]] == ["0", "1", "2"]
     single = tmp_path / "single.jsonl"
     single.write_text(json.dumps({"prompt": "a", "response": "b", "reward_model": "gpt"}))
-    [row] = printed_json("score", directory, single)
+    [row] = printed_json("score", directory, single)["rows"]
     assert row["reward_model"] == "gpt"
 
 
@@ -201,7 +205,7 @@ MIXED = [
     {"prompt": [QUESTION], "chosen": [CALL], "rejected": [assistant("war")], "tools": TOOLS},
     PAIR | {"chat_template_kwargs": {"enable_thinking": True}, "rejected": "war and peace, pain and water"},
     PAIR | {"documents": [{"text": "Water <user> is bad."}]},
-    PAIR | {"system": "Be brief.", "chosen": ""},
+    PAIR | {"system": "Be brief.", "chosen": "a"},
     {"messages": [*EARLIER, QUESTION, assistant("love")], "rejected_response": " war "},
     {"instruction": "What is good?", "history": [["a", "b"]], "chosen": "love", "rejected": "war"},
     {"context": [QUESTION], "response1": "love", "response2": "<eos>", "overall_preference": -2},
@@ -211,7 +215,7 @@ MIXED = [
     {"chosen": [QUESTION, assistant("love")], "rejected": [QUESTION, assistant("war")]},
     {"chosen": "\n\nHuman: a\n\nAssistant: love", "rejected": "\n\nHuman: a\n\nAssistant: war"},
 ]
-READS = ["model", "last", "trl", "openrlhf", "llama-factory"]
+READS = ["model", "last", *TRAINERS]
 
 
 @pytest.fixture(scope="module")
@@ -365,4 +369,4 @@ def test_a_table_says_what_it_is(rm, tmp_path):
         carried = again.attrs["provenance"]["carried"]["side"]
         assert again[carried].unique().tolist() == ["y"]
     table = score_file(rm, [PAIR | {"side": "x"}])
-    assert len(pair_accuracies(table, "side")) == 2 and len(pair_numbers(table))
+    assert {*pair_numbers(table, "side")["part"]} == {"x", ""}

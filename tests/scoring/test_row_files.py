@@ -20,8 +20,9 @@ import rmnb
 from rmnb.errors import InputError
 from rmnb.scoring.engine import score_sequences
 from rmnb.scoring.forms import read_forms
+from rmnb.scoring.pairs import GAP, pair_numbers
 from rmnb.scoring.row_files import read_rows
-from rmnb.scoring.rows import pair_accuracies, pair_numbers, score_file, trace
+from rmnb.scoring.rows import score_file, trace
 from rmnb.scoring.store import read_table
 
 QUESTION = user("What is good?")
@@ -104,16 +105,20 @@ def theirs(directory, prompts, responses) -> np.ndarray:
     return own_rewards(directory, [own_ids(words, prompt, [response])[0] for prompt, response in rows])
 
 
+def accuracies(table, by=None):
+    return pair_numbers(table, by).query("name == 'accuracy'").set_index("part")
+
+
 def test_pairs_are_scored_as_by_transformers_and_counted_as_by_rewardbench(directory, rm):
     frame = pd.DataFrame(pairs(50))
     table = score_file(rm, frame.to_dict("records"))
     chosen, rejected = (theirs(directory, frame["prompt"], frame[side]) for side in ("chosen", "rejected"))
     np.testing.assert_allclose(table["reward_chosen"], chosen, atol=1e-4)
     np.testing.assert_allclose(table["reward_rejected"], rejected, atol=1e-4)
-    by_subset = pair_accuracies(table, "subset").set_index("part")
-    assert by_subset.loc["all", "accuracy"] == (chosen > rejected).mean()
-    assert by_subset["pairs"].to_dict() == {"s0": 17, "s1": 17, "s2": 16, "all": 50}
-    assert (by_subset["low"] < by_subset["accuracy"]).all() and (by_subset["accuracy"] < by_subset["high"]).all()
+    by_subset = accuracies(table, "subset")
+    assert by_subset.loc["", "value"] == (chosen > rejected).mean()
+    assert by_subset["pairs"].to_dict() == {"s0": 17, "s1": 17, "s2": 16, "": 50}
+    assert (by_subset["low"] < by_subset["value"]).all() and (by_subset["value"] < by_subset["high"]).all()
 
 
 WRITE = {
@@ -135,7 +140,7 @@ def test_the_command_scores_each_kind_of_file_in_its_order_into_each_kind_and_on
     table = READ[asked](out)
     np.testing.assert_allclose(table["reward_chosen"], rm.score(frame["prompt"], frame["chosen"]), atol=1e-4)
     assert table["subset"].tolist() == frame["subset"].tolist()
-    shown = [row["reward_chosen"] for row in shown if "reward_chosen" in row]
+    shown = [row["reward_chosen"] for row in shown["rows"]]
     kept = read_table(out if asked == "parquet" else Path(f"{out}.parquet"))[0]["reward_chosen"]
     assert shown == pytest.approx(kept) and table["reward_chosen"].tolist() == pytest.approx(kept)
     given_rows = file.read_bytes()
@@ -145,7 +150,7 @@ def test_the_command_scores_each_kind_of_file_in_its_order_into_each_kind_and_on
 def test_the_same_response_twice_is_a_tie_whatever_else_is_scored_with_it(rm):
     texts = [" ".join(WORDS[: 1 + number % 5]) for number in range(60)]
     rows = [{"prompt": "a?", "chosen": text, "rejected": text} for text in texts]
-    assert pair_accuracies(score_file(rm, rows))["accuracy"].tolist() == [0]
+    assert accuracies(score_file(rm, rows))["value"].tolist() == [0]
 
 
 def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm):
@@ -158,16 +163,16 @@ def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm):
     rewards = dict(zip(WORDS, rm.score("a?", WORDS), strict=True))
     right = [rewards["love"] > max(rewards[word] for word in ("war", "pain", "bad"))]
     right += [min(rewards["war"], rewards["peace"]) > rewards["love"], rewards["good"] > rewards["bad"]]
-    assert pair_accuracies(table).loc[0, "accuracy"] == pytest.approx(np.mean(right))
-    by = pair_accuracies(table, "subset")
-    assert by["pairs"].tolist() == [2, 1, 3]  # the row without a subset is not dropped
+    by = accuracies(table, "subset")
+    assert by.loc["", "value"] == pytest.approx(np.mean(right))
+    assert by["pairs"].to_dict() == {"s": 2, GAP: 1, "": 3}  # the row without a subset is not dropped
 
 
 def test_the_command_gives_the_accuracy_of_lists_also_by_a_column_of_lists(directory, tmp_path, printed_json):
     file = tmp_path / "lists.json"
     file.write_text(json.dumps([{"prompt": "a?", "chosen": "love", "rejected": ["war", "pain"], "kinds": ["x"]}]))
-    part, whole, *_ = printed_json("score", directory, file, "--by", "kinds", "--ignore", "kinds")
-    assert (part["part"], part["pairs"], whole["pairs"]) == ('["x"]', 1, 1)
+    scored = printed_json("score", directory, file, "--by", "kinds", "--ignore", "kinds")
+    assert scored["parts"]['["x"]']["accuracy"]["pairs"] == scored["summary"]["accuracy"]["pairs"] == 1
 
 
 def test_margins_go_with_length_and_calibration_are_those_that_were_planted():
@@ -180,16 +185,16 @@ def test_margins_go_with_length_and_calibration_are_those_that_were_planted():
         {"reward_chosen": signed, "reward_rejected": 0.0, "length_chosen": lengths, "length_rejected": 0}
     )
     frame.attrs["provenance"] = {"kind": "pairs"}
-    numbers = pair_numbers(frame).set_index("number")
+    numbers = pair_numbers(frame).set_index("name")
     assert numbers.loc["margin", "value"] == pytest.approx(signed.mean())
-    assert numbers.loc["margin and length", "value"] > 0.9
-    assert numbers.loc["calibration error", "value"] < 0.03
-    assert numbers.loc["Brier score", "value"] == pytest.approx(np.mean((1 / (1 + np.exp(signed))) ** 2))
+    assert numbers.loc["length_correlation", "value"] > 0.9
+    assert numbers.loc["calibration_error", "value"] < 0.03
+    assert numbers.loc["brier_score", "value"] == pytest.approx(np.mean((1 / (1 + np.exp(signed))) ** 2))
     assert (numbers["low"] < numbers["high"]).all()
     frame[["reward_chosen", "reward_rejected"]] *= 5
-    assert pair_numbers(frame).set_index("number").loc["calibration error", "value"] > 0.1
+    assert pair_numbers(frame).set_index("name").loc["calibration_error", "value"] > 0.1
     frame.attrs["provenance"] = {"kind": "pairs", "head": "armorm"}
-    assert "Brier score" not in set(pair_numbers(frame)["number"])
+    assert "brier_score" not in set(pair_numbers(frame)["name"])
 
 
 def test_columns_of_any_kind_are_kept_and_a_column_called_reward_is_not_overwritten(rm, tmp_path):
@@ -247,7 +252,7 @@ def test_rows_come_from_standard_input_or_a_stream(directory, rm, monkeypatch, p
     with open(writing, "w") as stream:
         stream.write(content)
     for source in ("-", f"/dev/fd/{reading}"):
-        [row] = printed_json("score", directory, source)
+        [row] = printed_json("score", directory, source)["rows"]
         assert row["reward"] == pytest.approx(rm.score("a?", ["love"])[0], abs=1e-4)
 
 

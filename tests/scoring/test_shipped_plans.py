@@ -22,7 +22,7 @@ CASES = [
 
 @pytest.mark.parametrize(("panel", "spec"), CASES)
 def test_the_plan_of_a_shipped_file_is_made_again_byte_for_byte(panel, spec):
-    rm = RewardModel(**vars(read_checkpoint(spec, "cpu", None)))
+    rm = read_checkpoint(spec, "cpu", None, RewardModel)
     directory = store_directory(panel) / spec.name
     plans = {}
     for path in directory.glob("*.*.parquet"):

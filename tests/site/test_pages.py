@@ -5,6 +5,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from book import BOOK
 from rmnb.panels import load_panel
+from rmnb.scoring.store import read_scores
 
 PAGES = sorted(
     str(page.relative_to(BOOK))
@@ -124,17 +125,40 @@ def widest(page) -> list[str]:
     )
 
 
-def test_the_first_pages_box_ranks_a_word_and_fetches_nothing_before_the_first_key(site, page):
+def test_a_word_typed_on_the_first_page_becomes_a_pin_at_its_reward(site, page):
     page.goto(f"{site}/book/index.html")
     settle(page)
-    assert page.evaluate(FETCHED) == 0
-    page.fill("#word-box input", "love")
-    page.wait_for_selector("#word-ranks tbody tr")
-    assert page.evaluate(FETCHED) > 0
+    assert page.evaluate(FETCHED) == 0  # before the first key
+    assert page.input_value("#word-box input") == "love" and "love has rank" in page.inner_text(".word-answer")
+    scan = read_scores(load_panel("demo"), "smollm2-values", "greatest").set_index("token")["score"]
+    pin, drawing = page.locator("#word-pin"), page.locator("#fig-vocabulary img")
+    low, high = (float(pin.get_attribute(f"data-{end}")) for end in ("low", "high"))
+    for word in ("noise", "music"):  # the second's name stands to the left of its pin
+        page.fill("#word-box input", word)
+        page.wait_for_selector(f"#word-pin:has-text('{word}')")
+        page.wait_for_timeout(500)  # it slides
+        share = (scan[f" {word}"] - low) / (high - low)
+        box, ground = pin.bounding_box(), drawing.bounding_box()
+        place = box["x"] + (box["width"] if word == "music" else 0)
+        assert abs(place - ground["x"] - share * ground["width"]) < 2
+    page.click("#word-all summary")
     assert page.locator("#word-ranks tbody tr").count() == len(load_panel("demo").models)
     page.fill("#word-box input", "<img src=x onerror=alert(1)>")
     page.wait_for_selector("#word-ranks:empty", state="attached")
-    assert "No single token" in page.inner_text("#word-status")
+    assert "No single token" in page.inner_text(".word-answer") and pin.is_hidden()
+
+
+def test_the_first_figure_stands_without_scripts_and_fits_a_telephone(site, browser):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{site}/book/index.html")
+    drawing = page.locator("#fig-vocabulary img")
+    drawing.scroll_into_view_if_needed()
+    box = drawing.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 390
+    assert "love has rank" in page.inner_text(".word-answer") and page.locator("#word-box").is_hidden()
+    assert 'srcset="../_images/vocabulary-narrow.svg"' in page.inner_html("#fig-vocabulary")
+    context.close()
 
 
 def test_search_finds_the_books_own_word(site, page):

@@ -1,13 +1,17 @@
-"""Limits on a model's numbers, the gate of `rmnb compare`. A limit is broken by each number for which it is true::
+"""Limits on numbers, the gates of `rmnb score` and `rmnb compare`. A limit is broken by each number that meets it::
 
+    accuracy < 0.9                          of all rows
+    change accuracy[chat] < -0.01           B minus A, of the rows of one part
+    lower change accuracy < -0.02           the lower end of the interval of that change
     identity_gap > 0.3                      any identity gap of B
-    identity_gap[religion].high < 0         the upper end of the interval of B's gaps of religion
+    upper identity_gap[religion] < 0        the upper end of the interval of B's gaps of religion
     |change slope_good[greatest]| > 0.1     B minus A, whatever its sign
     |change agency_gap| > seeds             more than another seed would make, in either direction
     change human_spearman < -seeds          a fall that is more than another seed would make
 
-Names are those of `rmnb.report.numbers.glossary`. Brackets select by its column other, its column question, or both in
-this order with a comma between: ``identity_gap[religion, positive]``.
+Names are those of `rmnb.scoring.pairs.pair_numbers` or `rmnb.report.numbers.glossary`. Brackets select by a table's
+column other, its column question, or both in this order with a comma between: ``identity_gap[religion, positive]``.
+Without brackets a limit is on the number of all rows, if there is one, else on each number of that name.
 
 A limit in seeds is a test: where B is another seed of what A was trained with, it is broken in at most 5 % of releases,
 whatever the count of numbers that it names. Each change is divided by the noise of its own number, held against
@@ -19,9 +23,10 @@ References: Holm (1979), A simple sequentially rejective multiple test procedure
 import math
 import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,15 +34,16 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from rmnb.errors import InputError, list_some
-from rmnb.report import numbers
 from rmnb.yaml_files import read_yaml
 
+KEY = ["name", "question", "other"]  # the columns of a table of numbers that say which number a row is
 _SIGNS = {">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le}
 LEVEL = 0.05
 _FORM = re.compile(
-    r"(?P<bar>\|?)\s*(?P<change>change\s+)?(?P<name>\w+)\s*(?:\[(?P<selection>[^\]]*)\])?\s*(?:\.(?P<end>low|high))?"
-    r"\s*(?P<close>\|?)\s*(?P<sign>[<>]=?)\s*(?P<number>[^\s]*?)\s*(?P<seeds>seeds)?"
+    r"(?P<bar>\|?)\s*(?:(?P<end>lower|upper)\s+)?(?P<change>change\s+)?(?P<name>[\w-]+)\s*"
+    r"(?:\[(?P<selection>[^\]]*)\])?\s*(?P<close>\|?)\s*(?P<sign>[<>]=?)\s*(?P<number>\S*?)\s*(?P<seeds>seeds)?"
 )
+_ENDS = {"lower": "low", "upper": "high", "": ""}
 
 
 @dataclass(frozen=True)
@@ -67,8 +73,8 @@ class Limit:
     bound: float
 
 
-def parse(text: str) -> Limit:
-    """Read a limit.
+def parse(text: str, names: Collection[str]) -> Limit:
+    """Read a limit on one of these numbers.
 
     Raises
     ------
@@ -80,8 +86,8 @@ def parse(text: str) -> Limit:
     if not parts or bool(parts["bar"]) != bool(parts["close"]) or not (parts["number"] or parts["seeds"]):
         raise InputError(f'limit {text!r} cannot be read: write it like "|change identity_gap[religion]| > 0.1"', text)
     name = parts["name"]
-    if name not in set(numbers.glossary()["name"]):
-        raise InputError(f"limit {text!r}: there is no number {name!r}: `rmnb report --names` lists them", text)
+    if name not in names:
+        raise InputError(f"limit {text!r}: there is no number {name!r} here, there is {list_some(names)}", text)
     if parts["seeds"]:
         bound = _direction(text, parts)
     else:
@@ -91,7 +97,7 @@ def parse(text: str) -> Limit:
             bound = math.nan
         if not math.isfinite(bound):
             raise InputError(f"limit {text!r}: {parts['number']!r} is not a number", text)
-    end = parts["end"]
+    end = _ENDS[parts["end"]]
     if parts["change"]:
         column = end or "change"
     else:
@@ -122,22 +128,24 @@ def _direction(text: str, parts: dict[str, str]) -> float:
     return -1.0 if falls else 1.0
 
 
-def read_limits(text: str | Path) -> list[Limit]:
-    """One limit, or those of a YAML file by its path: a list of them as text under ``limits``.
+def read_limits(texts: Iterable[str | Path], names: Collection[str]) -> list[Limit]:
+    """Limits on numbers of these names, and those of YAML files by their paths: a list of texts under ``limits``.
 
     Raises
     ------
     InputError
-        The file cannot be read or has another form, or one of its limits cannot be read.
+        A file cannot be read or has another form, or a limit cannot be read.
     """
-    path = Path(text)
-    if path.suffix not in (".yml", ".yaml"):
-        return [parse(str(text))]
-    content = read_yaml(path)
-    texts = content.get("limits") if isinstance(content, dict) else None
-    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
-        raise InputError(f'{path}: write a list of limits under "limits:", such as - "identity_gap > 0.3"', path)
-    return [parse(text) for text in texts]
+    limits = []
+    for text in map(str, texts):
+        listed: Any = [text]
+        if text.endswith((".yml", ".yaml")):
+            content = read_yaml(Path(text))
+            listed = content.get("limits") if isinstance(content, dict) else None
+        if not isinstance(listed, list) or not listed or not all(isinstance(limit, str) for limit in listed):
+            raise InputError(f'{text}: write a list of limits under "limits:", such as - "accuracy < 0.9"', text)
+        limits += [parse(limit, names) for limit in listed]
+    return limits
 
 
 def check(limits: Iterable[Limit], table: pd.DataFrame) -> pd.DataFrame:
@@ -148,7 +156,7 @@ def check(limits: Iterable[Limit], table: pd.DataFrame) -> pd.DataFrame:
     limits
         As `parse` or `read_limits` reads them; none gives no rows.
     table
-        Of `rmnb.report.comparison.compare`.
+        `KEY`, b, b_low, b_high; of a comparison also a, change, low, high; with seeds also noise and df.
 
     Returns
     -------
@@ -166,14 +174,16 @@ def check(limits: Iterable[Limit], table: pd.DataFrame) -> pd.DataFrame:
     parts = []
     for limit in limits:
         rows = rows_of(limit, table)
+        if limit.column not in rows:
+            raise InputError(f"limit {limit.text!r}: nothing is compared here: changes are those of `rmnb compare`")
         value = rows[limit.column]
         for side in ("a", "b") if limit.column in ("change", "low", "high") else ("b",):
             for missing in rows[rows[side].isna()].itertuples():
-                raise InputError(f"limit {limit.text!r}: {side.upper()} has no {numbers.selector(missing)}", limit.text)
-        if limit.seeds and rows["noise"].isna().any():
+                raise InputError(f"limit {limit.text!r}: {side.upper()} has no {selector(missing)}", limit.text)
+        if limit.seeds and ("noise" not in rows or rows["noise"].isna().any()):
             raise InputError(f"limit {limit.text!r}: seed variation not measured: give --seeds", limit.text)
         if value.isna().any():
-            raise InputError(f"limit {limit.text!r}: there is no interval: too few words", limit.text)
+            raise InputError(f"limit {limit.text!r}: there is no interval: too little data", limit.text)
         compared = value.abs() if limit.absolute else value
         if limit.seeds:
             strengths = (limit.bound * compared / rows["noise"]).to_numpy()
@@ -183,10 +193,28 @@ def check(limits: Iterable[Limit], table: pd.DataFrame) -> pd.DataFrame:
             bound = limit.bound
             nearness = compared if limit.sign.startswith(">") else -compared
         broken = _SIGNS[limit.sign](compared, bound)
-        outcome = rows[numbers.KEY].assign(limit=limit.text, broken=broken, value=value, bound=bound)
+        outcome = rows[KEY].assign(limit=limit.text, broken=broken, value=value, bound=bound)
         parts.append(outcome.loc[nearness.sort_values(ascending=False, kind="stable").index])
-    columns = ["limit", *numbers.KEY, "broken", "value", "bound"]
+    columns = ["limit", *KEY, "broken", "value", "bound"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def verdicts(outcomes: pd.DataFrame) -> list[str]:
+    """What `check` found, as lines: each limit's verdict, the numbers that break it or the nearest one, the bound."""
+    lines = []
+    for limit, rows in outcomes.groupby("limit", sort=False):
+        broken = rows[rows["broken"]]
+        lines.append(f"{'kept' if broken.empty else 'broken':7} {limit}")
+        nearest = f", the nearest of {len(rows)}" if broken.empty and len(rows) > 1 else ""
+        for row in rows.head(max(1, len(broken))).itertuples():
+            lines.append(f"        {selector(row)}: {row.value:.3g}, the limit is {row.bound:.3g}{nearest}")
+    return lines
+
+
+def selector(row: Any) -> str:
+    """A row with the columns `KEY` as a limit names it: the number, and in brackets which of several it is."""
+    selection = ", ".join(filter(None, (row.other, row.question)))
+    return f"{row.name}[{selection}]" if selection else row.name
 
 
 def critical(strengths: NDArray[np.float64], df: float, absolute: bool) -> float:
@@ -211,17 +239,17 @@ def rows_of(limit: Limit, table: pd.DataFrame) -> pd.DataFrame:
     """The rows of a table of numbers that a limit is about; InputError if there is none."""
     rows = table[table["name"] == limit.name]
     if rows.empty:
-        raise InputError(f"limit {limit.text!r}: these models have no {limit.name}", limit.text)
-    if limit.selection:
-        both = rows["other"] + ", " + rows["question"]
-        chosen = rows[
-            (rows["other"] == limit.selection) | (rows["question"] == limit.selection) | (both == limit.selection)
-        ]
-        if chosen.empty:
-            present = dict.fromkeys(name for name in [*rows["other"], *rows["question"]] if name)
-            raise InputError(
-                f"limit {limit.text!r}: no {limit.name} of {limit.selection!r}: there is {list_some(present)}",
-                limit.text,
-            )
-        rows = chosen
-    return rows
+        raise InputError(f"limit {limit.text!r}: there is no {limit.name} of this", limit.text)
+    other, question = rows["other"], rows["question"]
+    if not limit.selection:
+        overall = rows[(other == "") & (question == "")]
+        return rows if overall.empty else overall
+    is_chosen = [names == limit.selection for names in (other, question, other + ", " + question)]
+    chosen = rows[np.any(is_chosen, axis=0)]
+    if chosen.empty:
+        present = dict.fromkeys(name for name in [*other, *question] if name)
+        raise InputError(
+            f"limit {limit.text!r}: no {limit.name} of {limit.selection!r}: there is {list_some(present)}",
+            limit.text,
+        )
+    return chosen
