@@ -1,32 +1,26 @@
-// Chapter 10's slider: what a language model would say at each distance from where training began. The page holds the
-// data and shows one distance as a table; this script adds the slider to it.
+// Chapter 10's figure: what the best policy under each grader says at each distance from where training began. The picture
+// shows two distances; this script puts a slider and the bars of one distance in its place.
+
+import { element, numeral } from "./explorer/tokens.js";
 
 for (const box of document.querySelectorAll(".policy-slider")) {
-  const steps = JSON.parse(box.dataset.steps);
-  const [range, shown] = [document.createElement("input"), document.createElement("output")];
-  const label = document.createElement("label");
-  Object.assign(range, { type: "range", min: 0, max: steps.length - 1, value: steps.findIndex((step) => step.nats === 2) });
-  label.append("KL divergence ", range, " ", shown);
-  const rows = box.querySelector("tbody");
+  const { words, nats, steps } = JSON.parse(box.dataset.all);
+  const tint = (word) => `hsl(${(137.52 * word) % 360} 60% 82%)`;
+  const range = element("input", { type: "range", min: 0, max: steps.length - 1, value: nats.indexOf(2) });
+  const shown = element("output");
+  const bars = element("table", { class: "policy-bars" });
+  const piece = ([word, share]) =>
+    element("span", { style: `width: ${100 * share}%; background: ${tint(word)}`, title: `${words[word]} ${numeral(share, 2)}` }, words[word]);
   const draw = () => {
-    const { nats, answers, words } = steps[range.value];
-    shown.value = `${nats.toFixed(2)} nats, as varied as ${answers.toFixed(1)} answers`;
-    const lines = words.map(([word, share]) => {
-      const line = document.createElement("tr");
-      const bar = document.createElement("span");
-      bar.className = "word-bar";
-      bar.style.setProperty("--share", `${100 * share}%`);
-      const cells = [word, share.toFixed(3), bar].map((content) => {
-        const cell = document.createElement("td");
-        cell.append(content);
-        return cell;
-      });
-      line.append(...cells);
-      return line;
-    });
-    rows.replaceChildren(...lines);
+    shown.value = `${numeral(nats[range.value], 1)} nats`;
+    range.setAttribute("aria-valuetext", shown.value);
+    const lines = Object.entries(steps[range.value]).map(([model, pieces]) =>
+      element("tr", {}, element("th", { scope: "row" }, model), element("td", {}, ...pieces.map(piece))),
+    );
+    bars.replaceChildren(element("tbody", {}, ...lines));
   };
   range.addEventListener("input", draw);
-  box.prepend(label);
   draw();
+  const image = document.querySelector(`#${box.dataset.figure} img`);
+  image.replaceWith(element("div", { class: "policy-live" }, element("label", {}, "KL divergence ", range, " ", shown), bars));
 }

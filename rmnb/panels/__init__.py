@@ -7,7 +7,11 @@ from rmnb.panels.panel import Panel, find_base, find_spec, load_panel
 from rmnb.panels.specs import (
     BaseSpec,
     HeadName,
+    HeadSpec,
+    ImplicitSpec,
     Judge,
+    JudgeSpec,
+    LogProbabilitySpec,
     ModelSpec,
     PromptSpec,
     Reference,
@@ -17,7 +21,11 @@ from rmnb.panels.specs import (
 __all__ = [
     "BaseSpec",
     "HeadName",
+    "HeadSpec",
+    "ImplicitSpec",
     "Judge",
+    "JudgeSpec",
+    "LogProbabilitySpec",
     "ModelSpec",
     "Panel",
     "PromptSpec",
