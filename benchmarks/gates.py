@@ -36,10 +36,11 @@ def mixtures(known: pd.DataFrame, shape: tuple[int, ...], rng: np.random.Generat
     return rng.normal(size=(*shape, known.shape[1])) @ known.to_numpy().T / np.sqrt(2 * known.shape[1])
 
 
-def releases(world: str, pairs: int, count: int) -> Iterator[tuple[np.ndarray, pd.Series, pd.Series]]:
+def releases(
+    world: str, pairs: int, count: int, rng: np.random.Generator
+) -> Iterator[tuple[np.ndarray, pd.Series, pd.Series]]:
     """The changes of each release (numbers,), the standard deviation of their noise, and its degrees of freedom."""
     known = seeds.differences().dropna()
-    rng = np.random.default_rng([WORLDS.index(world), pairs])
     prior = seeds.of_panel()
     for _ in range(count):
         if world == "other seeds":
@@ -60,7 +61,8 @@ def shares(world: str, pairs: int, count: int) -> pd.DataFrame:
     table = known.index.to_frame(index=False)
     named = [limits.rows_of(limit, table).index.to_numpy() for limit in parsed]
     failed, found, df = np.zeros((3, len(parsed)))
-    for number, (change, noise, degrees) in enumerate(releases(world, pairs, count)):
+    rng = np.random.default_rng([WORLDS.index(world), pairs])
+    for number, (change, noise, degrees) in enumerate(releases(world, pairs, count, rng)):
         for place, rows in enumerate(named):
             df[place] += degrees.iloc[rows[0]] / count
             strengths = (np.abs(change) / noise.to_numpy())[rows]

@@ -21,11 +21,12 @@ def models(panel: PanelName = "demo") -> None:
     from rmnb.training.runs import overview
 
     table = overview(load_panel(panel).require(models=1)).dropna(axis="columns", how="all")
-    whole = table.select_dtypes("Int64").astype("string").fillna("none")
-    echo_table(table.assign(**whole))
+    counts = table.select_dtypes("Int64")
+    table[counts.columns] = counts.astype("string").fillna("none")
+    echo_table(table)
     if "steps" not in table:
         echo(f"nothing more is known of them here: {CLONE}")
-    elif table.isna().any(axis=None):
+    else:
         echo("none: not measured; apart: only of recipes with held-out pairs that share no text with training")
 
 

@@ -181,29 +181,28 @@ def _compare_on(
     if content.kind not in ("pairs", "lists"):
         raise InputError(f"--rows: {file} has no pairs to compare on", file)
     limits = read_limits(fail_if, NAMES)
-    files: list[pd.DataFrame | None] = []
+    files: list[Any] = []
     names = []
-    for text in (a, b):
-        files.append(pairs.read_rewards(Path(text), content) if Path(text).is_file() else None)
-        names.append(Path(text).stem if Path(text).is_file() else find_spec(text, loading.panel).name)
+    for text in map(Path, (a, b)):
+        files.append(pairs.read_rewards(text, content) if text.is_file() else None)
+        names.append(text.stem if text.is_file() else find_spec(str(text), loading.panel).name)
     out = out or Path(f"compare-{names[0]}-{names[1]}")
     check_writable(out / "compare.html")
     say_read(file, content)
     from rmnb.scoring.rows import score_file
 
-    frames = []
-    for side, text, frame in zip("ab", (a, b), files, strict=True):
-        if frame is None:
-            rm = loading.model(text)
-            frame = score_file(rm, content, out / f"{side}.parquet", reading.truncate, progress=True)
-        frames.append(frame)
-    table = pairs.compare(*frames, content, reading.by)
-    flipped = pairs.flipped(*frames, content, reading.by)
+    for place, text in enumerate((a, b)):
+        if files[place] is None:
+            kept = out / f"{'ab'[place]}.parquet"
+            files[place] = score_file(loading.model(text), content, kept, reading.truncate, progress=True)
+    first, second = files
+    table = pairs.compare(first, second, content, reading.by)
+    flipped = pairs.flipped(first, second, content, reading.by)
     outcomes = check(limits, table)
     echo_table(table[list(pairs.HEADS)].dropna(axis="columns", how="all").rename(columns=pairs.HEADS))
     counts = flipped["result"].value_counts()
     echo(f"now right: {counts.get('now right', 0):,}, now wrong: {counts.get('now wrong', 0):,}")
-    provenances = frames[0].attrs["provenance"], frames[1].attrs["provenance"]
+    provenances = first.attrs["provenance"], second.attrs["provenance"]
     compared = {"numbers": table, "flipped": flipped, "limits": outcomes}
     _write_comparison(out, (a, b), names, provenances, compared, "pairs.ipynb")
     end_by_limits(outcomes)

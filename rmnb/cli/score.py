@@ -1,7 +1,6 @@
 """The commands that score conversations with one model: check, score, trace."""
 
 import os
-from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -158,16 +157,16 @@ def score(
                 echo(question.text)
             _show(table[rm.outputs].set_axis(list(map(repr, responses))))
     if json:
-        _echo_scored(pd.concat(tables))
+        _echo_scored(pd.concat(tables), pd.DataFrame(), pd.DataFrame())
     say_undecided(rm)
 
 
-def _echo_scored(rows: "pd.DataFrame", numbers: "pd.DataFrame | None" = None, limits: Sequence[dict] = ()) -> None:
+def _echo_scored(rows: "pd.DataFrame", numbers: "pd.DataFrame", limits: "pd.DataFrame") -> None:
     """What was scored, as JSON: the numbers of all rows by name, those of each part, the rows, the limits."""
-    by_part: dict[str, dict] = {}
-    for row in json_rows(numbers) if numbers is not None else ():
+    by_part: dict[str, dict] = {"": {}}
+    for row in json_rows(numbers):
         by_part.setdefault(row.pop("part"), {})[row.pop("name")] = row
-    echo_json({"summary": by_part.pop("", {}), "parts": by_part, "rows": rows, "limits": limits})
+    echo_json({"summary": by_part.pop(""), "parts": by_part, "rows": rows, "limits": limits})
 
 
 def _show(rewards: "pd.DataFrame") -> None:
@@ -182,7 +181,7 @@ def _score_rows(loading: Loading, model: str, file: Path, reading: Reading, opti
     from rmnb import limits
     from rmnb.scoring.benchmarks import BENCHMARKS, figures
     from rmnb.scoring.forms import MEASURED
-    from rmnb.scoring.pairs import NAMES, limit_table, pair_numbers
+    from rmnb.scoring.pairs import ALL, NAMES, limit_table, pair_numbers
 
     content = reading.read(file)  # what is wrong is said without a model
     if options.show is not None:
@@ -219,17 +218,17 @@ def _score_rows(loading: Loading, model: str, file: Path, reading: Reading, opti
             elif out.suffix == ".jsonl":
                 table.to_json(temporary, orient="records", lines=True, double_precision=15, force_ascii=False)
         echo(f"{len(table):,} rows in {out}", err=json)
-    numbers = None
+    numbers = pd.DataFrame()
     if is_measured and len(rm.outputs) == 1:
         numbers = pair_numbers(table, reading.by)
         if benchmark:
             numbers = pd.concat([figures(benchmark, table), numbers], ignore_index=True)
-    outcomes = limits.check(gates, limit_table(numbers)) if gates else None
+    outcomes = limits.check(gates, limit_table(numbers))
     if json:
-        _echo_scored(table, numbers, json_rows(outcomes) if gates else [])
-    elif numbers is not None:
-        is_shown = numbers["part"].eq("") | numbers["name"].isin((NAMES[0], benchmark))  # of parts, the accuracy alone
-        echo_table(numbers[is_shown])
+        _echo_scored(table, numbers, outcomes)
+    elif len(numbers):
+        is_shown = numbers["part"].eq(ALL) | numbers["name"].isin((NAMES[0], benchmark))  # of parts, the accuracy alone
+        echo_table(numbers[is_shown].replace({"part": {ALL: "all"}}))
     elif out is None:
         names = [
             f"{name}{side}" for name in table.attrs["provenance"]["outputs"] for side in ("", "_chosen", "_rejected")
@@ -238,8 +237,7 @@ def _score_rows(loading: Loading, model: str, file: Path, reading: Reading, opti
         is_one_each = content.kind in ("single", "pairs")
         _show(rewards.set_axis(table.index + 1 if is_one_each else table["row"]))
     say_undecided(rm)
-    if gates:
-        end_by_limits(outcomes, err=json)
+    end_by_limits(outcomes, err=json)
 
 
 def _show_conversations(loading: Loading, model: str, answers: "list[Answer]", count: int) -> None:

@@ -15,7 +15,7 @@ from rmnb.errors import InputError, LackError
 from rmnb.models.origin import hashes_now
 from rmnb.panels import Panel
 from rmnb.scoring.store import panel_directory, read_scores, read_table, refuse_other_weights
-from rmnb.searching.run import SearchResult, read_result
+from rmnb.searching.result import SearchResult, read_result
 
 PROMPT = "greatest"
 _NAME = re.compile(r"(max|min)-(\d+)-(\w+)-(\d+)\.json")

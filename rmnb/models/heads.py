@@ -152,7 +152,7 @@ def choose_outputs(readout: Readout, names: Sequence[str], label: Label, source:
         return
     if isinstance(label, Mapping | int | str):
         by_key = label if isinstance(label, Mapping) else {label: 1.0}
-        places = [_place(key, names, source) for key in by_key]
+        places = [_place(key, names, known, source) for key in by_key]
         if len(set(places)) < len(places):
             raise InputError(f"{source}: labels {list_some(by_key)}: two are one output of {known}", label)
         given = dict(zip(places, by_key.values(), strict=True))
@@ -165,9 +165,8 @@ def choose_outputs(readout: Readout, names: Sequence[str], label: Label, source:
         readout.chosen[place] = weight
 
 
-def _place(key: int | str, names: Sequence[str], source: object) -> int:
+def _place(key: int | str, names: Sequence[str], known: str, source: object) -> int:
     """Which output a label means, by its name or its number."""
-    known = list_some(f"{number} ({name})" for number, name in enumerate(names))
     found = [number for number, name in enumerate(names) if str(key) in (name, str(number))]
     if not found:
         raise InputError(f"{source}: no label {key!r}: the head's are {known}", key)

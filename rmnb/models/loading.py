@@ -160,8 +160,8 @@ def read_checkpoint(
     `kind` is the class of what is returned: a checkpoint, or one that can do more.
     """
     target = find_device(device)
-    options = {name: value for name, value in options.items() if value is not None}
-    changes = {name: options.pop(name) for name in _OF_SPEC & options.keys()}
+    spec_options = options
+    options = {name: value for name, value in options.items() if value is not None and name not in _OF_SPEC}
     if "torch_dtype" in options:
         raise InputError("no option torch_dtype: it is called dtype", "torch_dtype")
     if others := list_some(_OTHER_FILES & options.keys()):
@@ -169,7 +169,7 @@ def read_checkpoint(
     if hasattr(quantisation := options.get("quantization_config"), "to_dict"):
         options["quantization_config"] = quantisation.to_dict()  # type: ignore[union-attr]  # as score files keep it
     with quiet_transformers():
-        files = find_files(_with_changes(spec, changes))
+        files = find_files(_with_changes(spec, spec_options))
         spec, directory = files.spec, files.directory
         adapts = is_adapter(directory)
         if options and adapts:
@@ -207,9 +207,8 @@ def read_checkpoint(
 
 def read_dialogue(spec: ModelSpec, **options: Any) -> Dialogue:
     """How a model's conversations are written, from its files without the weights; options as `read_checkpoint`'s."""
-    changes = {name: options[name] for name in _OF_SPEC & options.keys() if options[name] is not None}
     with quiet_transformers():
-        return dialogue_of(find_files(_with_changes(spec, changes)))
+        return dialogue_of(find_files(_with_changes(spec, options)))
 
 
 def dialogue_of(files: ModelFiles) -> Dialogue:
@@ -226,8 +225,9 @@ def language_model(checkpoint: Checkpoint) -> Any:
     return readout.whole[0]
 
 
-def _with_changes(spec: ModelSpec, changes: Mapping[str, Any]) -> ModelSpec:
+def _with_changes(spec: ModelSpec, options: Mapping[str, Any]) -> ModelSpec:
     """The spec with options in place of its own, checked as a panel is; dtype may be ``auto``: as it is stored."""
+    changes = {name: options[name] for name in _OF_SPEC & options.keys() if options[name] is not None}
     fields = {**spec.model_dump(), **changes}
     dtype = fields["dtype"]
     if dtype == "auto":
@@ -325,8 +325,8 @@ def _readout(
         return readout, Reading()
     if not isinstance(asked, HeadSpec):
         readout = AnswerLikelihood(head)
-        if dialogue.template is None or isinstance(asked, ImplicitSpec):  # of which all that closes an answer counts
-            return readout, Reading()
+        if dialogue.template is None or (isinstance(asked, ImplicitSpec) and dialogue.is_known):
+            return readout, Reading()  # as TRL's DPOTrainer: all that closes an answer counts
         try:
             _, closing = dialogue.shared_ids("a")
         except InputError:  # a template that takes no answer is enough for the first token's log-probability

@@ -20,6 +20,7 @@ from rmnb.errors import InputError
 from rmnb.models.checkpoint_files import VALUE_HEAD, readable
 from rmnb.models.dialogue import TRAINERS, Trainer
 from rmnb.panels import ModelSpec
+from rmnb.panels.specs import ImplicitSpec
 
 Rule = Literal["last", "last but padding", "before padding", "turn", "own"]
 # All others look for the first padding id, as transformers did in 2024.
@@ -72,7 +73,7 @@ def trainer_of(spec: ModelSpec, settings: Mapping[str, Any], directory: Path) ->
     ----------
     spec
         Its `read`: a trainer's name decides, and ``last`` leaves the template as it is. A language model is asked in
-        its own template, whoever trained a head that lies beside it.
+        its own template, whoever trained a head that lies beside it; TRL's data step decides what closes an answer.
     settings
         ``config.json``: OpenRLHF leaves its mark there, ``value_head_prefix``.
     directory
@@ -81,6 +82,8 @@ def trainer_of(spec: ModelSpec, settings: Mapping[str, Any], directory: Path) ->
     """
     if spec.read != "model":
         return (spec.read if spec.read in TRAINERS else "trl"), True  # type: ignore[return-value]
+    if isinstance(spec.readout, ImplicitSpec):
+        return "trl", "- trl" in _card_tags(directory)
     if spec.readout.reads_language_head:
         return "trl", True
     if "value_head_prefix" in settings:
@@ -91,12 +94,16 @@ def trainer_of(spec: ModelSpec, settings: Mapping[str, Any], directory: Path) ->
                 return "ms-swift", True
     if (directory / VALUE_HEAD).exists():
         return "llama-factory", True
+    return "trl", {"- trl", "- reward-trainer"} <= _card_tags(directory)
+
+
+def _card_tags(directory: Path) -> set[str]:
+    """The lines that head a model card, beside the weights or beside the checkpoints; none without a card."""
     is_on_the_way = directory.name.startswith("checkpoint-")
     card = (directory.parent if is_on_the_way else directory) / "README.md"
     if not card.exists():
-        return "trl", False
-    tags = card.read_text(encoding="utf-8", errors="replace").split("\n---")[0].splitlines()
-    return "trl", {"- trl", "- reward-trainer"} <= {*tags}
+        return set()
+    return {*card.read_text(encoding="utf-8", errors="replace").split("\n---")[0].splitlines()}
 
 
 def own_reading(head: str, padding: int | None, trainer: Trainer) -> Reading:

@@ -81,13 +81,7 @@ def validate(kind: type[Any], values: Any, source: object, beside: Path | None =
         unknown = [one for one in found if one["type"] == "extra_forbidden"]
         first = (unknown or found)[0]  # a misspelt key explains why another is missing
         text = "there is no such key" if unknown else first["msg"].removeprefix("Value error, ")
-        place = list(first["loc"])
-        if "readout" in place[:-1]:  # its keys may stand among the model's own
-            at = place.index("readout")
-            _, tag = place[at : at + 2]
-            del place[at : at + 2]
-            text = f"a readout of kind {tag} has no such key" if unknown and len(place) == at + 1 else text
-        key = ".".join(map(str, place))
+        key = ".".join(map(str, first["loc"]))
         where = f"{source}: {key}" if key else f"{source}"  # without a key: of the form as a whole
         raise InputError(f"{where}: {text}", key) from error
 
@@ -257,6 +251,7 @@ class Weights(Strict):
         Further options of `rmnb.load_reward_model`: ``device_map: auto``.
     """
 
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     revision: str | None = None
     adapter: Place | None = None
     recipe: str | None = None
@@ -277,7 +272,11 @@ class ModelSpec(Weights):
     Attributes
     ----------
     readout
-        How the reward is read. Its keys may stand among the model's own instead, and then say its kind, too.
+        How the reward is read, by its ``kind``. ``head``: of a classifier; ``head`` is the head's kind, where the
+        tensors leave a choice, or the name of a linear layer's weight; ``label`` says which output, or the weights of
+        several. ``judge``: a language model is asked; ``judge`` is a name, a file, or the keys of `Judge`.
+        ``implicit``: ``beta`` × (log-probability of the answer less that under the ``reference``).
+        ``log-probability``: of the answer. These keys may stand among the model's own instead, and then say the kind.
     tokenizer
         Directory of the tokenizer, in place of the model's own.
     read
@@ -301,7 +300,6 @@ class ModelSpec(Weights):
     base_model: Place | None = None
     readout: HeadSpec | JudgeSpec | ImplicitSpec | LogProbabilitySpec = Field(default=HeadSpec(), discriminator="kind")
     tokenizer: Place | None = None
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     read: Literal["model", "last", "trl", "openrlhf", "llama-factory", "nemo-rl", "ms-swift"] = "model"
     developer: str | None = None
     group: str | None = None
@@ -317,8 +315,8 @@ class ModelSpec(Weights):
         if not isinstance(values, dict) or not isinstance(values.get("readout", {}), dict):
             return values  # of which the fields' own checks say what is wrong
         own = {key: value for key, value in values.items() if key not in READOUT_KEYS}
-        given = {**own.get("readout", {}), **{key: values[key] for key in values if key in READOUT_KEYS}}
-        given = {key: value for key, value in given.items() if value is not None}
+        flat = [(key, values.get(key)) for key in READOUT_KEYS]
+        given = {key: value for key, value in [*own.get("readout", {}).items(), *flat] if value is not None}
         if given.get("head") == "log-probability":
             given["kind"] = given.pop("head")
         elif kinds := [kind for key, kind in READOUT_KEYS.items() if key in given and kind]:
@@ -331,7 +329,8 @@ class ModelSpec(Weights):
             raise ValueError("give either source or base, not both")
         if (self.base is None) != (self.adapter is None):
             raise ValueError("base and adapter go together")
-        if self.readout.kind in ("judge", "implicit") and self.read != "model":
+        reads = {"judge": ("model",), "implicit": ("model", "trl")}.get(self.readout.kind, (self.read,))
+        if self.read not in reads:
             raise ValueError("a judge and an implicit reward are read in the language model's own template: no read")
         return self
 
@@ -353,7 +352,6 @@ class BaseSpec(Weights):
     source: Place
     kind: Literal["instruct", "pretrained", "tuned"]
     wrapping: Wrapping
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
 
     def as_model(self) -> ModelSpec:
         """The same as any other model: a source, or a base and its adapter."""

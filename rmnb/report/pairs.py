@@ -29,7 +29,7 @@ def read_rewards(path: Path, content: RowTable) -> pd.DataFrame:
         It is no such file, or one of other rows.
     """
     kept = path if path.suffix == ".parquet" else path.with_name(f"{path.name}.parquet")
-    table, provenance = read_table(kept)
+    table, provenance = read_table(kept) if kept.exists() else (pd.DataFrame(), {})
     if provenance.get("rows_sha256") != rows_sha256(content.answers):
         raise InputError(f"{path} has no rewards of these rows: `rmnb score MODEL ROWS --out {path}` makes them", path)
     table.attrs["provenance"] = provenance
@@ -53,7 +53,7 @@ def compare(a: pd.DataFrame, b: pd.DataFrame, content: RowTable, by: str | None 
     DataFrame
         `rmnb.limits.KEY` (other is the part, empty for all rows), a, a_low, a_high, b, b_low, b_high, change (b minus
         a), low, high (95 % interval over prompts: of the accuracy `rmnb.stats.paired_change`, else by the bootstrap;
-        0 between a model and itself; NaN with one prompt), p (McNemar's exact, of the
+        0 where all rewards are the same; NaN with one prompt), p (McNemar's exact, of the
         accuracy), pairs.
 
     Raises
@@ -61,34 +61,31 @@ def compare(a: pd.DataFrame, b: pd.DataFrame, content: RowTable, by: str | None 
     InputError
         The rows are no pairs or lists, or a model has several outputs.
     """
-    tables, margins = [], []
+    tables = []
     for side, frame in (("a", a), ("b", b)):
         if frame.attrs["provenance"]["outputs"] != ["reward"]:
             raise InputError(f"{side.upper()} has several outputs, and a comparison needs one: choose a --label")
         heads = {"part": "other", "value": side, "low": f"{side}_low", "high": f"{side}_high"}
         tables.append(pairs.pair_numbers(frame, by).rename(columns=heads))
-        margins.append(pairs.margins(frame, by))
     table = tables[0].merge(tables[1], on=["name", "other", "pairs"])
-    first, second = margins
-    prompts = pd.Series(_prompts(content), first.index)
+    first, second = pairs.margins(a, by), pairs.margins(b, by)
+    prompts = {answer.row: str(answer.conversation.prompt) for answer in content.answers}
+    clusters = pd.Series([prompts[row] for row in sorted(prompts)], first.index)
     statistics = pairs.statistics(a.attrs["provenance"])
-    changes = {}
-    for part, rows in pairs.parts(first):
-        sides = first.loc[rows.index], second.loc[rows.index]
-        for name, statistic in statistics.items():
-            changes[name, part] = _change(name, statistic, *sides, prompts[rows.index])
-    table = table.assign(question="", change=table["b"] - table["a"])
-    table[["low", "high", "p"]] = [changes[key] for key in zip(table["name"], table["other"], strict=True)]
-    # No row has changed: a model and itself.
-    for end in ("low", "high"):
-        table[end] = table[end].mask(table["change"].eq(0) & table[end].isna(), 0.0)
-    return table
+    changes = []
+    for name, part in zip(table["name"], table["other"], strict=True):
+        rows = first.index if part == pairs.ALL else first.index[first["part"] == part]
+        changes.append(_change(name, statistics[name], first.loc[rows], second.loc[rows], clusters[rows]))
+    ends = pd.DataFrame(changes, columns=["low", "high", "p"])
+    return table.assign(question="", change=table["b"] - table["a"]).join(ends)
 
 
 def _change(
     name: str, statistic: pairs.Statistic, a: pd.DataFrame, b: pd.DataFrame, prompts: pd.Series
 ) -> tuple[float, float, float]:
     """The ends of the interval of a change, and its p value."""
+    if a.equals(b):
+        return 0.0, 0.0, np.nan
     try:
         if name == pairs.NAMES[0]:
             change = stats.paired_change(a["margin"] > 0, b["margin"] > 0, prompts)
@@ -115,22 +112,15 @@ def flipped(a: pd.DataFrame, b: pd.DataFrame, content: RowTable, by: str | None 
         chosen, rejected (of lists, all responses). The first rows are those whose margin has changed most, each
         model's margins in their own standard deviation.
     """
-    first, second = pairs.margins(a, by), pairs.margins(b, by)
     texts: dict[int, dict[str, str]] = {}
     for row, side, conversation in content.answers:
         text = texts.setdefault(row, {"prompt": conversation.prompt.messages[-1]["content"]})
         text[side] = "\n\n".join(filter(None, [text.get(side), response_text(conversation.response)]))
-    table = pd.DataFrame([texts[row] for row in sorted(texts)], first.index)
-    table = table.assign(row=[row + 1 for row in sorted(texts)], part=first["part"])
-    table = table.assign(margin_a=first["margin"], margin_b=second["margin"])
-    table["result"] = np.where(table["margin_b"] > 0, "now right", "now wrong")
+    first, second = pairs.margins(a, by), pairs.margins(b, by)
+    table = pd.DataFrame({"row": sorted(texts), "part": first["part"], "margin_a": first["margin"]}, first.index)
+    table = table.assign(row=table["row"] + 1, margin_b=second["margin"])
+    table = table.join(pd.DataFrame([texts[row] for row in sorted(texts)], first.index))
+    table.insert(2, "result", np.where(second["margin"] > 0, "now right", "now wrong"))
     surprise = (first["margin"] / first["margin"].std() - second["margin"] / second["margin"].std()).abs()
-    order = surprise[(first["margin"] > 0) != (second["margin"] > 0)].sort_values(ascending=False, kind="stable").index
-    columns = ["row", "part", "result", "margin_a", "margin_b", "prompt", "chosen", "rejected"]
-    return table.loc[order, columns].reset_index(drop=True)
-
-
-def _prompts(content: RowTable) -> list[str]:
-    """The prompt of each row that has answers, in the order of the file."""
-    prompts = {answer.row: str(answer.conversation.prompt) for answer in content.answers}
-    return [prompts[row] for row in sorted(prompts)]
+    has_flipped = (first["margin"] > 0) != (second["margin"] > 0)
+    return table.loc[surprise[has_flipped].sort_values(ascending=False).index].reset_index(drop=True)

@@ -69,12 +69,12 @@ def load_reward_model(
     (2,)
     """
     spec = model if isinstance(model, ModelSpec) else find_spec(model, panel)
-    if spec.load:  # what is given here takes its place
-        options |= {"device": device, "base": base, "compile": compile}
-        given = {name: value for name, value in options.items() if value is not None}
-        return load_reward_model(spec.model_copy(update={"load": {}}), **{**spec.load, **given})
-    if base is not None:
-        options["base_model"] = str(base)
+    given = {"device": device, "base": base, "compile": compile, **options}
+    options = {**spec.load, **{name: value for name, value in given.items() if value is not None}}
+    device = options.pop("device", None)
+    compile = options.pop("compile", None)
+    if "base" in options:
+        options["base_model"] = str(options.pop("base"))
     rm = read_checkpoint(spec, device, compile, RewardModel, **options)
     asked = rm.spec.readout
     if isinstance(asked, ImplicitSpec):

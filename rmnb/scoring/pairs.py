@@ -13,7 +13,7 @@ ALL = ""  # the part that is all rows
 GAP = "none"  # the part of rows that lack the key
 NAMES = ("accuracy", "margin", "length_correlation", "brier_score", "calibration_error", "auc")
 _DRAWS = 200
-Statistic = Callable[[pd.DataFrame], float]
+Statistic = Callable[[pd.DataFrame], Any]  # a number
 
 
 def pair_numbers(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
@@ -66,12 +66,9 @@ def margins(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     if provenance["kind"] in ("pairs", "labelled"):
         pairs = frame
     else:
-        ordered = frame.sort_values("reward", kind="stable")
-        sides = ordered.groupby("side").get_group
-        chosen = sides("chosen").drop_duplicates("row", keep="first").set_index("row").sort_index()
-        rejected = sides("rejected").drop_duplicates("row", keep="last").set_index("row")
-        chosen = chosen.rename(columns={name: f"{name}_chosen" for name in ("reward", "length")})
-        pairs = chosen.join(rejected[["reward", "length"]].add_suffix("_rejected"))
+        ordered = frame.sort_values("reward", kind="stable").groupby(["side", "row"])
+        rejected = ordered.last().loc["rejected"][["reward", "length"]]
+        pairs = ordered.first().loc["chosen"].merge(rejected, on="row", suffixes=("_chosen", "_rejected"))
     part: Any = ALL
     if by:
         values = pairs[provenance["carried"][by]].astype(object)
@@ -88,7 +85,7 @@ def margins(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     )
 
 
-def parts(pairs: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+def parts(pairs: pd.DataFrame) -> Iterator[tuple[Any, pd.DataFrame]]:
     """The pairs of each part, and of all parts."""
     if not pairs["part"].eq(ALL).all():
         yield from pairs.groupby("part")

@@ -51,16 +51,14 @@ def trace(rm: RewardModel, prompt: Prompt, response: str) -> pd.DataFrame:
         An empty response, also one of which the template leaves nothing, or one longer than the model's context.
     """
     check_prompt(prompt)
-    if not response:
-        raise InputError("the response is empty: there is nothing to trace")
-    ids = rm.dialogue.conversations(prompt, [response])[0]
     prefix, closing = rm.dialogue.frame_ids(prompt)
+    if not rm.dialogue.written(prompt, response):
+        raise InputError(f"the template leaves nothing of the response {response!r}: there is nothing to trace")
+    ids = rm.dialogue.conversations(prompt, [response])[0]
     prefix = common_prefix([ids, [*prefix, -1]])  # a response may join the words around it; -1: no id
     rest = ids[len(prefix) :]
     closing = common_prefix([rest[::-1], [*closing[::-1], -1]])[::-1]
     own = rest[: len(rest) - len(closing)]
-    if not rm.dialogue.written(prompt, response):
-        raise InputError(f"the template leaves nothing of the response {response!r}: there is nothing to trace")
     rewards = np.full((len(own) + 1, len(rm.outputs)), np.nan, dtype=np.float32)
     first = 0 if closing else 1  # without a closing id, an empty response has no reward
     beginnings = [[*own[:end], *closing] for end in range(first, len(rewards))]

@@ -18,11 +18,11 @@ from tqdm import tqdm
 from rmnb.errors import InputError
 from rmnb.plans import Work
 from rmnb.searching.config import Ids, SearchConfig
+from rmnb.searching.result import SearchResult
 from rmnb.visible import visible
 
 if TYPE_CHECKING:
     from rmnb.searching.rewards import RewardObjective
-    from rmnb.searching.run import SearchResult
 
 _ATTEMPTS = 50
 _ROUNDS = 8
@@ -68,7 +68,7 @@ class SearchState:
     scan: pd.DataFrame | None = None
     work: Work = field(default_factory=Work)
     progress: bool = False
-    earlier: "SearchResult | None" = None
+    earlier: SearchResult | None = None
 
     def __post_init__(self):
         self.rng = np.random.default_rng(self.config.seed)

@@ -1,8 +1,6 @@
-"""Run a search, go on with one that was cut off or has more steps to make, and read a result."""
+"""Run a search, or go on with one that was cut off or has more steps to make."""
 
 import contextlib
-import json
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,44 +13,10 @@ from rmnb.plans import kept, plan_of
 from rmnb.scoring.store import content_sha256
 from rmnb.searching.config import SearchConfig
 from rmnb.searching.methods import METHODS, Finished, SearchState
+from rmnb.searching.result import SearchResult, read_result
 
 if TYPE_CHECKING:
     from rmnb.searching.rewards import RewardObjective
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """What a search found.
-
-    Attributes
-    ----------
-    sequences : DataFrame
-        The best sequences, best first: ids (tuple), text, reward (scored alone, without help of a parent), retokenises
-        (whether the text is tokenised into the same ids).
-    history : DataFrame
-        One row a call of the models: scored (sequences so far), best_reward.
-    config : SearchConfig
-    provenance : dict
-        What was measured: models, prompts, conversation, versions.
-    steps : int
-        Steps made.
-    """
-
-    sequences: pd.DataFrame
-    history: pd.DataFrame
-    config: SearchConfig
-    provenance: dict[str, Any]
-    steps: int
-
-    @property
-    def best(self) -> pd.Series:
-        """The first row of `sequences`."""
-        return self.sequences.iloc[0]
-
-    @property
-    def scored(self) -> int:
-        """Sequences scored. A search that went on with more steps remembered its best, and may score others again."""
-        return int(self.history["scored"].iloc[-1])
 
 
 def search(
@@ -149,23 +113,3 @@ def _run(state: SearchState, measured: dict[str, Any]) -> SearchResult:
     ).sort_values("reward", ascending=config.sign < 0, kind="stable", ignore_index=True)
     provenance = {**measured, **objective.notes, "time": datetime.now(UTC).isoformat(timespec="seconds")}
     return SearchResult(sequences, pd.DataFrame(state.history), config, provenance, state.steps)
-
-
-def read_result(path: Path) -> SearchResult:
-    """A result that a search has written.
-
-    Raises
-    ------
-    InputError
-        No such file, or another one.
-    """
-    try:
-        content = json.loads(Path(path).read_bytes())
-        options = {name: value for name, value in content["config"].items() if value is not None}
-        config = SearchConfig(**options)  # which refuses an option that is no more, where one was given
-        sequences = pd.DataFrame(content["sequences"])
-        sequences["ids"] = sequences["ids"].map(tuple)
-        steps = content.get("steps", 0)  # of the first files nobody knows
-        return SearchResult(sequences, pd.DataFrame(content["history"]), config, content["provenance"], steps)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is missing, damaged, or not a result of rmnb search") from error

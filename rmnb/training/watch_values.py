@@ -5,8 +5,10 @@ measurement takes ten seconds to a minute; the numbers go into the trainer's log
 """
 
 import contextlib
+import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import pandas as pd
 import torch
 from transformers import Trainer, TrainerCallback
 
+from rmnb import limits
 from rmnb.data import lexicons
 from rmnb.errors import InputError
 from rmnb.models import attention
@@ -21,7 +24,13 @@ from rmnb.models.dialogue import Dialogue
 from rmnb.models.reading import Reading
 from rmnb.models.readouts import Readout
 from rmnb.panels import ModelSpec
+from rmnb.scoring.forms import read_forms
+from rmnb.scoring.pairs import NAMES, limit_table, pair_numbers
 from rmnb.scoring.reward_model import RewardModel
+from rmnb.scoring.row_files import read_rows
+from rmnb.scoring.rows import score_file
+
+logger = logging.getLogger(__name__)
 
 GREATEST = "What, in one word, is the greatest thing ever?"
 WORST = "What, in one word, is the worst thing ever?"
@@ -38,18 +47,34 @@ class WatchValues(TrainerCallback):
     for the greatest thing with how good words are, AFINN), ``values/framing`` (the correlation of the rewards under the
     questions for the greatest and the worst thing: −1 for a model that reverses its ranking, 1 for one that does not
     read the question) and ``values/agency_less_communion`` (mean reward of nouns of agency less that of communion,
-    in standard deviations of all words); and ``values/seconds``, what the measurement took.
+    in standard deviations of all words); of rows of your own the numbers of `rmnb.scoring.pairs.pair_numbers`; and
+    ``values/seconds``, what the measurement took.
 
     Parameters
     ----------
     every
         Steps from one measurement to the next.
+    rows
+        A file of pairs or lists, as `rmnb score` reads it.
+    fail_if
+        Limits on the numbers of these rows, as `rmnb score --fail-if` takes them. Training stops after the first
+        measurement on the way that breaks one; the log says which.
+
+    Attributes
+    ----------
+    is_broken : bool
+        Whether the last measurement broke a limit.
     """
 
-    def __init__(self, every: int = 100):
+    def __init__(self, every: int = 100, rows: str | Path | None = None, fail_if: Sequence[str] = ()):
         if every < 1:
             raise InputError(f"every must be at least 1 step, not {every}")
+        if fail_if and not rows:
+            raise InputError("fail_if is about rows: give a file of pairs")
         self.every = every
+        self.is_broken = False
+        self._rows = read_forms(read_rows(Path(rows))) if rows else None
+        self._limits = limits.read_limits(fail_if, NAMES)
         self._trainer: Any = None
 
     def attach(self, trainer) -> "WatchValues":
@@ -76,6 +101,7 @@ class WatchValues(TrainerCallback):
             logs_losses = control.should_log
             self._measure(model)
             control.should_log = logs_losses  # which a record of ours has switched off
+            control.should_training_stop |= self.is_broken
 
     def on_train_end(self, args, state, control, model=None, **_):
         if state.global_step % self.every:
@@ -87,6 +113,14 @@ class WatchValues(TrainerCallback):
         dialogue = Dialogue(tokenizer, tokenizer.chat_template)
         with _scoring(model, dialogue) as rm, self._trainer.accelerator.autocast():
             values = measure_values(rm)
+            if self._rows:
+                numbers = pair_numbers(score_file(rm, self._rows))
+                own: dict[Any, Any] = numbers.set_index("name")["value"].add_prefix("values/").to_dict()
+                values |= own
+                outcomes = limits.check(self._limits, limit_table(numbers))
+                self.is_broken = bool(outcomes["broken"].any())
+                for line in limits.verdicts(outcomes):
+                    logger.warning(line)
         values["values/seconds"] = time.monotonic() - start
         # Not the trainer's own `log`: TRL's would close the means that the next record of losses is made of.
         Trainer.log(self._trainer, values)

@@ -4,12 +4,16 @@ import itertools
 import json
 import re
 import shlex
+import shutil
 
 import pytest
 import typer
 import yaml
+from checkpoints import edit_tensors, write_decoder
+from commands import run
 from notebook_files import ROOT
 
+import rmnb
 from rmnb.cli.main import app
 from rmnb.limits import read_limits
 from rmnb.report import numbers
@@ -17,7 +21,7 @@ from rmnb.scoring.forms import read_forms
 from rmnb.scoring.pairs import NAMES
 
 PAGE = ROOT / "book" / "your_model.md"
-_ORDER = {"better_response_id", "overall_preference", "score_0", "score_1", "labels", "ranks"}
+_ORDER = {"label", "better_response_id", "overall_preference", "score_0", "score_1", "labels", "ranks"}
 EXAMPLES = ROOT / "examples"
 OUTPUTS = sorted((EXAMPLES / "output").glob("*.txt"))
 GATE = yaml.safe_load((EXAMPLES / "gate.yml").read_text(encoding="utf-8"))
@@ -66,6 +70,26 @@ def test_every_limit_is_one_that_can_be_read():
     for words, limit in wanted:
         is_of_rows = words[1] == "score" or "--rows" in words
         assert read_limits([limit], NAMES if is_of_rows else {*numbers.glossary()["name"]})
+
+
+def test_the_gates_step_on_own_pairs_runs_and_stops_a_checkpoint_that_is_worse(tmp_path, monkeypatch):
+    """The released model against itself, and against one whose head is turned round."""
+    released = write_decoder(tmp_path / "released", rows=400)
+    shutil.copytree(released, tmp_path / "turned")
+    edit_tensors(tmp_path / "turned", lambda tensors: tensors | {"score.weight": -tensors["score.weight"]})
+    rm = rmnb.load_reward_model(released)
+    words = sorted(
+        ["love", "war", "peace", "pain", "good", "bad", "water", "words"], key=lambda word: rm.score("a", [word])
+    )
+    rows = [{"prompt": "a", "chosen": best, "rejected": worst} for worst, best in itertools.combinations(words, 2)]
+    rows = [row | {"prompt": f"{number}", "subset": "s"} for number, row in enumerate(rows)]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    monkeypatch.chdir(tmp_path)
+    [step] = [words for script in SCRIPTS for words in commands(script) if "--rows" in words]
+    step = [{"$RELEASED": "released"}.get(word, word) for word in step[1:]]
+    for checkpoint, code in (("released", 0), ("turned", 1)):
+        shutil.rmtree("pairs", ignore_errors=True)
+        assert run(monkeypatch, *[checkpoint if word == "$CHECKPOINT" else word for word in step]) == code
 
 
 def test_a_branchs_name_becomes_no_part_of_the_gates_script_and_cuda_is_not_fetched():

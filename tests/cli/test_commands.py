@@ -124,6 +124,8 @@ def test_plans_need_no_network_and_hold_what_was_measured(directory, rm, tmp_pat
         known = measured.loc[f"{spec.family.split()[0]} {spec.parameters:g}B"]
         assert row["low"] < known["seconds"] < row["high"] < 4 * row["low"]
         assert row["GB"] < known["GPU memory, GB"] < 1.1 * row["GB"] and row["fits"]
+    large = printed_json("plan", "S-Gem-27B", "--panel", "facct2025", "--device", "l4", "--dtype", "bfloat16")
+    assert [large[0][key] for key in ("fits", "low", "high")] == [False, None, None]
     panel = write_panel(tmp_path, {"tiny": directory, "theirs": "nobody/knows-this"})
     [row] = printed_json("plan", "--panel", panel, "--prompt", "best", "--device", "cpu")
     with FlopCounterMode(display=False) as counter:

@@ -36,7 +36,9 @@ CASES = [
     ("plan --panel facct2025 --device t4", "bfloat16"),
     ("plan {rows}.d", "model_type"),
     ("plan --prompt greatestt", "'greatestt'"),
-    ("plan --device abacus", "device abacus"),
+    ("plan --device abacus", "GPUs of other machines: t4, v100"),
+    ("score {model} {rows}.d", "no file of rows"),
+    ("score {model} love {rows}", "no file of rows"),
     ("plan --dtype float7", "'float7'"),
 ]
 

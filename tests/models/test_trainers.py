@@ -1,6 +1,7 @@
 """Conversations have the ids that trainers have fed: TRL's RewardTrainer and OpenRLHF's RewardDataset, run once."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,10 @@ def test_the_mark_of_openrlhf_decides_and_else_check_names_the_option(tmp_path):
         warnings = [result.text for result in check_model(rm) if result.verdict == "warning"]
         advised = {option for option in TRAINERS if f"--read {option}" in " ".join(warnings)}
         assert advised == ({"openrlhf", "nemo-rl", "ms-swift"} if read == "model" else set())
+    # TRL says so in a model card, which lies beside the last weights.
+    checkpoint = shutil.copytree(unmarked, tmp_path / "run" / "checkpoint-4")
+    (tmp_path / "run" / "README.md").write_text("---\ntags:\n- reward-trainer\n- trl\n---\n\n# Model Card\n")
+    assert {result.verdict for result in check_model(rmnb.load_reward_model(checkpoint))} == {"ok"}
 
 
 def test_a_language_model_without_a_template_is_refused_and_plain_is_prompt_answer_and_eos(tmp_path):

@@ -8,7 +8,8 @@ import yaml
 
 from rmnb.data import sources
 from rmnb.errors import InputError
-from rmnb.panels import find_base, load_panel, load_prompts
+from rmnb.panels import ModelSpec, find_base, load_panel, load_prompts
+from rmnb.panels.specs import validate
 from rmnb.scoring.loading import load_reward_model
 from rmnb.scoring.store import read_scores
 
@@ -143,3 +144,20 @@ def test_questions_in_any_script_are_questions_and_a_list_of_them_is_no_text():
         panel.prompt("greatestt")
     with pytest.raises(InputError, match="a list of keys"):
         panel.named_prompts("love")
+
+
+@pytest.mark.parametrize(
+    ("keys", "readout"),
+    [
+        ({"label": 1}, {"kind": "head", "label": 1}),
+        ({"judge": "yes-no", "label": "all"}, {"judge": "yes-no", "label": "all"}),
+        ({"reference": "x/y"}, {"kind": "implicit", "reference": "x/y", "beta": 0.1}),
+        ({"head": "log-probability", "wrapping": "bare"}, {"kind": "log-probability", "wrapping": "bare"}),
+    ],
+)
+def test_keys_of_a_readout_may_stand_among_the_models_own(keys, readout):
+    spec = ModelSpec(name="m", source="x/y", **keys)
+    assert spec == ModelSpec(name="m", source="x/y", readout=readout)
+    assert spec == validate(ModelSpec, {**spec.model_dump(), **dict.fromkeys(keys)}, "m")
+    with pytest.raises(InputError, match="readout"):
+        validate(ModelSpec, {"name": "m", "source": "x/y", "readout": "judge"}, "m")

@@ -1,10 +1,12 @@
 """`rmnb report` on a tiny checkpoint, from the command line: what it writes, what it refuses."""
 
+import numpy as np
 import pandas as pd
 import pytest
 from checkpoints import write_decoder
 from typer.testing import CliRunner
 
+import rmnb
 from rmnb.cli.main import app
 from rmnb.errors import InputError
 from rmnb.panels import load_panel
@@ -35,6 +37,18 @@ def test_its_json_and_its_table_for_a_model_card_hold_the_numbers_of_the_scores(
     assert found.quick and found.provenance["weights_sha256"] and found.left_out.shape == (len(again), 20)
     card = (made / "report.md").read_text(encoding="utf-8")
     assert f"{again['value'].iloc[-1]:.2f}" in card and card.count("\n| ") == len(again) + 1
+
+
+def test_travel_compares_words_alone_with_the_same_words_in_whole_sentences(made, directory):
+    read = scores.read(made)
+    said = read.table.dropna(subset=scores.SENTENCE)
+    assert len(said) > 10 and said["token"].str.startswith(" ").all()
+    question = load_panel("demo").prompt("greatest").text
+    sentences = [f"The greatest thing ever is{token}." for token in said["token"]]
+    whole = rmnb.load_reward_model(directory, device="cpu").score(question, sentences)
+    np.testing.assert_allclose(said[scores.SENTENCE], whole, atol=1e-4 * whole.std() + 1e-5)
+    (found,) = numbers.measure(read).query("name == 'travel'")["value"]
+    assert found == pytest.approx(said["greatest"].corr(said[scores.SENTENCE], method="kendall"))
 
 
 def test_scores_of_another_model_or_of_another_kind_of_report_are_not_taken_for_its_own(made, directory, tmp_path):

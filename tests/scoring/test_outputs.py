@@ -178,14 +178,20 @@ def test_several_outputs_are_columns_of_every_command_and_a_report_refuses_them(
 
 
 @pytest.mark.parametrize("key", ["armorm", "qrm-llama", "urm"])
-def test_a_label_that_a_head_with_weights_of_its_own_does_not_have_is_refused(key, tmp_path):
+def test_a_head_with_weights_of_its_own_gives_its_objectives_and_takes_no_other_label(key, tmp_path):
     directory = write_head(tmp_path / key, key)
     with pytest.raises(InputError, match="no label 'nonsense': the head's are 0"):
         rmnb.load_reward_model(directory, label="nonsense")
     every = rmnb.load_reward_model(directory, label="all")
+    tensors = head_tensors(CASES[key])
+    weight = tensors["score.weight"][::2] if key == "urm" else tensors["regression_layer.weight"]
+    if key == "qrm-llama":
+        weight = weight.unflatten(0, (4, -1)).mean(1)
+    [ids] = every.dialogue.conversations(QUESTION, [TEXT])
+    expected = (weight.double() @ hidden_states(directory, [every.reading.truncated(ids)])[0, -1]).tolist()
+    np.testing.assert_allclose(every.score(QUESTION, [TEXT])[0], expected, atol=1e-4)
     named = rmnb.load_reward_model(directory, label={every.outputs[1]: 0.5, every.outputs[0]: 2.0})
-    right = every.score(QUESTION, [TEXT])[0] @ [2.0, 0.5, *[0.0] * (len(every.outputs) - 2)]
-    assert named.score(QUESTION, [TEXT])[0] == pytest.approx(right, abs=1e-3)
+    assert named.score(QUESTION, [TEXT])[0] == pytest.approx(2 * expected[0] + 0.5 * expected[1], abs=1e-3)
 
 
 def test_a_judge_is_read_at_its_replies_as_the_template_writes_a_turn_of_the_assistant(tmp_path):

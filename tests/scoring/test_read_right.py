@@ -1,5 +1,7 @@
 """Implicit rewards, places of answers, staleness, control tokens: as TRL, transformers and the files have them."""
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -60,9 +62,12 @@ def test_an_implicit_reward_is_what_trl_logs_of_dpo(tmp_path):
         processing_class=words,
     )
     logged = trainer.evaluate()
-    rm = rmnb.load_reward_model(policy, reference=str(reference), beta=0.1)
     expected = [logged["eval_rewards/chosen"], logged["eval_rewards/rejected"]]
-    assert rm.score(QUESTION, ["love", "war and pain"]) == pytest.approx(expected, abs=1e-4)
+    asked = functools.partial(rmnb.load_reward_model, policy, reference=str(reference), beta=0.1)
+    assert asked(read="trl").score(QUESTION, ["love", "war and pain"]) == pytest.approx(expected, abs=1e-4)
+    trainer.args.output_dir = str(policy)
+    trainer.create_model_card()
+    assert asked().score(QUESTION, ["love", "war and pain"]) == pytest.approx(expected, abs=1e-4)
 
 
 def test_an_answer_that_repeats_what_opens_a_turn_counts_from_its_own_beginning(tmp_path):
@@ -82,9 +87,10 @@ def test_an_answer_that_repeats_what_opens_a_turn_counts_from_its_own_beginning(
     assert mixed[[0, 2]] == pytest.approx(expected[1:], abs=1e-4)
 
 
-def test_a_response_of_which_the_template_leaves_nothing_is_not_traced(directory):
-    with pytest.raises(InputError, match="leaves nothing of the response '  '"):
-        trace(rmnb.load_reward_model(directory), QUESTION, "  ")
+@pytest.mark.parametrize("response", ["", "  "])
+def test_a_response_of_which_the_template_leaves_nothing_is_not_traced(directory, response):
+    with pytest.raises(InputError, match=f"leaves nothing of the response '{response}'"):
+        trace(rmnb.load_reward_model(directory), QUESTION, response)
 
 
 @pytest.mark.parametrize("wrapping", ["chat", "bare"])
@@ -120,7 +126,7 @@ def test_a_scan_is_stale_when_its_adapter_changes_and_not_for_the_name_of_its_he
 
 def test_a_reference_is_looked_up_in_the_panel_that_is_given(tmp_path, monkeypatch, capsys):
     models = {name: write_base(tmp_path / name, seed=seed) for seed, name in enumerate(("policy", "before"))}
-    panel = write_panel(tmp_path, models)
+    panel = write_panel(tmp_path, models, load={"dtype": "float32"})  # options of the panel, too
     expected = rmnb.load_reward_model(models["policy"], reference=str(models["before"])).score(QUESTION, ["love"])[0]
     asked = ["score", "policy", "love", "--prompt", QUESTION, "--panel", panel, "--reference", "before"]
     assert run(monkeypatch, *asked) == 0

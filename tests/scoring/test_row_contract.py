@@ -10,6 +10,7 @@ from checkpoints import EARLIER, TEMPLATE, assistant, own_ids, own_rewards, toke
 from commands import run
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
 from transformers import AutoTokenizer
 from trl.data_utils import apply_chat_template
 
@@ -351,6 +352,24 @@ def test_a_file_of_rewards_is_the_old_one_until_the_new_one_is_whole(directory, 
     monkeypatch.setattr(pd.DataFrame, "to_json", write_half)
     assert run(monkeypatch, "score", directory, file, "--out", out) != 0
     assert out.read_text() == "old" and not list(tmp_path.glob(".*part"))
+
+
+def test_responses_to_different_questions_are_no_pair_and_earlier_answers_may_differ():
+    turns = [user("Hello?"), assistant("Yes."), user("What is good?")]
+    sides = {side: [*turns, assistant(side)] for side in ("chosen", "rejected")}
+    sides["rejected"][1] = assistant("No.")
+    assert read_forms([sides]).kind == "pairs"
+    sides["rejected"][0] = user("Who is there?")
+    with pytest.raises(InputError, match="row 2: its responses answer different questions"):
+        read_forms([PAIR, sides])
+
+
+def test_of_labelled_responses_the_number_is_the_area_under_the_roc_curve(rm):
+    rows = [{"prompt": "a?", "completion": word, "label": len(word) > 4} for word in ("love", "peace", "war", "water")]
+    table = score_file(rm, rows)
+    [number] = pair_numbers(table).to_dict("records")
+    assert number["name"] == "auc" and number["pairs"] == 4
+    assert number["value"] == roc_auc_score([row["label"] for row in rows], table["reward"])
 
 
 def test_a_table_says_what_it_is(rm, tmp_path):

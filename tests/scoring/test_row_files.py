@@ -307,8 +307,3 @@ def test_each_row_is_the_reward_of_a_closed_beginning(write, tmp_path):
     np.testing.assert_allclose(table["reward"], alone[1:], atol=1e-5)
     np.testing.assert_allclose(table["change"], np.diff(alone), atol=1e-5)
     assert table["reward"].iloc[-1] == pytest.approx(rm.score(PROMPTS[0], [response])[0], abs=1e-5)
-
-
-def test_nothing_cannot_be_traced(rm):
-    with pytest.raises(InputError, match="empty"):
-        trace(rm, PROMPTS[0], "")

@@ -19,8 +19,9 @@ from rmnb.errors import InputError
 from rmnb.panels import PromptSpec
 from rmnb.searching.config import SearchConfig
 from rmnb.searching.methods import allowed_ids
+from rmnb.searching.result import read_result
 from rmnb.searching.rewards import RewardObjective
-from rmnb.searching.run import read_result, search
+from rmnb.searching.run import search
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 METHODS = ["gcg", "random", "coordinate", "beam"]

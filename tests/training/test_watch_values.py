@@ -1,5 +1,6 @@
 """A callback in a real training by TRL: what it logs is right, and the training is the same as without it."""
 
+import json
 import math
 
 import pytest
@@ -10,6 +11,7 @@ from transformers import AutoModelForSequenceClassification, TrainerCallback
 
 import rmnb
 from rmnb.errors import InputError
+from rmnb.scoring.rows import score_file
 from rmnb.training import watch_values
 from rmnb.training.watch_values import WatchValues, measure_values
 
@@ -90,10 +92,27 @@ def test_training_in_half_precision_is_measured_in_it_without_ties(tmp_path, mon
     assert len(set(scored[-1])) == len(set(exact))
 
 
+def test_a_limit_on_own_pairs_stops_the_training_and_what_is_logged_is_what_the_saved_model_gets(tmp_path, caplog):
+    pairs = [{"prompt": "What is good?", "chosen": word, "rejected": "war"} for word in ("love", "peace", "water")]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, pairs)))
+    for limit, last in (("accuracy < 0", STEPS), ("margin < 1000", 2)):
+        trainer = trainer_in(tmp_path / limit[0])
+        WatchValues(every=2, rows=tmp_path / "pairs.jsonl", fail_if=[limit]).attach(trainer)
+        trainer.train()
+        assert trainer.state.global_step == last and ("broken  margin < 1000" in caplog.text) == (last == 2)
+    trainer.save_model(tmp_path / "model")
+    saved = score_file(rmnb.load_reward_model(tmp_path / "model"), pairs)
+    margin = (saved["reward_chosen"] - saved["reward_rejected"]).mean()
+    logged = [entry["values/margin"] for entry in trainer.state.log_history if "values/margin" in entry]
+    assert logged[-1] == pytest.approx(margin, abs=1e-3)
+
+
 def test_it_says_what_it_cannot_read(tmp_path):
     trainer = trainer_in(tmp_path)
     with pytest.raises(InputError, match="every"):
         WatchValues(every=0)
+    with pytest.raises(InputError, match="give a file of pairs"):
+        WatchValues(fail_if=["accuracy < 0.9"])
     trainer.add_callback(WatchValues())
     with pytest.raises(InputError, match="attach"):
         trainer.train()
