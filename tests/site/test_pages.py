@@ -1,5 +1,8 @@
 """Every page of the built book: complete without a network, light, at home on a telephone, open to all readers."""
 
+import json
+import math
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
@@ -165,3 +168,58 @@ def test_search_finds_the_books_own_word(site, page):
     page.goto(f"{site}/search.html?q=pessimal")
     page.wait_for_selector("#search-results li a")
     assert page.locator("#search-results li a").count() >= 2
+
+
+@pytest.fixture(params=["mouse", "touch"])
+def hand(request, browser, site):
+    """A fresh page of a laptop or of a telephone, and how one points there."""
+    is_touch = request.param == "touch"
+    context = browser.new_context(viewport={"width": 390 if is_touch else 1280, "height": 844}, has_touch=is_touch)
+    page = context.new_page()
+    yield page, page.touchscreen.tap if is_touch else page.mouse.move
+    context.close()
+
+
+def test_the_dots_of_figure_1_1_say_which_models_they_are(hand, site):
+    page, point = hand
+    page.goto(f"{site}/book/_executed/01_heterogeneity.html")
+    stage = page.locator(".dots-stage")
+    stage.scroll_into_view_if_needed()
+    dots = json.loads(page.get_attribute(".dots", "data-dots"))
+    assert len(dots) == math.comb(len(load_panel("demo").models), 2)
+    box = stage.bounding_box()
+    left, bottom, *first = min(dots)  # the leftmost is on a telephone's screen, too
+    point(box["x"] + left * box["width"], box["y"] + (1 - bottom) * box["height"])
+    said = page.inner_text(".dots")
+    assert all(str(word) in said for word in first[:2] + first[3:5])
+    stage.focus()
+    page.keyboard.press("ArrowRight")
+    chosen = int(stage.get_attribute("data-chosen"))
+    assert dots[chosen][0] > left and dots[chosen][2] in page.inner_text(".dots")
+
+
+def test_the_slider_of_chapter_10_is_its_figure(hand, site):
+    page, _ = hand
+    page.goto(f"{site}/book/_executed/10_policy.html")
+    shown = page.locator(".policy-live")
+    assert "2.0 nats" in shown.inner_text() and page.locator("#fig-policy-said img").count() == 0
+    favourites = ".policy-bars tr:has-text('smollm2-mixed') td span:first-child"
+    assert page.locator(favourites).all_inner_texts() == ["love", "love"]
+    page.focus(".policy-live input")
+    page.keyboard.press("End")
+    before = page.locator(favourites).all_inner_texts()
+    assert len({*before}) == 2 and "9.0 nats" in shown.inner_text()  # two seeds part
+    slider = page.locator(".policy-live input").bounding_box()
+    page.mouse.click(slider["x"] + 3, slider["y"] + slider["height"] / 2)
+    assert "0.0 nats" in shown.inner_text() and len({*page.locator(favourites).all_inner_texts()}) == 1
+
+
+def test_figures_stand_without_scripts(site, browser):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    for chapter, figure in (("01_heterogeneity", "fig-ceiling"), ("10_policy", "fig-policy-said")):
+        page.goto(f"{site}/book/_executed/{chapter}.html")
+        drawing = page.locator(f"#{figure} img")
+        drawing.scroll_into_view_if_needed()
+        assert drawing.bounding_box()["height"] > 200
+    context.close()
