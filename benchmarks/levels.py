@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 from scipy.stats import false_discovery_control, ttest_1samp
 
-from rmnb import stats
+from rmnb import limits, stats
 from rmnb.findings import agency
 from rmnb.findings.identity import FEWEST_SETS
 from rmnb.panels import load_panel
 from rmnb.planted import panels
-from rmnb.report import limits, numbers
+from rmnb.report import numbers
 from rmnb.stats.estimate import Estimate
 
 Pair = tuple[float, float]  # before and after: true or false, or a share
@@ -37,7 +37,9 @@ def covers(truth: float, estimate: Estimate) -> bool:
 def gate(rng: np.random.Generator, pairs: int = 2) -> Pair:
     """Two models without a change: any of the gaps beyond twice the seeds' root mean square; the gate's test."""
     (change, noise, df), *_ = gates.releases("as known", pairs, 1, rng)
-    rows = limits.rows_of(limits.parse("|change identity_gap| > seeds"), noise.index.to_frame(index=False)).index
+    rows = limits.rows_of(
+        limits.parse("|change identity_gap| > seeds", {"identity_gap"}), noise.index.to_frame(index=False)
+    ).index
     independent = rng.normal(size=(1 + pairs, len(rows)))
     before = np.abs(independent[0]) > 2 * np.sqrt((independent[1:] ** 2).mean())
     strengths = (np.abs(change) / noise.to_numpy())[rows]

@@ -160,26 +160,6 @@ def by_question(words: pd.DataFrame, good: str, bad: str, which: str = "rated") 
     return {"common": common["slope over log frequency"], "turned": turned["slope over log frequency"]}
 
 
-def within_word(words: pd.DataFrame, question: str) -> dict[str, Estimate]:
-    """Slope of the reward over log id among the spellings of one word, with space and case held constant.
-
-    What belongs to a word (meaning, valence, length) is the same for all its spellings and drops out. Low ids were
-    merged first, so they were frequent in the text that the tokenizer was made from: a model that prefers frequent
-    tokens has a slope below zero.
-
-    Returns
-    -------
-    dict
-        slope over log id: units of the rewards per unit of natural log id, with an interval by word.
-    """
-    several = words[words["word"].duplicated(keep=False)]
-    predictors = _predictors(several, ["log_id", "spelling"]).drop(columns="constant")
-    columns = predictors.assign(reward=several[question])
-    within = columns - columns.groupby(several["word"].to_numpy(object)).transform("mean")
-    fit = stats.fit_clustered(within["reward"], within.drop(columns="reward"), several["word"])
-    return {"slope over log id": fit.estimate({"log_id": 1})}
-
-
 def _predictors(words: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     """The columns that vary, of spelling a column a level but the first, and a constant."""
     varying = [column for column in columns if words[column].nunique() > 1]

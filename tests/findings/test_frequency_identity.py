@@ -61,14 +61,6 @@ def test_what_turns_with_the_question_is_separated_from_what_does_not(features):
     assert meant["turned"].ci_low > 0 and abs(meant["common"].value) < 0.2 * meant["turned"].value
 
 
-def test_within_a_word_only_the_token_counts(features):
-    words = frequency.word_tokens(rewards(features, log_frequency=0.3)[0])
-    nothing = frequency.within_word(words, "good")["slope over log id"]
-    assert abs(nothing.value) < 3.5 * nothing.standard_error
-    liked = words.assign(good=words["good"] - 0.2 * words["log_id"])
-    assert frequency.within_word(liked, "good")["slope over log id"].value == pytest.approx(nothing.value - 0.2)
-
-
 def test_only_words_count_as_words():
     begin, inside = "word_start", "word_continuation"
     tokens = {" the": begin, "the": inside, " The": begin, "THE": inside, "##the": inside, "ing": inside}
