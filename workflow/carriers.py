@@ -151,8 +151,11 @@ def answers_directory(panel: Panel) -> Path:
 
 
 def held_out_answers() -> pd.DataFrame:
-    """Distinct answers to each prompt, where there are two or more: prompt (str or messages), answer."""
-    pairs = [preferences.auto_j()]
+    """Distinct answers to each prompt, where there are two or more: prompt (str or messages), answer.
+
+    Of sets whose licence lets what they hold be passed on: which words an answer has is shipped.
+    """
+    pairs = []
     for source in SOURCES:
         judged = preferences.preference_pairs(source)
         pairs.append(judged[judged["prompt"].map(is_prompt_held_out)])
