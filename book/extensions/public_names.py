@@ -25,10 +25,13 @@ def name_as_imported(app) -> None:
 
 
 def as_written(text: str | None) -> str | None:
-    """A signature or annotation with NumPy's array types under their short name; of an option its type alone."""
+    """A signature or annotation with NumPy's array types under their short name; of an option its type alone.
+
+    A dataclass's ``<factory>`` is written as an ellipsis: Sphinx reads no signature that is no Python.
+    """
     if not text:
         return text
-    text = _OPTION.sub(r"\1", text)
+    text = _OPTION.sub(r"\1", text).replace("<factory>", "...")
     while array := _ARRAY.search(text):
         end = text.index("]]", array.end())
         dtype = text[array.end() : end]
