@@ -28,7 +28,9 @@ def compare(rm, classifier: torch.nn.Module, prefix: list[int], closing: list[in
     batches = torch.tensor([[*prefix, i, *closing] for i in ids]).split(50)
     whole = torch.cat([classifier(input_ids=batch).logits[:, 0] for batch in batches]).numpy()
     speed = (time.perf_counter() - middle) / (middle - start)
-    return np.round([np.abs(rewards - whole).max() / whole.std(), speed, 1 + len(prefix) / (1 + len(closing))], 8)
+    difference = np.abs(rewards - whole).max() / whole.std()
+    more_ids = 1 + len(prefix) / (1 + len(closing))
+    return np.round([difference, speed, more_ids], 8)
 
 
 if __name__ == "__main__":

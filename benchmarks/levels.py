@@ -111,7 +111,11 @@ def tail(rng: np.random.Generator) -> Pair:
     score = np.sqrt(0.5) * (shared + rng.normal(size=len(is_term)))
     lowest = (score < np.where(is_term, -1.175, -1.645)).astype(float)
     both = np.r_[sets, sets]
-    before = stats.bootstrap(lambda x, t: x[t].mean() - x[~t].mean(), lowest, is_term, clusters=both, n_draws=200)
+
+    def gap(lowest, is_term):
+        return lowest[is_term].mean() - lowest[~is_term].mean()
+
+    before = stats.bootstrap(gap, lowest, is_term, clusters=both, n_draws=200)
     predictors = pd.DataFrame({"is_term": is_term, "constant": 1})
     return covers(0.07, before), covers(0.07, stats.fit_clustered(lowest, predictors, both)["is_term"])
 

@@ -164,8 +164,7 @@ def _merge(network, config, tensors: dict[str, torch.Tensor], directory: Path, b
         if missing:
             raise InputError(f"{directory}: the adapter lacks {list_some(missing)}")
         merged: Any = adapted.merge_and_unload()
-    for text in dict.fromkeys(
-        str(each.message).partition("\n")[0] for each in found if "peft" in Path(each.filename).parts
-    ):
+    of_peft = [str(each.message).partition("\n")[0] for each in found if "peft" in Path(each.filename).parts]
+    for text in dict.fromkeys(of_peft):
         logger.warning("%s: PEFT says: %s", directory, text)
     return merged

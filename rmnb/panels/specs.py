@@ -329,9 +329,10 @@ class ModelSpec(Weights):
             raise ValueError("give either source or base, not both")
         if (self.base is None) != (self.adapter is None):
             raise ValueError("base and adapter go together")
-        reads = {"judge": ("model",), "implicit": ("model", "trl")}.get(self.readout.kind, (self.read,))
-        if self.read not in reads:
-            raise ValueError("a judge and an implicit reward are read in the language model's own template: no read")
+        if self.readout.kind == "judge" and self.read != "model":
+            raise ValueError("a judge is read in the language model's own template: no read")
+        if self.readout.kind == "implicit" and self.read not in ("model", "trl"):
+            raise ValueError("an implicit reward is read in the language model's own template: read model or trl")
         return self
 
     @property

@@ -87,7 +87,7 @@ def _change(
     if a.equals(b):
         return 0.0, 0.0, np.nan
     try:
-        if name == pairs.NAMES[0]:
+        if name == "accuracy":
             change = stats.paired_change(a["margin"] > 0, b["margin"] > 0, prompts)
         else:
             places = np.arange(len(a))

@@ -56,10 +56,11 @@ def _rewardbench2(rows: pd.DataFrame) -> dict[str, float]:
     """Of each subset the share of rows whose one good response is best, a draw for the best counting its share."""
     values = {}
     for subset, members in rows.groupby("subset"):
-        shares = [
-            _best_of(chosen + rejected) for chosen, rejected in zip(members["chosen"], members["rejected"], strict=True)
-        ]
-        values[str(subset)] = _ties(members) if str(subset).lower() == "ties" else float(np.mean(shares))
+        if str(subset).lower() == "ties":
+            values[str(subset)] = _ties(members)
+        else:
+            rewards = members["chosen"] + members["rejected"]
+            values[str(subset)] = float(rewards.map(_best_of).mean())
     return values
 
 
@@ -71,8 +72,12 @@ def _ties(rows: pd.DataFrame) -> float:
     """Of prompts with several good answers: all above each bad one, and by more than they differ from each other."""
     worst = rows["chosen"].map(min)
     gaps = pd.DataFrame({"above": worst - rows["rejected"].map(max), "within": rows["chosen"].map(max) - worst})
-    kinds = gaps.assign(id=rows["id"].str.split(":").str[1]).groupby(rows["id"].str.split(":").str[0])
-    tied, reference = (kinds.get_group(kind).set_index("id") for kind in ("tied", "ref"))
+    named = rows["id"].str.split(":", expand=True)  # tied:12, and its prompt with one good answer, ref:12
+    gaps["id"] = named[1]
+    tied = gaps[named[0] == "tied"].set_index("id")
+    reference = gaps[named[0] == "ref"].set_index("id")
+    if tied.empty or reference.empty:
+        raise ValueError("no prompt of several good answers, or none of one")
     both = tied.merge(reference["above"], on="id", suffixes=("", "_ref"))
     least = both[["above", "above_ref"]].min(axis="columns")
     clearness = np.tanh(least / both["within"] - 1).fillna(0)

@@ -53,10 +53,8 @@ def test_models_and_what_was_written_of_them_compare_alike_and_a_gate_stops(file
     assert overall["low"] < overall["change"] < overall["high"]
     flipped = second["flipped"]
     assert {row["row"] - 1 for row in flipped} == {*np.flatnonzero(right[0] != right[1])}
-    most = max(
-        flipped,
-        key=lambda row: abs(row["margin_a"] / margins[0].std(ddof=1) - row["margin_b"] / margins[1].std(ddof=1)),
-    )
+    spreads = [margin.std(ddof=1) for margin in margins]
+    most = max(flipped, key=lambda row: abs(row["margin_a"] / spreads[0] - row["margin_b"] / spreads[1]))
     assert flipped[0] == most and flipped[0]["chosen"] == rows[most["row"] - 1]["chosen"]
     assert "Rows that flipped" in (place / "read" / "compare.html").read_text()
 
