@@ -227,7 +227,7 @@ def _score_rows(loading: Loading, model: str, file: Path, reading: Reading, opti
     if json:
         _echo_scored(table, numbers, outcomes)
     elif len(numbers):
-        is_shown = numbers["part"].eq(ALL) | numbers["name"].isin((NAMES[0], benchmark))  # of parts, the accuracy alone
+        is_shown = numbers["part"].eq(ALL) | numbers["name"].isin(("accuracy", benchmark))  # of parts, the accuracy alone
         echo_table(numbers[is_shown].replace({"part": {ALL: "all"}}))
     elif out is None:
         names = [
