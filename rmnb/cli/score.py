@@ -227,7 +227,8 @@ def _score_rows(loading: Loading, model: str, file: Path, reading: Reading, opti
     if json:
         _echo_scored(table, numbers, outcomes)
     elif len(numbers):
-        is_shown = numbers["part"].eq(ALL) | numbers["name"].isin(("accuracy", benchmark))  # of parts, the accuracy alone
+        # Of parts, the accuracy alone.
+        is_shown = numbers["part"].eq(ALL) | numbers["name"].isin(("accuracy", benchmark))
         echo_table(numbers[is_shown].replace({"part": {ALL: "all"}}))
     elif out is None:
         names = [
