@@ -118,5 +118,5 @@ def mantel_tests(tau: pd.DataFrame, similarities: dict[str, pd.DataFrame], n_per
     rows = {}
     for name, similarity in similarities.items():
         test = stats.mantel(tau.to_numpy(), similarity.to_numpy(), n_permutations)
-        rows[name] = {"rho": test.statistic, "p": test.p_value}
+        rows[name] = {"rho": test.value, "p": test.p_value}
     return pd.DataFrame.from_dict(rows, orient="index", columns=["rho", "p"])
