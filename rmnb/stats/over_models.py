@@ -128,9 +128,7 @@ def two_group_test(
     return Estimate(float(first.mean() - second.mean()), n, n, p_value=float(result.pvalue))
 
 
-def sign_flip_test(
-    values: ArrayLike, n_permutations: int = 10_000, seed: int | np.random.Generator = 0
-) -> Estimate:
+def sign_flip_test(values: ArrayLike, n_permutations: int = 10_000, seed: int | np.random.Generator = 0) -> Estimate:
     """Test whether differences or slopes, one a model or a matched set, are centred on zero, by flipping their signs.
 
     Exact for up to 17 values (2^17 patterns), Monte Carlo beyond. Assumes a symmetric distribution under the null.

@@ -12,9 +12,7 @@ from rmnb.stats.moments import standardise
 from rmnb.stats.ranks import mid_ranks
 
 
-def mantel(
-    a: ArrayLike, b: ArrayLike, n_permutations: int = 10_000, seed: int | np.random.Generator = 0
-) -> Estimate:
+def mantel(a: ArrayLike, b: ArrayLike, n_permutations: int = 10_000, seed: int | np.random.Generator = 0) -> Estimate:
     """Mantel's one-sided test that two symmetric matrices over the same models correlate positively.
 
     Parameters
