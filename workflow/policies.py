@@ -14,6 +14,7 @@ from importlib.metadata import version
 import numpy as np
 import pandas as pd
 import torch
+from policy_training import PolicyOptions, train_policy
 
 from rmnb.data.text_lists import described_parts, part_texts
 from rmnb.files import cache_dir, exclusive
@@ -34,7 +35,6 @@ from rmnb.scoring.logprobs import (
 )
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.store import note_model, panel_directory, read_scores, versions, write_table
-from rmnb.training.policy import PolicyOptions, train_policy
 
 ASKED = "greatest"  # the question of all runs and samples
 SAMPLES = 256
