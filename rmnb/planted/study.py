@@ -1,33 +1,26 @@
-"""How often each estimator is right on planted rewards: ``python -m rmnb.planted.study`` makes the table."""
+"""How often each estimator is right on planted rewards; ``workflow/coverage.py`` makes the table that ships."""
 
-import datetime
 import functools
 import json
 import math
-import platform
 import zlib
 from collections.abc import Iterable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import typer
 from scipy.stats import binomtest
 from tqdm import tqdm
 
-import rmnb
-from rmnb.files import atomic_path, data_dir, sha256, shipped, write_json
+from rmnb.files import shipped
 from rmnb.planted import models, panels, words
 from rmnb.stats.estimate import check_count
 
 #: Where the share should lie: of 95 % intervals that hold the truth, of true null hypotheses rejected at 5 %.
 BAND = {"coverage": (0.92, 0.98), "rejection": (0.03, 0.07)}
 LEVEL = 0.05
-STUDY = data_dir() / "simulations" / "coverage.csv"
 COLUMNS = ["name", "group", "unit", "holds", "origin"]  # of a case that are columns of a study
-PACKAGES = ("numpy", "scipy", "statsmodels", "scikit-learn", "pandas", "wordfreq", "afinn")
 
 Case = dict[str, Any]
 
@@ -115,23 +108,3 @@ def read_study() -> pd.DataFrame:
     return pd.read_csv(shipped("simulations/coverage.csv", "the study of estimators")).fillna(
         {"origin": "", "unit": ""}
     )
-
-
-def main(n_simulations: int = 1000, seed: int = 0) -> None:
-    """Try every estimator on planted rewards and write how often it is right, with its provenance as JSON beside it."""
-    table = study(n_simulations, seed)
-    with atomic_path(STUDY) as path:
-        table.to_csv(path, index=False, float_format="%.6g")
-    provenance = {
-        "command": f"python -m rmnb.planted.study --n-simulations {n_simulations} --seed {seed}",
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "rmnb": rmnb.__version__,
-        "python": platform.python_version(),
-        "versions": {package: version(package) for package in PACKAGES},
-        "sha256": sha256(STUDY),
-    }
-    write_json(STUDY.with_suffix(".json"), provenance)
-
-
-if __name__ == "__main__":
-    typer.run(main)
