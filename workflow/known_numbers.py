@@ -1,4 +1,4 @@
-"""Write ``rmnb/report/known.csv``: a report's numbers, of the demo models from shipped scores, of the authors' as released.
+"""Write ``rmnb/report/known.csv``: the numbers of a report, of the demo models and of the authors' models.
 
 Run as ``python workflow/known_numbers.py``.
 """
