@@ -137,7 +137,7 @@ def compare_bases(
             estimates["base_effect_size", ""] = replace(test, value=effect_size)
             estimates["base_difference_p_bonferroni", ""] = replace(test, value=min(1.0, n_tests * test.p_value))
         of_models = values.groupby(level="model", sort=False).mean()
-        for of_base, its_models in of_models.groupby(dict(base), sort=False):
+        for of_base, its_models in of_models.groupby(of_models.index.map(base), sort=False):
             count = len(its_models)
             estimates["base_median_rank", str(of_base)] = Estimate(its_models.mean(), count, count)
         difference = difference_of_bases(of_models, base, groups, seed)
@@ -203,4 +203,5 @@ def cohens_d(values: pd.Series, in_first: np.ndarray) -> float:
     from scipy.stats import ttest_ind
 
     first, second = values[in_first], values[~in_first]
-    return float(ttest_ind(first, second).statistic * np.sqrt(1 / len(first) + 1 / len(second)))
+    statistic, _ = ttest_ind(first, second)
+    return float(statistic * np.sqrt(1 / len(first) + 1 / len(second)))

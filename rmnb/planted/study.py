@@ -22,7 +22,7 @@ BAND = {"coverage": (0.92, 0.98), "rejection": (0.03, 0.07)}
 LEVEL = 0.05
 COLUMNS = ["name", "group", "unit", "holds", "origin"]  # of a case that are columns of a study
 
-Case = dict[str, Any]
+Case = dict[Any, Any]
 
 
 def _read_cases() -> list[Case]:
