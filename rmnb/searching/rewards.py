@@ -39,7 +39,7 @@ class ModelPromptReward:
 
     def __post_init__(self):
         self.prefix, self.closing = self.rm.dialogue.frame_ids(self.prompt, self.answer)
-        self.start = self.rm.dialogue.answer_start(self.prompt)
+        self.start = len(self.rm.dialogue.ids_before(self.prompt))
         self.blank = self.rm.dialogue.joined_blank(self.prompt, self.answer)
         self.scorer = PrefixScorer(self.rm, self.prefix)
 
