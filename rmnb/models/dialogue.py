@@ -50,7 +50,8 @@ _ENDS: dict[Trainer, str] = {
 }
 
 # Llama 3 templates write today's date; a reward must not depend on the day.
-FROZEN_DATE = "26 Jul 2024"
+_TODAY = datetime.datetime(2024, 7, 26)
+FROZEN_DATE = f"{_TODAY:%d %b %Y}"
 _RESPONSE = "\ue000response\ue000"  # private-use characters: no template writes or trims them
 _PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010fffd]")
 _NO_LIMIT = 10**20  # a longer `model_max_length` is transformers' way of saying that there is none
@@ -203,7 +204,10 @@ class Dialogue:
         contents = [[message["content"] or "" for message in each.messages] for each in conversations]
         _check_texts(dict.fromkeys(itertools.chain.from_iterable(contents)))
         if self.template is None:
-            return [self.tokenizer(*pair, split_special_tokens=True)["input_ids"] for pair in contents]  # pyright: ignore[reportReturnType]
+            return [
+                self.tokenizer(question, text, split_special_tokens=True)["input_ids"]  # pyright: ignore[reportArgumentType]
+                for question, text in contents
+            ]
         ids = self._encode(conversations, **options)
         texts = ["\0".join(spoken) for spoken in contents]
         joined = "\0".join(texts)
@@ -310,12 +314,12 @@ def _as_fed(template: str | None, trainer: Trainer) -> str | None:
     """The template as a trainer fills it, each call of ``strftime_now`` replaced by the frozen date in its form."""
     if template is None:
         return None
-    day = datetime.datetime.strptime(FROZEN_DATE, "%d %b %Y")
-    template = re.sub(r"strftime_now\((['\"])(.*?)\1\)", lambda call: repr(day.strftime(call[2])), template)
-    if trainer in _ENDS:  # the first line break is Jinja's to drop
-        text = "{% set rmnb_text %}\n" + template.removesuffix("\n") + "{%+ endset %}"
-        return text + "{% if not add_generation_prompt %}" + _ENDS[trainer] + "{% endif %}{{ rmnb_text }}"
-    return template
+    template = re.sub(r"strftime_now\((['\"])(.*?)\1\)", lambda call: repr(_TODAY.strftime(call[2])), template)
+    if trainer not in _ENDS:
+        return template
+    # The first line break is Jinja's to drop.
+    text = "{% set rmnb_text %}\n" + template.removesuffix("\n") + "{%+ endset %}"
+    return text + "{% if not add_generation_prompt %}" + _ENDS[trainer] + "{% endif %}{{ rmnb_text }}"
 
 
 def plain_template(tokenizer: "PreTrainedTokenizerBase") -> str:

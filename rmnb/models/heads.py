@@ -152,18 +152,17 @@ def choose_outputs(readout: Readout, names: Sequence[str], label: Label, source:
         readout.outputs = tuple(names)
         readout.chosen = torch.eye(len(names))
         return
-    if isinstance(label, int | str):
-        label = {label: 1.0}
-    if isinstance(label, Mapping):
-        places = [_place(key, names, known, source) for key in label]
-        weights = list(label.values())
+    given = {label: 1.0} if isinstance(label, int | str) else label
+    if isinstance(given, Mapping):
+        places = [_place(key, names, known, source) for key in given]
+        weights = list(given.values())
         if len(set(places)) < len(places):
-            raise InputError(f"{source}: labels {list_some(label)}: two are one output of {known}", label)
+            raise InputError(f"{source}: labels {list_some(given)}: two are one output of {known}", label)
     else:
-        places = list(range(len(label)))
-        weights = list(label)
-        if len(label) > len(names):
-            raise InputError(f"{source}: {len(label)} weights for the outputs {known}", label)
+        places = list(range(len(given)))
+        weights = list(given)
+        if len(given) > len(names):
+            raise InputError(f"{source}: {len(given)} weights for the outputs {known}", label)
     readout.chosen = torch.zeros(len(names), 1)
     readout.chosen[places, 0] = torch.tensor(weights, dtype=torch.float32)
 

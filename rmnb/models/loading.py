@@ -212,10 +212,18 @@ def read_dialogue(spec: ModelSpec, **options: Any) -> Dialogue:
 
 
 def dialogue_of(files: ModelFiles) -> Dialogue:
-    """How the conversations of a model are written, from its files."""
+    """How the conversations of a model are written, from its files; InputError if no template says so."""
     tokenizer = files.read_tokenizer()
-    template = files.spec.readout.asked_in(own_template(tokenizer, files.spec, files.directory))
-    trainer, is_known = trainer_of(files.spec, read_config(files.network).to_dict(), files.directory)
+    asked = files.spec.readout
+    template = asked.asked_in(own_template(tokenizer, files.spec, files.directory))
+    config = read_config(files.network)
+    needs_none = isinstance(asked, LogProbabilitySpec)
+    if template is None and not needs_none and (is_language_model(config) or is_decoder(config)):
+        raise InputError(
+            f"{files.directory}: a language model's classifier, and its tokenizer has no chat template: give one with "
+            "--template (`template` in a panel), or --template plain for prompt, answer and EOS as TRL feeds them"
+        )
+    trainer, is_known = trainer_of(files.spec, config.to_dict(), files.directory)
     return Dialogue(tokenizer, template, trainer, is_known)
 
 
@@ -233,8 +241,7 @@ def _with_changes(spec: ModelSpec, options: Mapping[str, Any]) -> ModelSpec:
     if dtype == "auto":
         directory: Any = checkpoint_directory(spec)
         dtype = (None if is_adapter(directory) else read_config(directory).dtype) or "float32"
-    name = str(dtype).removeprefix("torch.")
-    fields["dtype"] = str(getattr(torch, name, name)).removeprefix("torch.")  # torch.half is torch.float16
+    fields["dtype"] = str(dtype).removeprefix("torch.")
     return validate(ModelSpec, fields, spec.name)
 
 
@@ -292,12 +299,6 @@ def _readout(
     padding = getattr(config.get_text_config(), "pad_token_id", None)  # of the trainer's classifier
     settings = {**config.to_dict(), "hidden_size": config.get_text_config().hidden_size}
     asked = spec.readout
-    reads_text = isinstance(asked, LogProbabilitySpec)  # which needs no template
-    if dialogue.template is None and not reads_text and (head is not None or is_language_model(config)):
-        raise InputError(
-            f"{directory}: a language model's classifier, and its tokenizer has no chat template: give one with "
-            "--template (`template` in a panel), or --template plain for prompt, answer and EOS as TRL feeds them"
-        )
     if head is None:
         readout = LayersHead("classifier", "given", nn.Identity())
         choose_outputs(readout, output_names(int(config.num_labels or 1), settings), asked.label, directory)
