@@ -135,9 +135,8 @@ class Dialogue:
             raise InputError(
                 f"an answer has one {{}}, where the token stands, not {carrier.count(SLOT)}: {carrier!r}", "answer"
             )
-        before, after = self.frame_text(prompt)
         answer = carrier.replace(SLOT, PROBES[0])
-        if self.template is not None and self.render(prompt, answer) != before + answer + after:
+        if self.written(prompt, answer) != answer:
             raise InputError(
                 "the chat template writes the answer more than once, or something else that depends on it: whole "
                 "answers can be scored, but no token can be put in their place"
@@ -243,13 +242,6 @@ class Dialogue:
             is_tag = {name for name in names if {name.replace("</", "<"), name.replace("<", "</", 1)} & names - {name}}
             written = [name for name in names - is_tag if name in (self.template or "") and not name.isspace()]
         return sorted({*written, *(token.content for token in added if token.special)})
-
-    def joined_blank(self, prompt: Prompt, carrier: str = SLOT) -> str:
-        """The blanks that template or carrier write before an answer and the tokenizer joins to it."""
-        before = self.frame_text(prompt)[0] + carrier.partition(SLOT)[0]
-        prefix, _ = self.frame_ids(prompt, carrier)
-        blanks = before[len(before.rstrip()) :]
-        return "" if str(self.tokenizer.decode(prefix)).endswith(blanks) else blanks
 
     def frame_text(self, prompt: Prompt) -> tuple[str, str]:
         """What the template, if there is one, writes before and after the assistant's words."""

@@ -305,8 +305,6 @@ def _readout(
         # -1: no id is padding; without any, some refuse several conversations at once.
         config.pad_token_id = -1 if spec.read == "last" or padding is None else padding
         return readout, Reading("own", padding)
-    if asked.reads_language_head and head.get_output_embeddings() is None:
-        raise InputError(f"{directory}: {type(head).__name__} has no language model's head")
     if isinstance(asked, JudgeSpec):
         own = replace(dialogue, template=own_template(dialogue.tokenizer, spec, directory) or LINES)
         answers = answer_ids(dialogue, asked.judge, own)
@@ -315,7 +313,7 @@ def _readout(
         choose_outputs(readout, names, asked.label or tuple(answers.values()), directory)
         return readout, Reading()
     if isinstance(asked, HeadSpec) and asked.reads_language_head:  # its own logits, which it may cap or scale
-        count = len(head.get_output_embeddings().weight)
+        count = len(network.get_input_embeddings().weight)  # pyright: ignore[reportArgumentType]
         if asked.label in (None, ALL):
             raise InputError(f"{directory}: a language head has {count:,} outputs, one an id: name some with --label")
         readout = Readout()

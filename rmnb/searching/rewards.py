@@ -37,9 +37,13 @@ class ModelPromptReward:
     answer: str = SLOT
 
     def __post_init__(self):
-        self.prefix, self.closing = self.rm.dialogue.frame_ids(self.prompt, self.answer)
-        self.start = len(self.rm.dialogue.ids_before(self.prompt))
-        self.blank = self.rm.dialogue.joined_blank(self.prompt, self.answer)
+        dialogue = self.rm.dialogue
+        self.prefix, self.closing = dialogue.frame_ids(self.prompt, self.answer)
+        self.start = len(dialogue.ids_before(self.prompt))
+        # What template or carrier write before an answer and the tokenizer joins to it.
+        before = dialogue.frame_text(self.prompt)[0] + self.answer.partition(SLOT)[0]
+        blanks = before[len(before.rstrip()) :]
+        self.blank = "" if str(dialogue.tokenizer.decode(self.prefix)).endswith(blanks) else blanks
         self.scorer = PrefixScorer(self.rm, self.prefix)
 
     def conversations(self, texts: Sequence[str]) -> list[list[int]]:
