@@ -230,7 +230,7 @@ def _question(row: Row, key: str) -> list[dict[str, Any]]:
         except KeyError as error:
             raise InputError(f"{key} has no {error}") from error
     elif more := row.get(_TABLE["joined"].get(key)):
-        value = f"{value}\n{more}"
+        value = "\n".join([value, more])
     return _messages(value)
 
 
