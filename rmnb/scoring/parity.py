@@ -237,6 +237,7 @@ def _whole(rm: Any) -> tuple[str, Any]:
         reference = reference and _whole(reference)[1]
     elif isinstance(readout, LinearHead):
         network, readout, reading = _classifier(rm), ClassifierOutputs(), Reading("own")
+        readout.outputs = rm.readout.outputs
     if isinstance(readout, ClassifierOutputs):
         against = type(network).__name__
     whole = replace(rm, network=network, readout=readout, reading=reading, reference=reference, why_not_shared=against)

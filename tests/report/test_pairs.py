@@ -38,7 +38,7 @@ def test_models_and_what_was_written_of_them_compare_alike_and_a_gate_stops(file
     words = ["--rows", place / "rows.jsonl", "--by", "subset"]
     loaded = ["compare", directory, place / "other", *words, "--out", place / "loaded"]
     assert run(monkeypatch, *loaded, "--fail-if", "lower change accuracy > 1") == 0
-    assert run(monkeypatch, *"compare", place / "other", directory, *loaded[3:]) == 2
+    assert run(monkeypatch, "compare", place / "other", directory, *loaded[3:]) == 2
     assert "holds other work: it differs in weights" in (said := capsys.readouterr().err) and "--restart" in said
     monkeypatch.setattr(loading, "load_reward_model", None)  # two files: nothing is loaded
     read = ["compare", place / "a.csv", place / "b.parquet", *words, "--out", place / "read"]
