@@ -23,7 +23,7 @@ from rmnb.models.checkpoint_files import read_tokenizer
 from rmnb.models.loading import language_model as causal
 from rmnb.panels import BaseSpec, Panel, find_base, load_panel
 from rmnb.scoring.loading import load_reward_model
-from rmnb.scoring.logprobs import load_language_model, prompt_ids, scan_answers
+from rmnb.scoring.logprobs import describe, load_language_model, prompt_ids, scan_answers
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.scoring.store import panel_directory, read_scores, versions, write_table
 from rmnb.training.policy import PolicyOptions, train_policy
@@ -70,7 +70,7 @@ def run(panel: Panel, model: str, nats: str, method: str, seed: str) -> None:
         policy, trajectory = train_policy(lm, question.conversation, rewards, options, work)
         provenance = {
             "model": model,
-            **lm.hashes,
+            **describe(lm),
             "prompt": question.text,
             "nats": float(nats),
             **asdict(options),
@@ -103,7 +103,8 @@ def samples(panel: Panel, base: str) -> None:
     for model in panel.models:
         if model.base == base:
             frame[model.name] = load_reward_model(model.name, panel=panel).score(question.text, frame["text"].tolist())
-    write_table(policy_files.samples_path(panel), frame, {**lm.hashes, "prompt": question.text, "versions": versions()})
+    provenance = {**describe(lm), "prompt": question.text, "versions": versions()}
+    write_table(policy_files.samples_path(panel), frame, provenance)
 
 
 if __name__ == "__main__":
