@@ -40,8 +40,8 @@ KEY = ["name", "question", "other"]  # the columns of a table of numbers that sa
 _SIGNS = {">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le}
 LEVEL = 0.05
 _FORM = re.compile(
-    r"(?P<bar>\|?)\s*(?:(?P<end>lower|upper)\s+)?(?P<change>change\s+)?(?P<name>[\w-]+)\s*"
-    r"(?:\[(?P<selection>[^\]]*)\])?\s*(?P<close>\|?)\s*(?P<sign>[<>]=?)\s*(?P<number>\S*?)\s*(?P<seeds>seeds)?"
+    r"(?P<bar>\|)?\s*(?:(?P<end>lower|upper)\s+)?(?P<change>change\s+)?(?P<name>[\w-]+)\s*(?:\[(?P<selection>[^\]]*)\])?"
+    r"\s*(?(bar)\|)\s*(?P<sign>[<>]=?)\s*(?=\S)(?P<number>\S*?)\s*(?P<seeds>seeds)?"
 )
 _ENDS = {"lower": "low", "upper": "high", "": ""}
 
@@ -56,11 +56,11 @@ class Limit:
         As the user wrote it; the number; what stood in brackets.
     column : str
         Of a comparison, what the limit is on: b, b_low, b_high, change, low or high.
-    absolute, seeds : bool
-        Of the absolute value; a test against what seeds differ by.
+    absolute : bool
+        Of the absolute value.
     sign : str
-    bound : float
-        Of a limit in seeds the direction, 1 or -1.
+    bound : float or None
+        None: a test against what seeds differ by.
     """
 
     text: str
@@ -68,9 +68,8 @@ class Limit:
     selection: str
     column: str
     absolute: bool
-    seeds: bool
     sign: str
-    bound: float
+    bound: float | None
 
 
 def parse(text: str, names: Collection[str]) -> Limit:
@@ -82,50 +81,31 @@ def parse(text: str, names: Collection[str]) -> Limit:
         It has another form, or there is no such number.
     """
     match = _FORM.fullmatch(text.strip())
-    parts = match.groupdict("") if match else {}
-    if not parts or bool(parts["bar"]) != bool(parts["close"]) or not (parts["number"] or parts["seeds"]):
+    if match is None:
         raise InputError(f'limit {text!r} cannot be read: write it like "|change identity_gap[religion]| > 0.1"', text)
-    name = parts["name"]
+    parts = match.groupdict("")
+    name, number, sign, end = parts["name"], parts["number"], parts["sign"], _ENDS[parts["end"]]
     if name not in names:
         raise InputError(f"limit {text!r}: there is no number {name!r} here, there is {list_some(names)}", text)
-    if parts["seeds"]:
-        bound = _direction(text, parts)
-    else:
-        try:
-            bound = float(parts["number"])
-        except ValueError:
-            bound = math.nan
+    bound = None
+    if not parts["seeds"]:
+        bound = float(pd.to_numeric(number, errors="coerce"))
         if not math.isfinite(bound):
-            raise InputError(f"limit {text!r}: {parts['number']!r} is not a number", text)
-    end = _ENDS[parts["end"]]
+            raise InputError(f"limit {text!r}: {number!r} is not a number", text)
+    elif end or not parts["change"]:
+        raise InputError(f"limit {text!r}: seeds are a measure of changes: write it like change NAME > seeds", text)
+    elif (sign[0], number) != (">", "") and (sign[0], number, parts["bar"]) != ("<", "-", ""):
+        raise InputError(
+            f'limit {text!r}: how far is too far follows from the level: write "|change {name}| > seeds", '
+            f'"change {name} > seeds" or "change {name} < -seeds"',
+            text,
+        )
     if parts["change"]:
         column = end or "change"
     else:
         column = f"b_{end}" if end else "b"
-    return Limit(
-        text=text.strip(),
-        name=name,
-        selection=", ".join(part.strip() for part in parts["selection"].split(",")),
-        column=column,
-        absolute=bool(parts["bar"]),
-        seeds=bool(parts["seeds"]),
-        sign=parts["sign"],
-        bound=bound,
-    )
-
-
-def _direction(text: str, parts: dict[str, str]) -> float:
-    """Of a limit in seeds, 1 for a rise or either direction, -1 for a fall; InputError if it is no test."""
-    if not parts["change"] or parts["end"]:
-        raise InputError(f"limit {text!r}: seeds are a measure of changes: write it like change NAME > seeds", text)
-    falls = parts["sign"].startswith("<")
-    if parts["number"] not in ("", "-") or falls != (parts["number"] == "-") or (falls and parts["bar"]):
-        raise InputError(
-            f'limit {text!r}: how far is too far follows from the level: write "|change {parts["name"]}| > seeds", '
-            f'"change {parts["name"]} > seeds" or "change {parts["name"]} < -seeds"',
-            text,
-        )
-    return -1.0 if falls else 1.0
+    selection = ", ".join(part.strip() for part in parts["selection"].split(","))
+    return Limit(text.strip(), name, selection, column, bool(parts["bar"]), sign, bound)
 
 
 def read_limits(texts: Iterable[str | Path], names: Collection[str]) -> list[Limit]:
@@ -176,22 +156,22 @@ def check(limits: Iterable[Limit], table: pd.DataFrame) -> pd.DataFrame:
         rows = rows_of(limit, table)
         if limit.column not in rows:
             raise InputError(f"limit {limit.text!r}: nothing is compared here: changes are those of `rmnb compare`")
-        value = rows[limit.column]
         for side in ("a", "b") if limit.column in ("change", "low", "high") else ("b",):
             for missing in rows[rows[side].isna()].itertuples():
                 raise InputError(f"limit {limit.text!r}: {side.upper()} has no {selector(missing)}", limit.text)
-        if limit.seeds and ("noise" not in rows or rows["noise"].isna().any()):
-            raise InputError(f"limit {limit.text!r}: seed variation not measured: give --seeds", limit.text)
+        value = rows[limit.column]
         if value.isna().any():
             raise InputError(f"limit {limit.text!r}: there is no interval: too little data", limit.text)
         compared = value.abs() if limit.absolute else value
-        if limit.seeds:
-            strengths = (limit.bound * compared / rows["noise"]).to_numpy()
-            bound = limit.bound * rows["noise"] * critical(strengths, rows["df"].iloc[0], limit.absolute)
-            nearness = compared / bound
-        else:
-            bound = limit.bound
-            nearness = compared if limit.sign.startswith(">") else -compared
+        direction = 1 if limit.sign.startswith(">") else -1
+        bound: Any = limit.bound
+        nearness = direction * compared
+        if bound is None:
+            if "noise" not in rows or rows["noise"].isna().any():
+                raise InputError(f"limit {limit.text!r}: seed variation not measured: give --seeds", limit.text)
+            nearness /= rows["noise"]
+            strength = critical(nearness.to_numpy(), rows["df"].iloc[0], limit.absolute)
+            bound = direction * rows["noise"] * strength
         broken = _SIGNS[limit.sign](compared, bound)
         outcome = rows[KEY].assign(limit=limit.text, broken=broken, value=value, bound=bound)
         parts.append(outcome.loc[nearness.sort_values(ascending=False, kind="stable").index])

@@ -114,7 +114,7 @@ def run(panel: Panel, model: str, nats: str, method: str, seed: str) -> None:
         policy, trajectory = train_policy(lm, question.conversation, rewards, options, work)
         provenance = {
             "model": model,
-            **lm.hashes,
+            **describe(lm),
             "prompt": question.text,
             "nats": float(nats),
             **asdict(options),
@@ -147,7 +147,8 @@ def samples(panel: Panel, base: str) -> None:
     for model in panel.models:
         if model.base == base:
             frame[model.name] = load_reward_model(model.name, panel=panel).score(question.text, frame["text"].tolist())
-    write_table(policy_files.samples_path(panel), frame, {**lm.hashes, "prompt": question.text, "versions": versions()})
+    provenance = {**describe(lm), "prompt": question.text, "versions": versions()}
+    write_table(policy_files.samples_path(panel), frame, provenance)
 
 
 if __name__ == "__main__":

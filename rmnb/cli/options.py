@@ -118,16 +118,13 @@ class Asking:
 def _read_messages(file: Path) -> PromptSpec:
     try:
         *before, last = json.loads(file.read_text(encoding="utf-8-sig"))
+        if last["role"] != "user":
+            raise ValueError("it is the question")
         fields = {"key": "custom", "text": last["content"], "framing": "positive", "history": before}
-        question = PromptSpec.model_validate(fields)
-        role = last["role"]
-    except (OSError, ValueError, TypeError, LookupError, InputError) as error:
-        raise InputError(
-            f"--messages {file}: no such file, or not a JSON list of messages with role and content", file
-        ) from error
-    if role != "user":
-        raise InputError(f"--messages {file}: the last message must be the user's: it is the question", file)
-    return question
+        return PromptSpec.model_validate(fields)
+    except (OSError, ValueError, TypeError, LookupError) as error:
+        reason = "no such file, or not a JSON list of messages with role and content, the last of them the user's"
+        raise InputError(f"--messages {file}: {reason}", file) from error
 
 
 @dataclass(frozen=True)

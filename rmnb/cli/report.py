@@ -1,7 +1,7 @@
 """The commands that write pages about what models value: report and compare."""
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +12,7 @@ from rmnb.cli.options import (
     Loading,
     Model,
     Reading,
+    Restart,
     echo_json,
     echo_table,
     end_by_limits,
@@ -79,8 +80,6 @@ def report(
     rm = loading.model(model)
     import pandas as pd
 
-    from rmnb.book.notebook import run_notebook
-    from rmnb.book.standalone import write_page
     from rmnb.report import policy as what_it_would_say
     from rmnb.scoring.check import check_model
 
@@ -98,8 +97,7 @@ def report(
     measured = record.build(scores.read(out), workers=WORKERS, progress=True)
     record.write(measured, out)
     parameters = {"model": rm.name, "directory": str(out.resolve())}
-    executed = run_notebook(Path(record.__file__).with_name("report.ipynb"), out / "report.ipynb", parameters)
-    write_page(executed, out / "report.html", f"Report on {rm.name}")
+    _write_page("report", out / "report", parameters, f"Report on {rm.name}")
     say(f"{out / 'report.html'}, report.json and report.md beside it")
     if json:
         echo_json(measured.numbers)
@@ -112,6 +110,7 @@ def compare(
     reading: Reading,
     out: Path | None = None,
     rows: Path | None = None,
+    restart: Restart = False,
     quick: bool = False,
     seeds: list[str] | None = None,
     fail_if: list[str] | None = None,
@@ -138,21 +137,53 @@ def compare(
         or "lower change accuracy[chat] < -0.02"; or a YAML file with such limits under `limits:`; repeatable.
     """
     need(*PACKAGES)
-    if rows:
-        if quick or seeds:
-            raise InputError("--rows compares on these rows alone: leave out --quick and --seeds")
-        return _compare_on(rows, a, b, loading, reading, out, fail_if or ())
-    if reading != Reading():
-        raise InputError("--by, --truncate, --ignore and --columns are about --rows")
+    if rows and (quick or seeds):
+        raise InputError("--rows compares on these rows alone: leave out --quick and --seeds")
+    if not rows and (restart or reading != Reading()):
+        raise InputError("--by, --truncate, --ignore, --columns and --restart are about --rows")
     from rmnb.limits import check, read_limits
-    from rmnb.report import comparison, numbers, record
+    from rmnb.report import comparison, numbers
+    from rmnb.scoring.pairs import NAMES
 
-    limits = read_limits(fail_if or (), {*numbers.glossary()["name"]})
-    trainings = [[record.read(path) for path in text.split(",")] for text in seeds or []]
+    known = {*numbers.glossary()["name"]}
+    limits = read_limits(fail_if or (), NAMES if rows else {*known, *NAMES})
+    for limit in limits:
+        if not rows and limit.name not in known:
+            raise InputError(f"limit {limit.text!r} is about rows: give them with --rows", limit.text)
+    if rows:
+        out, names, provenances, content = _compare_on(rows, a, b, loading, reading, restart, out)
+    else:
+        out, names, provenances, content = _compare_reports(a, b, loading, quick, seeds or (), out)
+    outcomes = check(limits, content["numbers"])
+    if names[0] == names[1]:  # two directories of one name
+        names = [a, b]
+    differences = comparison.read_differently(*provenances)
+    first, second = ({"model": name, "provenance": read} for name, read in zip(names, provenances, strict=True))
+    content = {"a": first, "b": second, "read_differently": differences, **content, "limits": outcomes}
+    write_json(out / "compare.json", content, ensure_ascii=False, default=json_rows)
+    title = f"{names[0]} and {names[1]}"
+    _write_page("pairs" if rows else "compare", out / "compare", {"directory": str(out.resolve())}, title)
+    if differences:
+        echo(f"A and B are not read alike ({', '.join(differences)} differ): any change may come from that.")
+    echo(f"written to {out / 'compare.html'} and {out / 'compare.json'}")
+    end_by_limits(outcomes)
+
+
+#: Where to, what A and B are called, their provenances, and what was compared.
+_Compared = tuple[Path, list[str], "list[Provenance]", dict[str, Any]]
+
+
+def _compare_reports(
+    a: str, b: str, loading: Loading, quick: bool, seeds: Sequence[str], out: Path | None
+) -> _Compared:
+    """Compare two models, or reports, number by number."""
+    from rmnb.report import comparison, record
+
+    trainings = [[record.read(path) for path in text.split(",")] for text in seeds]
     sides = []
     for text in (a, b):  # what is neither a model nor a report is refused before minutes are spent on the other
         sides.append(record.read(text) if record.is_report(text) else find_spec(text, loading.panel))
-    is_finished = record.is_report(a) and record.is_report(b)
+    is_finished = all(isinstance(side, record.Report) for side in sides)
     if is_finished and (quick or loading != Loading(loading.panel)):
         raise InputError("two finished reports are compared as they are: leave out --quick and options of loading")
     out = out or Path(f"compare-{sides[0].name}-{sides[1].name}")
@@ -160,27 +191,21 @@ def compare(
     report_a, scores_a, policy_a = _side(a, out / "a", quick, loading)
     report_b, scores_b, policy_b = _side(b, out / "b", quick, loading)
     table = comparison.compare(report_a, report_b, trainings)
-    outcomes = check(limits, table)
     moved = comparison.moved(scores_a, scores_b) if scores_a and scores_b else None
-    provenances = report_a.provenance, report_b.provenance
-    content = {"numbers": table, "moved": moved, "policies": (policy_a, policy_b), "limits": outcomes}
     _show(table)
-    _write_comparison(out, (a, b), (report_a.name, report_b.name), provenances, content, "compare.ipynb")
-    end_by_limits(outcomes)
+    content = {"numbers": table, "moved": moved, "policies": (policy_a, policy_b)}
+    return out, [report_a.name, report_b.name], [report_a.provenance, report_b.provenance], content
 
 
 def _compare_on(
-    file: Path, a: str, b: str, loading: Loading, reading: Reading, out: Path | None, fail_if: Iterable[str]
-) -> None:
+    file: Path, a: str, b: str, loading: Loading, reading: Reading, restart: bool, out: Path | None
+) -> _Compared:
     """Compare two models, or what two files say of them, on the rows of a file."""
-    from rmnb.limits import check, read_limits
     from rmnb.report import pairs
-    from rmnb.scoring.pairs import NAMES
 
     content = reading.read(file)
     if content.kind not in ("pairs", "lists"):
         raise InputError(f"--rows: {file} has no pairs to compare on", file)
-    limits = read_limits(fail_if, NAMES)
     files: list[Any] = []
     names = []
     for text in map(Path, (a, b)):
@@ -194,45 +219,27 @@ def _compare_on(
     for place, text in enumerate((a, b)):
         if files[place] is None:
             kept = out / f"{'ab'[place]}.parquet"
-            files[place] = score_file(loading.model(text), content, kept, reading.truncate, progress=True)
+            rm = loading.model(text)
+            files[place] = score_file(rm, content, kept, reading.truncate, progress=True, restart=restart)
     first, second = files
     table = pairs.compare(first, second, content, reading.by)
     flipped = pairs.flipped(first, second, content, reading.by)
-    outcomes = check(limits, table)
     echo_table(table[list(pairs.HEADS)].dropna(axis="columns", how="all").rename(columns=pairs.HEADS))
     counts = flipped["result"].value_counts()
     echo(f"now right: {counts.get('now right', 0):,}, now wrong: {counts.get('now wrong', 0):,}")
-    provenances = first.attrs["provenance"], second.attrs["provenance"]
-    compared = {"numbers": table, "flipped": flipped, "limits": outcomes}
-    _write_comparison(out, (a, b), names, provenances, compared, "pairs.ipynb")
-    end_by_limits(outcomes)
+    provenances = [rewards.attrs["provenance"] for rewards in files]
+    return out, names, provenances, {"numbers": table, "flipped": flipped}
 
 
-def _write_comparison(
-    out: Path,
-    given: Sequence[str],
-    names: Sequence[str],
-    provenances: "Sequence[Provenance]",
-    content: dict[str, Any],
-    notebook: str,
-) -> None:
-    """Write compare.json and the page that a notebook makes of it."""
+def _write_page(notebook: str, path: Path, parameters: dict[str, str], title: str) -> None:
+    """Execute a notebook of the package, and write it and its page by the name of a path."""
     from rmnb.book.notebook import run_notebook
     from rmnb.book.standalone import write_page
-    from rmnb.report import comparison
+    from rmnb.report import record
 
-    if names[0] == names[1]:  # two directories of one name
-        names = given
-    differences = comparison.read_differently(*provenances)
-    sides = [{"model": name, "provenance": known} for name, known in zip(names, provenances, strict=True)]
-    content = {"a": sides[0], "b": sides[1], "read_differently": differences, **content}
-    write_json(out / "compare.json", content, ensure_ascii=False, default=json_rows)
-    source = Path(comparison.__file__).with_name(notebook)
-    executed = run_notebook(source, out / "compare.ipynb", {"directory": str(out.resolve())})
-    write_page(executed, out / "compare.html", f"{names[0]} and {names[1]}")
-    if differences:
-        echo(f"A and B are not read alike ({', '.join(differences)} differ): any change may come from that.")
-    echo(f"written to {out / 'compare.html'} and {out / 'compare.json'}")
+    source = Path(record.__file__).with_name(f"{notebook}.ipynb")
+    executed = run_notebook(source, path.with_suffix(".ipynb"), parameters)
+    write_page(executed, path.with_suffix(".html"), title)
 
 
 def _side(

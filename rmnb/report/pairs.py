@@ -7,6 +7,7 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.errors import InputError, TooFewError
+from rmnb.limits import KEY
 from rmnb.scoring import pairs
 from rmnb.scoring.forms import RowTable
 from rmnb.scoring.rows import response_text, rows_sha256
@@ -65,9 +66,8 @@ def compare(a: pd.DataFrame, b: pd.DataFrame, content: RowTable, by: str | None 
     for side, frame in (("a", a), ("b", b)):
         if frame.attrs["provenance"]["outputs"] != ["reward"]:
             raise InputError(f"{side.upper()} has several outputs, and a comparison needs one: choose a --label")
-        heads = {"part": "other", "value": side, "low": f"{side}_low", "high": f"{side}_high"}
-        tables.append(pairs.pair_numbers(frame, by).rename(columns=heads))
-    table = tables[0].merge(tables[1], on=["name", "other", "pairs"])
+        tables.append(pairs.limit_table(pairs.pair_numbers(frame, by), side))
+    table = tables[0].merge(tables[1], on=[*KEY, "pairs"])
     first, second = pairs.margins(a, by), pairs.margins(b, by)
     prompts = {answer.row: str(answer.conversation.prompt) for answer in content.answers}
     clusters = pd.Series([prompts[row] for row in sorted(prompts)], first.index)
@@ -77,7 +77,7 @@ def compare(a: pd.DataFrame, b: pd.DataFrame, content: RowTable, by: str | None 
         rows = first.index if part == pairs.ALL else first.index[first["part"] == part]
         changes.append(_change(name, statistics[name], first.loc[rows], second.loc[rows], clusters[rows]))
     ends = pd.DataFrame(changes, columns=["low", "high", "p"])
-    return table.assign(question="", change=table["b"] - table["a"]).join(ends)
+    return table.assign(change=table["b"] - table["a"]).join(ends)
 
 
 def _change(

@@ -9,15 +9,16 @@ reward instead of its sigmoid.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-import pandas as pd
 import requests
+from pydantic import BaseModel, Field, FiniteFloat, StrictInt
 
 from rmnb.conversation import as_conversation
 from rmnb.errors import InputError
 from rmnb.models.dialogue import common_prefix
+from rmnb.panels.specs import validate
 from rmnb.scoring.check import CheckResult
 from rmnb.scoring.engine import score_sequences
 from rmnb.scoring.forms import Exchange, read_forms
@@ -44,6 +45,13 @@ class Elsewhere:
     ids: Sequence[list[int]] = ()
 
 
+class _Rewarded(BaseModel):
+    """What a row says beside its conversation."""
+
+    reward: FiniteFloat
+    ids: list[Annotated[StrictInt, Field(ge=0)]] = []
+
+
 def read_elsewhere(path: Path) -> Elsewhere:
     """Rewards of a file of rows: each has a reward, and a conversation (`rmnb.scoring.rows`) or ids (a list), or both.
 
@@ -53,23 +61,17 @@ def read_elsewhere(path: Path) -> Elsewhere:
         As `read_rows` and `read_forms`; ids are no list of numbers; a reward is missing, or is no number.
     """
     rows = read_rows(path)
-    values = [row.get("reward") for row in rows]
-    rewards = pd.to_numeric(pd.Series(values, dtype=object), errors="coerce").to_numpy(float)
-    if (bad := np.flatnonzero(~np.isfinite(rewards))).size:
-        raise InputError(f"{path}, row {bad[0] + 1}: the reward is no number: {values[bad[0]]!r}", path)
-    all_ids = []
-    if "ids" in rows[0]:
-        for number, row in enumerate(rows, start=1):
-            ids = row.get("ids")
-            if not (isinstance(ids, list) and ids and all(type(i) is int and i >= 0 for i in ids)):
-                raise InputError(f"{path}, row {number}: ids is a list of token ids, not {str(ids)[:60]!r}", path)
-            all_ids.append(ids)
-        if not rows[0].keys() & {"response", "messages"}:
-            return Elsewhere(rewards, ids=all_ids)
+    known = [validate(_Rewarded, row, f"{path}, row {number}") for number, row in enumerate(rows, start=1)]
+    rewards = np.array([row.reward for row in known])
+    ids = [row.ids for row in known if row.ids]
+    if ids and len(ids) < len(rows):
+        raise InputError(f"{path}: some rows have ids, and some have none", path)
+    if ids and not rows[0].keys() & {"response", "messages"}:
+        return Elsewhere(rewards, ids=ids)
     content = read_forms(rows, ignore=["ids", "reward"])
     if content.kind != "single":
         raise InputError(f"{path} holds several responses a row: each takes prompt, response and reward", path)
-    return Elsewhere(rewards, [answer.conversation for answer in content.answers], all_ids)
+    return Elsewhere(rewards, [answer.conversation for answer in content.answers], ids)
 
 
 def probes(rm: RewardModel) -> list[Exchange]:
@@ -161,27 +163,25 @@ def compare_rewards(rm: RewardModel, elsewhere: Elsewhere) -> CheckResult:
     """Hold rewards from elsewhere against those of the model, and say in which conversations they part."""
     rm.refuse_several("a comparison of rewards")
     rewards = elsewhere.rewards
-    is_pair = rm.dialogue.template is None
-    fed = [rm.dialogue.conversations(prompt, [response])[0] for prompt, response in elsewhere.conversations]
-    ids = list(elsewhere.ids or fed)
-    if is_pair and elsewhere.ids:
+    conversations = elsewhere.conversations
+    if rm.dialogue.template is None and elsewhere.ids:
         raise InputError(f"{rm.name} reads pairs, and ids do not say where the answer begins: give prompt and response")
-    if is_pair:
-        prompts, responses = zip(*elsewhere.conversations, strict=True)
-        own = rm.score(prompts, responses).astype(float)
-    else:
-        own = score_sequences(rm, ids).astype(float)
+    fed = [rm.dialogue.conversations(prompt, [response])[0] for prompt, response in conversations]
+    ids = list(elsewhere.ids or fed)
+    starts = None if elsewhere.ids else [rm.answer_start(prompt) for prompt, _ in conversations]
+    own = score_sequences(rm, ids, starts).astype(float)
     differences = np.abs(own - rewards)
     worst = int(differences.argmax())
     tolerance = max(spread(rm), float(own.std())) * (_FULL if rm.spec.dtype == "float32" else _HALF)
     text = f"{len(own)} conversations: largest difference {differences[worst]:.2g}, median {np.median(differences):.2g}"
-    verdict = "ok" if differences[worst] <= tolerance else "failed"
-    if verdict == "failed":
-        parted = np.flatnonzero(differences > tolerance)
-        lengths = np.array(list(map(len, ids)))
+    verdict = "ok"
+    parted = np.flatnonzero(differences > tolerance)
+    if len(parted):
+        verdict = "failed"
+        lengths = [len(ids[number]) for number in parted]
         text += (
-            f"; {len(parted)} part, of {lengths[parted].min()} to {lengths[parted].max()} ids, first number "
-            f"{parted[0] + 1}; most at number {worst + 1} ({own[worst]:.4g} here, {rewards[worst]:.4g} there)"
+            f"; {len(parted)} part, of {min(lengths)} to {max(lengths)} ids, first number {parted[0] + 1}; "
+            f"most at number {worst + 1} ({own[worst]:.4g} here, {rewards[worst]:.4g} there)"
         )
     for number, (theirs, ours) in enumerate(zip(ids, fed, strict=False), 1):
         if theirs != ours:

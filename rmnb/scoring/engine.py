@@ -183,7 +183,7 @@ class PrefixScorer:
         rm = self.rm
         if rm.pools_itself:
             forget_lengths(rm.network)
-            return rm.readout(rm.network(**inputs, **self._segments(batch)).logits)
+            return rm.readout(rm.network(**inputs, **self._segments(batch, starts)).logits)
         if not rm.readout.isolated:
             readout: Any = rm.readout
             logits = whole_logits(rm, **inputs)
@@ -192,12 +192,12 @@ class PrefixScorer:
         spans = [Span(0, start) for start in range(0, len(states), len(batch[0]))]
         return rm.readout.rewards(states, batch, spans, starts)
 
-    def _segments(self, batch: list[list[int]]) -> dict[str, torch.Tensor]:
+    def _segments(self, batch: list[list[int]], starts: Sequence[int]) -> dict[str, torch.Tensor]:
         """Of a pair, the question is 0 and the answer 1 (int64 [sequences, ids]); a conversation is one text."""
         if self.rm.dialogue.template is not None or "token_type_ids" not in self.rm.tokenizer.model_input_names:
             return {}
-        is_answer = torch.arange(len(batch[0]), device=self.rm.device) >= len(self.prefix_ids)
-        return {"token_type_ids": is_answer.long().expand(len(batch), -1)}
+        is_answer = torch.arange(len(batch[0])) >= torch.tensor(starts)[:, None]
+        return {"token_type_ids": is_answer.long().to(self.rm.device)}
 
 
 def whole_states(rm: Checkpoint, **inputs: torch.Tensor) -> torch.Tensor:
@@ -304,9 +304,7 @@ def score_continuations(
     return PrefixScorer(rm, prefix_ids)(continuations, batch_size)
 
 
-def score_sequences(
-    rm: Checkpoint, sequences: Sequence[Ids], start: Ids | None = None, starts: Sequence[int] | None = None
-) -> np.ndarray:
+def score_sequences(rm: Checkpoint, sequences: Sequence[Ids], starts: Sequence[int] | None = None) -> np.ndarray:
     """Rewards of whole conversations; what they all begin with is run once.
 
     Parameters
@@ -315,8 +313,6 @@ def score_sequences(
         The reward model.
     sequences
         Ids of each conversation.
-    start
-        Ids of the prompt: what is run once ends there at the latest. Of a pair, it tells question and answer apart.
     starts
         Where the answer of each begins. Default: behind what is run once.
 
@@ -325,7 +321,7 @@ def score_sequences(
     np.ndarray
         As `score_continuations`.
     """
-    prefix = common_prefix(sequences if start is None else [*sequences, [*start, -1]])  # -1: no id
+    prefix = common_prefix(sequences)
     return PrefixScorer(rm, prefix)([ids[len(prefix) :] for ids in sequences], starts=starts)
 
 

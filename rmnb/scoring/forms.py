@@ -1,6 +1,6 @@
-"""The forms of rows in which preferences are published, as a table, and the conversations that each row becomes.
+"""The forms of rows in which preferences are published, a table (`forms.yml`), and the conversations of each row.
 
-A row is read by the first form of `FORMS` whose responses it has. Every other key of it is a part of the conversation
+A row is read by the first form whose responses it has. Every other key of it is a part of the conversation
 (its question, earlier turns, system prompt, tools, template arguments), says which response is better, is carried along
 as a column, or is refused. Refused are lists and objects that nothing reads, and texts under keys that belong to
 another form or whose name says that they belong to a conversation.
@@ -11,47 +11,23 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from rmnb.conversation import Conversation, Response, as_conversation, without_gaps
 from rmnb.errors import InputError, first_line, list_some
 from rmnb.scoring.row_files import Row, read_json
+from rmnb.yaml_files import read_yaml
 
 Kind = Literal["single", "labelled", "several", "pairs", "lists"]
 #: What rows say enough for numbers of a model.
 MEASURED = ("pairs", "lists", "labelled")
-#: Keys that say the question: the first that a row has. What is an object there is written as `_OBJECTS` says.
-_QUESTIONS = ("prompt", "messages", "conversations", "context", "question", "query", "instruction", "input", "info")
-_OBJECTS = {
-    "question": "{question[full_text]}",
-    "info": "SUBREDDIT: r/{info[subreddit]}\n\nTITLE: {info[title]}\n\nPOST: {info[post]}\n\nTL;DR:",
-}
-#: Keys whose texts follow that of the question, on a line of their own.
-_JOINED = {"instruction": ["input"]}
-_SYSTEM = ("system", "system_prompt")
-_ARGUMENTS = ("tools", "documents", "chat_template_kwargs")
-_RESPONSES = ("response", "completion", "answer", "output")
-_STEMS = (*_RESPONSES, "conversation")
-_LISTS = ("responses", "completions", "answers", "summaries")
-_TEXTS = (*_RESPONSES, "text", "content")  # the keys of one in a list
-_ENDS = ("01", "12", "ab", "AB")
-#: How a key says which of two responses is better: it names that one; its number is below 0 if the first is better; it
-#: is 1 if the first is better; or, of a list, it is the place of the best.
-_ORDERS = {
-    **dict.fromkeys(("better_response_id", "better", "preferred", "winner", "preference", "label"), "name"),
-    **dict.fromkeys(("overall_preference", "preference_strength"), "sign"),
-    "labels": "first",
-    "choice": "place",
-}
+_TABLE = read_yaml(Path(__file__).with_name("forms.yml"))
 _NAMED = re.compile("(?:(?:response|completion|answer|output|conversation|model|assistant)[_ -]?)?([0-9]+|[ab])")
 _TIES = re.compile("tie.*|both.?bad|a=b")
-_SCALES = {"rank": -1, "score": 1, "overall_score": 1, "rating": 1}  # 1: more is better
-_RANKINGS = [f"{scale}s" for scale in _SCALES]
 #: A text under such a key belongs to a conversation, unless it is an id or names a model or a source.
 _LADEN = re.compile("reject|chosen|history|messages|conversation|kwargs|documents|image", re.IGNORECASE)
 _LABEL = re.compile(".*_(id|model|source)")
-_MESSAGE = {"from": "role", "value": "content"}
-_ROLES = {"human": "user", "gpt": "assistant"}
 _TRANSCRIPT = re.compile(r"\s*(Human:.*)\n\nAssistant:\s*", re.DOTALL)  # ends where the assistant is to speak
 _DIALOGUE = re.compile(r"\s*(?:Human|Assistant):")
 
@@ -73,23 +49,10 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Form:
-    """A form of rows: which keys say what.
-
-    Attributes
-    ----------
-    sides
-        The key of each side: ``response``; ``chosen`` and ``rejected``; ``first`` and ``second``, of which the order
-        says which is better; or ``list``, where order, ranks or scores do.
-    questions
-        The keys that may say the question. If one of them is a side, too, the last message there is the response.
-    order
-        The keys that may say which response is better (`_ORDERS`); those that a row has must not contradict each other.
-    columns
-        Lists and objects in published rows of this form that say nothing of the conversations: they are carried along.
-    """
+    """A form of rows: the key of each side, and which other keys say what, as `forms.yml` explains them."""
 
     sides: Mapping[str, str]
-    questions: Sequence[str] = _QUESTIONS
+    questions: Sequence[str] = tuple(_TABLE["questions"])
     order: Sequence[str] = ()
     columns: Sequence[str] = ()
 
@@ -97,30 +60,10 @@ class Form:
         return " and ".join(self.sides.values())
 
 
-_COMPARED = [key for key, order in _ORDERS.items() if order in ("name", "sign")]
-_BESIDE_TWO = [
-    *("full_conversation", "conv_metadata", "category_tag", "dedup_tag", "openai_moderation", "toxic_chat_tag"),
-    *("individual_preference", "three_most_similar_preferences", "all_preferences_unprocessed"),  # HelpSteer
-    *("response_0_harm_category", "response_1_harm_category"),  # PKU-SafeRLHF
-    *("quotes_0", "quotes_1", "tokens_0", "tokens_1"),  # WebGPT
-]
-_BESIDE_LISTS = ["source", "models", "correct_answers", "incorrect_answers", "extra"]  # Nectar, UltraFeedback, TL;DR
-FORMS = (
-    Form({"chosen": "messages", "rejected": "rejected_response"}, ["messages"]),  # ms-swift
-    Form({"chosen": "messages", "rejected": "rejected_messages"}, ["messages"]),
-    Form({"chosen": "response", "rejected": "rejected_response"}),
-    Form({"chosen": "chosen", "rejected": "rejected"}, columns=["models", "additional_metadata"]),  # RewardBench 2
-    Form({"first": "human_ref_A", "second": "human_ref_B"}, ["history"], ["labels"]),  # SHP
-    *(
-        Form({"first": stem + gap + first, "second": stem + gap + second}, order=_COMPARED, columns=_BESIDE_TWO)
-        for stem, gap, (first, second) in itertools.product(_STEMS, ("", "_", " "), _ENDS)
-    ),
-    *(Form({"list": key}, order=["choice", *_RANKINGS], columns=_BESIDE_LISTS) for key in _LISTS),
-    *(Form({"response": key}) for key in _RESPONSES),
-    *(Form({"response": key}, [key]) for key in ("messages", "conversations")),
-)
+FORMS = [Form(**{**known, "sides": sides}) for known in _TABLE["forms"] for sides in known["sides"]]
 #: Keys that say a part of a conversation in one form or another: no text under one of them is passed over.
-_KNOWN = {*_QUESTIONS, *_SYSTEM, *_ARGUMENTS, *itertools.chain(*(form.sides.values() for form in FORMS))}
+_KNOWN = {*_TABLE["questions"], *_TABLE["system"], *_TABLE["arguments"]}
+_KNOWN.update(*(form.sides.values() for form in FORMS))
 
 
 @dataclass(frozen=True)
@@ -181,11 +124,12 @@ def read_forms(rows: Sequence[Row], ignore: Sequence[str] = (), columns: Mapping
     >>> read_forms([{"prompt": "What is good?", "chosen": "love", "rejected": "war", "subset": "s"}]).columns
     ['subset']
     """
-    by_side: dict[str, list[Answer]] = {}
+    answers: list[Answer] = []
     forms: dict[str, None] = {}
     carried: dict[str, None] = {}
     said: set[str] = set()
     ties = []
+    sides: Mapping[str, Any] = {}
     rows = list(map(_with_gaps, rows))
     for number, row in enumerate(rows, start=1):
         try:
@@ -193,30 +137,31 @@ def read_forms(rows: Sequence[Row], ignore: Sequence[str] = (), columns: Mapping
                 raise InputError(f"it has no {list_some(absent)}")
             read = {key: row[source] for key, source in columns.items()} if columns else row
             read = {key: value for key, value in read.items() if value is not None and key not in ignore}
-            form, sides, spoken = _read(read)
-            forms[str(form)] = None
-            said |= {columns.get(key, key) for key in spoken}
-            carried |= dict.fromkeys(key for key in row if row[key] is not None or key not in _KNOWN)
-            if not sides:
-                ties.append(number)
-            elif by_side and sides.keys() != by_side.keys():
-                raise InputError(f"it has {' and '.join(sides)}, the rows before have {' and '.join(by_side)}")
-            for side, conversations in sides.items():
-                answers = [Answer(number - 1, side, conversation) for conversation in conversations]
-                by_side.setdefault(side, []).extend(answers)
+            form, by_side, spoken = _read(read)
+            if by_side and sides and by_side.keys() != sides.keys():
+                raise InputError(f"it has {' and '.join(by_side)}, the rows before have {' and '.join(sides)}")
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             empty = list_some(key for key in row.keys() & _KNOWN if row[key] is None)
             raise InputError(f"row {number}: {first_line(error)}{empty and f'; empty: {empty}'}", number) from error
-    if not by_side:
+        sides = by_side or sides
+        if not by_side:
+            ties.append(number)
+        for side, conversations in by_side.items():
+            answers += [Answer(number - 1, side, conversation) for conversation in conversations]
+        forms[str(form)] = None
+        said |= {columns.get(key, key) for key in spoken}
+        carried |= dict.fromkeys(key for key in row if row[key] is not None or key not in _KNOWN)
+    if not answers:
         raise InputError("no row says which of its responses is better")
-    answers = list(itertools.chain(*by_side.values()))
+    answers.sort(key=lambda answer: answer.side)
     is_one_each = len({(answer.row, answer.side) for answer in answers}) == len(answers)
-    if "response" in by_side:
-        kind = "single" if is_one_each else "several"
-        if is_one_each and all(str(row.get("label")).lower() in ("true", "false") for row in rows):
-            kind = "labelled"
-    else:
+    if "chosen" in sides:
         kind = "pairs" if is_one_each else "lists"
+    elif is_one_each:
+        is_labelled = all(str(row.get("label")).lower() in ("true", "false") for row in rows)
+        kind = "labelled" if is_labelled else "single"
+    else:
+        kind = "several"
     return RowTable(rows, kind, answers, list(forms), ties, [key for key in carried if key not in said])
 
 
@@ -225,15 +170,15 @@ def _with_gaps(row: Row) -> Row:
     return {key: None if value == "" or value != value else value for key, value in row.items()}
 
 
-def _read(row: Row) -> tuple[Form, dict[str, list[Exchange]], set[str]]:
+def _read(row: Row) -> tuple[Form, Mapping[str, list[Exchange]], set[str]]:
     """The form of a row without gaps, its conversations by side, and the keys that say them."""
     form = next((form for form in FORMS if row.keys() >= {*form.sides.values()}), None)
     if form is None:
         advice = "name them, as in --columns prompt=question,chosen=good"
         raise InputError(f"no form has the keys {list_some(row) or 'none'}: {advice}")
     asked = next((key for key in form.questions if key in row), "")
-    system = next((key for key in _SYSTEM if row.get(key)), "")
-    spoken = {asked, system, *form.sides.values(), *_ARGUMENTS, *_JOINED.get(asked, ())}
+    system = next((key for key in _TABLE["system"] if row.get(key)), "")
+    spoken = {asked, system, *form.sides.values(), *_TABLE["arguments"], _TABLE["joined"].get(asked)}
     question = _question(row, asked)
     if asked in form.sides.values():
         question.pop()
@@ -251,11 +196,11 @@ def _read(row: Row) -> tuple[Form, dict[str, list[Exchange]], set[str]]:
         advice = "--columns says which keys are; or carry along by " + " ".join(f"--ignore {key}" for key in unread)
         raise InputError(f"{', '.join(unread)}: not read beside {form}: {advice}")
     said = {side: [_exchange(row, row.get(system), whole) for whole in many] for side, many in turns.items()}
-    asked = {
+    questions = {
         str([turn["content"] for turn in exchange.prompt.messages if turn["role"] in ("user", "system")])
         for exchange in itertools.chain(*said.values())
     }
-    if len(asked) > 1:
+    if len(questions) > 1:
         raise InputError("its responses answer different questions")
     return form, _in_order(form, row, said), spoken
 
@@ -266,7 +211,7 @@ def _is_unread(key: str, value: Any, texts: set[str]) -> bool:
         return False
     if isinstance(value, str) and (_LABEL.fullmatch(key) or not (key in _KNOWN or _LADEN.search(key))):
         return False
-    return key not in _QUESTIONS or not _texts(_messages(value)) <= texts
+    return key not in _TABLE["questions"] or not _texts(_messages(value)) <= texts
 
 
 def _texts(turns: Iterable[Mapping[str, Any]]) -> set[str]:
@@ -279,14 +224,13 @@ def _question(row: Row, key: str) -> list[dict[str, Any]]:
     if not key:
         return []
     value: Any = row[key]
-    if isinstance(value, Mapping) and key in _OBJECTS:
+    if isinstance(value, Mapping) and key in _TABLE["objects"]:
         try:
-            value = _OBJECTS[key].format(**without_gaps(row))
+            value = _TABLE["objects"][key].format(**without_gaps(row))
         except KeyError as error:
             raise InputError(f"{key} has no {error}") from error
-    elif key in _JOINED:
-        parts: list[Any] = [value, *(row.get(other) for other in _JOINED[key])]
-        value = "\n".join(filter(None, parts))
+    elif more := row.get(_TABLE["joined"].get(key)):
+        value = "\n".join([value, more])
     return _messages(value)
 
 
@@ -299,20 +243,19 @@ def _messages(said: Any) -> list[dict[str, Any]]:
     for turn in said if isinstance(said, list) else [said]:
         if not isinstance(turn, Mapping):
             raise InputError(f"it has {str(said)[:60]!r} in place of messages")
-        message = {_MESSAGE.get(key, key): value for key, value in turn.items()}
-        message["role"] = _ROLES.get(str(message.get("role")), message.get("role"))
-        messages.append(message)
+        message = {_TABLE["messages"].get(key, key): value for key, value in turn.items()}
+        role = message.get("role")
+        messages.append({**message, "role": _TABLE["roles"].get(str(role), role)})
     return list(as_conversation(messages).messages)
 
 
 def _earlier(history: list[Any]) -> list[dict[str, Any]]:
     """Earlier turns: messages, or pairs of a question and its answer."""
-    if isinstance(history[0], Mapping):
-        return _messages(history)
-    messages = []
-    for question, answer in history:
-        messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
-    return list(as_conversation(messages).messages)
+    if not isinstance(history[0], Mapping):
+        roles = ("user", "assistant")
+        spoken = [zip(roles, pair, strict=True) for pair in history]
+        history = [{"role": role, "content": text} for role, text in itertools.chain(*spoken)]
+    return _messages(history)
 
 
 def _decoded(row: Row, key: str, kind: type = list) -> Any:
@@ -334,7 +277,7 @@ def _responses(side: str, value: Any) -> list[Any]:
         raise InputError(f"it has {str(value)[:60]!r} in place of {'a list of responses' if side == 'list' else side}")
     if side == "list":
         items = [item if isinstance(item, Mapping) else {"text": item} for item in value]
-        return [next((item[key] for key in _TEXTS if key in item), None) for item in items]
+        return [next((item[key] for key in _TABLE["texts"] if key in item), None) for item in items]
     return [value] if isinstance(value[0], Mapping) else value
 
 
@@ -381,13 +324,24 @@ def _in_order(form: Form, row: Row, said: dict[str, list[Exchange]]) -> dict[str
         return said
     if "list" in said:
         goodness = _ranked(form, row)
-        return _best_and_others(said["list"], goodness) if goodness else {"response": said["list"]}
-    goodness = _compared(form, row)
-    if "first" in said:
-        return _best_and_others([*said["first"], *said["second"]], goodness)
-    if goodness[0] < goodness[1]:
-        raise InputError("the rejected response has the higher score: --ignore the scores, or name the sides")
-    return said if goodness[0] > goodness[1] else {}
+        if not goodness:
+            return {"response": said["list"]}
+    else:
+        goodness = _compared(form, row)
+    if "chosen" in said:
+        if goodness[0] < goodness[1]:
+            raise InputError("the rejected response has the higher score: --ignore the scores, or name the sides")
+        return said if goodness[0] > goodness[1] else {}
+    responses = list(itertools.chain(*said.values()))
+    if len(responses) != len(goodness):
+        raise InputError(f"it has {len(responses)} responses, and says of {len(goodness)} how good they are")
+    best = max(goodness)
+    if min(goodness) == best:
+        return {}
+    sides: dict[str, list[Exchange]] = {"chosen": [], "rejected": []}
+    for response, value in zip(responses, goodness, strict=True):
+        sides["chosen" if value == best else "rejected"].append(response)
+    return sides
 
 
 def _compared(form: Form, row: Row) -> list[float]:
@@ -401,26 +355,26 @@ def _compared(form: Form, row: Row) -> list[float]:
     for stem in ("score_", "score", "rating_"):
         if all(stem + end in row for end in ends):
             said[stem] = [_number(stem + end, row[stem + end]) for end in ends]
-    for key in [key for key in form.order if key in row]:
-        said[key] = _compare(key, row[key], [end.lower() for end in ends])
-    if not said and is_pair:
-        return [1, 0]
-    if not said:
+    for key in form.order:
+        if key in row:
+            said[key] = _compare(key, row[key], [end.lower() for end in ends])
+    if not said and not is_pair:
         raise InputError("nothing says which of its two responses is better")
-    signs = {key: (second > first) - (second < first) for key, (first, second) in said.items()}
-    if {-1, 1} <= {*signs.values()}:
-        raise InputError(f"{' and '.join(signs)} do not agree on which response is better: leave out all but one")
-    return next((said[key] for key in said if signs[key]), [0, 0])
+    different = {key: values for key, values in said.items() if values[0] != values[1]}
+    if len({first > second for first, second in different.values()}) > 1:
+        raise InputError(f"{' and '.join(different)} do not agree on which response is better: leave out all but one")
+    return next(iter(different.values()), [0, 0] if said else [1, 0])
 
 
 def _compare(key: str, value: Any, ends: list[str]) -> list[float]:
-    """How good each of two responses is by one key, as `_ORDERS` says what it means."""
-    if _ORDERS[key] == "sign":
+    """How good each of two responses is by one key, as `forms.yml` says what it means."""
+    order = _TABLE["orders"][key]
+    if order == "sign":
         return [-_number(key, value), 0]
     word = str(value).strip().lower().removesuffix(".0")  # a whole number, as pandas writes it beside a gap
     if _TIES.fullmatch(word):
         return [0, 0]
-    if _ORDERS[key] == "first":
+    if order == "first":
         word = {"1": ends[0], "0": ends[1]}.get(word, "")
     elif word in (">".join(ends), ">".join(ends[::-1])):
         word = word[0]
@@ -440,24 +394,16 @@ def _number(key: str, value: Any) -> float:
 def _ranked(form: Form, row: Row) -> list[float]:
     """How good each response of a list is said to be; nothing, if nothing says it."""
     items = row[form.sides["list"]]
+    places = range(len(items))
     if "choice" in row:
-        if row["choice"] not in range(len(items)):
+        if row["choice"] not in places:
             raise InputError(f"choice is {row['choice']!r}: none of its {len(items)} responses")
-        return [float(place == row["choice"]) for place in range(len(items))]
-    for scale, sign in _SCALES.items():
+        return [float(place == row["choice"]) for place in places]
+    for scale, sign in _TABLE["scales"].items():
         of_items = [item[scale] for item in items if isinstance(item, Mapping) and scale in item]
         if values := _decoded(row, f"{scale}s") or of_items:
             return [sign * _number(scale, value) for value in values]
     return []
-
-
-def _best_and_others(responses: list[Any], goodness: Sequence[float]) -> dict[str, list[Any]]:
-    if len(responses) != len(goodness):
-        raise InputError(f"it has {len(responses)} responses, and says of {len(goodness)} how good they are")
-    sides: dict[str, list[Any]] = {"chosen": [], "rejected": []}
-    for response, value in zip(responses, goodness, strict=True):
-        sides["chosen" if value == max(goodness) else "rejected"].append(response)
-    return sides if sides["rejected"] else {}
 
 
 def dialogue_turns(dialogue: str) -> list[dict[str, str]]:

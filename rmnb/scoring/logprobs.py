@@ -4,7 +4,6 @@ The unit is the natural logarithm; softmax runs in fp32 whatever the weights' pr
 the columns of a scan of rewards, so vocabularies are matched in the same way.
 """
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from rmnb.models.origin import template_sha256
 from rmnb.models.readouts import LanguageHead
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import BaseSpec, ModelSpec, PromptSpec
-from rmnb.panels.specs import LogProbabilitySpec
 from rmnb.plans import kept
 from rmnb.scoring.engine import check_readable, score_continuations, whole_logits
 from rmnb.scoring.loading import load_reward_model
@@ -54,12 +52,9 @@ def load_language_model(
     spec = model.as_model() if isinstance(model, BaseSpec) else ModelSpec(name=Path(model).name, source=str(model))
     wrapping = wrapping or getattr(model, "wrapping", None)
     lm = load_reward_model(spec, dtype=dtype, head=LanguageHead.name, wrapping=wrapping)
-    wrapping = wrapping or ("bare" if lm.dialogue.template is None else "chat")
     if wrapping == "chat" and lm.dialogue.template is None:
         raise InputError(f"{lm.name} has no chat template: give wrapping bare or user_assistant")
-    hashes = {**lm.hashes, "template_sha256": template_sha256(lm.dialogue.template)}
-    asked = LogProbabilitySpec.model_validate({"wrapping": wrapping})
-    return replace(lm, spec=lm.spec.model_copy(update={"readout": asked}), hashes=hashes)
+    return lm
 
 
 def prompt_ids(lm: RewardModel, prompt: Prompt) -> list[int]:
@@ -169,4 +164,11 @@ def scan_answers(lm: RewardModel, prompt: PromptSpec) -> pd.DataFrame:
 def describe(lm: RewardModel) -> Provenance:
     """What a plan says of a language model and of how it is asked."""
     asked: Any = lm.spec.readout
-    return {**lm.hashes, "wrapping": asked.wrapping, "dtype": lm.spec.dtype, "unit": "natural log"}
+    template = lm.dialogue.template
+    return {
+        **lm.hashes,
+        "template_sha256": template_sha256(template),
+        "wrapping": asked.wrapping or ("bare" if template is None else "chat"),
+        "dtype": lm.spec.dtype,
+        "unit": "natural log",
+    }

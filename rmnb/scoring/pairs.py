@@ -51,9 +51,9 @@ def pair_numbers(frame: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     return table.dropna(subset="value", ignore_index=True)
 
 
-def limit_table(numbers: pd.DataFrame) -> pd.DataFrame:
-    """`pair_numbers` as `rmnb.limits.check` takes them."""
-    heads = {"part": "other", "value": "b", "low": "b_low", "high": "b_high"}
+def limit_table(numbers: pd.DataFrame, side: str = "b") -> pd.DataFrame:
+    """`pair_numbers` of one side of a comparison as `rmnb.limits.check` takes them."""
+    heads = {"part": "other", "value": side, "low": f"{side}_low", "high": f"{side}_high"}
     return numbers.rename(columns=heads).assign(question="")
 
 

@@ -22,7 +22,7 @@ import functools
 import json
 import logging
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -36,9 +36,10 @@ import rmnb
 from rmnb.errors import InputError, first_line
 from rmnb.models import attention
 from rmnb.models.devices import own_attention
-from rmnb.models.loading import Checkpoint, language_model
-from rmnb.models.readouts import LanguageHead, LinearHead
-from rmnb.scoring.engine import check_finite, check_readable, score_continuations, score_sequences
+from rmnb.models.loading import language_model
+from rmnb.models.reading import Reading
+from rmnb.models.readouts import ClassifierOutputs, LanguageHead, LinearHead
+from rmnb.scoring.engine import PrefixScorer, check_finite, check_readable, score_continuations, score_sequences
 from rmnb.scoring.reward_model import Parity, RewardModel
 
 logger = logging.getLogger(__name__)
@@ -73,16 +74,14 @@ def check_parity(rm: RewardModel) -> RewardModel:
             rm = replace(rm, why_not_shared=reason)
         elif isinstance(rm.readout, LanguageHead) and rm.readout.isolated:
             logger.warning("%s: scoring by its whole %s, head included: %s", rm.name, measured.against, reason)
-            readout = copy.copy(rm.readout)
-            readout.isolated = False
-            rm = replace(rm, readout=readout)
+            rm = replace(rm, readout=_by_its_class(rm.readout))
         else:
             raise InputError(f"{rm.name}: {reason}: it cannot be scored here")
 
 
 @dataclass(frozen=True)
 class _Measured:
-    """What rewards are compared with: conversations, where their answers begin, rewards, and how these are rounded.
+    """What rewards are compared with: conversations, where answers begin, rewards, and how these are rounded.
 
     No rewards: these conversations cannot be scored, which scoring says again.
     """
@@ -119,10 +118,7 @@ class _Measured:
         if not rm.shares_prefix:
             unit = float(self.own.std(0).min())
         tolerance = max(TOLERANCE * unit, _ROUNDINGS * self.rounding)
-        if rm.dialogue.template is None and not isinstance(rm.readout, LanguageHead):
-            rewards = rm.score(QUESTION, RESPONSES)
-        else:
-            rewards = score_sequences(rm, self.conversations, starts=self.starts)
+        rewards = score_sequences(rm, self.conversations, self.starts)
         difference = float(np.abs(rewards.reshape(self.own.shape) - self.own).max())
         if difference > tolerance:
             raise InputError(f"{what} by {difference:.2g}")
@@ -198,60 +194,61 @@ def _measure(rm: RewardModel) -> _Measured:
 
     Of a language model those of texts, which need no template.
     """
-    is_language_model = isinstance(rm.readout, LanguageHead)
+    start = 1
     try:
-        if is_language_model:
+        if isinstance(rm.readout, LanguageHead):
             texts = [f"{QUESTION} {text}" for text in RESPONSES]
             conversations = rm.tokenizer(texts, split_special_tokens=True)["input_ids"]
         else:
             rm.dialogue.shared_ids(QUESTION)  # which some templates do not have
             conversations = rm.dialogue.conversations(QUESTION, RESPONSES)
+            start = rm.answer_start(QUESTION)
         check_readable(rm, conversations)
-        inputs = [{"input_ids": ids} for ids in conversations]
-        if rm.dialogue.template is None and not is_language_model:
-            inputs = [dict(rm.tokenizer(QUESTION, text)) for text in RESPONSES]
-        starts = [1] * len(RESPONSES)
-        against = "attention in full"
-        classifier: Any = None
-        if rm.pools_itself:
-            classifier = rm.network
-        elif is_language_model:
-            classifier = language_model(rm)
-        elif isinstance(rm.readout, LinearHead):
-            classifier = _classifier(rm)
-        if classifier is not None:
-            against = type(classifier).__name__
-
-        def rewards() -> np.ndarray:
-            if classifier is None:
-                alone = replace(rm, why_not_shared="to compare with")
-                return score_sequences(alone, conversations).reshape(len(conversations), -1)
-            return np.array([_reward(rm, classifier, conversation) for conversation in inputs])
-
-        own = check_finite(rm, (), conversations, rewards())
+        against, whole = _whole(rm)
+        measured = conversations, [start] * len(conversations)
+        own = _own_rewards(rm, whole, *measured)
     except InputError as error:
         return _Measured(f"nothing: {error}")
     with _moved_embeddings(rm):
-        return _Measured(against, conversations, starts, own, float(np.abs(rewards() - own).max()))
+        return _Measured(against, *measured, own, float(np.abs(_own_rewards(rm, whole, *measured) - own).max()))
 
 
-def _reward(rm: Checkpoint, classifier: Any, conversation: Mapping[str, list[int]]) -> np.ndarray:
-    """From the logits of transformers' own class: a number for each output."""
-    readout: Any = rm.readout
-    tensors = {name: torch.tensor([ids], device=rm.device) for name, ids in conversation.items()}
-    if rm.pools_itself:  # perhaps an encoder, which has no cache to switch off
-        return readout(classifier(**tensors).logits)[0].cpu().numpy()
-    ids = conversation["input_ids"]
+def _own_rewards(rm: RewardModel, whole: RewardModel, conversations: list[list[int]], starts: list[int]) -> np.ndarray:
+    """float32 [conversations, outputs]; of pairs as the tokenizer gives them, segments included."""
+    if not rm.pools_itself:
+        with own_attention(rm.network):
+            rewards = PrefixScorer(whole, ())(conversations, 1, starts=starts)
+    elif rm.dialogue.template is not None:
+        rewards = PrefixScorer(whole, ())(conversations, 1)
+    else:
+        pairs = [rm.tokenizer(QUESTION, text, return_tensors="pt").to(rm.device) for text in RESPONSES]
+        rewards = torch.cat([rm.readout(rm.network(**pair).logits) for pair in pairs]).cpu().numpy()
+        check_finite(rm, (), conversations, rewards)
+    return rewards.reshape(len(conversations), -1)
+
+
+def _whole(rm: Any) -> tuple[str, Any]:
+    """What a model is compared with, and a model that scores by it."""
+    network, readout, reading, reference = rm.network, rm.readout, rm.reading, rm.reference
+    against = "attention in full"
     if isinstance(readout, LanguageHead):
-        ids = rm.reading.truncated(ids)
-    with own_attention(rm.network):
-        logits = classifier(input_ids=torch.tensor([ids], device=rm.device), use_cache=False).logits[0].float()
-    if not isinstance(readout, LanguageHead):
-        return logits.cpu().numpy()
-    rewards = readout.rewards_from_logits(logits, ids, 1).cpu().numpy()
-    if rm.reference is None:
-        return rewards
-    return rm.beta * (rewards - _reward(rm.reference, language_model(rm.reference), conversation))
+        against = type(language_model(rm)).__name__
+        readout = _by_its_class(readout)
+        reference = reference and _whole(reference)[1]
+    elif isinstance(readout, LinearHead):
+        network, readout, reading = _classifier(rm), ClassifierOutputs(), Reading("own")
+        readout.outputs = rm.readout.outputs
+    if isinstance(readout, ClassifierOutputs):
+        against = type(network).__name__
+    whole = replace(rm, network=network, readout=readout, reading=reading, reference=reference, why_not_shared=against)
+    return against, whole
+
+
+def _by_its_class(readout: LanguageHead) -> LanguageHead:
+    """A language model's readout that runs the whole of it, head included."""
+    whole = copy.copy(readout)
+    whole.isolated = False
+    return whole
 
 
 def _moved_embeddings(rm: RewardModel) -> RemovableHandle:

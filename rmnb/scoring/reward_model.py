@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from pandas.api.types import is_list_like
 from tqdm import tqdm
 
@@ -111,10 +112,9 @@ class RewardModel(Checkpoint):
             raise InputError("no response given: name at least one")
         if isinstance(prompt, str) and prompt in _known_keys():
             logger.warning("%r is scored as a text: `load_panel(...).prompt(%r).text` is the question", prompt, prompt)
-        is_one = isinstance(prompt, str | Conversation) or not is_list_like(prompt)
-        prompts: list[Any] = [prompt] if is_one else list(prompt)  # pyright: ignore[reportArgumentType]
-        if is_one or not prompts or isinstance(prompts[0], dict):  # a text, messages or a conversation
-            prompts = [prompt] * len(responses)
+        given: Any = prompt
+        is_many = is_list_like(given) and not isinstance(next(iter(given), {}), dict)  # else it is one's messages
+        prompts = list(given) if is_many else [given] * len(responses)
         if len(prompts) != len(responses):
             raise InputError(f"{len(prompts)} prompts and {len(responses)} responses: give one prompt, or one for each")
         for response in responses:
@@ -123,28 +123,26 @@ class RewardModel(Checkpoint):
         check_protocol(protocol)
         asked = [check_prompt(question) for question in prompts]
         work = work or Work()
-        shape = (len(self.outputs),) if len(self.outputs) > 1 else ()
         # Equal conversations are scored once, so that their rewards are equal: another batch rounds differently.
-        whole = [question.then(response) for question, response in zip(asked, responses, strict=True)]
-        first = {conversation: row for row, conversation in reversed(list(enumerate(whole)))}
-        places = {conversation: place for place, conversation in enumerate(dict.fromkeys(whole))}
-        distinct = [first[conversation] for conversation in places]
-        prompts = [asked[row] for row in distinct]
-        responses = [responses[row] for row in distinct]
-        rewards = np.empty((len(responses), *shape), dtype=np.float32)
-        with tqdm(total=len(responses), unit=" rows", disable=not progress) as bar:
-            groups = _groups(self, prompts, responses, protocol)
-            for number, (rows, sequences, start, starts) in enumerate(groups):
-                scored = work.rewards(number, score_sequences, self, sequences, start, starts)
-                rewards[rows] = scored.reshape(len(rows), *shape)
+        whole = pd.Series([question.then(response) for question, response in zip(asked, responses, strict=True)])
+        places, _ = pd.factorize(whole)
+        distinct = np.flatnonzero(~whole.duplicated())
+        rewards = np.empty((len(distinct), len(self.outputs)), dtype=np.float32)
+        with tqdm(total=len(distinct), unit=" rows", disable=not progress) as bar:
+            groups = _groups(self, [asked[row] for row in distinct], [responses[row] for row in distinct], protocol)
+            for number, (rows, sequences, starts) in enumerate(groups):
+                scored = work.rewards(number, score_sequences, self, sequences, starts)
+                rewards[rows] = scored.reshape(len(rows), -1)
                 bar.update(len(rows))
-        return rewards[[places[conversation] for conversation in whole]]
+        rewards = rewards[places]
+        return rewards if len(self.outputs) > 1 else rewards[:, 0]
 
     def answer_start(self, prompt: Prompt, protocol: str = "exact") -> int:
         """Where the answer's ids begin; InputError for a language model without a template, which writes no answers."""
+        is_pair = self.dialogue.template is None
         if not isinstance(self.readout, LanguageHead):
-            return 0  # which nothing else asks
-        if self.dialogue.template is None:
+            return self.dialogue.answer_start(prompt) if is_pair else 0  # which nothing else asks
+        if is_pair:
             raise InputError(f"{self.name} has no chat template that says where an answer begins: give --template")
         if protocol == "exact":
             return len(self.dialogue.ids_before(prompt))
@@ -171,8 +169,8 @@ def _known_keys() -> set[str]:
 
 def _groups(
     rm: RewardModel, prompts: list[Conversation], responses: list[Response], protocol: str
-) -> Iterator[tuple[list[int], list[Ids], Ids | None, list[int]]]:
-    """Rows to score at once, their ids, those of the prompt that they share, if they do, and where answers begin."""
+) -> Iterator[tuple[list[int], list[Ids], list[int]]]:
+    """Rows to score at once, their ids, and where answers begin."""
     by_prompt: dict[Conversation, list[int]] = {}
     for row, prompt in enumerate(prompts):
         by_prompt.setdefault(prompt, []).append(row)
@@ -180,19 +178,16 @@ def _groups(
     tokenise: Any = rm.dialogue.conversations if protocol == "exact" else rm.dialogue.published_ids
     sequences: dict[int, Ids] = {}
     starts: dict[int, int] = {}
-    for rows in by_prompt.values():
-        starts.update(dict.fromkeys(rows, rm.answer_start(prompts[rows[0]], protocol)))
-        sequences.update(zip(rows, tokenise(prompts[rows[0]], [responses[row] for row in rows]), strict=True))
+    for prompt, rows in by_prompt.items():
+        starts.update(dict.fromkeys(rows, rm.answer_start(prompt, protocol)))
+        sequences.update(zip(rows, tokenise(prompt, [responses[row] for row in rows]), strict=True))
     groups = list(by_prompt.values())
-    is_pair = rm.dialogue.template is None
-    if not is_pair and len(groups) > 1 and len(responses) < _MANY * len(groups):
+    if len(groups) > 1 and len(responses) < _MANY * len(groups):
         groups = [sorted(sequences, key=lambda row: len(sequences[row]))]
     for rows in groups:
-        # Of a pair without a template, the prompt's ids tell question and answer apart.
-        start = rm.dialogue.shared_ids(prompts[rows[0]])[0] if is_pair else None
         for first in range(0, len(rows), store.SHARD):
             shard = rows[first : first + store.SHARD]
-            yield shard, [sequences[row] for row in shard], start, [starts[row] for row in shard]
+            yield shard, [sequences[row] for row in shard], [starts[row] for row in shard]
 
 
 def check_prompt(prompt: Prompt) -> Conversation:

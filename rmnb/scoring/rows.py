@@ -170,9 +170,8 @@ def _table(content: RowTable, names: list[str], rewards: np.ndarray) -> tuple[pd
     columns: dict[str, list[Any]] = {}
     for key in content.columns:
         name = key
-        while name in taken:
+        while name in taken or name in columns:
             name = f"input_{name}"
-        taken.add(name)
         carried[key] = name
         columns[name] = _storable([content.rows[place].get(key) for place in places])
     table = pd.concat([pd.DataFrame(columns), scored.reset_index(drop=True)], axis=1)

@@ -110,15 +110,14 @@ def scan_vocabulary(
     with kept(output, plan, store.read_scan, restart, keep_pieces) as work:
         table = work.finished
         if table is None:
+            start = rm.answer_start(prompt.conversation, protocol)
             if protocol == "exact":
                 prefix, closing = rm.dialogue.frame_ids(prompt.conversation, answer)
                 sequences = [(token_id, *closing) for token_id in words["token_id"].tolist()]
-                start = rm.answer_start(prompt.conversation)
             else:
                 texts = words["token"].map(rm.dialogue.published_token).tolist()
                 conversations = rm.dialogue.published_ids(prompt.conversation, texts)
                 prefix = common_prefix(conversations)
-                start = rm.answer_start(prompt.conversation, protocol)
                 sequences = [ids[len(prefix) :] for ids in conversations]
             read = [rm.reading.truncated([*prefix, *ids])[len(prefix) :] or ids[:1] for ids in sequences]
             places, unique = pd.factorize(pd.Series(list(map(tuple, read))))

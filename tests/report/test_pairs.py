@@ -38,6 +38,8 @@ def test_models_and_what_was_written_of_them_compare_alike_and_a_gate_stops(file
     words = ["--rows", place / "rows.jsonl", "--by", "subset"]
     loaded = ["compare", directory, place / "other", *words, "--out", place / "loaded"]
     assert run(monkeypatch, *loaded, "--fail-if", "lower change accuracy > 1") == 0
+    assert run(monkeypatch, "compare", place / "other", directory, *loaded[3:]) == 2
+    assert "holds other work: it differs in weights" in (said := capsys.readouterr().err) and "--restart" in said
     monkeypatch.setattr(loading, "load_reward_model", None)  # two files: nothing is loaded
     read = ["compare", place / "a.csv", place / "b.parquet", *words, "--out", place / "read"]
     assert run(monkeypatch, *read, "--fail-if", "upper change accuracy[x] > -0.9", "--fail-if", "accuracy < 0.01") == 1
@@ -73,6 +75,7 @@ def test_a_model_and_itself_differ_by_nothing_and_pass(files):
         ("compare {a} {b} --rows {other}", "no rewards of these rows"),
         ("compare {a} {b} --rows {rows} --quick", "--rows"),
         ("compare {a} {b} --by subset", "--rows"),
+        ("compare {a} {b} --fail-if accuracy<1", "give them with --rows"),
         ("compare {a} {b} --rows {rows} --fail-if identity_gap>0", "no number 'identity_gap'"),
         ("compare {a} {b} --rows {rows} --fail-if |change\u00a0accuracy|>seeds", "give --seeds"),
         ("score {model} {rows} --fail-if change\u00a0accuracy<0", "nothing is compared"),

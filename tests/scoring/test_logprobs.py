@@ -38,7 +38,7 @@ def test_every_wrapping_gives_the_models_own_distribution(architecture, tmp_path
 def test_a_model_without_template_is_asked_barely_and_never_by_chat(tmp_path):
     directory = write_base(tmp_path)
     (directory / "chat_template.jinja").unlink()
-    assert logprobs.load_language_model(directory).spec.readout.wrapping == "bare"
+    assert logprobs.describe(logprobs.load_language_model(directory))["wrapping"] == "bare"
     with pytest.raises(InputError, match="has no chat template"):
         logprobs.load_language_model(directory, "chat")
     with pytest.raises(InputError, match=r"wrapping: .*'chat', 'bare' or 'user_assistant'"):

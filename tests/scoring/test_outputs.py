@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from checkpoints import own_rewards, tokenizer, user, write_base, write_decoder, write_model
+from checkpoints import asked_ids, own_ids, own_rewards, tokenizer, user, write_base, write_decoder, write_model
 from commands import run
 from head_checkpoints import CASES, head_tensors, hidden_states, write_head
+from scipy.special import softmax
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
 
 import rmnb
@@ -24,6 +25,7 @@ JUDGE = {
     "template": "Question: {{ messages[0]['content'] }}\nAnswer: {{ messages[-1]['content'] }}\nGood?",
     "answers": {"a": 1, "b": -0.5},
 }
+RATING = {"judge": {**JUDGE, "expected": True}}
 
 
 def logits_of(directory, ids) -> torch.Tensor:
@@ -62,6 +64,10 @@ def of_answer(directory, ids) -> list[float]:
     return [sum(float(logprobs[place - 1, ids[place]]) for place in range(len(asked), len(ids)))]
 
 
+def reference_of(directory):
+    return directory.with_name(f"{directory.name}-reference")
+
+
 READOUTS = {  # how it is loaded, its outputs, what they are of the ids of one conversation
     "each output": ({"label": "all"}, ["LABEL_0", "LABEL_1"], of_classifier),
     "weighted outputs": (
@@ -73,6 +79,7 @@ READOUTS = {  # how it is loaded, its outputs, what they are of the ids of one c
     "each objective": ({"label": "all"}, ["0", "1", "2", "3"], of_objectives),
     "one objective": ({"label": 2}, ["reward"], lambda directory, ids: of_objectives(directory, ids)[2:3]),
     "judge": ({"judge": JUDGE}, ["reward"], lambda directory, ids: [np.dot([1, -0.5], of_replies(directory, ids))]),
+    "rating": (RATING, ["reward"], lambda directory, ids: [np.dot([1, -0.5], softmax(of_replies(directory, ids)))]),
     "each reply": ({"judge": JUDGE, "label": "all"}, ["a", "b"], of_replies),
     "one logit": (
         {"head": "lm_head.weight", "label": 7},
@@ -83,11 +90,14 @@ READOUTS = {  # how it is loaded, its outputs, what they are of the ids of one c
     "implicit": (
         {"beta": 0.5},
         ["reward"],
-        lambda directory, ids: [
-            0.5 * (of_answer(directory, ids)[0] - of_answer(directory.with_name("reference"), ids)[0])
-        ],
+        lambda directory, ids: [0.5 * (of_answer(directory, ids)[0] - of_answer(reference_of(directory), ids)[0])],
     ),
 }
+
+
+OF_LANGUAGE_MODELS = ["judge", "rating", "each reply", "one logit", "whole answer", "implicit"]
+CELLS = [(readout, "llama") for readout in READOUTS]
+CELLS += [(readout, other) for readout in OF_LANGUAGE_MODELS for other in ("gemma2", "gemma3")]
 
 
 @pytest.fixture(scope="module")
@@ -96,20 +106,23 @@ def load(tmp_path_factory):
     root = tmp_path_factory.mktemp("models")
     write_decoder(root / "classifier", shape={"num_labels": 2})
     write_head(root / "gated", "armorm")
-    write_base(root / "language")
-    write_base(root / "reference", seed=1)
 
     @functools.cache
-    def loaded(readout):
+    def written(architecture):
+        directory = write_base(root / architecture, architecture)
+        write_base(reference_of(directory), architecture, seed=1)
+        return directory
+
+    @functools.cache
+    def loaded(readout, architecture="llama"):
         options = dict(READOUTS[readout][0])
-        kind = "language"
-        if readout in ("each output", "weighted outputs"):
-            kind = "classifier"
-        elif readout in ("gate", "each objective", "one objective"):
-            kind = "gated"
+        if readout in OF_LANGUAGE_MODELS:
+            directory = written(architecture)
+        else:
+            directory = root / ("classifier" if "output" in readout else "gated")
         if readout == "implicit":
-            options["reference"] = str(root / "reference")
-        return rmnb.load_reward_model(root / kind, **options), root / kind
+            options["reference"] = str(reference_of(directory))
+        return rmnb.load_reward_model(directory, **options), directory
 
     return loaded
 
@@ -118,17 +131,21 @@ def expected(readout, directory, conversations) -> np.ndarray:
     return np.array([READOUTS[readout][2](directory, list(ids)) for ids in conversations])
 
 
-@pytest.mark.parametrize("readout", READOUTS)
-def test_scoring_scanning_and_tracing_give_each_output_as_whole_sequences_do(readout, load):
-    rm, directory = load(readout)
+@pytest.mark.parametrize(("readout", "architecture"), CELLS)
+def test_scoring_scanning_and_tracing_give_each_output_as_whole_sequences_do(readout, architecture, load):
+    rm, directory = load(readout, architecture)
     outputs = READOUTS[readout][1]
-    assert rm.outputs == outputs and rm.parity.difference <= rm.parity.tolerance
+    assert rm.outputs == outputs and rm.parity.difference <= rm.parity.tolerance and rm.shares_prefix
 
     def close(found, right):
         np.testing.assert_allclose(np.asarray(found, float).reshape(len(right), -1), right, atol=2e-4)
 
     texts = ["love", "war and pain", "7"]
-    close(rm.score(QUESTION, texts), expected(readout, directory, rm.dialogue.conversations(QUESTION, texts)))
+    words = AutoTokenizer.from_pretrained(directory)
+    conversations = own_ids(words, QUESTION, texts)
+    if "judge" in READOUTS[readout][0]:
+        conversations = [asked_ids(words, f"Question: {QUESTION}\nAnswer: {text}\nGood?") for text in texts]
+    close(rm.score(QUESTION, texts), expected(readout, directory, conversations))
     prefix, closing = rm.dialogue.frame_ids(QUESTION)
     scan = rmnb.scan_vocabulary(rm, QUESTION, ids=range(40, 45))
     names = [name for name in scan if name.startswith("score")]

@@ -1,16 +1,10 @@
 """Judges, implicit rewards, whole answers, weighted outputs and named heads give what transformers' own logits say."""
 
-import dataclasses
-import functools
-
 import numpy as np
 import pytest
-import torch
 import yaml
 from checkpoints import (
-    asked_ids,
     edit_tensors,
-    own_ids,
     tokenizer,
     write_base,
     write_decoder,
@@ -28,86 +22,27 @@ from rmnb.scoring import store
 
 QUESTION = "Is it good?"
 ANSWERS = ["love", "war and pain", "peace, water", "7"]
-ARCHITECTURES = ["llama", "gemma2", "gemma3"]
 JUDGE = {
     "template": "Question: {{ messages[0]['content'] }}\nAnswer: {{ messages[-1]['content'] }}\nGood?",
     "answers": {"a": 1, "b": -1, "c": 0.5},
 }
-KINDS = {
-    "judge": {"judge": JUDGE},
-    "rating": {"judge": {**JUDGE, "expected": True}},
-    "implicit": {"beta": 0.5},
-    "whole answers": {"head": "log-probability"},
-    "the first logit": {"head": "lm_head.weight", "label": 0},
-}
-
-
-def logits_of(directory, ids) -> torch.Tensor:
-    model = AutoModelForCausalLM.from_pretrained(directory, attn_implementation="eager", dtype=torch.float32).eval()
-    with torch.no_grad():
-        return model(torch.tensor([ids])).logits[0].double()
-
-
-def judged(directory, words, answer, expected) -> float:
-    asked = f"Question: {QUESTION}\nAnswer: {answer}\nGood?"
-    ids = [words.convert_tokens_to_ids(reply) for reply in JUDGE["answers"]]
-    replies = logits_of(directory, asked_ids(words, asked))[-1][ids]
-    weights = torch.tensor(list(JUDGE["answers"].values())).double()
-    return float((replies.softmax(-1) if expected else replies) @ weights)
-
-
-def likelihood(directory, words, answer) -> float:
-    asked = asked_ids(words, QUESTION)
-    (ids,) = own_ids(words, QUESTION, [answer])
-    logprobs = logits_of(directory, ids).log_softmax(-1)
-    return sum(float(logprobs[place - 1, ids[place]]) for place in range(len(asked), len(ids)))
-
-
-def expected_rewards(kind, directory, reference, words) -> np.ndarray:
-    if kind in ("judge", "rating"):
-        return np.array([judged(directory, words, answer, kind == "rating") for answer in ANSWERS])
-    if kind == "the first logit":
-        return np.array([float(logits_of(directory, ids)[-1, 0]) for ids in own_ids(words, QUESTION, ANSWERS)])
-    rewards = np.array([likelihood(directory, words, answer) for answer in ANSWERS])
-    if kind == "implicit":
-        rewards = 0.5 * (rewards - [likelihood(reference, words, answer) for answer in ANSWERS])
-    return rewards
+KINDS = {"judge": {"judge": JUDGE}, "implicit": {"beta": 0.5}}
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """A function from an architecture to a language model and its reference, each written once."""
+    """A language model and its reference."""
     root = tmp_path_factory.mktemp("models")
-
-    @functools.cache
-    def written(architecture):
-        return [write_base(root / f"{architecture}-{seed}", architecture, seed=seed) for seed in (0, 1)]
-
-    return written
+    return [write_base(root / f"llama-{seed}", seed=seed) for seed in (0, 1)]
 
 
 def options(kind, reference) -> dict:
     return KINDS[kind] | ({"reference": str(reference)} if kind == "implicit" else {})
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_language_model_is_read_as_transformers_logits_say(kind, architecture, models):
-    directory, reference = models(architecture)
-    rm = rmnb.load_reward_model(directory, **options(kind, reference))
-    expected = expected_rewards(kind, directory, reference, AutoTokenizer.from_pretrained(directory))
-    rewards = rm.score(QUESTION, ANSWERS)
-    assert rm.shares_prefix and rm.parity.difference <= rm.parity.tolerance
-    assert rm.parity.against.startswith(type(rm.network).__name__[:4])
-    assert np.abs(rewards - expected).max() < 1e-4 * expected.std()
-    scan = rmnb.scan_vocabulary(rm, QUESTION, ids=range(40, 60))["score"]
-    whole = rmnb.scan_vocabulary(dataclasses.replace(rm, why_not_shared="a test wants it"), QUESTION, ids=range(40, 60))
-    assert np.abs(scan - whole["score"]).max() < 1e-4 * scan.std()
-
-
 @pytest.mark.parametrize("kind", ["judge", "implicit"])
 def test_a_panel_reads_its_own_scans_back_until_template_judge_reference_or_beta_change(kind, models, tmp_path):
-    directory, reference = models("llama")
+    directory, reference = models
     model = {"template": AutoTokenizer.from_pretrained(directory).chat_template, **options(kind, reference)}
 
     def panel(**changes):
@@ -127,21 +62,18 @@ def test_a_panel_reads_its_own_scans_back_until_template_judge_reference_or_beta
             store.read_scores(panel(**{key: value}), "m", "best")
 
 
-def test_traces_and_responses_that_share_a_beginning_count_every_id_once(models):
-    directory, reference = models("llama")
+def test_responses_that_share_a_beginning_count_every_id_once(models):
+    directory, reference = models
     rm = rmnb.load_reward_model(directory, **options("implicit", reference))
     answers = ["love and peace", "love and war", "love"]  # the ids in common are run as a part of the prefix
-    words = AutoTokenizer.from_pretrained(directory)
-    expected = [
-        0.5 * (likelihood(directory, words, answer) - likelihood(reference, words, answer)) for answer in answers
-    ]
-    assert rm.score(QUESTION, answers) == pytest.approx(expected, abs=1e-4)
+    alone = [rm.score(QUESTION, [answer])[0] for answer in answers]
+    assert rm.score(QUESTION, answers) == pytest.approx(alone, abs=1e-4)
     mixed = rm.score([QUESTION, "What is bad?", QUESTION], ["love", "war", "peace"])
     assert mixed[[0, 2]] == pytest.approx(rm.score(QUESTION, ["love", "peace"]), abs=1e-4)
 
 
 def test_what_a_judge_or_a_reference_cannot_be_is_one_line(models, tmp_path):
-    directory, _ = models("llama")
+    directory, _ = models
     tied = write_decoder(tmp_path / "tied", shape={"tie_word_embeddings": True})  # lacks no tensor of a language model
     for asked, match in (
         ({"judge": {**JUDGE, "answers": {"a": 1, "peace": 1}}}, "reply 'peace' is not one token of its own"),
@@ -220,7 +152,7 @@ def test_a_label_that_may_be_either_of_two_outputs_or_is_given_twice_is_refused(
 
 
 def test_the_command_line_names_judges_references_weights_and_outputs(models, tmp_path, printed, printed_json):
-    directory, reference = models("llama")
+    directory, reference = models
     judge = tmp_path / "judge.yml"
     judge.write_text(yaml.safe_dump({"template": JUDGE["template"]}) + "answers: {a: 1, b: -1, c: 0.5}\n")
     rm = rmnb.load_reward_model(directory, judge=JUDGE)

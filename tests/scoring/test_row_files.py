@@ -301,7 +301,8 @@ def test_each_row_is_the_reward_of_a_closed_beginning(write, tmp_path):
     table = trace(rm, PROMPTS[0], response)
     prefix, closing = rm.dialogue.frame_ids(PROMPTS[0])
     alone = [
-        score_sequences(rm, [[*prefix, *table["token_id"][:end], *closing]], prefix)[0] for end in range(len(table) + 1)
+        score_sequences(rm, [[*prefix, *table["token_id"][:end], *closing]], [len(prefix)])[0]
+        for end in range(len(table) + 1)
     ]
     assert "".join(table["token"]) == response and len(table) > 5
     np.testing.assert_allclose(table["reward"], alone[1:], atol=1e-5)
