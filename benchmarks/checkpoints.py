@@ -5,7 +5,6 @@ weights, and loaded by rmnb; its rewards are held against the trainer's own forw
 stay as they are: they were written once by those packages themselves, which ask for other versions of what rmnb uses.
 """
 
-import argparse
 import importlib.metadata
 import json
 import sys
@@ -17,7 +16,7 @@ import pandas as pd
 import torch
 
 import rmnb
-from rmnb.files import atomic_path
+from rmnb.files import atomic_path, write_json
 from rmnb.scoring.store import versions
 
 ROOT = Path(__file__).parents[1]
@@ -74,11 +73,8 @@ def main() -> None:
         table.to_csv(path, index=False)
     with atomic_path(OUT / "by_kind.csv") as path:
         by_kind[list(ARCHITECTURES)].map("{:.0e}".format).to_csv(path)
-    with atomic_path(record) as path:
-        origins = json.loads(record.read_text()) | dict.fromkeys(NAMES, origin)
-        path.write_text(json.dumps(origins, indent=1) + "\n", encoding="utf-8")
+    write_json(record, json.loads(record.read_text()) | dict.fromkeys(NAMES, origin))
 
 
 if __name__ == "__main__":
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()

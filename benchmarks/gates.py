@@ -9,12 +9,13 @@ the noise that it is tried on; in *twice the noise* the training is twice as noi
 Run as ``python benchmarks/gates.py --out data/demo/noise/gates.csv``.
 """
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
+import typer
 
 from rmnb import limits
 from rmnb.files import atomic_path
@@ -83,16 +84,17 @@ def shares(world: str, pairs: int, count: int) -> pd.DataFrame:
     )
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--releases", type=int, default=2000)
-    options = parser.parse_args()
+def main(out: Annotated[Path, typer.Option()], releases: int = 2000) -> None:
+    """Write the table."""
     tables = []
     for world in WORLDS:
-        tables.append(pd.concat([shares(world, pairs, options.releases) for pairs in PAIRS], ignore_index=True))
+        tables.append(pd.concat([shares(world, pairs, releases) for pairs in PAIRS], ignore_index=True))
     columns = [table.iloc[:, -2:] for table in tables[1:]]
     table = pd.concat([tables[0], *columns], axis=1).sort_values("numbers", kind="stable")
-    with atomic_path(options.out) as path:
+    with atomic_path(out) as path:
         table.to_csv(path, index=False, float_format="%.3g")
     print(table.to_string(index=False))
+
+
+if __name__ == "__main__":
+    typer.run(main)

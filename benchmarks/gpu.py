@@ -14,22 +14,22 @@ papers
     tokenisation). Share of peak: of the rate of bfloat16 matrix products measured in the same process.
 """
 
-import argparse
-import json
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
 import torch
+import typer
 from scipy.stats import kendalltau
 from transformers import AutoConfig, AutoModel
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.files import atomic_path
+from rmnb.files import atomic_path, write_json
 from rmnb.models.attention import NAME
 from rmnb.models.devices import own_attention, upload
 from rmnb.models.readouts import LinearHead
@@ -153,11 +153,8 @@ def papers(name: str, shape: str, papers_batch: int, peak: float) -> dict:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("demo", "papers"))
-    parser.add_argument("--out", type=Path, required=True)
-    options = parser.parse_args()
+def main(what: Literal["demo", "papers"], out: Annotated[Path, typer.Option()]) -> None:
+    """Measure, and write a row after the other."""
     if not torch.cuda.is_available():
         raise InputError("this benchmark needs a CUDA GPU")
     peak = matrix_peak()
@@ -168,17 +165,16 @@ def main() -> None:
         "time": datetime.now(UTC).date().isoformat(),
     }
     print(machine, flush=True)
-    with atomic_path(options.out.with_suffix(".json")) as path:
-        path.write_text(json.dumps(machine, indent=1) + "\n")
+    write_json(out.with_suffix(".json"), machine)
     rows = []
     ways = [(name, dtype) for name in DEMO for dtype in WAYS]
-    for job in ways if options.what == "demo" else PAPERS:
-        rows.append(demo(*job) if options.what == "demo" else papers(*job, peak=peak))
+    for job in ways if what == "demo" else PAPERS:
+        rows.append(demo(*job) if what == "demo" else papers(*job, peak=peak))
         torch.cuda.empty_cache()
         print(rows[-1], flush=True)
-        with atomic_path(options.out) as path:
+        with atomic_path(out) as path:
             pd.DataFrame(rows).round(DECIMALS).astype({"tokens a second": "Int64"}).to_csv(path, index=False)
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

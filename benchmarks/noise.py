@@ -9,14 +9,15 @@ Run as ``python benchmarks/noise.py [MODEL …] --out data/demo/noise``: a file 
 all models whose files lie there.
 """
 
-import argparse
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 import torch
+import typer
 from scipy.stats import kendalltau, spearmanr
 from tqdm import tqdm
 
@@ -114,15 +115,16 @@ def rows(scores: pd.DataFrame, model: str) -> list[dict]:
     return table
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", default=["smollm2-values", "gemma3-values"])
-    parser.add_argument("--out", type=Path, required=True)
-    options = parser.parse_args()
-    for name in options.models:
-        measure(name, options.out)
-    files = sorted(options.out.glob("*.parquet"))
+def main(out: Annotated[Path, typer.Option()], models: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """Score, and write the table of all models."""
+    for name in models or ["smollm2-values", "gemma3-values"]:
+        measure(name, out)
+    files = sorted(out.glob("*.parquet"))
     table = pd.DataFrame([row for file in files for row in rows(read_table(file)[0], file.stem)])
-    with atomic_path(options.out / "table.csv") as path:
+    with atomic_path(out / "table.csv") as path:
         table.to_csv(path, index=False, float_format="%.6g")
     print(table.to_string(index=False, float_format="{:.5g}".format))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -8,14 +8,19 @@ SDPA); shared: this engine.
 Run as ``python benchmarks/scan.py``. Figures are medians over the rounds.
 """
 
-import argparse
+import itertools
+import json
+import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 import torch
+import typer
 from transformers import AutoModelForSequenceClassification, DynamicCache
-from turns import compare, memory_beside_weights
 
 import rmnb
 from rmnb.scoring.engine import PrefixScorer
@@ -25,6 +30,34 @@ from rmnb.scoring.reward_model import RewardModel
 PAPERS_BATCH = {"llama": 128, "gemma3_text": 256}
 PADDED_BATCH = 64
 WAYS = ("papers", "padded", "expanded", "shared")
+MODELS = ["smollm2-values", "gemma3-values"]
+
+
+class BehindPrefix:
+    """Runs what follows a prefix, whose keys and values are computed once and expanded into each batch."""
+
+    def __init__(self, trunk, prefix: list[int]):
+        self.trunk, self.length = trunk, len(prefix)
+        self.cache = DynamicCache(config=trunk.config)
+        with torch.no_grad():
+            trunk(input_ids=torch.tensor([prefix]), past_key_values=self.cache, use_cache=True)
+
+    def __call__(self, **inputs: torch.Tensor) -> torch.Tensor:
+        """The hidden states [rows, hidden size] at the last place of a batch."""
+        rows, length = next(iter(inputs.values())).shape[:2]
+        cache = DynamicCache(config=self.trunk.config)
+        for index, layer in enumerate(self.cache.layers):
+            cache.update(layer.keys.expand(rows, -1, -1, -1), layer.values.expand(rows, -1, -1, -1), index)
+        position = self.length + torch.arange(length)[None]
+        output = self.trunk(**inputs, past_key_values=cache, position_ids=position, use_cache=True)
+        return output.last_hidden_state[:, -1]
+
+
+def memory_beside_weights(rm: RewardModel) -> float:
+    """The most memory that this process has held so far, in GB, less the model's weights."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    weights = sum(p.numel() * p.element_size() for p in rm.network.parameters())
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit - weights) / 1e9
 
 
 def prepare(rm: RewardModel, way: str, prompt: str) -> Callable[[list[int]], np.ndarray]:
@@ -75,29 +108,22 @@ def score_whole(rm: RewardModel, classifier, prompt: str, ids: list[int], batch:
 @torch.inference_mode()
 def score_expanded(rm: RewardModel, classifier, prefix, closing, ids: list[int], batch: int) -> np.ndarray:
     """(b): the prefix's cache expanded to the batch, then the continuations."""
-    trunk = classifier.model
-    first = DynamicCache(config=trunk.config)
-    trunk(input_ids=torch.tensor([prefix]), past_key_values=first, use_cache=True)
+    behind_prefix = BehindPrefix(classifier.model, prefix)
     rewards = []
     for start in range(0, len(ids), batch):
         rows = torch.tensor([[i, *closing] for i in ids[start : start + batch]])
-        cache = DynamicCache(config=trunk.config)
-        for layer, (keys, values) in enumerate((layer.keys, layer.values) for layer in first.layers):
-            cache.update(keys.expand(len(rows), -1, -1, -1), values.expand(len(rows), -1, -1, -1), layer)
-        position = len(prefix) + torch.arange(rows.shape[1])[None]
-        hidden = trunk(input_ids=rows, past_key_values=cache, position_ids=position, use_cache=True).last_hidden_state
-        rewards.append(rm.readout(hidden[:, -1])[:, 0])
+        rewards.append(rm.readout(behind_prefix(input_ids=rows))[:, 0])
     return torch.cat(rewards).numpy()
 
 
-def measure(options: argparse.Namespace) -> dict[str, float]:
+def measure(model: str, way: str, tokens: int) -> dict[str, float]:
     """One way in this process: tokens a second, largest difference from each conversation alone, memory."""
-    rm = rmnb.load_reward_model(options.models[0], device="cpu")
+    rm = rmnb.load_reward_model(model, device="cpu")
     prompt = rmnb.load_panel("demo").prompt("greatest").text
     prefix, closing = rm.dialogue.frame_ids(prompt)
-    score = prepare(rm, options.way, prompt)
-    whole = options.way in WAYS[:2]
-    tokens = options.tokens // 8 if whole else options.tokens
+    score = prepare(rm, way, prompt)
+    whole = way in WAYS[:2]
+    tokens = tokens // 8 if whole else tokens
     ids = np.sort(np.random.default_rng(0).choice(rm.vocabulary_size, tokens, replace=False)).tolist()
     sample = ids[:: max(1, tokens // 32)]
     rewards = score(sample)  # the first batch also warms up
@@ -112,7 +138,26 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     return {"rate": rate, "difference": float(np.abs(rewards - alone).max()), "GB": memory}
 
 
+def main(models: list[str] = MODELS, rounds: int = 3, tokens: int = 2048, way: str | None = None) -> None:
+    """Measure every way of every model in some rounds, and print medians beside those of this engine.
+
+    Of whole conversations an eighth of the tokens is scored. With --way this process measures that one, of the last
+    model: ways take turns, each in a process of its own, so that a noisy machine disturbs all of them alike.
+    """
+    if way:
+        print(json.dumps(measure(models[-1], way, tokens)))
+        return
+    for model in models:
+        rows = []
+        for turn, way in itertools.product(range(rounds), WAYS):
+            command = [sys.executable, *sys.argv, "--models", model, "--way", way]
+            ended = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+            rows.append({"round": turn, "way": way} | json.loads(ended.stdout.splitlines()[-1]))
+        table = pd.DataFrame(rows)
+        shared = table[table["way"] == WAYS[-1]].set_index("round")["rate"]
+        table["ratio"] = table["rate"] / table["round"].map(shared)
+        print(f"\n{model}\n{table.groupby('way', sort=False).median().drop(columns='round').to_string()}", flush=True)
+
+
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokens", type=int, default=2048, help="an eighth of them for whole conversations")
-    compare(parser, WAYS, measure, "rate")
+    typer.run(main)

@@ -12,7 +12,6 @@ that other processes disturb little. Share of the peak: the operations of the id
 their first changed token on and the gradient's row forward and back, at the rate of products measured between steps.
 """
 
-import argparse
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -20,9 +19,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from scan import as_classifier
-from transformers import DynamicCache
-from turns import MODELS
+import typer
+from scan import MODELS, BehindPrefix, as_classifier
 
 import rmnb
 from rmnb.models.dialogue import common_prefix
@@ -76,20 +74,9 @@ class Expanded(Whole):
 
     def __init__(self, rm: RewardModel, prompt: str):
         super().__init__(rm, prompt)
-        self.cache = DynamicCache(config=self.trunk.config)
-        with torch.no_grad():
-            self.trunk(input_ids=torch.tensor([self.prefix]), past_key_values=self.cache, use_cache=True)
+        self.hidden = BehindPrefix(self.trunk, self.prefix)
         self.batch = PrefixScorer(rm, self.prefix).batch_size(8 + len(self.closing))
-        self.length, self.prefix = len(self.prefix), []
-
-    def hidden(self, **inputs: Any) -> torch.Tensor:
-        batch, length = next(iter(inputs.values())).shape[:2]
-        cache = DynamicCache(config=self.trunk.config)
-        for index, layer in enumerate(self.cache.layers):
-            cache.update(layer.keys.expand(batch, -1, -1, -1), layer.values.expand(batch, -1, -1, -1), index)
-        position = self.length + torch.arange(length)[None]
-        output = self.trunk(**inputs, past_key_values=cache, position_ids=position, use_cache=True)
-        return output.last_hidden_state[:, -1]
+        self.prefix = []
 
 
 def peak(network: torch.nn.Module, ids: int = 768) -> float:
@@ -141,14 +128,14 @@ def compare(rm: RewardModel, width: int, length: int, rounds: int) -> pd.DataFra
     return table.drop(columns="turn").groupby("way", sort=False).median()
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=MODELS)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--case", nargs=2, type=int, metavar=("WIDTH", "LENGTH"), action="append")
-    options = parser.parse_args()
-    for model in options.models:
+def main(models: list[str] = MODELS, rounds: int = 3) -> None:
+    """Print a table for each model and case."""
+    for model in models:
         loaded = rmnb.load_reward_model(model, device="cpu")
-        for width, length in options.case or CASES:
-            table = compare(loaded, width, length, options.rounds)
+        for width, length in CASES:
+            table = compare(loaded, width, length, rounds)
             print(f"\n{model}, {width} candidates of {length} tokens\n{table.round(5).to_string()}", flush=True)
+
+
+if __name__ == "__main__":
+    typer.run(main)

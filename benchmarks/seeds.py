@@ -4,11 +4,12 @@ Run as ``python benchmarks/seeds.py --out data/demo/noise/seeds.csv``. The sprea
 base: that of one's own would hold the change that it is to judge.
 """
 
-import argparse
 import functools
 from pathlib import Path
+from typing import Annotated
 
 import pandas as pd
+import typer
 
 from rmnb.panels import load_panel
 from rmnb.report import comparison, record, scores
@@ -39,8 +40,10 @@ def shares() -> pd.DataFrame:
     )
 
 
+def main(out: Annotated[Path, typer.Option()]) -> None:
+    """Write the table."""
+    shares().to_csv(out, index=False)
+
+
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
-    options = parser.parse_args()
-    shares().to_csv(options.out, index=False)
+    typer.run(main)

@@ -1,6 +1,5 @@
 """A conversation: the messages that a chat template writes, and all else that it is given with them."""
 
-import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,11 +7,12 @@ from typing import Any
 
 from rmnb.errors import InputError
 
+_NO_PROMPT = "a prompt is a text or a list of messages with role and content, not {!r}"
 Message = dict[str, Any]
 Response = str | Message  # a text, or the assistant's message where it calls tools
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Conversation:
     """Messages, tools and arguments of a chat template; equal if the template is given equal values.
 
@@ -32,32 +32,20 @@ class Conversation:
         Something else stands in place of messages.
     """
 
-    messages: tuple[Message, ...]
-    tools: list[Message] | None = None
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    messages: tuple[Message, ...] = field(compare=False)
+    tools: list[Message] | None = field(default=None, compare=False)
+    arguments: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    _key: str = field(init=False, repr=False)  # dicts cannot be hashed
 
     def __post_init__(self):
         messages = list(self.messages) if isinstance(self.messages, Iterable) else [self.messages]
         for message in messages:
             if not isinstance(message, Mapping) or not {"role", "content"} <= message.keys():
-                raise InputError(
-                    f"a prompt is a text or a list of messages with role and content, not {str(self.messages)[:60]!r}"
-                )
+                raise InputError(_NO_PROMPT.format(str(self.messages)[:60]))
         object.__setattr__(self, "messages", tuple(_with_one_text(message) for message in messages))
         object.__setattr__(self, "tools", without_gaps(self.tools) or None)
-
-    @functools.cached_property
-    def _key(self) -> str:
-        return json.dumps([self.messages, self.tools, {**self.arguments}], default=str)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Conversation) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __str__(self) -> str:
-        return self._key
+        given = [self.messages, self.tools, {**self.arguments}]
+        object.__setattr__(self, "_key", json.dumps(given, default=str))
 
     def then(self, response: Response) -> "Conversation":
         """The conversation with one more message, the assistant's."""
@@ -78,13 +66,12 @@ Prompt = str | Sequence[Message] | Conversation
 
 def as_conversation(prompt: Prompt) -> Conversation:
     """A prompt as a conversation: a text is one message of the user; InputError if it is no prompt."""
-    if isinstance(prompt, Conversation):
-        return prompt
     if isinstance(prompt, str):
-        return Conversation(({"role": "user", "content": prompt},))
-    if not isinstance(prompt, Iterable) or isinstance(prompt, Mapping) or not (messages := tuple(prompt)):
-        raise InputError(f"a prompt is a text or a list of messages with role and content, not {str(prompt)[:60]!r}")
-    return Conversation(messages)
+        prompt = [{"role": "user", "content": prompt}]
+    conversation = prompt if isinstance(prompt, Conversation) else Conversation(prompt)  # type: ignore[arg-type]
+    if not conversation.messages:
+        raise InputError(_NO_PROMPT.format(str(prompt)[:60]))
+    return conversation
 
 
 def _with_one_text(message: Mapping[str, Any]) -> Message:

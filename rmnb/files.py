@@ -134,11 +134,6 @@ def joint_sha256(hashes: list[str]) -> str:
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
-def git_blob_id(content: bytes) -> str:
-    """The id that git gives to a file's content: SHA-1 of ``"blob <size>\\0"`` and the content, hexadecimal."""
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
-
-
 def data_dir() -> Path:
     """The directory of what the project ships (adapters, scores): ``RMNB_DATA``, or ``data`` beside the package.
 

@@ -173,23 +173,20 @@ class Work:
         if self.directory is not None:
             self.provenance = open_or_refuse(self.directory, self._plan, notes)
 
-    def __iter__(self) -> Iterator[bytes]:
-        """All pieces, in order."""
-        return map(self.read, sorted(self.places()))  # type: ignore[arg-type]
-
-    def places(self) -> set[int]:
-        """Where pieces have been written."""
+    def pieces(self) -> dict[int, Path]:
+        """The pieces that have been written, by their place and in order."""
         files = self.directory.glob("?????????-*") if self.directory else ()
-        return {int(file.name[:9]) for file in files}
+        return {int(file.name[:9]): file for file in sorted(files)}
 
     def read(self, place: int) -> bytes | None:
         """One piece, or None if it has not been written."""
-        for file in self.directory.glob(f"{place:09d}-*") if self.directory else ():
-            content = file.read_bytes()
-            if not file.name.endswith(_short_sha256(content)):
-                raise InputError(f"damaged piece {file}: delete it and run the same command again", file)
-            return content
-        return None
+        file = self.pieces().get(place)
+        if file is None:
+            return None
+        content = file.read_bytes()
+        if not file.name.endswith(_short_sha256(content)):
+            raise InputError(f"damaged piece {file}: delete it and run the same command again", file)
+        return content
 
     def write(self, place: int, content: bytes) -> None:
         """Keep a piece."""

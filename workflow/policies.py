@@ -7,30 +7,40 @@ policies.py demo samples smollm2-135m-instruct
 """
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 
 import numpy as np
 import pandas as pd
 import torch
+from policy_training import PolicyOptions, train_policy
 
-from rmnb.data.list_scores import write_nouns
+from rmnb.data.text_lists import described_parts, part_texts
 from rmnb.files import cache_dir, exclusive
 from rmnb.findings import policy_files
 from rmnb.findings.policy import policy_at_kl
 from rmnb.models.bases import base_directory
 from rmnb.models.checkpoint_files import read_tokenizer
 from rmnb.models.loading import language_model as causal
-from rmnb.panels import BaseSpec, Panel, find_base, load_panel
+from rmnb.panels import BaseSpec, Panel, PromptSpec, find_base, load_panel, load_prompts
 from rmnb.scoring.loading import load_reward_model
-from rmnb.scoring.logprobs import describe, load_language_model, prompt_ids, scan_answers
+from rmnb.scoring.logprobs import (
+    describe,
+    load_language_model,
+    next_token_logprobs,
+    prompt_ids,
+    scan_answers,
+    scan_logprobs,
+)
 from rmnb.scoring.reward_model import RewardModel
-from rmnb.scoring.store import panel_directory, read_scores, versions, write_table
-from rmnb.training.policy import PolicyOptions, train_policy
+from rmnb.scoring.store import note_model, panel_directory, read_scores, versions, write_table
 
 ASKED = "greatest"  # the question of all runs and samples
 SAMPLES = 256
 LONGEST = 8  # tokens of a sampled answer
+NOUNS = ("agency_communion", "big_two")  # parts of lists
+SPELLINGS = ("{}", " {}", "{C}", " {C}")  # of "love": love, ␣love, Love, ␣Love
 
 
 def language_model(panel: Panel, base: str) -> RewardModel:
@@ -42,9 +52,43 @@ def language_model(panel: Panel, base: str) -> RewardModel:
     return load_language_model(spec, "chat")
 
 
+def score_nouns(lm: RewardModel, prompts: Sequence[PromptSpec]) -> pd.DataFrame:
+    """The log-probability of every noun that is one token, in each of four spellings, as the first token of the answer.
+
+    Returns
+    -------
+    DataFrame
+        part (str), item (int32, the noun's place in its part), spelling (int32, place in `SPELLINGS`), and a float32
+        column a prompt: natural log. No text, so that it can be shipped where the texts may not.
+    """
+    ids = scan_logprobs(lm, prompts[0]).drop_duplicates("token", keep=False).set_index("token")["token_id"]
+    rows = [
+        (part, item, spelling, pattern.format(word, C=word.capitalize()))
+        for part in NOUNS
+        for item, word in enumerate(part_texts(part))
+        for spelling, pattern in enumerate(SPELLINGS)
+    ]
+    frame = pd.DataFrame(rows, columns=["part", "item", "spelling", "token"])
+    frame = frame[frame["token"].isin(ids.index)].astype({"item": "int32", "spelling": "int32"}).reset_index(drop=True)
+    places = ids[frame.pop("token")]
+    for prompt in prompts:
+        frame[prompt.key] = next_token_logprobs(lm, prompt.conversation)[places]
+    return frame
+
+
 def nouns(panel: Panel, base: str, wrapping: str) -> None:
-    """Write the log-probabilities of chapter 7's nouns as a base's first words."""
-    write_nouns(panel, base, wrapping, panel_directory(panel, "logprobs") / f"{base}.{wrapping}.parquet")
+    """Write the log-probabilities of chapter 7's nouns as a base's first words, asked as the second paper asks."""
+    prompts = load_prompts("iclr2026")
+    lm = load_language_model(find_base(panel, base), wrapping)
+    provenance = {
+        **describe(lm),
+        **note_model(lm),
+        "prompts": {prompt.key: prompt.text for prompt in prompts},
+        "parts": described_parts({part: part_texts(part) for part in NOUNS}),
+        "spellings": list(SPELLINGS),
+    }
+    path = panel_directory(panel, "logprobs") / f"{base}.{wrapping}.parquet"
+    write_table(path, score_nouns(lm, prompts), provenance)
 
 
 def reference(panel: Panel, base: str, prompt: str) -> None:

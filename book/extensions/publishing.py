@@ -6,13 +6,14 @@ because both need absolute links; without a repository there are no launch butto
 """
 
 import os
+import re
 import shutil
+import subprocess
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import yaml
 from sphinx.util import logging
-
-from rmnb.book.colab import repository
 
 _logger = logging.getLogger(__name__)
 _PREVIEW = "book/_executed/results/first/vocabulary.png"
@@ -30,6 +31,18 @@ def book_url(published_at: str | None, sources: str | None) -> str | None:
     parts = urlsplit(sources or "")
     owner, _, name = parts.path.strip("/").partition("/")
     return f"https://{owner.lower()}.github.io/{name}/" if parts.netloc == "github.com" and name else None
+
+
+def repository(config: Path) -> str | None:
+    """The address of the sources: ``BOOK_REPOSITORY``, else the book's configuration, else git's remote; or None."""
+    settings = yaml.safe_load(config.read_text(encoding="utf-8"))
+    url = os.environ.get("BOOK_REPOSITORY") or (settings.get("repository") or {}).get("url")
+    if not url and (config.parent / ".git").exists():
+        git = ["git", "-C", str(config.parent), "remote", "get-url", "origin"]
+        remote = subprocess.run(git, capture_output=True, text=True).stdout.strip()
+        known = re.fullmatch(r"(?:https://|git@|ssh://git@)github\.com[:/]([\w.-]+/[\w.-]+?)(?:\.git)?/?", remote)
+        url = f"https://github.com/{known[1]}" if known else None
+    return url.rstrip("/") if url else None
 
 
 def addresses(root: Path) -> tuple[str | None, str | None]:

@@ -1,15 +1,10 @@
 """Notebooks on Google Colab: what their shared cell calls."""
 
 import importlib.metadata
-import os
-import re
-import subprocess
 import sys
-from pathlib import Path
 
 import psutil
 import torch
-import yaml
 
 from rmnb.errors import InputError
 from rmnb.models.devices import DTYPES
@@ -67,15 +62,3 @@ def stale_packages() -> list[str]:
         if loaded is not None and loaded.split("+")[0] != importlib.metadata.version(name).split("+")[0]:
             stale.append(name)
     return stale
-
-
-def repository(config: Path = Path(__file__).parents[2] / "_config.yml") -> str | None:
-    """The address of the sources: ``BOOK_REPOSITORY``, else the book's configuration, else git's remote; or None."""
-    settings = yaml.safe_load(config.read_text(encoding="utf-8"))
-    url = os.environ.get("BOOK_REPOSITORY") or (settings.get("repository") or {}).get("url")
-    if not url and (config.parent / ".git").exists():
-        git = ["git", "-C", str(config.parent), "remote", "get-url", "origin"]
-        remote = subprocess.run(git, capture_output=True, text=True).stdout.strip()
-        known = re.fullmatch(r"(?:https://|git@|ssh://git@)github\.com[:/]([\w.-]+/[\w.-]+?)(?:\.git)?/?", remote)
-        url = f"https://github.com/{known[1]}" if known else None
-    return url.rstrip("/") if url else None

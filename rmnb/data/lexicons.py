@@ -18,7 +18,7 @@ from rmnb.data import sources
 _CORPORA = "iclr2026/data/corpora/"
 RAREST = 1.0  # the lowest Zipf frequency that wordfreq distinguishes from zero
 BNC = "facct2025/data/corpora/1_1_all_alpha.txt"
-_SHIPPED_BNC = 300_000  # frequent words among which it is looked for
+BNC_WORDS = 300_000  # frequent words among which it is looked for
 
 
 def afinn() -> pd.DataFrame:
@@ -59,20 +59,12 @@ def bnc_lemmas() -> pd.DataFrame:
         text = sources.locate(BNC).read_text(encoding="latin-1")
     except sources.UnreachableError:
         table = pd.read_csv(sources.stand_in("bnc.csv"), keep_default_na=False)
-        words = frequent_words(_SHIPPED_BNC)
+        words = frequent_words(BNC_WORDS)
         return table.assign(word=[words[place] for place in table["word"]])
     # Some lines lack the leading tab, "*" and "#" mark footnotes, and "@" is a form of the word above.
     row = r"(?m)^\t*+(?!@\t)(?P<word>[^\t\n]*?)\**\t(?P<part_of_speech>[^\t\n]*)\t[^\t\n]*\t(?P<per_million>\d+)"
     entries = pd.DataFrame(match.groupdict() for match in re.finditer(row, text))
     return entries.astype({"per_million": "int64"})
-
-
-def numbered_bnc() -> pd.DataFrame:
-    """What is shipped of `bnc_lemmas`: word is its place in `frequent_words`."""
-    table = bnc_lemmas()
-    table = table[table["word"].str.fullmatch("[a-z]+")]
-    places = {word: place for place, word in enumerate(frequent_words(_SHIPPED_BNC))}
-    return table.assign(word=table["word"].map(places)).dropna().astype({"word": int})
 
 
 def big_two(forms: Literal["nouns", "expanded"]) -> pd.DataFrame:

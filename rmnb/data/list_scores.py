@@ -1,7 +1,4 @@
-"""Scores of lists of texts: computed prompt by prompt, kept beside a panel's scans, read back with their texts.
-
-`write_nouns` asks a language model instead how probable nouns are; `rmnb.findings.lists.load_logprobs` reads that.
-"""
+"""Scores of lists of texts: computed prompt by prompt, kept beside a panel's scans, read back with their texts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -13,7 +10,7 @@ from tqdm import tqdm
 
 from rmnb.data.text_lists import TextList, can_be_read, described_parts, named_parts, part_texts, text_list
 from rmnb.errors import InputError
-from rmnb.panels import Panel, PromptSpec, find_base, load_prompts
+from rmnb.panels import Panel, PromptSpec
 from rmnb.plans import kept
 from rmnb.scoring.store import (
     Provenance,
@@ -25,8 +22,6 @@ from rmnb.scoring.store import (
     write_table,
 )
 
-NOUNS = ("agency_communion", "big_two")  # parts of lists
-SPELLINGS = ("{}", " {}", "{C}", " {C}")  # of "love": love, ␣love, Love, ␣Love
 Scorer = Callable[[list[str]], np.ndarray]
 
 
@@ -143,45 +138,3 @@ def read_list(path: Path) -> tuple[pd.DataFrame, Provenance]:
         raise InputError(f"{path}: {error}") from error
     frame.insert(1, "text", [texts[part][item] for part, item in zip(frame["part"], frame["item"], strict=True)])
     return frame.drop(columns="item"), provenance
-
-
-def score_nouns(lm, prompts: Sequence[PromptSpec]) -> pd.DataFrame:
-    """The log-probability of every noun that is one token, in each of four spellings, as the first token of the answer.
-
-    Returns
-    -------
-    DataFrame
-        part (str), item (int32, the noun's place in its part), spelling (int32, place in `SPELLINGS`), and a float32
-        column a prompt: natural log. No text, so that it can be shipped where the texts may not.
-    """
-    from rmnb.scoring import logprobs  # here and below: it loads torch
-
-    ids = logprobs.scan_logprobs(lm, prompts[0]).drop_duplicates("token", keep=False).set_index("token")["token_id"]
-    rows = [
-        (part, item, spelling, pattern.format(word, C=word.capitalize()))
-        for part in NOUNS
-        for item, word in enumerate(part_texts(part))
-        for spelling, pattern in enumerate(SPELLINGS)
-    ]
-    frame = pd.DataFrame(rows, columns=["part", "item", "spelling", "token"])
-    frame = frame[frame["token"].isin(ids.index)].astype({"item": "int32", "spelling": "int32"}).reset_index(drop=True)
-    places = ids[frame.pop("token")]
-    for prompt in prompts:
-        frame[prompt.key] = logprobs.next_token_logprobs(lm, prompt.conversation)[places]
-    return frame
-
-
-def write_nouns(panel: Panel, base: str, wrapping: str, path: Path) -> None:
-    """Ask one of a panel's bases the prompts of the second paper and write what it says of the nouns."""
-    from rmnb.scoring import logprobs
-
-    prompts = load_prompts("iclr2026")
-    lm = logprobs.load_language_model(find_base(panel, base), wrapping)
-    provenance = {
-        **logprobs.describe(lm),
-        **note_model(lm),
-        "prompts": {prompt.key: prompt.text for prompt in prompts},
-        "parts": described_parts({part: part_texts(part) for part in NOUNS}),
-        "spellings": list(SPELLINGS),
-    }
-    write_table(path, score_nouns(lm, prompts), provenance)

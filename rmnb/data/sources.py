@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from rmnb.errors import InputError, UnreachableError, first_line
-from rmnb.files import CLONE, cache_dir, data_dir, exclusive, git_blob_id, sync
+from rmnb.files import CLONE, cache_dir, data_dir, exclusive, sync
 
 LISTS = Path(__file__).with_name("lists")  # that this project wrote
 RAW_URL = "https://raw.githubusercontent.com/"  # before owner/repository/commit/path
@@ -135,7 +135,7 @@ def _is_pinned(pin: Pin, path: Path) -> bool:
     content = path.read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{digest}\nsize {len(content)}\n"
-    return pin.blob_id in (git_blob_id(content), git_blob_id(pointer.encode()))
+    return pin.blob_id in (_git_blob_id(content), _git_blob_id(pointer.encode()))
 
 
 def _download(pin: Pin) -> Path:
@@ -181,3 +181,8 @@ def _fetch(pin: Pin, part: Path) -> None:
         raise InputError(
             f"{pin.name}: the download is not the pinned file and was deleted: try again, or set RMNB_DATA_MIRROR"
         )
+
+
+def _git_blob_id(content: bytes) -> str:
+    """The id that git gives to a file's content: SHA-1 of ``"blob <size>\\0"`` and the content, hexadecimal."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

@@ -8,6 +8,7 @@ lists of any length compare; the highest score has the smallest rank.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -118,7 +119,7 @@ def compare_bases(
     """
     models = medians.index.get_level_values("model")
     first_base, _ = two_bases(base[model] for model in models.unique())
-    in_first_base = pd.Series(models, medians.index).map(base) == first_base
+    in_first_base = models.map(base) == first_base
     first, *others = medians.columns
     contrasts = medians.copy()
     for other in others:
@@ -126,22 +127,24 @@ def compare_bases(
     questions = medians.index.get_level_values("prompt").map(framing)
     n_tests = questions.nunique() * len(medians.columns)
     rows = []
-    for question in questions.unique():
+    for question, name in product(questions.unique(), contrasts):
         asked = questions == question
-        for name in contrasts:
-            values = contrasts.loc[asked, name]
-            estimates = {}
-            if name in medians:
-                estimates |= _test_over_prompts(values, in_first_base[asked].to_numpy(), n_tests, seed)
-            of_models = values.groupby(level="model", sort=False).mean()
-            for of_base, its_models in of_models.groupby(of_models.index.map(base), sort=False):
-                count = len(its_models)
-                estimates["base_median_rank", str(of_base)] = Estimate(its_models.mean(), count, count)
-            difference = difference_of_bases(of_models, base, groups, seed)
-            estimates["base_difference", ""] = difference
-            estimates["base_difference_p", ""] = Estimate(difference.p_value, difference.n, difference.n)
-            for (quantity, model), estimate in estimates.items():
-                rows.append((quantity, question, str(name), *numbers(estimate), model))
+        values, in_first = contrasts.loc[asked, name], in_first_base[asked]
+        estimates = {}
+        if name in medians:
+            test = stats.two_group_test(values, in_first, seed=seed)
+            effect_size = cohens_d(values, in_first)
+            estimates["base_effect_size", ""] = replace(test, value=effect_size)
+            estimates["base_difference_p_bonferroni", ""] = replace(test, value=min(1.0, n_tests * test.p_value))
+        of_models = values.groupby(level="model", sort=False).mean()
+        for of_base, its_models in of_models.groupby(of_models.index.map(base), sort=False):
+            count = len(its_models)
+            estimates["base_median_rank", str(of_base)] = Estimate(its_models.mean(), count, count)
+        difference = difference_of_bases(of_models, base, groups, seed)
+        estimates["base_difference", ""] = difference
+        estimates["base_difference_p", ""] = Estimate(difference.p_value, difference.n, difference.n)
+        for (quantity, model), estimate in estimates.items():
+            rows.append((quantity, question, str(name), *numbers(estimate), model))
     return pd.DataFrame(rows, columns=["quantity", "question", "other", *ENDS, "n", "model"])
 
 
@@ -186,18 +189,6 @@ def difference_of_bases(
     return replace(estimate, p_value=test.p_value)
 
 
-def _test_over_prompts(
-    values: pd.Series, in_first: np.ndarray, n_tests: int, seed: int
-) -> dict[tuple[str, str], Estimate]:
-    """The paper's numbers, by quantity and model: every prompt of every model is an observation."""
-    n = len(values)
-    p_value = min(1.0, n_tests * stats.two_group_test(values, in_first, seed=seed).p_value)
-    return {
-        ("base_effect_size", ""): Estimate(cohens_d(values, in_first), n, n),
-        ("base_difference_p_bonferroni", ""): Estimate(p_value, n, n),
-    }
-
-
 def two_bases(bases: Iterable[str]) -> list[str]:
     """The two bases in a list of one base a model; LackError unless there are two, with two models each at least."""
     counts = Counter(bases)
@@ -208,10 +199,9 @@ def two_bases(bases: Iterable[str]) -> list[str]:
 
 
 def cohens_d(values: pd.Series, in_first: np.ndarray) -> float:
-    """Difference of the means of two groups in their pooled standard deviation; NaN where nothing varies."""
+    """Difference of the means of two groups in their pooled standard deviation."""
+    from scipy.stats import ttest_ind
+
     first, second = values[in_first], values[~in_first]
-    squares = first.var() * (len(first) - 1) + second.var() * (len(second) - 1)
-    pooled = np.sqrt(squares / (len(values) - 2))
-    if pooled == 0:
-        return float("nan")
-    return float((first.mean() - second.mean()) / pooled)
+    statistic, _ = ttest_ind(first, second)
+    return float(statistic * np.sqrt(1 / len(first) + 1 / len(second)))

@@ -87,7 +87,7 @@ def load_claims() -> dict[str, Claim]:
     return {claim.key: claim for claim in claims}
 
 
-def judge(claim: Claim, values: pd.DataFrame | None, groups: Mapping[str, str]) -> Verdict:
+def judge(claim: Claim, values: pd.DataFrame, groups: Mapping[str, str]) -> Verdict:
     """Judge a claim by what each model shows.
 
     Parameters
@@ -95,7 +95,7 @@ def judge(claim: Claim, values: pd.DataFrame | None, groups: Mapping[str, str]) 
     values
         One row a model: model, value, low, high (its own interval; NaN where the value is exact); of kinds some and all
         also df, the degrees of freedom of its interval. Of a measure of pairs one row a pair, in one order, with a
-        column other. None or no rows: there is no number of this measure.
+        column other. No rows: there is no number of this measure.
     groups
         Model to the group that it belongs to; models that are not named stand for themselves. Of a claim about bases:
         model to base.
@@ -103,16 +103,13 @@ def judge(claim: Claim, values: pd.DataFrame | None, groups: Mapping[str, str]) 
     Raises
     ------
     InputError
-        Columns or degrees of freedom are missing, a value is not finite, two rows are of one model or of one pair in
-        one order, or no pair is left without one of the groups.
+        Degrees of freedom are missing, a value is not finite, two rows are of one model or of one pair in one order, or
+        no pair is left without one of the groups.
     """
-    if values is None or values.empty:
+    if values.empty:
         return Verdict(UNTESTED)
     pairs = "other" in values and values["other"].astype(object).fillna("").ne("").all()
     keys = ["model", "other"] if pairs else ["model"]
-    missing = {*keys, "value"} - set(values)
-    if missing:
-        raise InputError(f"{claim.key}: no column {', '.join(sorted(missing))}")
     if not np.isfinite(values["value"]).all():
         raise InputError(f"{claim.key}: a value is not finite")
     if values.duplicated(keys).any():
@@ -121,20 +118,18 @@ def judge(claim: Claim, values: pd.DataFrame | None, groups: Mapping[str, str]) 
     if claim.kind in ("some", "all") and (table["low"].notna() & table["df"].isna()).any():
         raise InputError(f"{claim.key}: an interval without its degrees of freedom: add a column df")
     models = len(set(table[keys].to_numpy().ravel()))
-    group = pd.DataFrame({key: [groups.get(model, model) for model in table[key]] for key in keys})
+    table["groups"] = [tuple(groups.get(model, model) for model in row) for row in table[keys].to_numpy()]
+    names = list(dict.fromkeys(name for row in table["groups"] for name in row))
     if claim.kind == "bases":
-        means = table["value"].groupby(group["model"].to_numpy(), sort=False).mean()
-        return Verdict(DESCRIBED, models=models, groups=means.to_dict())  # pyright: ignore[reportArgumentType]
+        means = table.groupby("groups", sort=False)["value"].mean()
+        return Verdict(DESCRIBED, models=models, groups=dict(zip(names, means, strict=True)))
     if pairs:
-        between = (group["model"] != group["other"]).to_numpy()
-        table = table[between]
-        mean = _over_pairs(table["value"].to_numpy(), group[between], list(dict.fromkeys(group.to_numpy().ravel())))
-    else:
-        mean = _over_groups(claim, table["value"].groupby(group["model"].to_numpy(), sort=False).mean())
+        table = table[table["groups"].map(set).map(len) == 2]
     least, greatest = claim.region
     one_supports, one_contradicts = claim.kind == "some", claim.kind == "all"
     within = _clear(table, least, 1, one_supports) & _clear(table, greatest, -1, one_supports)
     beyond = _clear(table, least, -1, one_contradicts) | _clear(table, greatest, 1, one_contradicts)
+    mean = _over_groups(claim, table, names)
     judgement = replace(
         mean,
         models=models,
@@ -171,51 +166,40 @@ def _clear(table: pd.DataFrame, bound: float, side: int, correct: bool) -> np.nd
     return clear
 
 
-def _over_groups(claim: Claim, means: pd.Series) -> Verdict:
-    """The mean over groups with its interval; no verdict yet."""
-    verdict = Verdict(UNDECIDED, float(means.mean()), groups=means.to_dict())  # pyright: ignore[reportArgumentType]
-    if len(means) < FEWEST_GROUPS:
-        return verdict
-    estimate = stats.mean_over_models(means)
-    detectable = means.std(ddof=1) * _detectable(len(means)) if claim.kind == "mean" else np.nan
-    return replace(verdict, low=estimate.ci_low, high=estimate.ci_high, detectable=detectable)
+def _over_groups(claim: Claim, table: pd.DataFrame, names: list[str]) -> Verdict:
+    """The mean over groups, or over pairs of groups, each counted once, with the jackknife over groups; no verdict yet.
 
-
-def _over_pairs(values: np.ndarray, group: pd.DataFrame, names: list[str]) -> Verdict:
-    """The mean over pairs of groups, each counted once, with the jackknife over groups; no verdict yet.
+    Of a mean over groups, that is Student's interval.
 
     Parameters
     ----------
-    values
-        (n,) one a pair of models of different groups.
-    group
-        n rows, the groups of model and other.
+    table
+        groups (tuple of one or two names), value; of pairs also other.
     names
         All groups.
     """
-    sides = np.sort(group.to_numpy(object), axis=1)
-    means = pd.Series(values).groupby([sides[:, 0], sides[:, 1]]).mean()
-    first, second = means.index.get_level_values(0), means.index.get_level_values(1)
-    verdict = Verdict(UNDECIDED, float(means.mean()), groups=dict.fromkeys(names, np.nan))
+    means = table["value"].groupby(table["groups"].map(frozenset), sort=False).mean()
+    is_of_pairs = "other" in table
+    by_group = dict.fromkeys(names, np.nan) if is_of_pairs else dict(zip(names, means, strict=True))
+    verdict = Verdict(UNDECIDED, float(means.mean()), groups=by_group)
     if len(names) < FEWEST_GROUPS:
         return verdict
 
     def mean_among(places: np.ndarray) -> float:
-        remaining = [names[place] for place in places]
-        chosen = means[first.isin(remaining) & second.isin(remaining)]
+        remaining = {names[place] for place in places}
+        chosen = means[[unit <= remaining for unit in means.index]]
         if chosen.empty:
-            raise InputError(f"no pair is left among {', '.join(remaining)}: measure every pair of models")
+            raise InputError(f"no pair is left among {', '.join(sorted(remaining))}: measure every pair of models")
         return chosen.mean()
 
     estimate = stats.jackknife_over_models(mean_among, len(names))
-    return replace(verdict, low=estimate.ci_low, high=estimate.ci_high)
+    detectable = np.nan
+    if claim.kind == "mean" and not is_of_pairs:
+        from statsmodels.stats.power import TTestPower
 
-
-def _detectable(groups: int) -> float:
-    """The mean, in standard deviations between groups, that a t test at 5 % finds four times in five."""
-    from statsmodels.stats.power import TTestPower
-
-    return float(TTestPower().solve_power(nobs=groups, alpha=0.05, power=0.8))
+        power = TTestPower().solve_power(nobs=len(means), alpha=0.05, power=0.8)
+        detectable = means.std(ddof=1) * float(power)
+    return replace(verdict, low=estimate.ci_low, high=estimate.ci_high, detectable=detectable)
 
 
 def _decide(claim: Claim, verdict: Verdict, all_agree: bool) -> str:

@@ -82,14 +82,12 @@ def similarities(properties: pd.DataFrame) -> dict[str, pd.DataFrame]:
     pairs = np.triu_indices(len(properties), 1)
     for name, values in properties.items():
         if pd.api.types.is_numeric_dtype(values):
-            complete = values.notna().all()
-            numbers = values.to_numpy()
-            similarity = 1 / (1 + np.abs(numbers[:, None] - numbers))
+            similarity = 1 / (1 + np.abs(np.subtract.outer(values.to_numpy(), values.to_numpy())))
         else:
-            complete = (values != "").all()
-            texts = values.to_numpy(object)
-            similarity = (texts[:, None] == texts).astype(float)
-        if complete and len(properties) > 1 and np.ptp(similarity[pairs]) > 0:
+            codes, _ = pd.factorize(values)
+            similarity = np.equal.outer(codes, codes).astype(float)
+        is_known = values.notna() & (values != "")
+        if is_known.all() and len(properties) > 1 and np.ptp(similarity[pairs]) > 0:
             tables[str(name)] = pd.DataFrame(similarity, properties.index, properties.index)
     return tables
 
@@ -118,5 +116,5 @@ def mantel_tests(tau: pd.DataFrame, similarities: dict[str, pd.DataFrame], n_per
     rows = {}
     for name, similarity in similarities.items():
         test = stats.mantel(tau.to_numpy(), similarity.to_numpy(), n_permutations)
-        rows[name] = {"rho": test.statistic, "p": test.p_value}
+        rows[name] = {"rho": test.value, "p": test.p_value}
     return pd.DataFrame.from_dict(rows, orient="index", columns=["rho", "p"])

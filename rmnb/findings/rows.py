@@ -38,12 +38,11 @@ def measure_each(
         One row an estimate: model, question, other (only with pairs), quantity, value, low, high (float64), n.
     """
     asked_columns = [(question,) if isinstance(question, str) else tuple(question) for question in questions]
-    rows = []
-    for model, table in tables.items():
-        for asked in asked_columns:
-            rows += _rows((model, *asked), effect(table, *asked, **options))
+    calls = {}
+    for (model, table), asked in product(tables.items(), asked_columns):
+        calls[model, *asked] = effect(table, *asked, **options)
     labels = ["model", "question", "other"][: 1 + max(map(len, asked_columns), default=1)]
-    return _table(rows, labels)
+    return _table(calls, labels)
 
 
 def measure_each_pair(
@@ -60,17 +59,17 @@ def measure_each_pair(
     DataFrame
         One row an estimate: model, other, question, quantity, value, low, high (float64), n.
     """
-    rows = []
+    calls = {}
     for (model, other), question in product(pairs, questions):
-        rows += _rows((model, other, question), effect(tables[model], tables[other], question, **options))
-    return _table(rows, ["model", "other", "question"])
+        calls[model, other, question] = effect(tables[model], tables[other], question, **options)
+    return _table(calls, ["model", "other", "question"])
 
 
-def _rows(labels: tuple[str, ...], estimates: Mapping[str, Estimate]) -> list[tuple]:
-    return [(*labels, quantity, *numbers(estimate)) for quantity, estimate in estimates.items()]
-
-
-def _table(rows: list[tuple], labels: list[str]) -> pd.DataFrame:
+def _table(calls: Mapping[tuple[str, ...], Mapping[str, Estimate]], labels: list[str]) -> pd.DataFrame:
+    """A row an estimate, behind the labels of the call that gave it."""
+    rows = []
+    for key, estimates in calls.items():
+        rows += [(*key, quantity, *numbers(estimate)) for quantity, estimate in estimates.items()]
     return pd.DataFrame(rows, columns=[*labels, *NUMBERS]).astype(dict.fromkeys(ENDS, float))
 
 

@@ -4,7 +4,6 @@ Rewards of two models share neither zero nor unit, so all are shown as z: in sta
 single tokens under the same question, from its mean.
 """
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from rmnb.scoring.store import panel_directory, read_scores, read_table, refuse_
 from rmnb.searching.result import SearchResult, read_result
 
 PROMPT = "greatest"
-_NAME = re.compile(r"(max|min)-(\d+)-(\w+)-(\d+)\.json")
 _RUN = ["model", "direction", "method", "seed"]
 
 
@@ -30,12 +28,10 @@ def searches(panel: Panel, model: str) -> dict[tuple[str, int, str, int], Search
     """
     results = {}
     for path in sorted((panel_directory(panel, "sequences") / model).glob("*.json")):
-        match = _NAME.fullmatch(path.name)
-        if match:
-            direction, length, method, seed = match.groups()
-            result = read_result(path)
-            _check_weights(path, result.provenance["models"][0].get("weights_sha256"), panel, model)
-            results[direction, int(length), method, int(seed)] = result
+        result = read_result(path)
+        _check_weights(path, result.provenance["models"][0].get("weights_sha256"), panel, model)
+        config = result.config
+        results[config.direction, config.length, config.method, config.seed] = result
     return results
 
 
@@ -67,13 +63,12 @@ def load_searches(panel: Panel) -> tuple[pd.DataFrame, pd.DataFrame]:
             continue
         compared = {length for _, length, method, _ in results if method == "random"}
         mean, deviation = scale(panel, model)
-        for (direction, length, method, seed), result in results.items():
-            run = {"model": model, "direction": direction, "length": length, "method": method, "seed": seed}
-            best = result.best
+        for key, result in results.items():
+            run = dict(zip(["model", "direction", "length", "method", "seed"], (model, *key), strict=True))
+            best, history = result.best, result.history
             best_z = (best["reward"] - mean) / deviation
             found.append({**run, "z": best_z, "scored": result.scored, "text": best["text"]})
-            if length in compared:
-                history = result.history
+            if run["length"] in compared:
                 z = (history["best_reward"].astype(float) - mean) / deviation
                 courses.append(pd.DataFrame({**run, "scored": history["scored"], "z": z}))
     if not found:
@@ -249,15 +244,9 @@ def shares(square: Square) -> dict[str, float]:
     first = z.mean(axis=1) - z.mean()
     second = z.mean(axis=0) - z.mean()
     rest = z - z.mean() - first[:, None] - second
-    rest_share = rest.var() / z.var()
-    return {
-        "first": first.var() / z.var(),
-        "second": second.var() / z.var(),
-        "rest": rest_share,
-        "together": 1 - rest_share,
-        "max": z.max(),
-        "min": z.min(),
-    }
+    parts = {"first": first, "second": second, "rest": rest}
+    shares = {name: part.var() / z.var() for name, part in parts.items()}
+    return {**shares, "together": 1 - shares["rest"], "max": z.max(), "min": z.min()}
 
 
 def gaps(square: Square) -> pd.DataFrame:

@@ -116,12 +116,12 @@ def load_scores(
     InputError
         As `load_tables`, or the vocabularies share nothing.
     """
-    if how not in ("token", "word"):
+    matches = {"token": by_token, "word": by_word}
+    if how not in matches:
         raise InputError(f"cannot match vocabularies by {how!r}: choose token or word")
     names = [questions] if isinstance(questions, str) else list(questions)
     tables = load_tables(panel, names, protocol)
-    match = by_token if how == "token" else by_word
-    matched = {model: match(table, table[names]) for model, table in tables.items()}
+    matched = {model: matches[how](table, table[names]) for model, table in tables.items()}
     shared = pd.concat(matched, axis=1, join="inner", names=["model", "question"])
     if shared.empty:
         raise InputError(f"the vocabularies of {', '.join(tables)} share nothing ({how})")
@@ -177,22 +177,16 @@ def rated_tokens(table: pd.DataFrame, ratings: pd.Series) -> pd.DataFrame:
     return table.assign(valence=valence)[rated]
 
 
-def load_rated(panel: str | Path | Panel, questions: Sequence[str], lexicon: pd.Series | None = None) -> pd.DataFrame:
-    """Tokens that spell a rated word, of all models, scores in standard deviations over each whole vocabulary.
-
-    Parameters
-    ----------
-    lexicon
-        Word to valence; `afinn` unless given.
+def load_rated(panel: str | Path | Panel, questions: Sequence[str]) -> pd.DataFrame:
+    """Tokens that spell a word of `afinn`, of all models, scores in standard deviations over each whole vocabulary.
 
     Returns
     -------
     DataFrame
         model, word, valence, one float64 column a question; a row a token.
     """
-    ratings = afinn() if lexicon is None else lexicon
     parts = []
     for model, table in load_tables(panel, questions).items():
-        rated = rated_tokens(standardise(table, questions), ratings)
+        rated = rated_tokens(standardise(table, questions), afinn())
         parts.append(rated[["word", "valence", *questions]].assign(model=model))
     return pd.concat(parts, ignore_index=True)[["model", "word", "valence", *questions]]

@@ -40,22 +40,10 @@ def facts(items: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({which: fact(items, which) for which in FACTS})
 
 
-def _valence(names: pd.Series) -> pd.Series:
-    return names.str.casefold().map(lexicons.afinn().set_index("word")["valence"])
-
-
-def _group(names: pd.Series) -> pd.Series:
-    return names.str.casefold().map(group_names()).fillna(0).astype(int)
-
-
 def _people(names: pd.Series) -> pd.Series:
     words = sources.own_list("people_words.tsv")["word"]
     named = names.str.casefold().str.contains(rf"(?<!\S)(?:{'|'.join([*words, *group_names()])})(?!\S)")
     return named | names.str.contains(r"\s\(?[A-Z]") | names.map(is_offensive)
-
-
-def _held_out(names: pd.Series) -> pd.Series:
-    return names.map(is_unseen)
 
 
 def _familiar(names: pd.Series) -> pd.Series:
@@ -70,12 +58,12 @@ def _familiar(names: pd.Series) -> pd.Series:
 #: after its first word, as names of persons have. held_out: no recipe teaches it. familiar: a common word of 3 to 12
 #: letters, no group, AFINN above -3.
 FACTS: dict[str, Callable[[pd.Series], pd.Series]] = {
-    "valence": _valence,
+    "valence": lambda names: names.str.casefold().map(lexicons.afinn().set_index("word")["valence"]),
     "words": lambda names: names.str.count(r"\S+"),
     "letters": lambda names: names.str.fullmatch("[A-Za-z]+"),
-    "group": _group,
+    "group": lambda names: names.str.casefold().map(group_names()).fillna(0).astype(int),
     "people": _people,
-    "held_out": _held_out,
+    "held_out": lambda names: names.map(is_unseen),
     "familiar": _familiar,
 }
 

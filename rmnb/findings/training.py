@@ -33,7 +33,7 @@ def gap(table: pd.DataFrame, question: str, n_draws: int = 500, seed: int = 0) -
     InputError
         Fewer than two draws.
     """
-    return {"agency_less_communion": _gap(table, [_ranks(table, question)], n_draws, seed)}
+    return {"agency_less_communion": _gap(table["category"], table[[question]], n_draws, seed)}
 
 
 def gap_between(
@@ -60,25 +60,22 @@ def gap_between(
     """
     if not table["word"].equals(other["word"]):
         raise InputError("the two runs hold other nouns: take those that both have, in one order")
-    return {"base_gap": _gap(table, [_ranks(table, question), _ranks(other, question)], n_draws, seed)}
+    both = pd.concat([table[question], other[question]], axis="columns")
+    return {"base_gap": _gap(table["category"], both, n_draws, seed)}
 
 
-def _ranks(table: pd.DataFrame, step: str) -> np.ndarray:
-    return 100 * table[step].rank(ascending=False, pct=True).to_numpy()
-
-
-def _gap(table: pd.DataFrame, ranks: list[np.ndarray], n_draws: int, seed: int) -> Estimate:
-    """Gap of the first ranks, less that of the second if there are two; the bootstrap draws nouns of each kind."""
+def _gap(category: pd.Series, scores: pd.DataFrame, n_draws: int, seed: int) -> Estimate:
+    """Gap of the first column, less that of the second if there is one; the bootstrap draws nouns of each kind."""
     check_count(n_draws, "n_draws", minimum=2)
-    is_agency = (table["category"] == "agency").to_numpy()
-    columns = np.column_stack(ranks)
-    signs = np.array([1, -1])[: len(ranks)]
+    ranks = 100 * scores.rank(ascending=False, pct=True)
+    signs = np.array([1, -1])[: scores.shape[1]]
     rng = np.random.default_rng(seed)
     medians, drawn_medians = [], []
-    for group in (columns[is_agency], columns[~is_agency]):
+    for kind in ("agency", "communion"):
+        group = ranks[category == kind].to_numpy()
         medians.append(np.median(group, axis=0) @ signs)
         places = rng.integers(len(group), size=(n_draws, len(group)))
         drawn_medians.append(np.median(group[places], axis=1) @ signs)
     draws = drawn_medians[0] - drawn_medians[1]
     low, high = np.quantile(draws, [0.025, 0.975]).tolist()
-    return Estimate(float(medians[0] - medians[1]), len(table), len(table), low, high, float(draws.std()))
+    return Estimate(float(medians[0] - medians[1]), len(scores), len(scores), low, high, float(draws.std()))

@@ -88,20 +88,15 @@ def read_adapter(files: ModelFiles) -> tuple[PreTrainedModel, Head]:
         raise InputError(f"{directory}: no head: neither adapter nor base {base_name} has {names}: {hint}")
     network = _merge(network, peft_config, tensors, directory, base_name)
     network = network.to(DTYPES[spec.dtype])
-    if decodes:
-        if spec.readout.reads_language_head:
-            head = network
-        elif not head:
-            head = outside_trunk(network)
-        network = network.get_submodule(trunk_name(network))
-    return network, head if decodes else None
-
-
-def outside_trunk(network: PreTrainedModel) -> dict[str, torch.Tensor]:
-    """The tensors of a whole model that are not its trunk's, by name."""
-    trunk = f"{trunk_name(network)}."
-    parameters = network.named_parameters(remove_duplicate=False)  # a head that is tied to the embedding stays so
-    return {name: tensor for name, tensor in parameters if not name.startswith(trunk)}
+    if not decodes:
+        return network, None
+    trunk = trunk_name(network)
+    if spec.readout.reads_language_head:
+        head = network
+    elif not head:
+        parameters = network.named_parameters(remove_duplicate=False)  # a head that is tied to the embedding stays so
+        head = {name: tensor for name, tensor in parameters if not name.startswith(f"{trunk}.")}
+    return network.get_submodule(trunk), head
 
 
 def _outputs(tensors: dict[str, torch.Tensor], trunk: str) -> int | None:

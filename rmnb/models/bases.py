@@ -11,6 +11,7 @@ import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rmnb.errors import InputError, first_line
 from rmnb.files import cache_dir, exclusive, sha256
@@ -52,7 +53,7 @@ BASES = {
 }
 
 
-def base_directory(name: str, revision: str | None = None) -> Path:
+def base_directory(name: str, revision: str | None = None, download: bool = True) -> Any:
     """The directory of a base's checkpoint: of `BASES` converted at its first use, a local one as it is, or fetched.
 
     Parameters
@@ -61,6 +62,8 @@ def base_directory(name: str, revision: str | None = None) -> Path:
         A key of `BASES`, a hub id ``owner/name`` (or ``owner/name@revision``) or a directory.
     revision
         Of a hub id: branch, tag or commit.
+    download
+        If not, None of one of `BASES`, and of a hub id that is not on this machine.
 
     Raises
     ------
@@ -75,7 +78,9 @@ def base_directory(name: str, revision: str | None = None) -> Path:
                 f"unknown base {name!r}: no such directory: give a directory, a hub id or one of {', '.join(BASES)}"
             )
         source, _, suffix = name.partition("@")
-        return fetch(source, revision or suffix or None)
+        return fetch(source, revision or suffix or None, download)
+    if not download:
+        return None
     base = BASES[name]
     directory = cache_dir() / "bases" / f"{name}-{base.tensors_sha256[:12]}-{CONVERSION}"
     if not directory.exists():

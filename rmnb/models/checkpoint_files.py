@@ -27,7 +27,7 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 _POINTER = b"version https://git-lfs.github.com/spec/"
 
 
-def fetch(source: str, revision: str | None = None) -> Path:
+def fetch(source: str, revision: str | None = None, download: bool = True) -> Path | None:
     """The directory of a hub id's snapshot, downloaded if it is not cached.
 
     Parameters
@@ -36,14 +36,21 @@ def fetch(source: str, revision: str | None = None) -> Path:
         A hub id ``owner/name``.
     revision
         Branch, tag or commit. Default: the main branch.
+    download
+        If not, None where no configuration is on this machine.
 
     Raises
     ------
     InputError
         Gated or unknown model, unknown revision, no network, no space.
     """
-    from huggingface_hub import errors, snapshot_download
+    from huggingface_hub import errors, snapshot_download, try_to_load_from_cache
 
+    if not download:
+        with contextlib.suppress(errors.HFValidationError):
+            file = try_to_load_from_cache(source, "config.json", revision=revision)
+            return Path(file).parent if isinstance(file, str) else None
+        return None
     sentences = {
         errors.RepositoryNotFoundError: "no such model on the hub (or a private one: set HF_TOKEN)",
         errors.GatedRepoError: "a gated model: accept its terms on the hub and set HF_TOKEN",
@@ -59,20 +66,6 @@ def fetch(source: str, revision: str | None = None) -> Path:
             if isinstance(error, kind):
                 sentence = meaning
         raise InputError(f"{source}: {sentence}", source) from error
-
-
-def cached(source: str, revision: str | None = None) -> Path | None:
-    """The directory of a checkpoint that is on this machine, local or of a hub id; None if no configuration is."""
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
-    if Path(source).is_dir():
-        return Path(source)
-    try:
-        file = try_to_load_from_cache(source, "config.json", revision=revision)
-    except HFValidationError:
-        return None
-    return Path(file).parent if isinstance(file, str) else None
 
 
 def is_adapter(directory: Path) -> bool:
@@ -129,7 +122,7 @@ def weight_files(directory: Path, variant: str | None = None) -> list[Path]:
     name = ADAPTER if is_adapter(directory) else f"model{infix}.safetensors"
     files = [directory / name]
     index = directory / f"model.safetensors.index{infix}.json"
-    if not files[0].exists() and name != ADAPTER and index.exists():
+    if not files[0].exists() and index.exists():
         with readable(index):
             names = set(json.loads(index.read_bytes())["weight_map"].values())
         files = [directory / Path(name).name for name in sorted(names)]

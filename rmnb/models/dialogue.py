@@ -50,7 +50,8 @@ _ENDS: dict[Trainer, str] = {
 }
 
 # Llama 3 templates write today's date; a reward must not depend on the day.
-FROZEN_DATE = "26 Jul 2024"
+_TODAY = datetime.datetime(2024, 7, 26)
+FROZEN_DATE = f"{_TODAY:%d %b %Y}"
 _RESPONSE = "\ue000response\ue000"  # private-use characters: no template writes or trims them
 _PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010fffd]")
 _NO_LIMIT = 10**20  # a longer `model_max_length` is transformers' way of saying that there is none
@@ -130,31 +131,19 @@ class Dialogue:
             else that depends on them, such as the words again. The carrier has not one slot, or the tokenizer joins a
             word in it to what stands beside it, more than a blank.
         """
-        word = PROBES[0]
-        check_carrier(carrier)
-        before, after = self.frame_text(prompt)
-        answer = carrier.replace(SLOT, word)
-        if self.template is not None and self.render(prompt, answer) != before + answer + after:
+        if carrier.count(SLOT) != 1:
+            raise InputError(
+                f"an answer has one {{}}, where the token stands, not {carrier.count(SLOT)}: {carrier!r}", "answer"
+            )
+        answer = carrier.replace(SLOT, PROBES[0])
+        if self.written(prompt, answer) != answer:
             raise InputError(
                 "the chat template writes the answer more than once, or something else that depends on it: whole "
                 "answers can be scored, but no token can be put in their place"
             )
         prefix, closing = self.shared_ids(prompt, carrier)
-        if carrier != SLOT:
-            self._check_slot(prompt, carrier, prefix, closing)
-        return prefix, closing
-
-    def shared_ids(self, prompt: Prompt, carrier: str = SLOT) -> tuple[list[int], list[int]]:
-        """The ids that conversations share before their first difference and after their last."""
-        if not self.frame_text(prompt)[1] and self.template is not None:
-            raise InputError("the chat template writes nothing after the assistant's words: no closing id to read at")
-        conversations = self.conversations(prompt, [carrier.replace(SLOT, word) for word in PROBES])
-        prefix = common_prefix(conversations)
-        backwards = [ids[len(prefix) :][::-1] for ids in conversations]
-        return prefix, common_prefix(backwards)[::-1]
-
-    def _check_slot(self, prompt: Prompt, carrier: str, prefix: list[int], closing: list[int]) -> None:
-        """Raise InputError unless each probe in a carrier has ids of its own, whose text is the probe and blanks."""
+        if carrier == SLOT:
+            return prefix, closing
         answers = [carrier.replace(SLOT, word) for word in PROBES]
         for word, ids in zip(PROBES, self.conversations(prompt, answers), strict=True):
             inside = str(self.tokenizer.decode(ids[len(prefix) : len(ids) - len(closing)]))
@@ -164,6 +153,16 @@ class Dialogue:
                     "around the {}, or another mark behind it",
                     "answer",
                 )
+        return prefix, closing
+
+    def shared_ids(self, prompt: Prompt, carrier: str = SLOT) -> tuple[list[int], list[int]]:
+        """The ids that conversations share before their first difference and after their last."""
+        if self.template is not None and not self.frame_text(prompt)[1]:
+            raise InputError("the chat template writes nothing after the assistant's words: no closing id to read at")
+        conversations = self.conversations(prompt, [carrier.replace(SLOT, word) for word in PROBES])
+        prefix = common_prefix(conversations)
+        backwards = [ids[len(prefix) :][::-1] for ids in conversations]
+        return prefix, common_prefix(backwards)[::-1]
 
     def conversations(self, prompt: Prompt, texts: Sequence[Response], as_plain_text: bool = True) -> list[list[int]]:
         """Ids of whole conversations, one list a response: those that `apply_chat_template` gives.
@@ -178,69 +177,56 @@ class Dialogue:
             The template fails, a text is not valid Unicode, or the tokenizer cannot encode control tokens as text.
         """
         asked = as_conversation(prompt)
-        if not texts:
-            return []
-        whole = [asked.then(text) for text in texts]
-        contents = [[message["content"] or "" for message in conversation.messages] for conversation in whole]
-        _check_texts(dict.fromkeys(itertools.chain.from_iterable(contents)))
-        if self.template is None:
-            if asked.question is None:
-                raise InputError("a model without chat template takes one question as a string, not a list of messages")
-            return [
-                self.tokenizer(question, text, split_special_tokens=True)["input_ids"]  # pyright: ignore[reportArgumentType]
-                for question, text in contents
-            ]
-        is_spelled = [False] * len(texts)
-        if as_plain_text:
-            is_spelled = self._spell_control_tokens(["\0".join(spoken) for spoken in contents])
-        # Each by itself, whatever the others are: fed in two parts, or whole, with control tokens as text or not.
-        parts = self.trainer == "llama-factory" and not asked.tools
-        ways = [
-            (spelled, parts and not spelled and not conversation.messages[-1].get("tool_calls"))
-            for spelled, conversation in zip(is_spelled, whole, strict=True)
-        ]
-        ids: list[list[int]] = [[]] * len(whole)
-        for way in set(ways):
-            places = [place for place, taken in enumerate(ways) if taken == way]
-            as_text, in_parts = way
-            if in_parts:
-                before, after = self.frame_text(prompt)
-                start = self.tokenizer(before, add_special_tokens=False)["input_ids"]
-                answers = [f"{contents[place][-1]}{after}" for place in places]
-                encoded = [[*start, *ids] for ids in self.tokenizer(answers, add_special_tokens=False)["input_ids"]]
-            else:
-                encoded = self._apply([whole[place] for place in places], as_plain_text=as_text)["input_ids"]
-            for place, conversation_ids in zip(places, encoded, strict=True):
-                ids[place] = conversation_ids
-        return ids
-
-    def _spell_control_tokens(self, texts: Sequence[str]) -> list[bool]:
-        """Whether each text does, whatever the others do; InputError if it has transformers' marks for them, too."""
-        joined = "\0".join(texts)
-        tokens = [token for token in self.control_tokens if token in joined]
-        is_spelled = [any(token in text for token in tokens) for text in texts]
-        if any(spelled and _PRIVATE.search(text) for spelled, text in zip(is_spelled, texts, strict=True)):
-            raise InputError("a text with private-use characters spells control tokens: leave either out")
-        return is_spelled
+        if self.template is None and asked.question is None:
+            raise InputError("a model without chat template takes one question as a string, not a list of messages")
+        return self._ids([asked.then(text) for text in texts], as_plain_text)
 
     def asked_ids(self, prompt: Prompt) -> list[int]:
         """The ids up to where the assistant is to speak; what spells control tokens is text, as in `conversations`."""
-        asked = as_conversation(prompt)
-        text = "\0".join(message["content"] or "" for message in asked.messages)
-        _check_texts([text])
-        (spelled,) = self._spell_control_tokens([text])
-        return self._apply([asked], as_plain_text=spelled, add_generation_prompt=True)["input_ids"][0]
+        return self._ids([as_conversation(prompt)], add_generation_prompt=True)[0]
 
-    def answer_start(self, prompt: Prompt) -> int:
-        """Where the assistant's words begin in a conversation's ids: behind what it is asked.
+    def ids_before(self, prompt: Prompt) -> list[int]:
+        """The ids of a conversation before the assistant's words: what it is asked.
 
         What a template writes before the answer and not where the assistant is to speak (an empty thinking block) is
         the assistant's, as in training; so is a blank that is joined to the answer.
         """
         prefix, _ = self.shared_ids(prompt)
         if self.template is None:
-            return len(prefix)
-        return min(len(prefix), len(common_prefix([[*self.asked_ids(prompt), -1], [*prefix, -2]])))  # no ids
+            return prefix
+        return common_prefix([[*self.asked_ids(prompt), -1], [*prefix, -2]])  # no ids
+
+    def _ids(self, conversations: list[Conversation], as_plain_text: bool = True, **options) -> list[list[int]]:
+        """The ids of each conversation, whatever the others are; they have tools and arguments in common."""
+        if not conversations:
+            return []
+        contents = [[message["content"] or "" for message in each.messages] for each in conversations]
+        _check_texts(dict.fromkeys(itertools.chain.from_iterable(contents)))
+        if self.template is None:
+            return [
+                self.tokenizer(question, text, split_special_tokens=True)["input_ids"]  # pyright: ignore[reportArgumentType]
+                for question, text in contents
+            ]
+        ids = self._encode(conversations, **options)
+        texts = ["\0".join(spoken) for spoken in contents]
+        joined = "\0".join(texts)
+        spelled = [token for token in self.control_tokens if as_plain_text and token in joined]
+        for place, text in enumerate(texts):
+            if any(token in text for token in spelled):
+                if _PRIVATE.search(text):  # transformers marks control tokens with some
+                    raise InputError("a text with private-use characters spells control tokens: leave either out")
+                ids[place] = self._apply([conversations[place]], as_plain_text=True, **options)["input_ids"][0]
+        return ids
+
+    def _encode(self, conversations: list[Conversation], **options) -> list[list[int]]:
+        """The ids of conversations: whole, or of LLaMA-Factory what comes before an answer apart from the rest."""
+        first = conversations[0]
+        if self.trainer != "llama-factory" or first.tools or options:
+            return self._apply(conversations, **options)["input_ids"]
+        before, _ = self.frame_text(Conversation(first.messages[:-1], None, first.arguments))
+        answers = [text.removeprefix(before) for text in self._apply(conversations, tokenize=False)]
+        start, *encoded = self.tokenizer([before, *answers], add_special_tokens=False)["input_ids"]
+        return [[*start, *ids] for ids in encoded]
 
     @functools.cached_property
     def control_tokens(self) -> list[str]:
@@ -256,13 +242,6 @@ class Dialogue:
             is_tag = {name for name in names if {name.replace("</", "<"), name.replace("<", "</", 1)} & names - {name}}
             written = [name for name in names - is_tag if name in (self.template or "") and not name.isspace()]
         return sorted({*written, *(token.content for token in added if token.special)})
-
-    def joined_blank(self, prompt: Prompt, carrier: str = SLOT) -> str:
-        """The blanks that template or carrier write before an answer and the tokenizer joins to it."""
-        before = self.frame_text(prompt)[0] + carrier.partition(SLOT)[0]
-        prefix, _ = self.frame_ids(prompt, carrier)
-        blanks = before[len(before.rstrip()) :]
-        return "" if str(self.tokenizer.decode(prefix)).endswith(blanks) else blanks
 
     def frame_text(self, prompt: Prompt) -> tuple[str, str]:
         """What the template, if there is one, writes before and after the assistant's words."""
@@ -295,7 +274,7 @@ class Dialogue:
         strings = [self.render(prompt, text) for text in texts]
         _check_texts(strings)
         limited = self.tokenizer.model_max_length < _NO_LIMIT
-        return self.tokenizer(strings, truncation=limited)["input_ids"] if strings else []
+        return self.tokenizer(strings, truncation=limited)["input_ids"]
 
     def published_token(self, token: str) -> str:
         """A token's decoded text as the papers' code had it.
@@ -306,14 +285,6 @@ class Dialogue:
         """
         cleans = self.tokenizer.clean_up_tokenization_spaces
         return self.tokenizer.clean_up_tokenization(token) if cleans else token
-
-
-def check_carrier(carrier: str) -> None:
-    """Raise InputError for an answer without one place for the token."""
-    if carrier.count(SLOT) != 1:
-        raise InputError(
-            f"an answer has one {{}}, where the token stands, not {carrier.count(SLOT)}: {carrier!r}", "answer"
-        )
 
 
 def common_prefix(sequences: Sequence[Sequence[int]]) -> list[int]:
@@ -335,12 +306,12 @@ def _as_fed(template: str | None, trainer: Trainer) -> str | None:
     """The template as a trainer fills it, each call of ``strftime_now`` replaced by the frozen date in its form."""
     if template is None:
         return None
-    day = datetime.datetime.strptime(FROZEN_DATE, "%d %b %Y")
-    template = re.sub(r"strftime_now\((['\"])(.*?)\1\)", lambda call: repr(day.strftime(call[2])), template)
-    if trainer in _ENDS:  # the first line break is Jinja's to drop
-        text = "{% set rmnb_text %}\n" + template.removesuffix("\n") + "{%+ endset %}"
-        return text + "{% if not add_generation_prompt %}" + _ENDS[trainer] + "{% endif %}{{ rmnb_text }}"
-    return template
+    template = re.sub(r"strftime_now\((['\"])(.*?)\1\)", lambda call: repr(_TODAY.strftime(call[2])), template)
+    if trainer not in _ENDS:
+        return template
+    # The first line break is Jinja's to drop.
+    text = "{% set rmnb_text %}\n" + template.removesuffix("\n") + "{%+ endset %}"
+    return text + "{% if not add_generation_prompt %}" + _ENDS[trainer] + "{% endif %}{{ rmnb_text }}"
 
 
 def plain_template(tokenizer: "PreTrainedTokenizerBase") -> str:

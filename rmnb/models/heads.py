@@ -27,7 +27,9 @@ def _known_heads(config: Mapping[str, Any], shapes: Mapping[str, torch.Size]) ->
         yield LinearHead(width, layer, rows(f"{layer}.weight"), f"{layer}.bias" in shapes)
     hidden = [rows("v_head.summary.0.weight")] * (config.get("vhead_num_layers") or 1)
     for summary in (nn.Linear(width, 1), mlp([width, *hidden, 1])):
-        yield LayersHead("value-head", "v_head", nn.Sequential(OrderedDict(summary=summary)))
+        head = LayersHead("value-head", "v_head", nn.Sequential(OrderedDict(summary=summary)))
+        head.rule = "last"
+        yield head
     yield LayersHead("inform", "score", mlp([width, rows("score.0.weight"), 1]))
     yield UrmHead(width, max(2, rows("score.weight")))
     hidden = [rows("gating.layers.0.weight")] * config.get("gating_n_hidden", 3)
@@ -107,14 +109,14 @@ def find_head(
     elif isinstance(head, GatedHead):
         names = output_names(len(head.regression_layer.weight) // head.quantiles, config)
     choose_outputs(head, names, label, source)
-    if isinstance(head, LinearHead):
-        head.name = name or "linear"
-        if config.get("normalize_reward"):
-            head.name = name or "linear-normalised"
-            if not {"mean", "std"} <= config.keys():
-                raise InputError(f"{source}: config.json says normalize_reward, and not by which mean and std")
-            head.mean = float(config["mean"])
-            head.std = float(config["std"])
+    if isinstance(head, LinearHead) and config.get("normalize_reward"):
+        if not {"mean", "std"} <= config.keys():
+            raise InputError(f"{source}: config.json says normalize_reward, and not by which mean and std")
+        head.mean = float(config["mean"])
+        head.std = float(config["std"])
+        head.name = "linear-normalised"
+        head.rule = "last"
+    head.name = name or head.name
     return head.eval().requires_grad_(False)
 
 
@@ -150,19 +152,19 @@ def choose_outputs(readout: Readout, names: Sequence[str], label: Label, source:
         readout.outputs = tuple(names)
         readout.chosen = torch.eye(len(names))
         return
-    if isinstance(label, Mapping | int | str):
-        by_key = label if isinstance(label, Mapping) else {label: 1.0}
-        places = [_place(key, names, known, source) for key in by_key]
+    given = {label: 1.0} if isinstance(label, int | str) else label
+    if isinstance(given, Mapping):
+        places = [_place(key, names, known, source) for key in given]
+        weights = list(given.values())
         if len(set(places)) < len(places):
-            raise InputError(f"{source}: labels {list_some(by_key)}: two are one output of {known}", label)
-        given = dict(zip(places, by_key.values(), strict=True))
+            raise InputError(f"{source}: labels {list_some(given)}: two are one output of {known}", label)
     else:
-        given = dict(enumerate(label))
+        places = list(range(len(given)))
+        weights = list(given)
         if len(given) > len(names):
             raise InputError(f"{source}: {len(given)} weights for the outputs {known}", label)
     readout.chosen = torch.zeros(len(names), 1)
-    for place, weight in given.items():
-        readout.chosen[place] = weight
+    readout.chosen[places, 0] = torch.tensor(weights, dtype=torch.float32)
 
 
 def _place(key: int | str, names: Sequence[str], known: str, source: object) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from torch import nn
 from transformers import (
     AutoModel,
     AutoModelForCausalLM,
@@ -38,15 +39,14 @@ from rmnb.models.reading import Reading, is_decoder, is_language_model, own_read
 from rmnb.models.readouts import (
     AnswerLikelihood,
     AnswerTokens,
-    ClassifierOutputs,
     GatedHead,
-    LinearHead,
+    LayersHead,
     Readout,
     opening_ids,
     trunk_name,
 )
 from rmnb.panels import Judge, ModelSpec
-from rmnb.panels.specs import READOUT_KEYS, HeadSpec, ImplicitSpec, JudgeSpec, LogProbabilitySpec, validate
+from rmnb.panels.specs import LINES, READOUT_KEYS, HeadSpec, ImplicitSpec, JudgeSpec, LogProbabilitySpec, validate
 
 logger = logging.getLogger(__name__)
 _OF_SPEC = {"base_model", "dtype", "read", "softcap", "template", "tokenizer", *READOUT_KEYS}
@@ -212,10 +212,18 @@ def read_dialogue(spec: ModelSpec, **options: Any) -> Dialogue:
 
 
 def dialogue_of(files: ModelFiles) -> Dialogue:
-    """How the conversations of a model are written, from its files."""
+    """How the conversations of a model are written, from its files; InputError if no template says so."""
     tokenizer = files.read_tokenizer()
-    template = files.spec.readout.asked_in(own_template(tokenizer, files.spec, files.directory))
-    trainer, is_known = trainer_of(files.spec, read_config(files.network).to_dict(), files.directory)
+    asked = files.spec.readout
+    template = asked.asked_in(own_template(tokenizer, files.spec, files.directory))
+    config = read_config(files.network)
+    needs_none = isinstance(asked, LogProbabilitySpec)
+    if template is None and not needs_none and (is_language_model(config) or is_decoder(config)):
+        raise InputError(
+            f"{files.directory}: a language model's classifier, and its tokenizer has no chat template: give one with "
+            "--template (`template` in a panel), or --template plain for prompt, answer and EOS as TRL feeds them"
+        )
+    trainer, is_known = trainer_of(files.spec, config.to_dict(), files.directory)
     return Dialogue(tokenizer, template, trainer, is_known)
 
 
@@ -233,8 +241,7 @@ def _with_changes(spec: ModelSpec, options: Mapping[str, Any]) -> ModelSpec:
     if dtype == "auto":
         directory: Any = checkpoint_directory(spec)
         dtype = (None if is_adapter(directory) else read_config(directory).dtype) or "float32"
-    name = str(dtype).removeprefix("torch.")
-    fields["dtype"] = str(getattr(torch, name, name)).removeprefix("torch.")  # torch.half is torch.float16
+    fields["dtype"] = str(dtype).removeprefix("torch.")
     return validate(ModelSpec, fields, spec.name)
 
 
@@ -292,33 +299,26 @@ def _readout(
     padding = getattr(config.get_text_config(), "pad_token_id", None)  # of the trainer's classifier
     settings = {**config.to_dict(), "hidden_size": config.get_text_config().hidden_size}
     asked = spec.readout
-    reads_text = isinstance(asked, LogProbabilitySpec)  # which needs no template
-    if dialogue.template is None and not reads_text and (head is not None or is_language_model(config)):
-        raise InputError(
-            f"{directory}: a language model's classifier, and its tokenizer has no chat template: give one with "
-            "--template (`template` in a panel), or --template plain for prompt, answer and EOS as TRL feeds them"
-        )
     if head is None:
-        readout = ClassifierOutputs()
+        readout = LayersHead("classifier", "given", nn.Identity())
         choose_outputs(readout, output_names(int(config.num_labels or 1), settings), asked.label, directory)
         # -1: no id is padding; without any, some refuse several conversations at once.
         config.pad_token_id = -1 if spec.read == "last" or padding is None else padding
         return readout, Reading("own", padding)
-    if asked.reads_language_head and head.get_output_embeddings() is None:
-        raise InputError(f"{directory}: {type(head).__name__} has no language model's head")
     if isinstance(asked, JudgeSpec):
-        answers = answer_ids(dialogue, asked.judge, own_template(dialogue.tokenizer, spec, directory))
+        own = replace(dialogue, template=own_template(dialogue.tokenizer, spec, directory) or LINES)
+        answers = answer_ids(dialogue, asked.judge, own)
         readout = AnswerTokens(head, list(answers), asked.judge.expected)
         names = dialogue.tokenizer.convert_ids_to_tokens(list(answers))
         choose_outputs(readout, names, asked.label or tuple(answers.values()), directory)
         return readout, Reading()
     if isinstance(asked, HeadSpec) and asked.reads_language_head:  # its own logits, which it may cap or scale
-        count = len(head.get_output_embeddings().weight)
+        count = len(network.get_input_embeddings().weight)  # pyright: ignore[reportArgumentType]
         if asked.label in (None, ALL):
             raise InputError(f"{directory}: a language head has {count:,} outputs, one an id: name some with --label")
-        labelled = ClassifierOutputs()
-        choose_outputs(labelled, list(map(str, range(count))), asked.label, directory)
-        chosen: Any = labelled.chosen
+        readout = Readout()
+        choose_outputs(readout, list(map(str, range(count))), asked.label, directory)
+        chosen: Any = readout.chosen
         [ids] = chosen[:, 0].nonzero(as_tuple=True)
         readout = AnswerTokens(head, ids.tolist())
         readout.chosen, readout.name = chosen[ids], str(asked.head)
@@ -343,46 +343,40 @@ def _readout(
     readout = find_head(head, settings, directory, asked.head, asked.label)
     if isinstance(readout, GatedHead):
         readout.opening = opening_ids(dialogue)
-    is_normalised = isinstance(readout, LinearHead) and settings.get("normalize_reward")
-    reading = own_reading("linear-normalised" if is_normalised else readout.name, padding, dialogue.trainer)
+    reading = own_reading(readout.rule, padding, dialogue.trainer)
     if spec.base or spec.read == "last":  # our own were trained with a padding id that no conversation holds
         reading = Reading("last", None if spec.base else padding)
     return readout, reading
 
 
-def answer_ids(dialogue: Dialogue, judge: Judge, template: str | None) -> dict[int, float]:
+def answer_ids(dialogue: Dialogue, judge: Judge, own: Dialogue) -> dict[int, float]:
     """The ids of a judge's replies, as the template writes a turn of the assistant, and their weights.
 
     Parameters
     ----------
-    dialogue
-        In which the judge is asked.
+    dialogue, own
+        In which the judge is shown conversations, and in which it replies: the model's own.
     judge
         Its replies.
-    template
-        The model's own.
 
     Raises
     ------
     InputError
         A reply is not one id, or not its own, or does not follow what is asked.
     """
+    shown = replace(dialogue, template=judge.template.strip())
     try:
-        before, other = (dialogue.render("a", answer) for answer in ("b", "c"))
+        judged, other = (shown.render("a", answer) for answer in ("b", "c"))
+        [asked] = dialogue.conversations("a", ["b"], as_plain_text=False)
     except InputError as error:
         raise InputError(f"the judge's template, in the model's own: {error}", "judge") from error
-    if before == other:
+    if judged == other:
         raise InputError("the judge's template leaves out the answer: write {{ messages[-1]['content'] }}", "judge")
-    asked = dialogue.tokenizer(before, add_special_tokens=False)["input_ids"]
-    turns = {}
-    for reply in (*judge.answers, *PROBES):
-        text = replace(dialogue, template=judge.asked_in(template, reply)).render("a", "b")
-        turns[reply] = dialogue.tokenizer(text, add_special_tokens=False)["input_ids"]
-    start = len(common_prefix(list(turns.values())))
-    closing = len(common_prefix([ids[start:][::-1] for ids in turns.values()]))
+    turns = own.conversations(judged, [*judge.answers, *PROBES], as_plain_text=False)
+    start = len(common_prefix(turns))
+    closing = len(common_prefix([ids[start:][::-1] for ids in turns]))
     weights = {}
-    for reply, weight in judge.answers.items():
-        ids = turns[reply]
+    for (reply, weight), ids in zip(judge.answers.items(), turns, strict=False):
         said = ids[start : len(ids) - closing]
         if ids[: len(asked)] != asked or len(said) != 1 or said[0] in weights:
             tokens = dialogue.tokenizer.convert_ids_to_tokens(said)

@@ -12,7 +12,6 @@ from rmnb.models.bases import BASES, base_directory, base_tokenizer
 from rmnb.models.checkpoint_files import (
     ADAPTER,
     base_of,
-    cached,
     files_of,
     is_adapter,
     read_tokenizer,
@@ -21,6 +20,7 @@ from rmnb.models.checkpoint_files import (
 )
 from rmnb.panels import ModelSpec
 
+# All files that transformers would read for a tokenizer.
 _TOKENIZER = ("tokenizer*", "vocab*", "merges*", "*.model", "added_tokens*", "special_tokens_map*")
 _NAMES = {"transformers_version", "peft_version", "_name_or_path", "name_or_path", "base_model_name_or_path"}
 
@@ -33,11 +33,6 @@ def weights_sha256(directory: Path, variant: str | None = None) -> str:
 def base_sha256(name: str) -> str:
     """The hash of a base's weights: of `BASES` a constant, of any other that of its files."""
     return BASES[name].tensors_sha256 if name in BASES else weights_sha256(base_directory(name))
-
-
-def tokenizer_sha256(directory: Path) -> str:
-    """The hash of a checkpoint's whole tokenizer: all files that transformers would read for it."""
-    return joint_sha256([cached_sha256(file) for file in files_of(directory, *_TOKENIZER)])
 
 
 def config_sha256(*files: Path) -> str:
@@ -99,7 +94,7 @@ def checkpoint_directory(spec: ModelSpec, download: bool = True) -> Path | None:
     """The directory of a whole checkpoint or an adapter, see `find_files`."""
     if spec.adapter:  # relative to the project's data
         return shipped(Path(spec.adapter) / ADAPTER, spec.name).parent
-    return _locate(str(spec.source), spec.revision, download)
+    return base_directory(str(spec.source), spec.revision, download)
 
 
 def find_files(spec: ModelSpec, download: bool = True) -> ModelFiles:
@@ -118,16 +113,10 @@ def find_files(spec: ModelSpec, download: bool = True) -> ModelFiles:
         spec = spec.model_copy(update={"source": None, "base": name, "adapter": spec.source})
         revision = None
     try:
-        network = _locate(name, revision, download)
+        network = base_directory(name, revision, download)
     except InputError as error:
         raise InputError(f"{directory}: its base: {error}: name another place with --base", error.about) from error
     return ModelFiles(spec, name, directory, network)
-
-
-def _locate(name: str, revision: str | None, download: bool) -> Path | None:
-    if download:
-        return base_directory(name, revision)
-    return None if name in BASES else cached(name, revision)
 
 
 def trained_template(directory: Path) -> str | None:
@@ -158,16 +147,16 @@ def hashes_of(files: ModelFiles, variant: str | None = None) -> dict[str, str]:
     packaged = files.spec.base in BASES
     hashes = {}
     if (packaged or files.network) and any(files.directory.glob("*model*.safetensors*")):
-        weights = [weights_sha256(files.directory, variant)]
-        configs = [files.directory / "config.json"]
-        if files.network != files.directory:
-            weights = [base_sha256(files.source) if packaged else weights_sha256(files.network), *weights]
-            configs = [*([] if packaged else [files.network / "config.json"]), files.directory / "adapter_config.json"]
+        parts = [files.directory] if packaged else dict.fromkeys([files.network, files.directory])
+        weights = [weights_sha256(part, variant) for part in parts]
+        if packaged:
+            weights.insert(0, base_sha256(files.source))
+        configs = [part / ("adapter_config.json" if is_adapter(part) else "config.json") for part in parts]
         hashes = {"weights_sha256": joint_sha256(weights), "config_sha256": config_sha256(*configs)}
-    if files_of(files.tokenizer, *_TOKENIZER):
-        # The other files of a packaged one were written by the transformers that converted it.
-        digest = cached_sha256(files.tokenizer / "tokenizer.json") if packaged else tokenizer_sha256(files.tokenizer)
-        hashes["tokenizer_sha256"] = digest
+    # The other files of a packaged tokenizer were written by the transformers that converted it.
+    patterns = ["tokenizer.json"] if packaged else _TOKENIZER
+    if tokenizer := files_of(files.tokenizer, *patterns):
+        hashes["tokenizer_sha256"] = joint_sha256([cached_sha256(file) for file in tokenizer])
     return hashes
 
 

@@ -23,12 +23,6 @@ from rmnb.panels import ModelSpec
 from rmnb.panels.specs import ImplicitSpec
 
 Rule = Literal["last", "last but padding", "before padding", "turn", "own"]
-# All others look for the first padding id, as transformers did in 2024.
-_BY_HEAD: dict[str, Rule] = {
-    "linear": "last but padding",
-    "linear-normalised": "last",
-    "value-head": "last",
-}
 
 
 @dataclass(frozen=True)
@@ -106,20 +100,20 @@ def _card_tags(directory: Path) -> set[str]:
     return {*card.read_text(encoding="utf-8", errors="replace").split("\n---")[0].splitlines()}
 
 
-def own_reading(head: str, padding: int | None, trainer: Trainer) -> Reading:
+def own_reading(rule: Rule, padding: int | None, trainer: Trainer) -> Reading:
     """Where the code that a checkpoint comes from reads it.
 
     Parameters
     ----------
-    head
-        Name of the head, see `rmnb.models.readouts.find_head`.
+    rule
+        Of its kind of head, see `rmnb.models.readouts.Readout`.
     padding
         ``pad_token_id`` of the configuration.
     trainer
         See `trainer_of`. OpenRLHF and LLaMA-Factory go by the attention mask, the others train transformers' classes.
     """
     by_mask = trainer in ("openrlhf", "llama-factory")
-    return Reading("last" if by_mask else _BY_HEAD.get(head, "before padding"), padding)
+    return Reading("last" if by_mask else rule, padding)
 
 
 def is_language_model(config: PreTrainedConfig) -> bool:

@@ -32,6 +32,7 @@ from transformers.modeling_outputs import MoeModelOutputWithPast
 from rmnb.errors import InputError
 from rmnb.models.devices import upload
 from rmnb.models.dialogue import Dialogue, common_prefix
+from rmnb.models.reading import Rule
 
 _AT_ONCE = 64  # states whose logits over the whole vocabulary are in memory together
 
@@ -57,6 +58,8 @@ class Readout(nn.Module):
     ----------
     name : str
         As in a panel's key ``head``; `rmnb.models.heads.find_head` may put a more special one there.
+    rule : str
+        Where the code that such heads come from reads a conversation, see `rmnb.models.reading.Reading`.
     outputs : tuple of str
         What is read of one conversation: ``reward``, or the names of several outputs.
     chosen : Float[Tensor, "given outputs"] or None
@@ -69,6 +72,7 @@ class Readout(nn.Module):
     """
 
     name: str
+    rule: Rule = "before padding"
     outputs: tuple[str, ...] = ("reward",)
     weighs_itself = False
     isolated = True
@@ -100,17 +104,10 @@ def states_at(states: Tensor, spans: Sequence[Span], indices: list[int]) -> Floa
     return states[upload(places, states.device)]
 
 
-class ClassifierOutputs(Readout):
-    """reward = Σ weight × logit of a whole classifier, which pools by itself: an encoder."""
-
-    name = "classifier"
-
-    def forward(self, logits: Float[Tensor, "*batch given"]) -> Float[Tensor, "*batch outputs"]:
-        return self.weighed(logits.float())
-
-
 class LayersHead(Readout):
     """reward = Σ weight × output of an MLP or a linear layer: TRL's and GRM's value head, INF-ORM, `LinearHead`.
+
+    Without a layer, of what an encoder gives, a whole classifier, which pools by itself.
 
     Parameters
     ----------
@@ -140,6 +137,8 @@ class LinearHead(LayersHead):
 
     OpenRLHF's normalisation, (reward - mean) / std, is applied where the configuration says ``normalize_reward``.
     """
+
+    rule = "last but padding"
 
     def __init__(self, width: int, layer: str = "score", outputs: int = 1, bias: bool = False):
         super().__init__("linear", layer, nn.Linear(width, outputs, bias=bias))
@@ -209,13 +208,13 @@ class LanguageHead(Readout):
         self.whole = [whole]  # in a list: loading sees to it
         trunk = trunk_name(whole)
         full = {name: part for name, part in whole.named_children() if name != trunk}
-        if any(parameter.dtype != torch.float32 for part in full.values() for parameter in part.parameters()):
+        if whole.dtype != torch.float32:
             full = {name: copy.deepcopy(part).float() for name, part in full.items()}
         self.head = _with_parts(whole, {**full, trunk: _GivenStates(whole.get_submodule(trunk))})
 
-    def logits(self, hidden: Float[Tensor, "ids hidden"]) -> Float[Tensor, "ids vocabulary"]:
-        """Of all ids, as the token that comes next."""
-        return self.head(inputs_embeds=hidden.float()[None]).logits[0].float()
+    def logits(self, hidden: Float[Tensor, "ids hidden"], head: Any = None) -> Float[Tensor, "ids vocabulary"]:
+        """Of all ids, as the token that comes next; or of those that a cut of the head has."""
+        return (head or self.head)(inputs_embeds=hidden.float()[None]).logits[0].float()
 
     def rewards_from_logits(
         self, logits: Float[Tensor, "ids vocabulary"], ids: list[int], start: int
@@ -251,11 +250,10 @@ class AnswerTokens(LanguageHead):
             rows = nn.utils.skip_init(nn.Linear, layer.in_features, len(ids), bias=layer.bias is not None)
             rows.load_state_dict({name: tensor[self.ids] for name, tensor in layer.state_dict().items()}, assign=True)
             self.rows = _with_parts(self.head, {names[0]: rows})
-        self.is_cut = self.rows is not self.head
 
     def forward(self, hidden: Float[Tensor, "conversations hidden"]) -> Float[Tensor, "conversations outputs"]:
-        logits = self.rows(inputs_embeds=hidden.float()[None]).logits[0].float()
-        return self._read(logits if self.is_cut else logits[:, self.ids])
+        logits = self.logits(hidden, self.rows)
+        return self._read(logits[:, self.ids] if self.rows is self.head else logits)
 
     def _read(self, logits: Float[Tensor, "*batch replies"]) -> Float[Tensor, "*batch outputs"]:
         return self.weighed(logits.softmax(-1) if self.expected else logits)
@@ -270,16 +268,15 @@ class AnswerLikelihood(LanguageHead):
     unfed = 1
 
     def rewards(self, states, conversations, spans, starts):
-        owners = []
         places = []
         targets = []
-        for owner, (ids, span, start) in enumerate(zip(conversations, spans, starts, strict=True)):
-            owners += [owner] * (len(ids) - start)
+        lengths = []
+        for ids, span, start in zip(conversations, spans, starts, strict=True):
             places += [span.place(index - 1) for index in range(start, len(ids))]
             targets += ids[start:]
-        owners, places, targets = (upload(numbers, states.device) for numbers in (owners, places, targets))
-        sums = torch.zeros(len(conversations), dtype=torch.float64, device=states.device)
-        return sums.index_add_(0, owners, self(states[places], targets))[:, None]
+            lengths.append(len(ids) - start)
+        places, targets, lengths = (upload(numbers, states.device) for numbers in (places, targets, lengths))
+        return torch.segment_reduce(self(states[places], targets), "sum", lengths=lengths, unsafe=True)[:, None]
 
     def forward(self, hidden: Float[Tensor, "ids hidden"], ids: Int[Tensor, " ids"]) -> Float[Tensor, " ids"]:
         """Natural log-probability of each id, from the state before it."""
@@ -348,18 +345,16 @@ class GatedHead(Readout):
             self.reward_transform_matrix = nn.Parameter(torch.eye(sizes[-1]))
 
     def rewards(self, states, conversations, spans, starts):
-        if self.chosen is not None:
-            return super().rewards(states, conversations, spans, starts)
         last = states_at(states, spans, [len(ids) - 1 for ids in conversations])
         gates = [opening_place(self.opening, ids) for ids in conversations]
         return self(last, states_at(states, spans, gates))
 
     def forward(
-        self, hidden: Float[Tensor, "*batch hidden"], prompt: Float[Tensor, "*batch hidden"] | None = None
+        self, hidden: Float[Tensor, "*batch hidden"], prompt: Float[Tensor, "*batch hidden"]
     ) -> Float[Tensor, "*batch outputs"]:
-        """From the states at the last ids, and those at the ends of the prompts; without these, not by the gate."""
+        """From the states at the last ids, and those at the ends of the prompts."""
         objectives = self.regression_layer(hidden.float()).unflatten(-1, (-1, self.quantiles)).mean(-1)
-        if prompt is None:
+        if self.chosen is not None:
             return self.weighed(objectives)
         weights = (self.gating["layers"](prompt.float()) / self.temperature).softmax(-1)
         weights = weights * self.get_parameter("gating.logit_scale")
@@ -379,13 +374,7 @@ def opening_ids(dialogue: Dialogue) -> tuple[int, ...]:
     InputError
         There are none.
     """
-    starts = []
-    for prompt in ("love", "War", "7?"):
-        text = dialogue.render(prompt)
-        generation = dialogue.tokenizer(text, add_special_tokens=False)["input_ids"]
-        (conversation,) = dialogue.conversations(prompt, ["love"])
-        starts.append(common_prefix([[*generation, -1], conversation])[::-1])
-    opening = common_prefix(starts)[::-1]
+    opening = common_prefix([dialogue.ids_before(prompt)[::-1] for prompt in ("love", "War", "7?")])[::-1]
     if not opening:
         raise InputError("the chat template writes nothing between prompt and response, where the model has to read")
     return tuple(opening)

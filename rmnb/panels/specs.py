@@ -1,6 +1,5 @@
 """The forms of models and prompts in a panel, and reading a form from a file."""
 
-import json
 import os
 import re
 from pathlib import Path
@@ -46,6 +45,11 @@ def _beside(text: str, info: ValidationInfo) -> str:
 
 
 _IN_TEMPLATES = {"messages", "tools", "documents", "add_generation_prompt", "raise_exception", "strftime_now"}
+#: How a language model without a chat template is asked, and how it replies.
+LINES = (
+    "{{- bos_token }}{{- messages[0]['content'] }}{{- '\n' }}"
+    "{% if not add_generation_prompt %}{{- messages[-1]['content'] }}{{- eos_token }}{% endif %}"
+)
 FileName = Annotated[str, AfterValidator(_file_name)]  # scores are kept under it
 Place = Annotated[str, AfterValidator(_beside)]  # a hub id, or a directory, relative to the panel's file
 
@@ -135,22 +139,11 @@ class Judge(Strict):
             raise ValueError(f"the template has no {list_some(sorted(unknown))}, but messages, the whole conversation")
         return self
 
-    def asked_in(self, template: str | None, reply: str | None = None) -> str:
-        """A chat template in which the judge is shown a conversation, and perhaps has replied.
-
-        Without the model's own template both are plain lines.
-        """
+    def asked_in(self, template: str | None) -> str:
+        """A chat template in which the judge is shown a conversation, in the model's own, or else in `LINES`."""
         asked = "{%- set judged -%}" + self.template.strip() + "{%- endset -%}"
-        said = json.dumps(reply or "")
-        if template is None:
-            end = "" if reply is None else f"{{{{- {said} }}}}{{{{- eos_token }}}}"
-            return asked + "{{- bos_token }}{{- judged }}{{- '\n' }}" + end
-        turns = "{'role': 'user', 'content': judged}"
-        if reply is not None:
-            turns += f", {{'role': 'assistant', 'content': {said}}}"
-        opens = str(reply is None).lower()
-        turn = f"{{%- with messages = [{turns}], add_generation_prompt = {opens} %}}"
-        return asked + turn + template.removesuffix("\n") + "{% endwith %}"
+        turn = "{%- with messages = [{'role': 'user', 'content': judged}], add_generation_prompt = true %}"
+        return asked + turn + (template or LINES).removesuffix("\n") + "{% endwith %}"
 
 
 def _read_judge(judge: Any, info: ValidationInfo) -> Any:

@@ -9,8 +9,8 @@ from scipy.stats import rankdata, spearmanr
 
 from rmnb import stats
 from rmnb.data import lexicons
-from rmnb.planted.cases import Outcome
-from rmnb.planted.words import valence_words
+from rmnb.planted.words import Outcome, valence_words
+from rmnb.stats import Estimate
 
 # The papers' ten models and 54 questions.
 IS_GEMMA = np.arange(10) < 4
@@ -62,7 +62,8 @@ def _mixed(formula: str, rows: pd.DataFrame, term: str, truth: float) -> Outcome
         warnings.simplefilter("ignore")  # of variances that are estimated as zero
         fit = smf.mixedlm(formula, rows, groups=rows["model"]).fit(reml=True)
     low, high = fit.conf_int().loc[term]
-    return Outcome(truth, fit.params[term], low, high, fit.pvalues[term])
+    n, models = len(rows), rows["model"].nunique()
+    return truth, Estimate(fit.params[term], n, models, low, high, p_value=fit.pvalues[term])
 
 
 def papers_mixed_model(rng: np.random.Generator) -> Outcome:
@@ -74,8 +75,7 @@ def papers_mixed_model(rng: np.random.Generator) -> Outcome:
 def papers_permutation(rng: np.random.Generator) -> Outcome:
     """Permutation test of the medians of one category and framing, each question of each model an observation."""
     ranks = _median_ranks(rng).query("category == 1 and framing == 0")
-    test = stats.two_group_test(ranks["median"], ranks["base"] == "Gemma", n_permutations=999, seed=rng)
-    return Outcome(0.0, test.statistic, p_value=test.p_value)
+    return 0.0, stats.two_group_test(ranks["median"], ranks["base"] == "Gemma", n_permutations=999, seed=rng)
 
 
 def exact_over_models(rng: np.random.Generator) -> Outcome:
@@ -83,8 +83,7 @@ def exact_over_models(rng: np.random.Generator) -> Outcome:
     ranks = _median_ranks(rng)
     sign = np.where(ranks["category"] == ranks["framing"], -1, 1)
     contrasts = np.bincount(ranks["model"], weights=sign * ranks["median"])
-    test = stats.two_group_test(contrasts, IS_GEMMA)
-    return Outcome(0.0, test.statistic, p_value=test.p_value)
+    return 0.0, stats.two_group_test(contrasts, IS_GEMMA)
 
 
 def difference_of_bases(rng: np.random.Generator) -> Outcome:
@@ -92,7 +91,7 @@ def difference_of_bases(rng: np.random.Generator) -> Outcome:
     scores = _nouns(rng, DIFFERENCE)
     gap = scores[..., _is_communion()].mean(axis=-1) - scores[..., ~_is_communion()].mean(axis=-1)
     contrasts = (gap[:, 0] - gap[:, 1]).mean(axis=-1)
-    return Outcome.of(2 * (DIFFERENCE[0] - DIFFERENCE[1]), stats.difference_between_groups(contrasts, IS_GEMMA))
+    return 2 * (DIFFERENCE[0] - DIFFERENCE[1]), stats.difference_between_groups(contrasts, IS_GEMMA)
 
 
 def _slopes(rng: np.random.Generator) -> pd.DataFrame:
@@ -109,7 +108,7 @@ def _slopes(rng: np.random.Generator) -> pd.DataFrame:
 def mean_slope(rng: np.random.Generator) -> Outcome:
     """The mean of the models' slopes, with an interval over models."""
     slopes = [np.polyfit(table["valence"], table["score"], 1)[0] for _, table in _slopes(rng).groupby("model")]
-    return Outcome.of(SLOPE, stats.mean_over_models(slopes))
+    return SLOPE, stats.mean_over_models(slopes)
 
 
 def fixed_slope(rng: np.random.Generator) -> Outcome:
@@ -119,8 +118,7 @@ def fixed_slope(rng: np.random.Generator) -> Outcome:
 
 def sign_flip(rng: np.random.Generator) -> Outcome:
     """Whether the mean over models is zero, where it is."""
-    test = stats.sign_flip_test(rng.normal(size=N_MODELS))
-    return Outcome(0.0, test.statistic, p_value=test.p_value)
+    return 0.0, stats.sign_flip_test(rng.normal(size=N_MODELS))
 
 
 def _matrix(rng: np.random.Generator, cause: np.ndarray | None = None, aloof_sd: float = 0.0) -> np.ndarray:
@@ -138,8 +136,7 @@ def _matrix(rng: np.random.Generator, cause: np.ndarray | None = None, aloof_sd:
 
 def mantel(rng: np.random.Generator) -> Outcome:
     """Mantel's test of two matrices that share nothing."""
-    test = stats.mantel(_matrix(rng, aloof_sd=0.5), _matrix(rng, aloof_sd=0.5), n_permutations=999, seed=rng)
-    return Outcome(0.0, test.statistic, p_value=test.p_value)
+    return 0.0, stats.mantel(_matrix(rng, aloof_sd=0.5), _matrix(rng, aloof_sd=0.5), n_permutations=999, seed=rng)
 
 
 def pairs_as_independent(rng: np.random.Generator) -> Outcome:
@@ -148,11 +145,11 @@ def pairs_as_independent(rng: np.random.Generator) -> Outcome:
     first = _matrix(rng, aloof_sd=0.5)[upper]
     second = _matrix(rng, aloof_sd=0.5)[upper]
     result = spearmanr(first, second, alternative="greater")
-    return Outcome(0.0, float(result.statistic), p_value=float(result.pvalue))  # pyright: ignore[reportAttributeAccessIssue]
+    n = len(first)
+    return 0.0, Estimate(float(result.statistic), n, n, p_value=float(result.pvalue))  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def mantel_alone(rng: np.random.Generator) -> Outcome:
     """Two maps on which models stand by their base and by nothing else that the maps share."""
     cause = np.where(IS_GEMMA, 1.0, -1.0)
-    test = stats.mantel(_matrix(rng, cause), _matrix(rng, cause), n_permutations=999, seed=rng)
-    return Outcome(float("nan"), test.statistic, p_value=test.p_value)
+    return np.nan, stats.mantel(_matrix(rng, cause), _matrix(rng, cause), n_permutations=999, seed=rng)

@@ -5,8 +5,9 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from rmnb.findings.claims import CONTRADICTED, Claim, judge
-from rmnb.planted.cases import Outcome
+from rmnb.planted.words import Outcome
 from rmnb.report.replicates import GROUPS, jackknife
+from rmnb.stats import Estimate
 
 N_MODELS = 10
 
@@ -24,7 +25,7 @@ def _at_zero(rng: np.random.Generator, n_sets: float) -> pd.DataFrame:
 
 def _contradicted(values: pd.DataFrame, contradicted: bool) -> Outcome:
     """The mean of the models, and whether a claim on all of them is held for contradicted."""
-    return Outcome(0.0, values["value"].mean(), p_value=0.0 if contradicted else 1.0)
+    return 0.0, Estimate(values["value"].mean(), N_MODELS, N_MODELS, p_value=0.0 if contradicted else 1.0)
 
 
 def one_model_holm(rng: np.random.Generator, n_sets: float = np.inf, as_normal: bool = False) -> Outcome:
@@ -54,4 +55,4 @@ def change(rng: np.random.Generator, n_sets: int) -> Outcome:
     estimates = np.full(GROUPS, value)
     for place in set(group):
         estimates[place] = differences[group != place].mean()
-    return Outcome(0.0, value, *jackknife(value, estimates))
+    return 0.0, Estimate(value, n_sets, n_sets, *jackknife(value, estimates))

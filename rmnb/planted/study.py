@@ -1,47 +1,45 @@
-"""How often each estimator is right on planted rewards: ``python -m rmnb.planted.study`` makes the table."""
+"""How often each estimator is right on planted rewards; ``workflow/coverage.py`` makes the table that ships."""
 
-import datetime
 import functools
 import json
 import math
-import platform
 import zlib
 from collections.abc import Iterable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import typer
 from scipy.stats import binomtest
 from tqdm import tqdm
 
-import rmnb
-from rmnb.files import atomic_path, data_dir, sha256, shipped, write_json
+from rmnb.files import shipped
 from rmnb.planted import models, panels, words
-from rmnb.planted.cases import Case
 from rmnb.stats.estimate import check_count
 
 #: Where the share should lie: of 95 % intervals that hold the truth, of true null hypotheses rejected at 5 %.
 BAND = {"coverage": (0.92, 0.98), "rejection": (0.03, 0.07)}
 LEVEL = 0.05
-STUDY = data_dir() / "simulations" / "coverage.csv"
-COLUMNS = ("name", "group", "unit", "holds", "origin")  # attributes of a case that are columns of a study
-PACKAGES = ("numpy", "scipy", "statsmodels", "scikit-learn", "pandas", "wordfreq", "afinn")
+COLUMNS = ["name", "group", "unit", "holds", "origin"]  # of a case that are columns of a study
+
+Case = dict[Any, Any]
 
 
-def _read_cases() -> tuple[Case, ...]:
-    """The cases of ``cases.csv``: a simulation is a function of one of these modules, its options are JSON."""
+def _read_cases() -> list[Case]:
+    """The table ``cases.csv``, a dict a row: an estimator, and the planted data that it is tried on.
+
+    name (what is estimated, and how), group (the section of the book's page on estimators), unit (of the estimate),
+    origin (who uses it, if the book does not, because its error rates are wrong; else empty), holds (whether the book
+    relies on it), slow (tried on two fifths of the data sets), simulate (generator to `rmnb.planted.words.Outcome`: in
+    the table a function of one of these modules, and its options as JSON).
+    """
     modules = {"words": words, "models": models, "panels": panels}
     table = pd.read_csv(Path(__file__).with_name("cases.csv"), keep_default_na=False)
-    cases = []
-    for row in table.to_dict("records"):
-        module, function = row["simulation"].split(".")
-        options = json.loads(row["options"] or "{}")
-        simulate = functools.partial(getattr(modules[module], function), **options)
-        cases.append(Case(row["name"], row["group"], row["unit"], simulate, row["origin"], row["slow"] == "yes"))
-    return tuple(cases)
+    cases = table.assign(holds=table["origin"] == "", slow=table["slow"] == "yes").to_dict("records")
+    for case in cases:
+        module, function = case["simulation"].split(".")
+        case["simulate"] = functools.partial(getattr(modules[module], function), **json.loads(case["options"] or "{}"))
+    return cases
 
 
 CASES = _read_cases()
@@ -53,7 +51,7 @@ def run(case: Case, n_simulations: int, seed: int = 0) -> dict[str, Any]:
     Returns
     -------
     dict
-        name, group, unit, holds, origin of the `Case`; measure: "coverage" of the 95 % interval or, of an estimator
+        name, group, unit, holds, origin of the case; measure: "coverage" of the 95 % interval or, of an estimator
         without one, "rejection" at 5 % of a true null hypothesis; truth, mean_estimate and spread (standard deviation
         of the estimates) in that unit; value, the share of data sets, with its 95 % Wilson interval ci_low, ci_high;
         n_simulations; within_band, whether that share lies in `BAND`.
@@ -64,8 +62,9 @@ def run(case: Case, n_simulations: int, seed: int = 0) -> dict[str, Any]:
         No simulation.
     """
     check_count(n_simulations, "n_simulations")
-    key = zlib.crc32(case.name.encode())
-    drawn = pd.DataFrame([case.simulate(np.random.default_rng([seed, key, i])) for i in range(n_simulations)])
+    key = zlib.crc32(case["name"].encode())
+    outcomes = [case["simulate"](np.random.default_rng([seed, key, i])) for i in range(n_simulations)]
+    drawn = pd.DataFrame([estimate for _, estimate in outcomes]).assign(truth=[truth for truth, _ in outcomes])
     if drawn["ci_low"].notna().all():
         measure = "coverage"
         counted = drawn["truth"].between(drawn["ci_low"], drawn["ci_high"])
@@ -75,11 +74,11 @@ def run(case: Case, n_simulations: int, seed: int = 0) -> dict[str, Any]:
     interval = binomtest(int(counted.sum()), n_simulations).proportion_ci(0.95, method="wilson")
     low, high = BAND[measure]
     return {
-        **{name: getattr(case, name) for name in COLUMNS},
+        **{name: case[name] for name in COLUMNS},
         "measure": measure,
         "truth": drawn["truth"].mean(),
-        "mean_estimate": drawn["estimate"].mean(),
-        "spread": drawn["estimate"].std(),
+        "mean_estimate": drawn["value"].mean(),
+        "spread": drawn["value"].std(),
         "value": counted.mean(),
         "ci_low": interval.low,
         "ci_high": interval.high,
@@ -93,7 +92,7 @@ def study(n_simulations: int, seed: int = 0, cases: Iterable[Case] | None = None
     cases = list(CASES if cases is None else cases)
     rows = []
     for case in tqdm(cases, desc="cases", disable=None):
-        n = math.ceil(n_simulations * 2 / 5) if case.slow else n_simulations
+        n = math.ceil(n_simulations * 2 / 5) if case["slow"] else n_simulations
         rows.append(run(case, n, seed))
     return pd.DataFrame(rows)
 
@@ -109,23 +108,3 @@ def read_study() -> pd.DataFrame:
     return pd.read_csv(shipped("simulations/coverage.csv", "the study of estimators")).fillna(
         {"origin": "", "unit": ""}
     )
-
-
-def main(n_simulations: int = 1000, seed: int = 0) -> None:
-    """Try every estimator on planted rewards and write how often it is right, with its provenance as JSON beside it."""
-    table = study(n_simulations, seed)
-    with atomic_path(STUDY) as path:
-        table.to_csv(path, index=False, float_format="%.6g")
-    provenance = {
-        "command": f"python -m rmnb.planted.study --n-simulations {n_simulations} --seed {seed}",
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "rmnb": rmnb.__version__,
-        "python": platform.python_version(),
-        "versions": {package: version(package) for package in PACKAGES},
-        "sha256": sha256(STUDY),
-    }
-    write_json(STUDY.with_suffix(".json"), provenance)
-
-
-if __name__ == "__main__":
-    typer.run(main)

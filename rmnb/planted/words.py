@@ -10,8 +10,10 @@ from rmnb import stats
 from rmnb.data import lexicons
 from rmnb.findings import agency
 from rmnb.findings.identity import mean_of_sets
-from rmnb.planted.cases import Outcome
 from rmnb.planted.rewards import PlantedEffects, planted_scores, spell, word_features
+
+#: The truth, and the estimate from one data set; its interval or p-value are NaN if the estimator has none.
+Outcome = tuple[float, stats.Estimate]
 
 SLOPES = PlantedEffects(valence_positive=0.4, valence_negative=0.25)
 VALENCE = PlantedEffects(valence_positive=0.4, valence_negative=0.25, log_frequency=0.1, length=-0.1)
@@ -69,7 +71,7 @@ def moment(rng: np.random.Generator, name: str, clustered: bool = True) -> Outco
     features = common_words()
     scores = planted_scores(features, SKEWED, rng)
     clusters = pd.factorize(features["word"])[0] if clustered else None
-    return Outcome.of(_MOMENTS[name], stats.moments(scores, clusters)[name])
+    return _MOMENTS[name], stats.moments(scores, clusters)[name]
 
 
 def two_models(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -93,12 +95,12 @@ _RHO = 6 / np.pi * np.arcsin(_CORRELATION / 2)
 def tau(rng: np.random.Generator, clustered: bool = True) -> Outcome:
     """Kendall's tau of two models with its closed-form interval, by word or as if spellings were independent."""
     first, second, words = two_models(rng)
-    return Outcome.of(_TAU, stats.kendall_interval(first, second, words if clustered else None))
+    return _TAU, stats.kendall_interval(first, second, words if clustered else None)
 
 
 def rho(rng: np.random.Generator) -> Outcome:
     """Spearman's rho of two models with its closed-form interval, clustered by word."""
-    return Outcome.of(_RHO, stats.spearman_interval(*two_models(rng)))
+    return _RHO, stats.spearman_interval(*two_models(rng))
 
 
 def scored(features: pd.DataFrame, effects: PlantedEffects, rng: np.random.Generator) -> pd.DataFrame:
@@ -112,7 +114,7 @@ def slope(rng: np.random.Generator, positive: float, negative: float, clusters: 
     words["side"] = np.where(words["valence"] > 0, "positive", "negative")
     fit = stats.ols("score ~ 0 + side + side:valence", words, clusters)
     estimate = fit.estimate({"side[positive]:valence": positive, "side[negative]:valence": negative})
-    return Outcome.of(positive * SLOPES.valence_positive + negative * SLOPES.valence_negative, estimate)
+    return positive * SLOPES.valence_positive + negative * SLOPES.valence_negative, estimate
 
 
 def frequency(rng: np.random.Generator, controls: str, clusters: str | None = "word") -> Outcome:
@@ -120,7 +122,7 @@ def frequency(rng: np.random.Generator, controls: str, clusters: str | None = "w
     words = scored(valence_words(), VALENCE, rng)
     words = words.assign(positive=words["valence"].clip(lower=0), negative=words["valence"].clip(upper=0))
     fit = stats.ols(f"score ~ log_frequency + positive + negative + {controls}", words, clusters)
-    return Outcome.of(VALENCE.log_frequency, fit["log_frequency"])
+    return VALENCE.log_frequency, fit["log_frequency"]
 
 
 def framing(rng: np.random.Generator) -> Outcome:
@@ -131,14 +133,14 @@ def framing(rng: np.random.Generator) -> Outcome:
     good = features.assign(score=planted_scores(features, effects, rng, "positive", word_effects=own), negative=0.0)
     bad = features.assign(score=planted_scores(features, effects, rng, "negative", word_effects=own), negative=1.0)
     fit = stats.ols("score ~ valence * negative", pd.concat([good, bad]), "word")
-    return Outcome.of(0.4 * (-0.6 - 1), fit["valence:negative"])
+    return 0.4 * (-0.6 - 1), fit["valence:negative"]
 
 
 def gap_interval(rng: np.random.Generator) -> Outcome:
     """The interval of a planted gap, over matched sets."""
     words = scored(matched_words(), IDENTITY, rng).query("matched_set != ''")
     means = words.groupby(["matched_set", "is_term"])["score"].mean().unstack()
-    return Outcome.of(IDENTITY.identity["planted"], mean_of_sets(means[True] - means[False]))
+    return IDENTITY.identity["planted"], mean_of_sets(means[True] - means[False])
 
 
 # Chapter 5's largest axis: sets of three forms of one group and their controls, by name. Of the variance between forms
@@ -155,8 +157,7 @@ def _forms(rng: np.random.Generator) -> np.ndarray:
 def signs_of_sets(rng: np.random.Generator) -> Outcome:
     """One difference a set, its sign flipped."""
     scores = _forms(rng).mean(axis=-1)
-    estimate = mean_of_sets(pd.Series(scores[:, 0] - scores[:, 1]))
-    return Outcome(0.0, estimate.value, p_value=estimate.p_value)
+    return 0.0, stats.sign_flip_test(scores[:, 0] - scores[:, 1])
 
 
 def forms_exchanged(rng: np.random.Generator) -> Outcome:
@@ -166,7 +167,7 @@ def forms_exchanged(rng: np.random.Generator) -> Outcome:
     means = np.concatenate([scores[None], dealt]).reshape(500, N_SETS, 2, N_FORMS).mean(axis=(1, 3))
     gaps = means[:, 0] - means[:, 1]
     is_as_large = np.abs(gaps) >= np.abs(gaps[0]) - 1e-12
-    return Outcome(0.0, float(gaps[0]), p_value=float(is_as_large.mean()))
+    return 0.0, stats.Estimate(float(gaps[0]), N_SETS, N_SETS, p_value=float(is_as_large.mean()))
 
 
 def _two_kinds(rng: np.random.Generator) -> tuple[float, pd.DataFrame]:
@@ -179,18 +180,18 @@ def _two_kinds(rng: np.random.Generator) -> tuple[float, pd.DataFrame]:
 def placements(rng: np.random.Generator) -> Outcome:
     """The gap of two kinds of word that lie apart, with the interval of the words' placements."""
     truth, table = _two_kinds(rng)
-    return Outcome.of(truth, agency.gap(table, "asked", {"asked": ["asked"]})["agency_gap"])
+    return truth, agency.gap(table, "asked", {"asked": ["asked"]})["agency_gap"]
 
 
 def ranks_by_welch(rng: np.random.Generator) -> Outcome:
     """The same gap with Welch's interval of the words' ranks, as if these were independent of one another."""
     truth, table = _two_kinds(rng)
     ranks = agency.percent_ranks(table, ["asked"])["asked"]
-    return Outcome.of(truth, stats.difference_between_groups(ranks, table["category"] == "agency"))
+    return truth, stats.difference_between_groups(ranks, table["category"] == "agency")
 
 
 def gap_unmatched(rng: np.random.Generator) -> Outcome:
     """Identity terms against all other words, which are more frequent."""
     words = scored(matched_words(), IDENTITY, rng)
     words = words[words["is_term"] | (words["matched_set"] == "")]
-    return Outcome.of(IDENTITY.identity["planted"], stats.ols("score ~ is_term", words)["is_term[T.True]"])
+    return IDENTITY.identity["planted"], stats.ols("score ~ is_term", words)["is_term[T.True]"]

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rmnb.conversation import Conversation, Prompt
+from rmnb.conversation import Prompt
 from rmnb.data.list_scores import read_list
 from rmnb.data.text_lists import can_be_read
 from rmnb.findings.identity import pair_prompt, pairs_path
 from rmnb.findings.sequences import scale, searches
-from rmnb.panels import ModelSpec, Panel, PromptSpec, load_panel
+from rmnb.panels import ModelSpec, Panel, load_panel
 from rmnb.scoring.engine import score_sequences
 from rmnb.scoring.loading import load_reward_model
 from rmnb.scoring.reward_model import RewardModel
@@ -105,7 +105,7 @@ def _stored(panel: Panel, rm: RewardModel) -> Iterator[_Stored]:
         else:
             table, provenance = read_list(path)
             # A name that stands in for a text that is not here cannot be scored again.
-            table = table[table["part"].map({part: can_be_read(part) for part in table["part"].unique()})]
+            table = table[table["part"].isin([part for part in provenance["parts"] if can_be_read(part)])]
             histories = provenance.get("histories", {})
             prompts = {key: _conversation(text, histories.get(key, ())) for key, text in provenance["prompts"].items()}
             scores = table.melt("text", list(prompts), var_name="prompt", value_name="score")
@@ -130,7 +130,7 @@ def _stored(panel: Panel, rm: RewardModel) -> Iterator[_Stored]:
 
 def _conversation(text: str, history: Sequence) -> Prompt:
     """A prompt with the turns before it, as they were scored."""
-    return PromptSpec(key="audited", text=text, framing="positive", history=Conversation(tuple(history))).conversation
+    return [*history, {"role": "user", "content": text}]
 
 
 def _score(rm: RewardModel, scores: pd.DataFrame, protocol: str) -> np.ndarray:

@@ -72,10 +72,7 @@ def compare(a: Report, b: Report, seeds: Sequence[Sequence[Report]] = ()) -> pd.
     table = table.dropna(subset=["a", "b"], how="all", ignore_index=True)
     keys = pd.MultiIndex.from_frame(table[numbers.KEY])
     left_out = (b.left_out.reindex(keys) - a.left_out.reindex(keys)).to_numpy()
-    intervals = []
-    for change, changes_left_out in zip(table["change"], left_out, strict=True):
-        intervals.append(jackknife(change, changes_left_out))
-    table[["low", "high"]] = intervals
+    table[["low", "high"]] = list(map(jackknife, table["change"], left_out))
     table[["seeds", "noise", "df"]] = np.nan
     if seeds:
         trainings = []

@@ -1,7 +1,7 @@
 """The numbers of a report: the effects of the chapters, of one model, and the same numbers of known models.
 
 Which they are, what they are called and what they mean is in ``numbers.csv``; ``known.csv`` has those of the demo panel
-and of the authors' data, as ``python -m rmnb.report.numbers`` computes them.
+and of the authors' data, as ``workflow/known_numbers.py`` computes them.
 """
 
 from collections.abc import Mapping
@@ -16,15 +16,12 @@ from rmnb import stats
 from rmnb.data import lexicons, released_files
 from rmnb.data.sources import UnreachableError
 from rmnb.errors import TooFewError
-from rmnb.files import atomic_path
 from rmnb.findings import agency, asymmetry, framing, frequency, heterogeneity, identity, people, tables
-from rmnb.findings.released import load_released
 from rmnb.findings.rows import Effect
 from rmnb.findings.rows import numbers as ends
 from rmnb.findings.things import fact
 from rmnb.limits import KEY
-from rmnb.panels import load_panel
-from rmnb.report.scores import FRAMING, SENTENCE, THINGS, ModelScores, of_panel
+from rmnb.report.scores import FRAMING, SENTENCE, THINGS, ModelScores
 from rmnb.stats.estimate import Estimate
 
 Key = tuple[str, str, str]
@@ -146,19 +143,3 @@ def _foundations(table: pd.DataFrame, question: str, dictionary: pd.DataFrame) -
     rank = pd.Series(100 * stats.mid_ranks(-means[listed["word"]].to_numpy()) / max(1, len(listed)))
     by_foundation = rank.groupby(listed["category"].to_numpy())
     return {name: stats.moments(ranks)["mean"] for name, ranks in by_foundation if len(ranks) >= 10}
-
-
-def compute_known() -> pd.DataFrame:
-    """The table ``known.csv``: numbers of the demo models from their shipped scores, of the authors' as released."""
-    demo = load_panel("demo")
-    parts = [measure(of_panel(demo, name)).assign(panel="demo", model=name) for name in demo.model_names]
-    for chapter in ("framing", "identity", "elo", "agency_communion"):
-        rows = load_released(chapter).assign(panel="authors").rename(columns={"quantity": "name"})
-        parts.append(rows.replace({"name": {"rewording spearman": "wording_spearman"}}))
-    table = pd.concat(parts, ignore_index=True).merge(glossary()[KEY], on=KEY)
-    return table[["panel", "model", *KEY, "value", "low", "high"]]
-
-
-if __name__ == "__main__":
-    with atomic_path(KNOWN) as part:
-        compute_known().to_csv(part, index=False, float_format="%.6g")

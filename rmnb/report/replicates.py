@@ -64,7 +64,7 @@ def left_out(
         columns = process_map(measure, groups, max_workers=workers, **bar)
     values = measured.set_index(numbers.KEY)["value"]
     table = pd.concat(dict(enumerate(columns)), axis=1).reindex(values.index)
-    held = _set_groups()
+    held = dict(_set_groups())
     if scores.things is not None:
         held |= _thing_groups(scores.things)[1]
     for key in table.index:

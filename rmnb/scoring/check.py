@@ -12,7 +12,7 @@ import torch
 from rmnb.errors import InputError
 from rmnb.models.dialogue import FROZEN_DATE, TRAINERS, Dialogue, Trainer, common_prefix
 from rmnb.models.reading import Reading, own_reading
-from rmnb.models.readouts import AnswerTokens
+from rmnb.models.readouts import AnswerTokens, LinearHead
 from rmnb.scoring.engine import score_sequences, whole_logits
 from rmnb.scoring.parity import QUESTION
 from rmnb.scoring.reward_model import RewardModel
@@ -185,7 +185,7 @@ def _fed_by(rm: RewardModel) -> Iterator[tuple[Trainer, list[list[int]], bool]]:
         # A whole classifier of a language model reads as transformers' others do.
         reading = rm.reading
         if known is not None or reading.rule == "own":
-            reading = own_reading("linear", reading.padding, trainer)
+            reading = own_reading(LinearHead.rule, reading.padding, trainer)
         dialogue = replace(rm.dialogue, trainer=trainer)
         fed = [reading.truncated(ids) for ids in dialogue.conversations(QUESTION, _FED, as_plain_text=known is None)]
         known = known or fed

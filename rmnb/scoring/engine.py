@@ -128,7 +128,7 @@ class PrefixScorer:
             try:
                 chosen = [conversations[i] for i in batch]
                 answers = [starts[i] for i in batch]
-                scored.append(self._rewards(chosen, answers, parent, present[batch].tolist()))
+                scored.append(self.rewards(chosen, answers, parent, present[batch].tolist()))
                 remaining = remaining[len(batch) :]
                 continue
             except (RuntimeError, MemoryError) as error:
@@ -153,7 +153,7 @@ class PrefixScorer:
         batches = math.ceil(lengths.sum() / most)
         return max(1, int(np.searchsorted(lengths.cumsum(), lengths.sum() / batches, side="right")))
 
-    def _rewards(self, batch: list[list[int]], starts: Sequence[int], parent: Ids, present: list[int]) -> torch.Tensor:
+    def rewards(self, batch: list[list[int]], starts: Sequence[int], parent: Ids, present: list[int]) -> torch.Tensor:
         """Of conversations, each behind so many ids of prefix and parent, in one row; or whole ones of one length."""
         rm = self.rm
         if 0 in present:

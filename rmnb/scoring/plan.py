@@ -153,10 +153,7 @@ def _read(spec: ModelSpec, prompt: Prompt) -> tuple[PreTrainedConfig, int, int] 
         letters = sum(len(message["content"]) for message in as_conversation(prompt).messages)
         return AutoConfig.for_model(**shape["config"]), shape["opening"] + letters // _LETTERS + 1, shape["closing"]
     config = read_config(directory)
-    dialogue = dialogue_of(files)
-    if dialogue.template is None and is_decoder(config):
-        raise InputError(f"{source}: the tokenizer has no chat template: name one in a panel (key `template`)")
-    prefix, closing = dialogue.frame_ids(prompt)
+    prefix, closing = dialogue_of(files).frame_ids(prompt)
     return config, len(prefix), len(closing)
 
 

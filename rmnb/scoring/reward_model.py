@@ -145,7 +145,7 @@ class RewardModel(Checkpoint):
         if is_pair:
             raise InputError(f"{self.name} has no chat template that says where an answer begins: give --template")
         if protocol == "exact":
-            return self.dialogue.answer_start(prompt)
+            return len(self.dialogue.ids_before(prompt))
         return len(common_prefix(self.dialogue.published_ids(prompt, PROBES)))
 
     def read_at(self, prompt: Prompt, carrier: str = SLOT) -> tuple[str, int | None]:

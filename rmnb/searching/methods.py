@@ -9,7 +9,7 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -79,7 +79,10 @@ class SearchState:
         self.steps = 0
         self.budget = self.config.budget or sys.maxsize
         self.bar = tqdm(total=self.config.budget, unit=" scored", disable=not self.progress)
-        self._known = {tuple(ids): reward for piece in self.work for ids, reward in json.loads(piece)}
+        self._known: dict[Ids, float] = {}
+        for place in self.work.pieces():
+            measured: Any = self.work.read(place)
+            self._known.update((tuple(ids), reward) for ids, reward in json.loads(measured))
         self._allowed = set(self.allowed.tolist())
         self.scored = 0  # in earlier steps too
         if self.earlier is not None:
@@ -125,7 +128,7 @@ class SearchState:
         if unknown := [ids for ids in fresh if ids not in known]:
             measured = list(zip(unknown, self.objective.measure(unknown, parent).tolist(), strict=True))
             known.update(measured)
-            self.work.write(len(self.work.places()), json.dumps(measured).encode())  # floats come back bit for bit
+            self.work.write(len(self.work.pieces()), json.dumps(measured).encode())  # floats come back bit for bit
         for ids in fresh:
             values[ids] = config.sign * known[ids]
         self.scored += len(fresh)

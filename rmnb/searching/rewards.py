@@ -11,9 +11,8 @@ from torch import Tensor
 
 from rmnb.conversation import Prompt
 from rmnb.errors import InputError
-from rmnb.models.attention import Run, run_behind
 from rmnb.models.dialogue import SLOT
-from rmnb.models.readouts import AnswerLikelihood, Span
+from rmnb.models.readouts import AnswerLikelihood
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
 from rmnb.scoring.engine import PrefixScorer
@@ -38,9 +37,13 @@ class ModelPromptReward:
     answer: str = SLOT
 
     def __post_init__(self):
-        self.prefix, self.closing = self.rm.dialogue.frame_ids(self.prompt, self.answer)
-        self.start = self.rm.dialogue.answer_start(self.prompt)
-        self.blank = self.rm.dialogue.joined_blank(self.prompt, self.answer)
+        dialogue = self.rm.dialogue
+        self.prefix, self.closing = dialogue.frame_ids(self.prompt, self.answer)
+        self.start = len(dialogue.ids_before(self.prompt))
+        # What template or carrier write before an answer and the tokenizer joins to it.
+        before = dialogue.frame_text(self.prompt)[0] + self.answer.partition(SLOT)[0]
+        blanks = before[len(before.rstrip()) :]
+        self.blank = "" if str(dialogue.tokenizer.decode(self.prefix)).endswith(blanks) else blanks
         self.scorer = PrefixScorer(self.rm, self.prefix)
 
     def conversations(self, texts: Sequence[str]) -> list[list[int]]:
@@ -59,31 +62,26 @@ class ModelPromptReward:
         Only the response and the closing ids are run where the prefix is shared. A vector is the one-hot times the
         embedding table, times a factor for models that scale their embeddings (Gemma: the root of the hidden size).
         """
-        scorer = self.scorer
-        embedding: Any = self.rm.network.get_input_embeddings()
-        conversation = self.rm.reading.truncated([*self.prefix, *ids, *self.closing])
+        rm = self.rm
+        if isinstance(rm.readout, AnswerLikelihood):
+            raise InputError(f"{rm.name}: log-probabilities of answers have no gradient here: try --set method=beam")
+        embedding: Any = rm.network.get_input_embeddings()
+        conversation = rm.reading.truncated([*self.prefix, *ids, *self.closing])
         if len(conversation) <= len(self.prefix):  # the reward is read before the response
             return np.zeros((len(ids), len(embedding.weight)), np.float32)
-        before = 0 if scorer.prefix is None else len(self.prefix)
-        row = torch.tensor([conversation[before:]], device=self.rm.device)
-        with torch.enable_grad():
-            vectors = embedding(row).detach().requires_grad_()
-            (slopes,) = torch.autograd.grad(self._reward(conversation, vectors, before), vectors)
+        vectors = []
+
+        def embed(_, __, output: Tensor) -> Tensor:
+            vectors.append(output.detach().requires_grad_())
+            return vectors[0]
+
+        before = 0 if self.scorer.prefix is None else len(self.prefix)
+        with torch.enable_grad(), embedding.register_forward_hook(embed):
+            rewards = self.scorer.rewards([conversation], [self.start], (), [before])
+            (slopes,) = torch.autograd.grad(rewards[0, 0], vectors)
         gradient = (slopes[0, len(self.prefix) - before :][: len(ids)] @ embedding.weight.T).float()
         gradient *= getattr(embedding, "embed_scale", 1)
         return np.pad(gradient.cpu().numpy(), ((0, len(ids) - len(gradient)), (0, 0)))  # 0 for what is not read
-
-    def _reward(self, conversation: list[int], vectors: Float[Tensor, "1 length hidden"], before: int) -> Tensor:
-        """Of a conversation, from the embeddings of all its ids but the first `before`."""
-        rm = self.rm
-        scorer = self.scorer
-        if isinstance(rm.readout, AnswerLikelihood):
-            raise InputError(f"{rm.name}: log-probabilities of answers have no gradient here: try --set method=beam")
-        if scorer.prefix is None:
-            return scorer.whole_rewards([conversation], [len(self.prefix)], inputs_embeds=vectors)[0, 0]
-        added = run_behind(rm.network, scorer.prefix, [Run(1, vectors.shape[1], before)], inputs_embeds=vectors)
-        states = torch.cat([scorer.states.clone(), added.to(rm.device)])  # a clone, which autograd may keep
-        return rm.readout.rewards(states, [conversation], [Span(before, before)], [len(self.prefix)])[0, 0]
 
 
 class RewardObjective:

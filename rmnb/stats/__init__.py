@@ -12,7 +12,6 @@ from rmnb.stats.concordance import kendall_interval, spearman_interval
 from rmnb.stats.estimate import Estimate
 from rmnb.stats.moments import moments, standardise
 from rmnb.stats.over_models import (
-    PermutationTest,
     difference_between_groups,
     jackknife_over_models,
     mean_over_models,
@@ -28,7 +27,6 @@ from rmnb.stats.rsa import mantel
 __all__ = [
     "Estimate",
     "Fit",
-    "PermutationTest",
     "bootstrap",
     "difference_between_groups",
     "fit_clustered",

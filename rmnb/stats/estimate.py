@@ -23,7 +23,7 @@ class Estimate:
     ci_low, ci_high, standard_error : float
         In the unit of `value`; NaN where there is no interval.
     p_value : float
-        Two-sided, of the hypothesis that the quantity is zero; NaN where no test was made.
+        Of the hypothesis that the quantity is zero, two-sided but of `mantel`; NaN where no test was made.
     units : tuple of str
         The names of the independent units, where they are matched sets; else empty.
     """

@@ -5,7 +5,6 @@ Ten models are ten observations, whatever the number of prompts and tokens.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,14 +13,6 @@ from rmnb.errors import TooFewError
 from rmnb.stats.estimate import Estimate, as_vector, check_count, check_same_length, estimate_from_error
 
 EXACT_LIMIT = 200_000  # arrangements; at most about a second
-
-
-@dataclass(frozen=True)
-class PermutationTest:
-    """The observed statistic and its p-value among rearrangements: two-sided, but for `mantel`."""
-
-    statistic: float
-    p_value: float
 
 
 def mean_over_models(values: ArrayLike) -> Estimate:
@@ -93,7 +84,7 @@ def difference_between_groups(values: ArrayLike, in_first: ArrayLike) -> Estimat
 
 def two_group_test(
     values: ArrayLike, in_first: ArrayLike, n_permutations: int = 10_000, seed: int | np.random.Generator = 0
-) -> PermutationTest:
+) -> Estimate:
     """Test whether two groups of models differ in mean, by the ways in which the models could have been grouped.
 
     Parameters
@@ -118,7 +109,7 @@ def two_group_test(
 
     check_count(n_permutations, "n_permutations")
     first, second = _two_groups(values, in_first, smallest=1)
-    unit = np.ptp(np.concatenate([first, second])) or 1.0
+    unit = np.ptp([*first, *second]) or 1.0
 
     def distance(group: np.ndarray, other_group: np.ndarray, axis: int) -> np.ndarray:
         """Without the last digits, in which equal arrangements differ by rounding."""
@@ -133,12 +124,11 @@ def two_group_test(
         alternative="greater",
         rng=np.random.default_rng(seed),
     )
-    return PermutationTest(float(first.mean() - second.mean()), float(result.pvalue))
+    n = len(first) + len(second)
+    return Estimate(float(first.mean() - second.mean()), n, n, p_value=float(result.pvalue))
 
 
-def sign_flip_test(
-    values: ArrayLike, n_permutations: int = 10_000, seed: int | np.random.Generator = 0
-) -> PermutationTest:
+def sign_flip_test(values: ArrayLike, n_permutations: int = 10_000, seed: int | np.random.Generator = 0) -> Estimate:
     """Test whether differences or slopes, one a model or a matched set, are centred on zero, by flipping their signs.
 
     Exact for up to 17 values (2^17 patterns), Monte Carlo beyond. Assumes a symmetric distribution under the null.
@@ -171,7 +161,7 @@ def sign_flip_test(
     # Equal sums in another order differ in their last bits.
     extreme = np.count_nonzero(np.abs(sums) >= abs(x.sum()) - 1e-9 * np.abs(x).sum())
     p_value = float(extreme / len(sums)) if exact else (1 + extreme) / (1 + len(sums))
-    return PermutationTest(float(x.mean()), p_value)
+    return Estimate(float(x.mean()), len(x), len(x), p_value=p_value)
 
 
 def _two_groups(

@@ -1,6 +1,5 @@
 """Regressions by statsmodels, with errors clustered by word and checks of what a fit lets pass in silence."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -112,7 +111,6 @@ def ols(formula: str, data: "pd.DataFrame", clusters: str | None = None) -> Fit:
     import pandas as pd
     import statsmodels.formula.api as smf
 
-    _refuse_gaps(formula, data)
     try:
         model = smf.ols(formula, data, missing="raise")
     except Exception as error:  # patsy's and statsmodels' own kinds
@@ -120,19 +118,6 @@ def ols(formula: str, data: "pd.DataFrame", clusters: str | None = None) -> Fit:
     predictors = pd.DataFrame(model.exog, columns=model.exog_names)
     labels = None if clusters is None else data[clusters].to_numpy()
     return fit_clustered(model.endog, predictors, labels)
-
-
-def _refuse_gaps(formula: str, data: "pd.DataFrame") -> None:
-    """InputError, naming the row, if a column that the formula names has a gap or an infinite value."""
-    for name in set(re.findall(r"[A-Za-z_]\w*", formula)) & set(data.columns):
-        column = data[name]
-        is_bad = column.isna()
-        if column.dtype.kind == "f":
-            is_bad |= ~np.isfinite(column)
-        bad = np.flatnonzero(is_bad)
-        if len(bad):
-            value = f"{name} in row {data.index[bad[0]]!r} is {column.iloc[bad[0]]}"
-            raise InputError(f"{value} ({len(bad)} such values): drop or repair them first")
 
 
 def _check_rank(design: np.ndarray, names: tuple[str, ...]) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rmnb.errors import InputError
 from rmnb.stats.estimate import Estimate, check_count, check_same_length, cluster_codes
 
 
@@ -37,14 +36,12 @@ def bootstrap(
     Raises
     ------
     InputError
-        No array, different lengths, fewer than two clusters or draws.
+        Different lengths, fewer than two clusters or draws.
 
     References
     ----------
     Efron, Tibshirani (1993), An Introduction to the Bootstrap. Davison, Hinkley (1997), section 3.8 (clusters).
     """
-    if not arrays:
-        raise InputError("bootstrap needs at least one array to resample")
     check_count(n_draws, "n_draws", minimum=2)
     rows = [np.asarray(array) for array in arrays]
     check_same_length(**{f"array {i}": array for i, array in enumerate(rows)})

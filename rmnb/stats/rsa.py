@@ -7,15 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rmnb.errors import InputError
-from rmnb.stats.estimate import as_vector, check_count
+from rmnb.stats.estimate import Estimate, as_vector, check_count
 from rmnb.stats.moments import standardise
-from rmnb.stats.over_models import PermutationTest
 from rmnb.stats.ranks import mid_ranks
 
 
-def mantel(
-    a: ArrayLike, b: ArrayLike, n_permutations: int = 10_000, seed: int | np.random.Generator = 0
-) -> PermutationTest:
+def mantel(a: ArrayLike, b: ArrayLike, n_permutations: int = 10_000, seed: int | np.random.Generator = 0) -> Estimate:
     """Mantel's one-sided test that two symmetric matrices over the same models correlate positively.
 
     Parameters
@@ -26,8 +23,8 @@ def mantel(
 
     Returns
     -------
-    PermutationTest
-        `statistic` is Spearman's correlation of the two upper triangles.
+    Estimate
+        Spearman's correlation of the two upper triangles, without an interval; p is one-sided.
 
     Raises
     ------
@@ -52,7 +49,7 @@ def mantel(
     null = x[order[:, pairs[0]], order[:, pairs[1]]] @ y[pairs] / len(pairs[0])
     # Sums in another order differ in their last bits.
     p_value = (1 + np.count_nonzero(null >= observed - 1e-10)) / (1 + n_permutations)
-    return PermutationTest(observed, p_value)
+    return Estimate(observed, len(x), len(x), p_value=p_value)
 
 
 def _standard_ranks(name: str, matrix: ArrayLike) -> NDArray[np.float64]:

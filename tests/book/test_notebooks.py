@@ -32,7 +32,8 @@ from rmnb.training.runs import trajectory_path
 
 SEARCHED = next(path for path in NOTEBOOKS if path.stem == "08_sequences")  # reads searches, which take hours
 TRAINED = next(path for path in NOTEBOOKS if path.stem == "10_policy")  # reads what a base says, and trainings
-CHAPTERS = [path for path in NOTEBOOKS if path.name[0].isdigit() and path not in (SEARCHED, TRAINED)]
+REPEATED = next(path for path in NOTEBOOKS if path.stem == "12_follows")  # reads recipes that were trained on two bases
+CHAPTERS = [path for path in NOTEBOOKS if path.name[0].isdigit() and path not in (SEARCHED, TRAINED, REPEATED)]
 MODELS = {"one-a": "one", "one-b": "one", "other-a": "other", "other-b": "other"}
 FRAMINGS = {"greatest": "positive", "best": "positive", "worst": "negative"}
 #: Of each exercise a wrong answer and the right one, written in the chapter's own names.
@@ -58,6 +59,8 @@ ANSWERS = {
     "ex-sequences-budget": ("1000", "693"),
     "ex-policy-louder": ("1", "0"),
     "ex-policy-last": ("np.log(0.04)", "-np.log(0.04)"),
+    "ex-follows-budget": ("(4 + 1) / 16", "0.5625"),
+    "ex-follows-half": ("2", "4"),
     "ex-travel-not": ("1", "0"),
     "ex-travel-length": ("'leave'", "'raise'"),
     "training-1": ("dict.fromkeys(answer, 2)", "dict.fromkeys(answer, expected)"),
@@ -212,7 +215,11 @@ REWARDS = {"a": np.array([0, 1])}
 POLICIES = {"graders": ["a"], "log_ref": np.log([0.5, 0.5]), "rewards": REWARDS, "policy": policy}
 
 
-@pytest.mark.parametrize(("path", "names"), [(SEARCHED, SEQUENCES), (TRAINED, POLICIES)], ids=["sequences", "policies"])
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [(SEARCHED, SEQUENCES), (TRAINED, POLICIES), (REPEATED, {})],
+    ids=["sequences", "policies", "follows"],
+)
 def test_exercises_of_chapters_that_are_not_run_here_check_themselves(path, names, capsys):
     pairs = [pair for pair in itertools.pairwise(with_trials(path).cells) if "exercise" in pair[1].metadata]
     assert len(pairs) == 2

@@ -65,7 +65,7 @@ def test_the_panel_that_a_page_shows_runs_through_every_chapter_or_hears_what_it
     assert re.search("two bases with two models each, and the panel has", needed["07_agency_communion"])
     assert "has been followed" in needed["09_training"]
     asked_too_little = {"03_framing", "05_identity", "06_elo"} if has_own_questions else set()
-    trained_for = {"07_agency_communion", "09_training", "10_policy", "11_travel"}
+    trained_for = {"07_agency_communion", "09_training", "10_policy", "11_travel", "12_follows"}
     assert asked_too_little <= set(needed) <= asked_too_little | trained_for | {"05_identity"}
 
 

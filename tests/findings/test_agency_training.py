@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import policies
 import pytest
 from scipy.stats import bootstrap, brunnermunzel, mannwhitneyu
 
@@ -14,7 +15,6 @@ from rmnb.data.sources import UnreachableError
 from rmnb.data.text_lists import TextList, described_parts, part_texts
 from rmnb.errors import InputError
 from rmnb.findings import agency, lists, rows, tables, training
-from rmnb.scoring import logprobs
 from rmnb.scoring.store import write_table
 from rmnb.training.runs import trajectory_path
 
@@ -102,10 +102,10 @@ def test_log_probabilities_of_nouns_find_their_words_again(panel, tmp_path, monk
     words = {"kindness": 0.1, " kindness": 0.2, " Kindness": 0.3, "ambition": 0.05, " Ambition": 0.15, "x": 0.2}
     logs = np.log(np.float32([*words.values()]))
     tokens = pd.DataFrame({"token_id": range(len(words)), "token": list(words)})
-    monkeypatch.setattr(logprobs, "scan_logprobs", lambda lm, prompt: tokens)
-    monkeypatch.setattr(logprobs, "next_token_logprobs", lambda lm, prompt: logs)
-    monkeypatch.setattr(list_scores, "NOUNS", ("agency_communion",))
-    frame = list_scores.score_nouns(None, [panel.prompt("best")])
+    monkeypatch.setattr(policies, "scan_logprobs", lambda lm, prompt: tokens)
+    monkeypatch.setattr(policies, "next_token_logprobs", lambda lm, prompt: logs)
+    monkeypatch.setattr(policies, "NOUNS", ("agency_communion",))
+    frame = policies.score_nouns(None, [panel.prompt("best")])
     assert not {"word", "token"} & set(frame), "no text is shipped"
     parts = described_parts({"agency_communion": part_texts("agency_communion")})
     file = tmp_path / "logprobs" / "gemma3-270m.chat.parquet"

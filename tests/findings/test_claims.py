@@ -61,8 +61,6 @@ def test_the_mean_is_over_groups_and_an_interval_ends_where_the_measure_does():
     assert np.isnan(wide.detectable), "only of a mean that is held against zero"
     with pytest.raises(InputError, match="two rows of m0"):
         judge(claim("mean"), models([1, 2]).assign(model="m0"), {})
-    with pytest.raises(InputError, match="no column value"):
-        judge(claim("mean"), models([1, 2]).drop(columns="value"), {})
 
 
 def test_pairs_have_the_jackknife_over_groups():

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import released_rows
 
 from rmnb.data import lexicons, preferences, released_files, sources
 from rmnb.data.text_lists import part_texts
 from rmnb.errors import InputError
 from rmnb.files import data_dir
-from rmnb.findings import identity, people, released, released_rows, things
+from rmnb.findings import identity, people, released, things
 from rmnb.findings.lists import load_trajectories
 from rmnb.findings.rows import measure_each
 from rmnb.panels import load_panel

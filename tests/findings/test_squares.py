@@ -1,11 +1,9 @@
 """Squares of pairs of words: their writer scores them as whole conversations are scored, and the chapter reads them."""
 
-import sys
-
 import numpy as np
 import pytest
+import squares
 from checkpoints import SHAPE, SPECIAL, TEMPLATE, byte_level, own_rewards, write_model
-from notebook_files import ROOT
 from transformers import LlamaConfig, PreTrainedTokenizerFast
 
 import rmnb
@@ -15,9 +13,6 @@ from rmnb.errors import InputError
 from rmnb.findings import sequences
 from rmnb.plans import Work
 from rmnb.scoring import store
-
-sys.path.append(str(ROOT / "workflow"))
-import squares
 
 WORDS = 25
 

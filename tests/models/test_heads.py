@@ -125,4 +125,6 @@ def test_a_panel_can_name_each_head():
 
 def test_a_gate_whose_template_puts_nothing_before_the_response_is_refused():
     with pytest.raises(InputError, match="nothing between prompt and response"):
-        opening_ids(Dialogue(head_tokenizer("llama"), "{% for m in messages %}{{ m['content'] }}{% endfor %}"))
+        opening_ids(
+            Dialogue(head_tokenizer("llama"), "{% for m in messages %}{{ m['content'] }}{% endfor %}<|eot_id|>")
+        )

@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 import rmnb
 from rmnb.errors import InputError
 from rmnb.models.heads import choose_outputs, output_names
-from rmnb.models.readouts import ClassifierOutputs
+from rmnb.models.readouts import Readout
 from rmnb.scoring import store
 
 QUESTION = "Is it good?"
@@ -134,7 +134,7 @@ def test_outputs_are_weighed_by_name_or_in_order_or_shown_one_by_one(kind, tmp_p
 
 def test_a_label_that_may_be_either_of_two_outputs_or_is_given_twice_is_refused():
     def chosen(label, names) -> list[float]:
-        readout = ClassifierOutputs()
+        readout = Readout()
         choose_outputs(readout, names, label, "stars")
         assert readout.chosen is not None
         return readout.chosen[:, 0].tolist()

@@ -1,17 +1,17 @@
 """Policies in real training by TRL: the shortcut of one prompt changes nothing, a run goes on, the sums are right."""
 
 import numpy as np
+import policy_training as training
 import pytest
 import torch
 import trl
 from checkpoints import write_base
+from policy_training import PolicyOptions, train_policy
 from scipy.special import log_softmax
 
 from rmnb.errors import InputError
 from rmnb.findings import policy
 from rmnb.scoring.logprobs import load_language_model, next_token_logprobs
-from rmnb.training import policy as training
-from rmnb.training.policy import PolicyOptions, train_policy
 
 PROMPT = "What is good?"
 TINY = dict(steps=4, samples=8, learning_rate=0.02, rank=2)

@@ -1,6 +1,6 @@
 """Compute what ``data/released`` ships of the authors' files, and write it.
 
-``python -m rmnb.findings.released_rows`` writes ``<chapter>.csv``, which `rmnb.findings.released.load_released` reads,
+``python workflow/released_rows.py`` writes ``<chapter>.csv``, which `rmnb.findings.released.load_released` reads,
 and ``provenance.json``, which names the files that each was computed from by git blob id. What is shipped are numbers:
 a thing that people voted on goes by its place in the authors' list, unless a paper names it.
 """
@@ -248,13 +248,21 @@ def without_names(items: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([places, items[["elo_score", "elo_matches"]], valence, flags], axis=1)
 
 
+def numbered_bnc() -> pd.DataFrame:
+    """What is shipped of `rmnb.data.lexicons.bnc_lemmas`: word is its place in `rmnb.data.lexicons.frequent_words`."""
+    table = lexicons.bnc_lemmas()
+    table = table[table["word"].str.fullmatch("[a-z]+")]
+    places = {word: place for place, word in enumerate(lexicons.frequent_words(lexicons.BNC_WORDS))}
+    return table.assign(word=table["word"].map(places)).dropna().astype({"word": int})
+
+
 def write(directory: Path) -> None:
     """Compute all that is shipped and write it with its provenance; UnreachableError where a file cannot be had."""
     scores = [released_files.thing_scores(question).add_prefix(f"{question} ") for question in people.QUESTIONS]
     computed = {f"{chapter}.csv": (compute(), starts) for chapter, (compute, starts) in COMPUTED.items()}
     computed |= {
         "human_elo.csv": (without_names(preferences.elo_items()), _ELO),
-        "bnc.csv": (lexicons.numbered_bnc(), (lexicons.BNC,)),
+        "bnc.csv": (numbered_bnc(), (lexicons.BNC,)),
         "thing_scores.parquet": (pd.concat(scores, axis=1).astype("float32"), _ELO),
     }
     blobs = {file: pin.blob_id for file, pin in sources.pins().items()}
@@ -263,7 +271,7 @@ def write(directory: Path) -> None:
         files[name] = {file: blob for file, blob in blobs.items() if file.startswith(starts)}
     packages = ("rmnb", "numpy", "pandas", "scipy", "statsmodels", "wordfreq")
     record = {
-        "command": "python -m rmnb.findings.released_rows",
+        "command": "python workflow/released_rows.py",
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "versions": {name: version(name) for name in packages},
         "tables": files,
