@@ -43,7 +43,12 @@ def test_a_wrong_reward_of_a_search_is_found(tmp_path):
     path = store.panel_directory(panel, "sequences") / "tiny" / "max-02-random-0.json"
     for wrong, verdict in ((0, "ok"), (0.1 * float(scan["score"].std()), "scores differ")):
         best = {"ids": ids, "text": "", "reward": reward + wrong, "retokenises": True}
-        content = {"provenance": provenance, "config": {"length": 2, "method": "random"}, "sequences": [best], "history": []}
+        content = {
+            "provenance": provenance,
+            "config": {"length": 2, "method": "random"},
+            "sequences": [best],
+            "history": [],
+        }
         write_json(path, content)
         report = audit_panel(panel).set_index("file")
         assert report.loc["max-2-random-0", ["tokens", "verdict"]].tolist() == [1, verdict]
