@@ -39,7 +39,7 @@ from rmnb.models import attention
 from rmnb.models.devices import own_attention
 from rmnb.models.loading import language_model
 from rmnb.models.reading import Reading
-from rmnb.models.readouts import ClassifierOutputs, LanguageHead, LinearHead
+from rmnb.models.readouts import LanguageHead, LayersHead, LinearHead
 from rmnb.scoring.engine import PrefixScorer, check_finite, check_readable, score_continuations, score_sequences
 from rmnb.scoring.reward_model import Parity, RewardModel
 
@@ -235,9 +235,11 @@ def _whole(rm: Any) -> tuple[str, Any]:
         readout = _by_its_class(readout)
         reference = reference and _whole(reference)[1]
     elif isinstance(readout, LinearHead):
-        network, readout, reading = _classifier(rm), ClassifierOutputs(), Reading("own")
+        network = _classifier(rm)
+        readout = LayersHead("classifier", "given", torch.nn.Identity())
+        reading = Reading("own")
         readout.outputs = rm.readout.outputs
-    if isinstance(readout, ClassifierOutputs):
+    if reading.rule == "own":
         against = type(network).__name__
     whole = replace(rm, network=network, readout=readout, reading=reading, reference=reference, why_not_shared=against)
     return against, whole
