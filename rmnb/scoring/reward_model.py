@@ -141,7 +141,7 @@ class RewardModel(Checkpoint):
         """Where the answer's ids begin; InputError for a language model without a template, which writes no answers."""
         is_pair = self.dialogue.template is None
         if not isinstance(self.readout, LanguageHead):
-            return self.dialogue.answer_start(prompt) if is_pair else 0  # which nothing else asks
+            return len(self.dialogue.ids_before(prompt)) if is_pair else 0  # which nothing else asks
         if is_pair:
             raise InputError(f"{self.name} has no chat template that says where an answer begins: give --template")
         if protocol == "exact":
