@@ -17,7 +17,7 @@ import pandas as pd
 
 from rmnb import stats
 from rmnb.data import lexicons, preferences, released_files, sources
-from rmnb.data.released_files import BASES, CODES, MODELS, PROMPTS, RUNS
+from rmnb.data.released_files import CODES, HUB_IDS, MODELS
 from rmnb.files import atomic_path, data_dir, write_json
 from rmnb.findings import agency, asymmetry, framing, heterogeneity, identity, people, things
 from rmnb.findings.released import load_published, tidy
@@ -25,6 +25,16 @@ from rmnb.findings.rows import ENDS, measure_each, numbers
 from rmnb.findings.tables import afinn, standardise
 from rmnb.panels import load_panel, load_prompts
 
+PROMPTS = ("greatest", "best", "worst")  # of the full vocabularies
+_UNIFIED = ("google--gemma-2b-it-Unified", "meta-llama--Llama-3.2-3B-Unified", "Qwen2.5-3B-Instruct")
+RUNS = {  # training data -> (file, {base: the authors' name for the run}); their "13k" is the 27k file again
+    "unified-27k": ("uf_27", ("gemma2b_unified27k_lora", "llama3b_unified27k_lora", "qwen3b_unified27k_lora")),
+    "unified-53k": ("uf_54", _UNIFIED),
+    "skywork-77k": ("sky_80k", ("google--gemma-2b-it", "meta-llama--Llama-3.2-3B", "qwen--qwen2.5-3B-instruct")),
+    "unified-106k": ("uf_100", _UNIFIED),
+}
+_FOLDERS = {"big_two": "dict_big2_nouns", "moral_foundations": "dict_MFD_20"}
+BASES = ("gemma-2-2b-it", "Llama-3.2-3B-Instruct", "Qwen2.5-3B-Instruct")
 _SHARED_TOKENS = "iclr2026/data/corpora/token_intersection.csv"
 _COURSES = "iclr2026/data/reward_model_training/rank_results_{}.csv"
 _RANKS = dict(zip(BASES, (1452, 1452, 1450), strict=True))  # the file uf_100 has a row a rank at each checkpoint
@@ -35,12 +45,54 @@ def _wordings() -> dict[str, str]:
     return {prompt.key: prompt.framing for prompt in load_prompts("iclr2026")}
 
 
+def dictionary_scores(name: str) -> dict[str, pd.DataFrame]:
+    """The ten models' rewards of a dictionary's words by code: index response, one column a prompt of the 54.
+
+    The table of moral_foundations has the vices of sanctity too.
+    """
+    tables = {}
+    start = f"iclr2026/data/reward_model_scores/{_FOLDERS[name]}"
+    for code, hub_id in zip(CODES, HUB_IDS, strict=True):
+        end = f"_{hub_id.replace('/', '_')}.csv"
+        path = sources.locate(next(pin for pin in sources.pins() if pin.startswith(start) and pin.endswith(end)))
+        tables[code] = pd.read_csv(path, keep_default_na=False).drop_duplicates("response").set_index("response")
+    return tables
+
+
+def mantel_tests(tau: pd.DataFrame, similarities: dict[str, pd.DataFrame], n_permutations: int) -> pd.DataFrame:
+    """Mantel's test of agreement with each similarity: models are shuffled, because pairs are not independent.
+
+    Parameters
+    ----------
+    tau
+        Models × models.
+    similarities
+        Name to a table of the same models in the same order, at least four.
+    n_permutations
+        Random orders of the models.
+
+    Returns
+    -------
+    DataFrame
+        Index name; rho (Spearman's correlation over pairs) and p (one-sided: alike models agree more).
+
+    References
+    ----------
+    Mantel (1967), The detection of disease clustering and a generalized regression approach.
+    """
+    rows = {}
+    for name, similarity in similarities.items():
+        test = stats.mantel(tau.to_numpy(), similarity.to_numpy(), n_permutations)
+        rows[name] = {"rho": test.value, "p": test.p_value}
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["rho", "p"])
+
+
 def of_heterogeneity() -> pd.DataFrame:
     """The size of the shared vocabulary, and Mantel's tests of the matrix that is read off figure 2A."""
     shared = pd.read_csv(sources.locate(_SHARED_TOKENS), keep_default_na=False)
     size = pd.DataFrame({"quantity": ["vocabulary_size"], "value": [len(shared)]})
     tau, similarities = published_agreement()
-    tests = heterogeneity.mantel_tests(tau, similarities, n_permutations=10_000)
+    tests = mantel_tests(tau, similarities, n_permutations=10_000)
     long = tests.rename_axis("other").reset_index().melt("other", var_name="quantity")
     return tidy(size, long.assign(question="greatest"))
 
@@ -57,7 +109,7 @@ def published_agreement() -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
 def _rated_morals() -> dict[str, pd.DataFrame]:
     """Words of the moral foundations dictionary that AFINN rates, in standard deviations over these words."""
     tables = {}
-    for code, scores in released_files.dictionary_scores("moral_foundations").items():
+    for code, scores in dictionary_scores("moral_foundations").items():
         rated = scores[scores.index.isin(afinn().index)]
         questions = {key: rated[f"{key}_ever_one"] for key in PROMPTS}
         words = rated.assign(**questions, word=rated.index, kind="word_start").reset_index(drop=True)
@@ -74,7 +126,7 @@ def of_asymmetry() -> pd.DataFrame:
 def of_framing() -> pd.DataFrame:
     """Contrasts of slopes, and what the wording of a question changes among the nouns."""
     contrasts = measure_each(_rated_morals(), framing.contrasts, [("best", "worst")], ratings=afinn())
-    scores = released_files.dictionary_scores("big_two")
+    scores = dictionary_scores("big_two")
     reworded = measure_each(scores, framing.rewording, framing.CHANGES, framings=_wordings())
     reworded = reworded.assign(quantity="rewording " + reworded["quantity"]).rename(columns={"question": "other"})
     return tidy(contrasts, reworded)
@@ -106,8 +158,8 @@ def of_elo() -> pd.DataFrame:
 
 def _ranked(name: str) -> dict[str, pd.DataFrame]:
     """Words of a dictionary with their category and a column a prompt, by model."""
-    words = released_files.dictionary(name)
-    scores = released_files.dictionary_scores(name)
+    words = lexicons.big_two("nouns") if name == "big_two" else released_files.moral_foundations()
+    scores = dictionary_scores(name)
     return {code: words.merge(table, left_on="word", right_index=True) for code, table in scores.items()}
 
 
@@ -181,7 +233,7 @@ def of_training() -> pd.DataFrame:
 def of_files() -> pd.DataFrame:
     """What to know of the authors' files before relying on them: counts, each with n, of how many."""
     morals = lexicons.moral_foundations()
-    kept = released_files.dictionary("moral_foundations")
+    kept = released_files.moral_foundations()
     joined = lexicons.afinn().merge(lexicons.bnc_lemmas(), on="word")
     shared = sources.locate(_SHARED_TOKENS)
     tokens = pd.read_csv(shared, keep_default_na=False)["token_decoded"]

@@ -90,31 +90,3 @@ def similarities(properties: pd.DataFrame) -> dict[str, pd.DataFrame]:
         if is_known.all() and len(properties) > 1 and np.ptp(similarity[pairs]) > 0:
             tables[str(name)] = pd.DataFrame(similarity, properties.index, properties.index)
     return tables
-
-
-def mantel_tests(tau: pd.DataFrame, similarities: dict[str, pd.DataFrame], n_permutations: int) -> pd.DataFrame:
-    """Mantel's test of agreement with each similarity: models are shuffled, because pairs are not independent.
-
-    Parameters
-    ----------
-    tau
-        Models × models.
-    similarities
-        Name to a table of the same models in the same order, at least four.
-    n_permutations
-        Random orders of the models.
-
-    Returns
-    -------
-    DataFrame
-        Index name; rho (Spearman's correlation over pairs) and p (one-sided: alike models agree more).
-
-    References
-    ----------
-    Mantel (1967), The detection of disease clustering and a generalized regression approach.
-    """
-    rows = {}
-    for name, similarity in similarities.items():
-        test = stats.mantel(tau.to_numpy(), similarity.to_numpy(), n_permutations)
-        rows[name] = {"rho": test.value, "p": test.p_value}
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["rho", "p"])

@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 from tqdm import tqdm
 
 from rmnb.files import shipped
-from rmnb.planted import models, panels, words
+from rmnb.planted import models, words
 from rmnb.stats.estimate import check_count
 
 #: Where the share should lie: of 95 % intervals that hold the truth, of true null hypotheses rejected at 5 %.
@@ -33,7 +33,7 @@ def _read_cases() -> list[Case]:
     relies on it), slow (tried on two fifths of the data sets), simulate (generator to `rmnb.planted.words.Outcome`: in
     the table a function of one of these modules, and its options as JSON).
     """
-    modules = {"words": words, "models": models, "panels": panels}
+    modules = {"words": words, "models": models}
     table = pd.read_csv(Path(__file__).with_name("cases.csv"), keep_default_na=False)
     cases = table.assign(holds=table["origin"] == "", slow=table["slow"] == "yes").to_dict("records")
     for case in cases:

@@ -87,7 +87,7 @@ def estimates(scores: ModelScores) -> dict[Key, Estimate]:
         add("frequency_slope_unrated", question, "", frequency.slope, words, question, which="unrated")
     add("frequency_slope_{}", good, bad, frequency.by_question, words, good, bad)
     with suppress(UnreachableError):
-        dictionary = released_files.dictionary("moral_foundations")
+        dictionary = released_files.moral_foundations()
         add("foundation_rank", good, "{}", _foundations, scores.table, good, dictionary)
     wordings = {}
     for direction in FRAMING.values():

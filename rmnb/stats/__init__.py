@@ -8,21 +8,19 @@ over models (`mantel`), tests over models or matched sets that count every arran
 Importing this loads neither torch nor pandas.
 """
 
+from rmnb.stats.clustered import bootstrap, moments, paired_change
 from rmnb.stats.concordance import kendall_interval, spearman_interval
 from rmnb.stats.estimate import Estimate
-from rmnb.stats.moments import moments, standardise
 from rmnb.stats.over_models import (
     difference_between_groups,
     jackknife_over_models,
+    mantel,
     mean_over_models,
     sign_flip_test,
     two_group_test,
 )
-from rmnb.stats.paired import paired_change
-from rmnb.stats.ranks import mid_ranks, rank_biased_overlap
+from rmnb.stats.ranks import mid_ranks, rank_biased_overlap, standardise
 from rmnb.stats.regression import Fit, fit_clustered, ols
-from rmnb.stats.resampling import bootstrap
-from rmnb.stats.rsa import mantel
 
 __all__ = [
     "Estimate",

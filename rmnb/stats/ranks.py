@@ -1,4 +1,4 @@
-"""Ranks and the overlap of rankings, with ties treated as ties.
+"""Standard scores, ranks and the overlap of rankings, with ties treated as ties.
 
 Half-precision rewards tie by the thousand, so a statistic that breaks ties by position would measure the order of the
 vocabulary.
@@ -9,6 +9,31 @@ from numpy.typing import ArrayLike, NDArray
 
 from rmnb.errors import InputError
 from rmnb.stats.estimate import as_vector, check_same_length
+
+
+def standardise(scores: ArrayLike) -> NDArray[np.float64]:
+    """Scores with mean 0 and standard deviation 1, so that slopes of models on different scales compare.
+
+    Give the scores of the whole vocabulary, then select words: the unit is the model's spread over its vocabulary.
+
+    Parameters
+    ----------
+    scores : (n,) finite numbers, n ≥ 2
+
+    Returns
+    -------
+    ndarray
+        (n,) float64; the standard deviation divides by n.
+
+    Raises
+    ------
+    InputError
+        Too few, equal or not finite scores.
+    """
+    x = as_vector(scores, "scores", minimum=2)
+    if x.std() == 0 or np.ptp(x) == 0:  # the standard deviation of equal numbers need not be exactly 0
+        raise InputError("scores are all equal and cannot be standardised")
+    return (x - x.mean()) / x.std()
 
 
 def mid_ranks(values: ArrayLike) -> NDArray[np.float64]:

@@ -27,10 +27,10 @@ def test_what_is_shipped_is_what_the_files_say(mirror, chapter):
 
 
 def test_ranks_of_the_authors_training_are_as_many_as_their_file_has_rows_at_each_step(mirror):
-    file, names = released_files.RUNS["unified-106k"]
+    file, names = released_rows.RUNS["unified-106k"]
     table = pd.read_csv(sources.locate(released_rows._COURSES.format(file)))
     sizes = table.groupby(["model_id", "checkpoint"]).size()
-    for base, name in zip(released_files.BASES, names, strict=True):
+    for base, name in zip(released_rows.BASES, names, strict=True):
         assert set(sizes[name]) == {released_rows._RANKS[base]}
 
 

