@@ -224,9 +224,11 @@ class Dialogue:
         if self.trainer != "llama-factory" or first.tools or options:
             return self._apply(conversations, **options)["input_ids"]
         before, _ = self.frame_text(Conversation(first.messages[:-1], None, first.arguments))
-        answers = [text.removeprefix(before) for text in self._apply(conversations, tokenize=False)]
-        start, *encoded = self.tokenizer([before, *answers], add_special_tokens=False)["input_ids"]
-        return [[*start, *ids] for ids in encoded]
+        texts = self._apply(conversations, tokenize=False)
+        starts = [before if text.startswith(before) else "" for text in texts]
+        answers = [text.removeprefix(before) for text in texts]
+        parts = [self.tokenizer(part, add_special_tokens=False)["input_ids"] for part in (starts, answers)]
+        return [start + answer for start, answer in zip(*parts, strict=True)]
 
     @functools.cached_property
     def control_tokens(self) -> list[str]:

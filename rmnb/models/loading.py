@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from torch import nn
 from transformers import (
     AutoModel,
     AutoModelForCausalLM,
@@ -39,8 +38,8 @@ from rmnb.models.reading import Reading, is_decoder, is_language_model, own_read
 from rmnb.models.readouts import (
     AnswerLikelihood,
     AnswerTokens,
+    ClassifierOutputs,
     GatedHead,
-    LayersHead,
     Readout,
     opening_ids,
     trunk_name,
@@ -300,7 +299,7 @@ def _readout(
     settings = {**config.to_dict(), "hidden_size": config.get_text_config().hidden_size}
     asked = spec.readout
     if head is None:
-        readout = LayersHead("classifier", "given", nn.Identity())
+        readout = ClassifierOutputs()
         choose_outputs(readout, output_names(int(config.num_labels or 1), settings), asked.label, directory)
         # -1: no id is padding; without any, some refuse several conversations at once.
         config.pad_token_id = -1 if spec.read == "last" or padding is None else padding

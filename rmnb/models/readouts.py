@@ -104,10 +104,17 @@ def states_at(states: Tensor, spans: Sequence[Span], indices: list[int]) -> Floa
     return states[upload(places, states.device)]
 
 
+class ClassifierOutputs(Readout):
+    """reward = Σ weight × logit of a whole classifier, which pools by itself: an encoder."""
+
+    name = "classifier"
+
+    def forward(self, logits: Float[Tensor, "*batch given"]) -> Float[Tensor, "*batch outputs"]:
+        return self.weighed(logits.float())
+
+
 class LayersHead(Readout):
     """reward = Σ weight × output of an MLP or a linear layer: TRL's and GRM's value head, INF-ORM, `LinearHead`.
-
-    Without a layer, of what an encoder gives, a whole classifier, which pools by itself.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ def _judge(rm: RewardModel) -> _Aspects:
     yield "asked", "ok", repr(asked)
     ids = torch.tensor(rm.dialogue.conversations(QUESTION, _ANSWERS[:1]), device=rm.device)
     with torch.inference_mode():
-        logits = whole_logits(rm, input_ids=ids)
+        logits = whole_logits(rm, ids)
     shares = logits[0, -1].softmax(-1)[readout.ids].tolist()
     tokens = rm.tokenizer.convert_ids_to_tokens(readout.ids.tolist())
     replies = ", ".join(f"{token} {share:.2g}" for token, share in zip(tokens, shares, strict=True))

@@ -157,7 +157,7 @@ class PrefixScorer:
         """Of conversations, each behind so many ids of prefix and parent, in one row; or whole ones of one length."""
         rm = self.rm
         if 0 in present:
-            return self.whole_rewards(batch, starts, input_ids=upload(batch, rm.device))
+            return self.whole_rewards(batch, starts)
         row = list(parent[: max(0, max(present) - len(self.prefix_ids))])
         runs = [Run(1, len(row), len(self.prefix_ids), extends=True)] if row else []
         spans = []
@@ -178,17 +178,18 @@ class PrefixScorer:
             states = torch.cat([states, added.to(rm.device)])
         return rm.readout.rewards(states, batch, spans, starts)
 
-    def whole_rewards(self, batch: list[list[int]], starts: Sequence[int], **inputs: torch.Tensor) -> torch.Tensor:
-        """Of whole conversations of one length, without padding; the inputs are those of `whole_states`."""
+    def whole_rewards(self, batch: list[list[int]], starts: Sequence[int]) -> torch.Tensor:
+        """Of whole conversations of one length, without padding."""
         rm = self.rm
+        ids = upload(batch, rm.device)
         if rm.pools_itself:
             forget_lengths(rm.network)
-            return rm.readout(rm.network(**inputs, **self._segments(batch, starts)).logits)
+            return rm.readout(rm.network(input_ids=ids, **self._segments(batch, starts)).logits)
         if not rm.readout.isolated:
             readout: Any = rm.readout
-            logits = whole_logits(rm, **inputs)
+            logits = whole_logits(rm, ids)
             return torch.stack(list(map(readout.rewards_from_logits, logits, batch, starts)))
-        states = whole_states(rm, **inputs).flatten(0, 1)
+        states = whole_states(rm, ids).flatten(0, 1)
         spans = [Span(0, start) for start in range(0, len(states), len(batch[0]))]
         return rm.readout.rewards(states, batch, spans, starts)
 
@@ -200,15 +201,15 @@ class PrefixScorer:
         return {"token_type_ids": is_answer.long().to(self.rm.device)}
 
 
-def whole_states(rm: Checkpoint, **inputs: torch.Tensor) -> torch.Tensor:
+def whole_states(rm: Checkpoint, ids: torch.Tensor) -> torch.Tensor:
     """Last hidden states of whole conversations of one length by the network's own attention.
 
     Parameters
     ----------
     rm
         The model.
-    inputs
-        ``input_ids`` (int64 [conversations, ids]) or ``inputs_embeds`` (float [conversations, ids, hidden]).
+    ids
+        Of the conversations (int64 [conversations, ids]).
 
     Returns
     -------
@@ -216,15 +217,15 @@ def whole_states(rm: Checkpoint, **inputs: torch.Tensor) -> torch.Tensor:
     """
     forget_lengths(rm.network)
     with own_attention(rm.network):
-        return rm.network(**inputs, use_cache=False).last_hidden_state.to(rm.device)
+        return rm.network(input_ids=ids, use_cache=False).last_hidden_state.to(rm.device)
 
 
-def whole_logits(rm: Checkpoint, **inputs: torch.Tensor) -> torch.Tensor:
+def whole_logits(rm: Checkpoint, ids: torch.Tensor) -> torch.Tensor:
     """Logits of a language model over whole conversations of one length, by its own class or by its head alone.
 
     Parameters
     ----------
-    rm, inputs
+    rm, ids
         As of `whole_states`.
 
     Returns
@@ -233,10 +234,10 @@ def whole_logits(rm: Checkpoint, **inputs: torch.Tensor) -> torch.Tensor:
     """
     readout: Any = rm.readout
     if readout.isolated:
-        return torch.stack(list(map(readout.logits, whole_states(rm, **inputs))))
+        return torch.stack(list(map(readout.logits, whole_states(rm, ids))))
     forget_lengths(rm.network)
     with own_attention(rm.network):
-        return language_model(rm)(**inputs, use_cache=False).logits.to(rm.device)
+        return language_model(rm)(input_ids=ids, use_cache=False).logits.to(rm.device)
 
 
 def check_readable(rm: Checkpoint, sequences: Sequence[Ids], before: int = 0) -> None:

@@ -92,7 +92,7 @@ def next_token_logprobs(lm: RewardModel, prompt: Prompt) -> np.ndarray:
     if not ids:
         raise InputError("the prompt is empty: there is nothing that a next token could follow")
     check_readable(lm, [ids])
-    logits = whole_logits(lm, input_ids=torch.tensor([ids], device=lm.device))[0, -1]
+    logits = whole_logits(lm, torch.tensor([ids], device=lm.device))[0, -1]
     values = torch.log_softmax(logits.float(), -1).cpu().numpy()
     if np.isnan(values).any():
         raise InputError(f"{lm.spec.name}: the log-probabilities are not numbers: try dtype float32")

@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
-from torch import nn
 from torch.utils.hooks import RemovableHandle
 from transformers import AutoModel, AutoModelForSequenceClassification, PreTrainedConfig
 
@@ -49,8 +49,9 @@ RESPONSES = ("love", "war", "peace and quiet for everybody, everywhere and alway
 ANSWERS = 32  # single tokens, evenly spaced over the vocabulary
 TOLERANCE = 1e-4  # of the spread of rewards
 _ROUNDINGS = 3
-# A cut: ids of its vocabulary, its widest window, how much of a prefix is run at once, and the longest inner layer.
-_IDS, _WINDOW, _CHUNK, _INNER = 128, 24, 32, 64
+# A cut: ids of its vocabulary, how much of a prefix is run at once, and the most of what its configuration says.
+_IDS, _CHUNK = 128, 32
+_MOST = {"sliding_window": 24, "attention_chunk_size": 24, "intermediate_size": 64}
 
 
 def check_parity(rm: RewardModel) -> RewardModel:
@@ -147,18 +148,15 @@ def _difference_of_cut(kind: type, settings: str) -> float:
     config = json.loads(settings)
     suffixes = ("layer_types", "no_rope_layers")
     by_layer = {name: values for name, values in config.items() if values and name.endswith(suffixes)}
-    layers = range(config["num_hidden_layers"])
-    first = {repr([values[layer] for values in by_layer.values()]): layer for layer in reversed(layers)}
-    chosen = sorted(first.values())
-    config |= {name: [values[layer] for layer in chosen] for name, values in by_layer.items()}
-    config.pop("quantization_config", None)
-    config |= {"num_hidden_layers": len(chosen), "vocab_size": _IDS}
+    kinds = pd.DataFrame({"any": 0, **by_layer}, index=range(config["num_hidden_layers"])).drop_duplicates()
+    config |= kinds.drop(columns="any").to_dict("list")
+    config |= {"num_hidden_layers": len(kinds), "vocab_size": _IDS}
     config |= dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"))
+    config.pop("quantization_config", None)
     for name, value in config.items():
-        if isinstance(value, int) and name.endswith("intermediate_size"):
-            config[name] = min(value, _INNER)
-        elif isinstance(value, int) and name in ("sliding_window", "attention_chunk_size"):
-            config[name] = min(value, _WINDOW)
+        for ending, most in _MOST.items():
+            if isinstance(value, int) and name.endswith(ending):
+                config[name] = min(value, most)
     with torch.random.fork_rng(devices=[]), torch.inference_mode():
         torch.manual_seed(0)
         network = AutoModel.from_config(kind.from_dict(config), dtype=torch.float32, attn_implementation="eager").eval()
@@ -237,8 +235,9 @@ def _whole(rm: Any) -> tuple[str, Any]:
         readout = _by_its_class(readout)
         reference = reference and _whole(reference)[1]
     elif isinstance(readout, LinearHead):
-        network, reading = _classifier(rm), Reading("own")
-        readout = LayersHead("classifier", "given", nn.Identity())
+        network = _classifier(rm)
+        readout = LayersHead("classifier", "given", torch.nn.Identity())
+        reading = Reading("own")
         readout.outputs = rm.readout.outputs
     if reading.rule == "own":
         against = type(network).__name__

@@ -27,13 +27,12 @@ class ModelPromptReward:
 
     Parameters
     ----------
-    rm, prompt, weight, answer
-        The model, the question, what its rewards are multiplied with, and the carrier of what is sought.
+    rm, prompt, answer
+        The model, the question, and the carrier of what is sought.
     """
 
     rm: RewardModel
     prompt: Prompt
-    weight: float
     answer: str = SLOT
 
     def __post_init__(self):
@@ -92,9 +91,7 @@ class RewardObjective:
     models
         Reward models that share a tokenizer.
     prompts
-        Questions (text, messages, or of a panel), over which rewards are averaged.
-    weights
-        Of the models: 1 and -1 for the difference of two. Default: their mean.
+        Questions (text, messages, or of a panel). Rewards are averaged over them and over the models.
     answer
         A carrier, as of `rmnb.scan_vocabulary`: what is sought stands at its ``{}``.
 
@@ -122,7 +119,6 @@ class RewardObjective:
         self,
         models: Sequence[RewardModel],
         prompts: Sequence[Prompt | PromptSpec],
-        weights: Sequence[float] | None = None,
         answer: str = SLOT,
     ):
         if isinstance(prompts, str) or not prompts:
@@ -134,16 +130,11 @@ class RewardObjective:
             rm.refuse_several("a search")
             if rm.tokenizer.get_vocab() != first.tokenizer.get_vocab():
                 raise InputError(f"{first.name} and {rm.name} have different tokenizers: search with each alone")
-        weights = [1 / len(models)] * len(models) if weights is None else [float(weight) for weight in weights]
-        self.terms = []
-        for prompt in prompts:
-            conversation = prompt.conversation if isinstance(prompt, PromptSpec) else prompt
-            for rm, weight in zip(models, weights, strict=True):
-                self.terms.append(ModelPromptReward(rm, conversation, weight / len(prompts), answer))
+        asked = [prompt.conversation if isinstance(prompt, PromptSpec) else prompt for prompt in prompts]
+        self.terms = [ModelPromptReward(rm, prompt, answer) for prompt in asked for rm in models]
         self.words = vocabulary(first.tokenizer, min(rm.vocabulary_size for rm in models))
         self.plan = {
             "models": [describe_model(rm) for rm in models],
-            "weights": weights,
             "prompts": [term.prompt for term in self.terms],
             "conversation": [repr((term.prefix, term.closing)) for term in self.terms],
         }
@@ -155,14 +146,11 @@ class RewardObjective:
         `parent` is a sequence that the others mostly begin like: a hint that saves work and changes no result beyond
         rounding.
         """
-        rewards = np.zeros(len(sequences))
-        for term in self.terms:
-            rewards += term.weight * term.rewards(sequences, parent)
-        return rewards
+        return np.stack([term.rewards(sequences, parent) for term in self.terms]).mean(0, dtype=np.float64)
 
     def gradient(self, ids: Ids) -> np.ndarray:
         """Gradient of the reward with respect to the one-hot of each token, [length, vocabulary]."""
-        return np.sum([term.weight * term.gradient(ids)[:, : len(self.words)] for term in self.terms], axis=0)
+        return np.mean([term.gradient(ids)[:, : len(self.words)] for term in self.terms], axis=0)
 
     def retokenises(self, sequences: Sequence[Ids]) -> np.ndarray:
         """Whether the text of each sequence has the same ids as an answer, in every conversation: bool [sequences].
@@ -185,7 +173,8 @@ class RewardObjective:
     def texts(self, sequences: Sequence[Ids]) -> list[str]:
         """The text of each sequence: special tokens by name, without a blank that the template writes before it."""
         term = self.terms[0]
-        texts = term.rm.tokenizer.batch_decode(sequences, clean_up_tokenization_spaces=False)
+        tokenizer: Any = term.rm.tokenizer
+        texts = tokenizer.batch_decode(sequences, clean_up_tokenization_spaces=False)
         return [text.removeprefix(term.blank) for text in texts]
 
     def encode(self, text: str) -> Ids:

@@ -69,6 +69,8 @@ def test_llama_factory_tokenises_an_answer_apart_from_what_comes_before():
         (ids,) = dialogue.conversations(QUESTION, [text])
         assert ids == [*words(before)["input_ids"], *words(text + after)["input_ids"]]
         assert (ids == fed) == (not text.startswith("\n"))  # TRL joins line breaks on both sides of the boundary
+    thinking = Dialogue(words, TEMPLATES["thinking tags"], "llama-factory")
+    assert thinking.conversations(QUESTION, [TEXTS[6]]) == [FED["thinking tags"]["trl"][6]]  # thoughts of its own
 
 
 def write(directory, **config):

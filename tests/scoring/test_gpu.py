@@ -39,7 +39,7 @@ def test_the_host_waits_for_the_gpu_once_a_shard(directory, rm):
     torch.cuda.set_sync_debug_mode("error")
     try:
         with torch.inference_mode():
-            rewards = scorer._rewards(batch, (), [0] * len(batch))
+            rewards = scorer.rewards(batch, [0] * len(batch), (), [0] * len(batch))
     finally:
         torch.cuda.set_sync_debug_mode("default")
     np.testing.assert_allclose(rewards.cpu(), PrefixScorer(rm, prefix)(batch), atol=1e-3)

@@ -33,7 +33,7 @@ def test_the_gradient_is_how_fast_the_reward_rises(kind, tmp_path):
         rm = rmnb.load_reward_model(write_decoder(tmp_path, kind if kind in DECODERS else "llama"))
     if kind == "whole sequences":
         rm = dataclasses.replace(rm, why_not_shared="on purpose")
-    term = ModelPromptReward(rm, PROMPT, 1.0)
+    term = ModelPromptReward(rm, PROMPT)
     assert sum((*term.prefix, *IDS, *term.closing).count(token) for token in IDS) == len(IDS)
     assert_rises(rm, term)
 
@@ -42,7 +42,7 @@ def test_the_gradient_is_how_fast_the_reward_rises(kind, tmp_path):
 def test_a_gate_that_reads_the_prompt_has_a_gradient(why_not_shared, tmp_path):
     rm = rmnb.load_reward_model(write_head(tmp_path / "armorm", "armorm"))
     rm = dataclasses.replace(rm, why_not_shared=why_not_shared)
-    term = ModelPromptReward(rm, PROMPT, 1.0)
+    term = ModelPromptReward(rm, PROMPT)
     # A change of their vectors changes no prompt.
     others = set(range(rm.vocabulary_size)) - {*term.prefix, *term.closing}
     assert_rises(rm, term, sorted(others)[-3:])
@@ -55,7 +55,7 @@ def test_where_the_reward_is_read_before_the_response_nothing_of_it_has_a_slope(
     words = PreTrainedTokenizerFast.from_pretrained(directory)
     edit(directory / "config.json", pad_token_id=words.convert_tokens_to_ids("<|eot_id|>"))
     rm = dataclasses.replace(rmnb.load_reward_model(directory), why_not_shared=why_not_shared)
-    term = ModelPromptReward(rm, PROMPT, 1.0)
+    term = ModelPromptReward(rm, PROMPT)
     assert np.ptp(term.rewards([IDS, IDS[::-1]], None)) == 0
     gradient = term.gradient(IDS)
     assert gradient.shape == (3, rm.vocabulary_size) and not gradient.any()
@@ -70,23 +70,23 @@ def assert_rises(rm, term, ids=IDS):
             values = []
             for amount in (0.005, -0.005):
                 weight[token] = row + amount * direction
-                values.append(ModelPromptReward(rm, PROMPT, 1.0).rewards([ids], None)[0])
+                values.append(ModelPromptReward(rm, PROMPT).rewards([ids], None)[0])
             weight[token] = row
             assert gradient[position, other] == pytest.approx((values[0] - values[1]) / 0.01, rel=0.02, abs=2e-3)
 
 
 def test_what_is_differentiated_is_what_is_sought(tmp_path):
-    """Minimising, and a model that is subtracted, have in the gradient the sign that they have in the objective."""
+    """Minimising has in the gradient the sign that it has in the objective, and models and questions are averaged."""
     directories = [write_decoder(tmp_path / str(seed), seed=seed) for seed in (0, 1)]
     models, prompts = [rmnb.load_reward_model(directory) for directory in directories], [PROMPT, "What is bad?"]
-    objective = RewardObjective(models, prompts, weights=[1, -1])
+    objective = RewardObjective(models, prompts)
     measured = objective.measure([IDS])
     first, second = (RewardObjective([rm], prompts).gradient(IDS) for rm in models)
     for direction, sign in (("max", 1), ("min", -1)):
         state = SearchState(objective, SearchConfig(length=3, direction=direction))
-        np.testing.assert_allclose(state.gradient(IDS), sign * (first - second), atol=1e-6)
+        np.testing.assert_allclose(state.gradient(IDS), sign * (first + second) / 2, atol=1e-6)
         state.score([IDS])
         assert state.values[IDS] == pytest.approx(sign * measured[0])
     text = models[0].tokenizer.decode(list(IDS))
-    minuend, subtrahend = (np.mean([rm.score(prompt, [text])[0] for prompt in prompts]) for rm in models)
-    assert measured[0] == pytest.approx(minuend - subtrahend, abs=1e-4)
+    rewards = [rm.score(prompt, [text])[0] for rm in models for prompt in prompts]
+    assert measured[0] == pytest.approx(np.mean(rewards), abs=1e-4)

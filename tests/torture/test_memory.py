@@ -22,7 +22,7 @@ def test_memory_that_runs_out(rm, attack, monkeypatch):
     rng = np.random.default_rng(0)
     continuations = [[*rng.integers(6, 300, rng.integers(1, 9)).tolist(), *closing] for _ in range(120)]
     whole = PrefixScorer(rm, prefix)(continuations, 8)
-    computed = PrefixScorer._rewards
+    computed = PrefixScorer.rewards
     allocator = RuntimeError("DefaultCPUAllocator: can't allocate memory")
     gpu = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1 GiB")
     errors = {1: gpu, 3: MemoryError(), 7: allocator, 0: MemoryError()}
@@ -37,7 +37,7 @@ def test_memory_that_runs_out(rm, attack, monkeypatch):
                 raise errors[room]
             return computed(self, batch, *shared)
 
-        monkeypatch.setattr(PrefixScorer, "_rewards", rewards)
+        monkeypatch.setattr(PrefixScorer, "rewards", rewards)
         if room == 0:
             with pytest.raises(InputError, match="not enough memory for a single sequence"):
                 PrefixScorer(rm, prefix)(continuations, 8)
@@ -69,7 +69,7 @@ def a_long_prompt(rm, many, length):
     with torch.inference_mode():
         for place in (0, -1):
             batch = [ids + continuations[place]]
-            whole = PrefixScorer(rm, ids).whole_rewards(batch, [length], input_ids=torch.tensor(batch))
+            whole = PrefixScorer(rm, ids).whole_rewards(batch, [length])
             np.testing.assert_allclose(shared[place], whole.item(), atol=1e-3)
     yield "rewards those of the plain pass within 1e-3"
 
