@@ -48,8 +48,8 @@ def check(
     Parameters
     ----------
     against
-        A server's classify, pooling, score or get_reward endpoint; or a file of rows: reward, and prompt and response
-        or ids.
+        A server's classify, pooling or get_reward endpoint, or score of a model that reads pairs; or a file of rows:
+        reward, and prompt and response or ids.
     timeout
         Seconds to wait for the server's answer.
     header
@@ -79,7 +79,7 @@ def check(
         for result in results:
             echo(f"{result.verdict:8} {result.aspect:13} {result.text}")
     if bad:
-        fail(f"{rm.name}: {bad} of {len(results)} checks failed")
+        fail(f"{rm.name}: {bad} of {len(results)} checks {'not ok' if strict else 'failed'}")
 
 
 @dataclass(frozen=True)

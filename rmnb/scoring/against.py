@@ -16,7 +16,7 @@ import requests
 from pydantic import BaseModel, Field, FiniteFloat, StrictInt
 
 from rmnb.conversation import as_conversation
-from rmnb.errors import InputError
+from rmnb.errors import InputError, list_some
 from rmnb.models.dialogue import common_prefix
 from rmnb.panels.specs import validate
 from rmnb.scoring.check import CheckResult
@@ -61,6 +61,9 @@ def read_elsewhere(path: Path) -> Elsewhere:
         As `read_rows` and `read_forms`; ids are no list of numbers; a reward is missing, or is no number.
     """
     rows = read_rows(path)
+    if rows and not rows[0].keys() & {"reward"}:
+        keys = list_some(rows[0])
+        raise InputError(f"{path}: a row takes reward, and prompt and response, or ids; the first has {keys}", path)
     known = [validate(_Rewarded, row, f"{path}, row {number}") for number, row in enumerate(rows, start=1)]
     rewards = np.array([row.reward for row in known])
     ids = [row.ids for row in known if row.ids]

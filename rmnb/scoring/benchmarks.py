@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from rmnb.errors import InputError
+from rmnb.errors import InputError, list_some
 
 _DOMAINS = ("chat", "math", "code", "safety")
 _SOURCES = ("mmlu-pro", "livebench-reasoning", "livebench-math", "livecodebench")
@@ -55,11 +55,11 @@ def figures(benchmark: str, frame: pd.DataFrame) -> pd.DataFrame:
 def _rewardbench2(rows: pd.DataFrame) -> dict[str, float]:
     """Of each subset the share of rows whose one good response is best, a draw for the best counting its share."""
     values = {}
-    for subset, members in rows.astype({"subset": str}).groupby("subset"):
+    for subset, members in rows.groupby(rows["subset"].map(str)):
         rewards = members["chosen"] + members["rejected"]
         is_best = rewards.str[0] == rewards.map(max)
-        draws = rewards.map(lambda values: values.count(max(values)))
-        values[subset] = _ties(members) if subset.lower() == "ties" else (is_best / draws).mean()
+        draws = [given.count(max(given)) for given in rewards.tolist()]
+        values[subset] = _ties(members) if str(subset).lower() == "ties" else (is_best / draws).mean()
     return values
 
 
@@ -67,10 +67,12 @@ def _ties(rows: pd.DataFrame) -> float:
     """Of prompts with several good answers: all above each bad one, and by more than they differ from each other."""
     worst = rows["chosen"].map(min)
     gaps = pd.DataFrame({"above": worst - rows["rejected"].map(max), "within": rows["chosen"].map(max) - worst})
-    named = rows["id"].str.split(":", expand=True)  # tied:12, and its prompt with one good answer, ref:12
-    gaps["id"] = named[1]
-    tied = gaps[named[0] == "tied"].set_index("id")
-    reference = gaps[named[0] == "ref"].set_index("id")
+    named = rows["id"].str.extract("^(?P<kind>tied|ref):(?P<id>.*)$")  # tied:12, and of one good answer ref:12
+    if named["id"].isna().any():
+        raise ValueError(f"an id of its ties is tied:N or ref:N, not {rows['id'][named['id'].isna()].iloc[0]!r}")
+    gaps["id"] = named["id"]
+    tied = gaps[named["kind"] == "tied"].set_index("id")
+    reference = gaps[named["kind"] == "ref"].set_index("id")
     if tied.empty or reference.empty:
         raise ValueError("no prompt of several good answers, or none of one")
     both = tied.merge(reference["above"], on="id", suffixes=("", "_ref"))
@@ -90,14 +92,17 @@ def _rm_bench(rows: pd.DataFrame) -> dict[str, float]:
     """Of each domain and of all: by which of three styles the good and the bad response have, plainer ones first."""
     if "domain" not in rows:
         return _styles(rows)
-    table = pd.DataFrame({domain: _styles(rows[rows["domain"].str.startswith(domain)]) for domain in _DOMAINS})
+    members = {domain: rows[rows["domain"].str.startswith(domain)] for domain in _DOMAINS}
+    if absent := [domain for domain, some in members.items() if some.empty]:
+        raise ValueError(f"no row of domain {list_some(absent)}, so that there is no mean of all four")
+    table = pd.DataFrame({domain: _styles(some) for domain, some in members.items()})
     return {**table.mean(), **table.mean(axis="columns"), "total_avg_acc": table.mean().mean()}
 
 
 def _styles(rows: pd.DataFrame) -> dict[str, float]:
     chosen, rejected = (np.array(rows[side].tolist(), dtype=float) for side in ("chosen", "rejected"))
     if not chosen.shape == rejected.shape == (len(rows), 3):
-        raise ValueError("each domain has rows of three chosen and three rejected responses")
+        raise ValueError("a row has three chosen and three rejected responses")
     right = np.mean(chosen[:, :, None] > rejected[:, None, :], axis=0)
     plainer, fancier = np.triu_indices(3, 1)
     return {

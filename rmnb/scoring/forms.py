@@ -30,6 +30,7 @@ _LADEN = re.compile("reject|chosen|history|messages|conversation|kwargs|document
 _LABEL = re.compile(".*_(id|model|source)")
 _TRANSCRIPT = re.compile(r"\s*(Human:.*)\n\nAssistant:\s*", re.DOTALL)  # ends where the assistant is to speak
 _DIALOGUE = re.compile(r"\s*(?:Human|Assistant):")
+_MARKED = re.compile("\n?<extra_id_1>(User|Assistant)\n")  # HelpSteer2's turns after the first, which has no mark
 
 
 class Exchange(NamedTuple):
@@ -136,7 +137,9 @@ def read_forms(rows: Sequence[Row], ignore: Sequence[str] = (), columns: Mapping
             if absent := columns.values() - row.keys():
                 raise InputError(f"it has no {list_some(absent)}")
             read = {key: row[source] for key, source in columns.items()} if columns else row
-            read = {key: value for key, value in read.items() if value is not None and key not in ignore}
+            read = {
+                key: _without(value, ignore) for key, value in read.items() if value is not None and key not in ignore
+            }
             form, by_side, spoken = _read(read)
             if by_side and sides and by_side.keys() != sides.keys():
                 raise InputError(f"it has {' and '.join(by_side)}, the rows before have {' and '.join(sides)}")
@@ -170,6 +173,16 @@ def _with_gaps(row: Row) -> Row:
     return {key: None if value == "" or value != value else value for key, value in row.items()}
 
 
+def _without(value: Any, keys: Sequence[str]) -> Any:
+    """A row's value; of a list of objects, such as one's responses with their scores, without some keys of theirs."""
+    if not isinstance(value, list):
+        return value
+    return [
+        {key: part for key, part in item.items() if key not in keys} if isinstance(item, Mapping) else item
+        for item in value
+    ]
+
+
 def _read(row: Row) -> tuple[Form, Mapping[str, list[Exchange]], set[str]]:
     """The form of a row without gaps, its conversations by side, and the keys that say them."""
     form = next((form for form in FORMS if row.keys() >= {*form.sides.values()}), None)
@@ -192,7 +205,7 @@ def _read(row: Row) -> tuple[Form, Mapping[str, list[Exchange]], set[str]]:
     }
     texts = _texts(itertools.chain(*itertools.chain(*turns.values())))
     known = {*spoken, *form.order, *form.columns}
-    if unread := [key for key in row if key not in known and _is_unread(key, row[key], texts)]:
+    if unread := [key for key in row if key not in known and _is_unread(row, key, texts)]:
         advice = "--columns says which keys are; or carry along by " + " ".join(f"--ignore {key}" for key in unread)
         raise InputError(f"{', '.join(unread)}: not read beside {form}: {advice}")
     said = {side: [_exchange(row, row.get(system), whole) for whole in many] for side, many in turns.items()}
@@ -205,13 +218,19 @@ def _read(row: Row) -> tuple[Form, Mapping[str, list[Exchange]], set[str]]:
     return form, _in_order(form, row, said), spoken
 
 
-def _is_unread(key: str, value: Any, texts: set[str]) -> bool:
+def _is_unread(row: Row, key: str, texts: set[str]) -> bool:
     """Whether a value that nothing reads may belong to the conversation, but for a question that is in it anyway."""
+    value = row[key]
     if value in ("", [], {}) or not isinstance(value, str | list | Mapping):
         return False
     if isinstance(value, str) and (_LABEL.fullmatch(key) or not (key in _KNOWN or _LADEN.search(key))):
         return False
-    return key not in _TABLE["questions"] or not _texts(_messages(value)) <= texts
+    if key not in _TABLE["questions"]:
+        return True
+    try:
+        return not _texts(_question(row, key)) <= texts
+    except InputError:  # no question in this form
+        return True
 
 
 def _texts(turns: Iterable[Mapping[str, Any]]) -> set[str]:
@@ -230,13 +249,18 @@ def _question(row: Row, key: str) -> list[dict[str, Any]]:
         except KeyError as error:
             raise InputError(f"{key} has no {error}") from error
     elif more := row.get(_TABLE["joined"].get(key)):
-        value = "\n".join([value, more])
+        value = f"{value}\n{more}"
     return _messages(value)
 
 
 def _messages(said: Any) -> list[dict[str, Any]]:
     """Messages, also those that say from and value; a text is the user's, or a transcript of several turns."""
     if isinstance(said, str):
+        if _MARKED.search(said):
+            first, *later = _MARKED.split(said)
+            spoken = ["User", first, *later]
+            said = [{"role": who.lower(), "content": text} for who, text in zip(spoken[::2], spoken[1::2], strict=True)]
+            return _messages(said)
         transcript = _TRANSCRIPT.fullmatch(said)
         return dialogue_turns("\n\n" + transcript[1]) if transcript else [{"role": "user", "content": said}]
     messages = []
@@ -399,11 +423,17 @@ def _ranked(form: Form, row: Row) -> list[float]:
         if row["choice"] not in places:
             raise InputError(f"choice is {row['choice']!r}: none of its {len(items)} responses")
         return [float(place == row["choice"]) for place in places]
+    said: dict[str, list[float]] = {}
     for scale, sign in _TABLE["scales"].items():
         of_items = [item[scale] for item in items if isinstance(item, Mapping) and scale in item]
         if values := _decoded(row, f"{scale}s") or of_items:
-            return [sign * _number(scale, value) for value in values]
-    return []
+            said[scale] = [sign * _number(scale, value) for value in values]
+    best = {
+        scale: {place for place, value in enumerate(values) if value == max(values)} for scale, values in said.items()
+    }
+    if best and not set.intersection(*best.values()):
+        raise InputError(f"{' and '.join(best)} do not agree on the best response: --ignore all but one")
+    return next(iter(said.values()), [])
 
 
 def dialogue_turns(dialogue: str) -> list[dict[str, str]]:

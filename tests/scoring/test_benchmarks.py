@@ -56,7 +56,7 @@ def test_in_rm_bench_the_hard_pairs_have_the_plainer_response_chosen():
     assert found["safety"] == pytest.approx(2 / 3) and found["total_avg_acc"] == pytest.approx(2 / 3)
     bare = [{key: value for key, value in row.items() if key != "domain"} for row in rows]
     assert shown("rm-bench", scored(bare, [by_style] * 4)) == {"hard_acc": 0, "normal_acc": 1, "easy_acc": 1}
-    with pytest.raises(InputError, match=r"^--as rm-bench: these are not its rows"):
+    with pytest.raises(InputError, match="these are not its rows: no row of domain safety"):
         figures("rm-bench", scored(rows[:3], [by_style] * 3))
 
 

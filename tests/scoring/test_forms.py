@@ -124,6 +124,7 @@ def test_one_response_lists_of_them_a_system_prompt_and_ties_are_read():
         {"messages": [*EARLIER, QUESTION, assistant("love")]},
         {"prompt": [*EARLIER, QUESTION], "completion": [assistant("love")], "label": True},
         {"prompt": "\n\nHuman: Hello?\n\nAssistant: Yes." + SPOKEN, "answer": "love"},
+        {"prompt": "Hello?\n<extra_id_1>Assistant\nYes.\n<extra_id_1>User\nWhat is good?", "response": "love"},
     ):
         [one] = answers_of([form])
         assert one == (0, "response", (as_conversation([*EARLIER, QUESTION]), "love"))
@@ -159,6 +160,13 @@ AB = {"prompt": "a", "response_a": "b", "response_b": "c"}
         (AB | {"score_a": "high", "score_b": 4}, None),
         (AB | {"response_1": "d", "label": "a"}, None),
         ({"prompt": "a", "responses": ["b", "c"], "ranks": [1, 2, 3]}, None),
+        (
+            {
+                "prompt": "a",
+                "responses": [{"text": "b", "score": 1, "rating": 5}, {"text": "c", "score": 2, "rating": 4}],
+            },
+            None,
+        ),
         ({"prompt": "a", "answers": {"text": ["b"], "score": [1]}}, None),
         (AB | {"chosen": "response_a", "rejected": "response_b"}, None),
         ({"prompt": [QUESTION, assistant("b")], "chosen": "c", "rejected": "d"}, None),
@@ -190,6 +198,10 @@ def test_summaries_are_asked_for_as_their_authors_do():
         answers_of([row | {"choice": 2}])
     with pytest.raises(InputError, match="row 1: info has no 'post'"):
         answers_of([row | {"info": post | {"post": None}}])
+    pair = {"prompt": prompt.question, "chosen": " It sleeps.", "rejected": " It barks."}
+    assert [one.conversation.prompt for one in answers_of([pair | {"info": post}])] == [prompt, prompt]
+    with pytest.raises(InputError, match=r"row 1: info: not read beside chosen and rejected: .*--ignore info"):
+        answers_of([pair | {"info": post | {"title": "My cat"}}])
 
 
 @pytest.mark.parametrize(
