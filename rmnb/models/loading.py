@@ -240,7 +240,8 @@ def _with_changes(spec: ModelSpec, options: Mapping[str, Any]) -> ModelSpec:
     if dtype == "auto":
         directory: Any = checkpoint_directory(spec)
         dtype = (None if is_adapter(directory) else read_config(directory).dtype) or "float32"
-    fields["dtype"] = str(dtype).removeprefix("torch.")
+    name = str(dtype).removeprefix("torch.")
+    fields["dtype"] = str(getattr(torch, name, name)).removeprefix("torch.")  # torch.half is torch.float16
     return validate(ModelSpec, fields, spec.name)
 
 
