@@ -39,7 +39,7 @@ from rmnb.models import attention
 from rmnb.models.devices import own_attention
 from rmnb.models.loading import language_model
 from rmnb.models.reading import Reading
-from rmnb.models.readouts import LanguageHead, LayersHead, LinearHead
+from rmnb.models.readouts import ClassifierOutputs, LanguageHead, LinearHead
 from rmnb.scoring.engine import PrefixScorer, check_finite, check_readable, score_continuations, score_sequences
 from rmnb.scoring.reward_model import Parity, RewardModel
 
@@ -236,7 +236,7 @@ def _whole(rm: Any) -> tuple[str, Any]:
         reference = reference and _whole(reference)[1]
     elif isinstance(readout, LinearHead):
         network = _classifier(rm)
-        readout = LayersHead("classifier", "given", torch.nn.Identity())
+        readout = ClassifierOutputs()
         reading = Reading("own")
         readout.outputs = rm.readout.outputs
     if reading.rule == "own":
