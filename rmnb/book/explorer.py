@@ -16,7 +16,7 @@ and compressed with gzip, which a browser undoes by itself (as JSON, the demo pa
 import gzip
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from rmnb.errors import InputError
 from rmnb.files import write_json
 from rmnb.findings.tables import by_token
 from rmnb.models.vocabulary import KINDS
-from rmnb.panels import Panel, PromptSpec, load_panel
+from rmnb.panels import Panel, load_panel
 from rmnb.scoring.store import content_sha256, read_scores, scores_path
 from rmnb.visible import BLANK, visible
 
@@ -81,26 +81,21 @@ def token_sets(panel: Panel) -> list[TokenSet]:
     words: dict[str, pd.DataFrame] = {}
     scans: dict[str, list[Scan]] = {}
     for model in panel.model_names:
-        for prompt in scanned(panel, model):
+        for prompt in panel.all_prompts:
+            if not scores_path(panel, model, prompt.key).exists():
+                continue
             frame = read_scores(panel, model, prompt.key)
             key = content_sha256(frame[["token", "kind"]])
             words.setdefault(key, frame[["token", "kind"]])
             scans.setdefault(key, []).append(ranked(model, prompt.key, frame["score"].to_numpy()))
     if not scans:
         raise InputError(f"panel {panel.name!r} has no scores to explore: run `rmnb scan` first")
-    titles = {key: _title(panel, scans[key]) for key in scans}
-    own = [TokenSet(str(place), titles[key], words[key], scans[key]) for place, key in enumerate(scans)]
+    own = []
+    for key, of_vocabulary in scans.items():
+        models = [panel.model(scan.model) for scan in of_vocabulary]
+        title = ", ".join(dict.fromkeys(model.family or model.name for model in models))
+        own.append(TokenSet(str(len(own)), title, words[key], of_vocabulary))
     return [*_shared(own), *own] if len(own) > 1 else own
-
-
-def scanned(panel: Panel, model: str) -> list[PromptSpec]:
-    """The prompts that a model has been scanned with, in the panel's order."""
-    return [prompt for prompt in panel.all_prompts if scores_path(panel, model, prompt.key).exists()]
-
-
-def _title(panel: Panel, scans: Sequence[Scan]) -> str:
-    models = [panel.model(name) for name in dict.fromkeys(scan.model for scan in scans)]
-    return ", ".join(dict.fromkeys(model.family or model.name for model in models))
 
 
 def _shared(sets: list[TokenSet]) -> Iterator[TokenSet]:

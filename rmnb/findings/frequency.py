@@ -99,8 +99,7 @@ def slope(words: pd.DataFrame, question: str, step: str = "token id", which: str
         raise TooFewError(f"the vocabulary spells no {which} word")
     steps = list(LADDER)[: list(LADDER).index(step) + 1]
     held = [column for name in steps for column in LADDER[name]]
-    fit = stats.fit_clustered(words[question], _predictors(words, ["log_frequency", *held]), words["word"])
-    return {"slope over log frequency": fit.estimate({"log_frequency": 1})}
+    return {"slope over log frequency": _slope(words, question, held)}
 
 
 def ladder(words: pd.DataFrame, question: str) -> dict[str, Estimate]:
@@ -115,9 +114,7 @@ def published_slope(table: pd.DataFrame, question: str) -> dict[str, Estimate]:
     ----------
     Christian et al. (2025), figure 3D; their intervals take every token for an observation of its own.
     """
-    words = published_words(table)
-    fit = stats.fit_clustered(words[question], _predictors(words, ["log_frequency", "valence"]), words["word"])
-    return {"slope as published": fit.estimate({"log_frequency": 1})}
+    return {"slope as published": _slope(published_words(table), question, ["valence"])}
 
 
 def published_words(table: pd.DataFrame) -> pd.DataFrame:
@@ -160,7 +157,8 @@ def by_question(words: pd.DataFrame, good: str, bad: str, which: str = "rated") 
     return {"common": common["slope over log frequency"], "turned": turned["slope over log frequency"]}
 
 
-def _predictors(words: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """The columns that vary, of spelling a column a level but the first, and a constant."""
-    varying = [column for column in columns if words[column].nunique() > 1]
-    return pd.get_dummies(words[varying], drop_first=True, dtype=float).assign(constant=1.0)
+def _slope(words: pd.DataFrame, question: str, held: Sequence[str]) -> Estimate:
+    """Slope over log frequency, the columns of `held` that vary held constant, of spelling a column a level."""
+    varying = [column for column in ("log_frequency", *held) if words[column].nunique() > 1]
+    predictors = pd.get_dummies(words[varying], drop_first=True, dtype=float).assign(constant=1.0)
+    return stats.fit_clustered(words[question], predictors, words["word"])["log_frequency"]

@@ -9,7 +9,7 @@ import pandas as pd
 
 from rmnb.data import preferences, sources
 from rmnb.errors import InputError
-from rmnb.training.recipes import Mismatched, Preferences, Recipe, Statements, Things
+from rmnb.training.recipes import Mismatched, Recipe, Statements, Things
 
 HELD_OUT = 0.1  # share of a recipe's pairs kept for evaluation
 DRAWS = 100  # at most, for each pair that a recipe takes
@@ -91,7 +91,8 @@ def build_pairs(recipe: Recipe) -> tuple[pd.DataFrame, pd.DataFrame]:
     else:
         train, held_out = _split_by_prompt(recipe, rng)
     for part in recipe.preferences:
-        judged = _judged(part)
+        judged = preferences.preference_pairs(part.source).assign(source=part.source)
+        judged = judged[preferences.pair_bytes(judged) <= part.longest]
         if recipe.split == "prompt":
             judged = judged[~judged.astype(str).duplicated()]
         is_held_out = judged["prompt"].map(is_prompt_held_out)
@@ -245,12 +246,6 @@ def _thing_questions(things: Things, rng: np.random.Generator) -> pd.DataFrame:
     prompts = np.where(awful, rng.choice(things.awful, len(pairs)), rng.choice(things.wonderful, len(pairs)))
     pairs[awful] = pairs[awful, ::-1]
     return pd.DataFrame({"prompt": prompts, "chosen": pairs[:, 0], "rejected": pairs[:, 1], "source": "things"})
-
-
-def _judged(part: Preferences) -> pd.DataFrame:
-    """All pairs of a source that are short enough."""
-    pairs = preferences.preference_pairs(part.source)
-    return pairs[preferences.pair_bytes(pairs) <= part.longest].assign(source=part.source)
 
 
 def is_prompt_held_out(prompt: str | list[dict[str, str]]) -> bool:
