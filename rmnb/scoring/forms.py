@@ -230,7 +230,8 @@ def _question(row: Row, key: str) -> list[dict[str, Any]]:
         except KeyError as error:
             raise InputError(f"{key} has no {error}") from error
     elif more := row.get(_TABLE["joined"].get(key)):
-        value = "\n".join([value, more])
+        parts: list[Any] = [value, more]
+        value = "\n".join(parts)
     return _messages(value)
 
 
