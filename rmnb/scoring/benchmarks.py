@@ -55,12 +55,17 @@ def figures(benchmark: str, frame: pd.DataFrame) -> pd.DataFrame:
 def _rewardbench2(rows: pd.DataFrame) -> dict[str, float]:
     """Of each subset the share of rows whose one good response is best, a draw for the best counting its share."""
     values = {}
-    for subset, members in rows.groupby(rows["subset"].map(str)):
-        rewards = members["chosen"] + members["rejected"]
-        is_best = rewards.str[0] == rewards.map(max)
-        draws = [given.count(max(given)) for given in rewards.tolist()]
-        values[subset] = _ties(members) if str(subset).lower() == "ties" else (is_best / draws).mean()
+    for subset, members in rows.groupby("subset"):
+        if str(subset).lower() == "ties":
+            values[str(subset)] = _ties(members)
+        else:
+            rewards = members["chosen"] + members["rejected"]
+            values[str(subset)] = float(rewards.map(_best_of).mean())
     return values
+
+
+def _best_of(rewards: list[float]) -> float:
+    return (rewards[0] == max(rewards)) / rewards.count(max(rewards))
 
 
 def _ties(rows: pd.DataFrame) -> float:

@@ -105,7 +105,7 @@ def test_an_interrupted_command_that_keeps_nothing_promises_nothing(directory, m
     assert "rmnb: interrupted\n" in capsys.readouterr().err
 
 
-def interrupted(*_):
+def interrupted(*_, **__):
     raise KeyboardInterrupt
 
 
