@@ -45,7 +45,8 @@ def refuse_other(place: Path, earlier: Mapping[str, Any], plan: Mapping[str, Any
     if changed := differences(earlier, plan):
         names = ", ".join(key.removesuffix("_sha256") for key in changed)
         raise InputError(
-            f"{place} holds other work: it differs in {names}: choose another --out, or delete it (or --restart)",
+            f"{place} holds other work: it differs in {names}: choose another --out, or delete it, or take --restart "
+            "where a command has it",
             changed[0],
         )
 

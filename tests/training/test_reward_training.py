@@ -206,7 +206,7 @@ def test_a_changed_recipe_trains_elsewhere_or_anew_as_the_line_says(tmp_path, mo
     runs.train_model(panel, name, out)
     changed = load_recipe("values").model_copy(update={"share": 0.5})
     monkeypatch.setattr(recipes, "load_recipe", lambda name: changed)
-    with pytest.raises(InputError, match=r"differs in share: choose another --out, or delete it \(or --restart\)"):
+    with pytest.raises(InputError, match=r"differs in share: choose another --out, or delete it, or take --restart"):
         runs.train_model(panel, name, out)
     runs.train_model(panel, name, tmp_path / "other")
     runs.train_model(panel, name, out, restart=True)
