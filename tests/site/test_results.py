@@ -9,7 +9,7 @@ import pandas as pd
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).with_name("results.csv")
-SCORED_LIVE = {"lab_question", "lesson", "traps"}  # by the processor at hand, not from shipped scores
+SCORED_LIVE = {"lab_question", "lesson", "traps", "watching"}  # or trained, by the processor at hand
 NUMBERS = ["value", "low", "high"]
 
 
