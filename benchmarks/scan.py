@@ -47,7 +47,8 @@ class BehindPrefix:
         rows, length = next(iter(inputs.values())).shape[:2]
         cache = DynamicCache(config=self.trunk.config)
         for index, layer in enumerate(self.cache.layers):
-            cache.update(layer.keys.expand(rows, -1, -1, -1), layer.values.expand(rows, -1, -1, -1), index)
+            keys, values = (kept.expand(rows, -1, -1, -1) for kept in (layer.keys, layer.values))
+            cache.update(keys, values, index)
         position = self.length + torch.arange(length)[None]
         output = self.trunk(**inputs, past_key_values=cache, position_ids=position, use_cache=True)
         return output.last_hidden_state[:, -1]

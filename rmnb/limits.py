@@ -87,6 +87,8 @@ def parse(text: str, names: Collection[str]) -> Limit:
     name, number, sign, end = parts["name"], parts["number"], parts["sign"], _ENDS[parts["end"]]
     if name not in names:
         raise InputError(f"limit {text!r}: there is no number {name!r} here, there is {list_some(names)}", text)
+    is_rise = sign[0] == ">" and not number
+    is_fall = sign[0] == "<" and number == "-" and not parts["bar"]
     bound = None
     if not parts["seeds"]:
         bound = float(pd.to_numeric(number, errors="coerce"))
@@ -94,7 +96,7 @@ def parse(text: str, names: Collection[str]) -> Limit:
             raise InputError(f"limit {text!r}: {number!r} is not a number", text)
     elif end or not parts["change"]:
         raise InputError(f"limit {text!r}: seeds are a measure of changes: write it like change NAME > seeds", text)
-    elif (sign[0], number) != (">", "") and (sign[0], number, parts["bar"]) != ("<", "-", ""):
+    elif not (is_rise or is_fall):
         raise InputError(
             f'limit {text!r}: how far is too far follows from the level: write "|change {name}| > seeds", '
             f'"change {name} > seeds" or "change {name} < -seeds"',

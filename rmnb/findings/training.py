@@ -78,4 +78,6 @@ def _gap(category: pd.Series, scores: pd.DataFrame, n_draws: int, seed: int) -> 
         drawn_medians.append(np.median(group[places], axis=1) @ signs)
     draws = drawn_medians[0] - drawn_medians[1]
     low, high = np.quantile(draws, [0.025, 0.975]).tolist()
-    return Estimate(float(medians[0] - medians[1]), len(scores), len(scores), low, high, float(draws.std()))
+    gap = float(medians[0] - medians[1])
+    n = len(scores)
+    return Estimate(gap, n, n, low, high, float(draws.std()))

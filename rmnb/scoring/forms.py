@@ -257,10 +257,7 @@ def _messages(said: Any) -> list[dict[str, Any]]:
     """Messages, also those that say from and value; a text is the user's, or a transcript of several turns."""
     if isinstance(said, str):
         if _MARKED.search(said):
-            first, *later = _MARKED.split(said)
-            spoken = ["User", first, *later]
-            said = [{"role": who.lower(), "content": text} for who, text in zip(spoken[::2], spoken[1::2], strict=True)]
-            return _messages(said)
+            return list(as_conversation(_marked_turns(said)).messages)
         transcript = _TRANSCRIPT.fullmatch(said)
         return dialogue_turns("\n\n" + transcript[1]) if transcript else [{"role": "user", "content": said}]
     messages = []
@@ -434,6 +431,13 @@ def _ranked(form: Form, row: Row) -> list[float]:
     if best and not set.intersection(*best.values()):
         raise InputError(f"{' and '.join(best)} do not agree on the best response: --ignore all but one")
     return next(iter(said.values()), [])
+
+
+def _marked_turns(text: str) -> list[dict[str, str]]:
+    """HelpSteer2's prompts: the user's words, then turns, each behind ``<extra_id_1>`` and the name of its speaker."""
+    parts = _MARKED.split(text)
+    roles = ["user", *map(str.lower, parts[1::2])]
+    return [{"role": role, "content": content} for role, content in zip(roles, parts[::2], strict=True)]
 
 
 def dialogue_turns(dialogue: str) -> list[dict[str, str]]:

@@ -215,8 +215,8 @@ def _measure(rm: RewardModel) -> _Measured:
 def _own_rewards(rm: RewardModel, whole: RewardModel, conversations: list[list[int]], starts: list[int]) -> np.ndarray:
     """float32 [conversations, outputs]; of pairs as the tokenizer gives them, segments included."""
     if not rm.pools_itself or rm.dialogue.template is not None:
-        attends = contextlib.nullcontext() if rm.pools_itself else own_attention(rm.network)
-        with attends:
+        attention_here = contextlib.nullcontext() if rm.pools_itself else own_attention(rm.network)
+        with attention_here:
             alone = [
                 PrefixScorer(whole, ())([ids], 1, starts=[start])
                 for ids, start in zip(conversations, starts, strict=True)
@@ -277,7 +277,7 @@ def _classifier(rm: RewardModel) -> Any:
     with torch.device("meta"):
         classifier: Any = AutoModelForSequenceClassification.from_config(config)
     setattr(classifier, classifier.base_model_prefix, rm.network)
-    rm.network.config.get_text_config().use_cache = False  # which some layers of one kind alone cannot have
+    rm.network.config.get_text_config().use_cache = False  # one of recurrent layers alone has no length
     del classifier.score
     classifier.score = lambda hidden: rm.readout(hidden.to(rm.device))  # type: ignore[misc]
     return classifier.eval()

@@ -200,7 +200,9 @@ def mantel(a: ArrayLike, b: ArrayLike, n_permutations: int = 10_000, seed: int |
     # A permutation only reorders the pairs, so means, variances and ranks need computing once.
     rng = np.random.default_rng(seed)
     order = np.argsort(rng.random((n_permutations, len(x))), axis=1)
-    null = x[order[:, pairs[0]], order[:, pairs[1]]] @ y[pairs] / len(pairs[0])
+    rows, columns = pairs
+    shuffled = x[order[:, rows], order[:, columns]]
+    null = shuffled @ y[pairs] / len(rows)
     # Sums in another order differ in their last bits.
     p_value = (1 + np.count_nonzero(null >= observed - 1e-10)) / (1 + n_permutations)
     return Estimate(observed, len(x), len(x), p_value=p_value)

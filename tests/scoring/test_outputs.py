@@ -57,6 +57,14 @@ def of_replies(directory, ids) -> list[float]:
     return logits_of(directory, ids)[-1][[words.convert_tokens_to_ids(reply) for reply in JUDGE["answers"]]].tolist()
 
 
+def of_judge(directory, ids) -> list[float]:
+    return [np.dot([1, -0.5], of_replies(directory, ids))]
+
+
+def of_rating(directory, ids) -> list[float]:
+    return [np.dot([1, -0.5], softmax(of_replies(directory, ids)))]
+
+
 def of_answer(directory, ids) -> list[float]:
     words = AutoTokenizer.from_pretrained(directory)
     asked = words.apply_chat_template([user(QUESTION)], add_generation_prompt=True)["input_ids"]
@@ -78,8 +86,8 @@ READOUTS = {  # how it is loaded, its outputs, what they are of the ids of one c
     "gate": ({}, ["reward"], of_gate),
     "each objective": ({"label": "all"}, ["0", "1", "2", "3"], of_objectives),
     "one objective": ({"label": 2}, ["reward"], lambda directory, ids: of_objectives(directory, ids)[2:3]),
-    "judge": ({"judge": JUDGE}, ["reward"], lambda directory, ids: [np.dot([1, -0.5], of_replies(directory, ids))]),
-    "rating": (RATING, ["reward"], lambda directory, ids: [np.dot([1, -0.5], softmax(of_replies(directory, ids)))]),
+    "judge": ({"judge": JUDGE}, ["reward"], of_judge),
+    "rating": (RATING, ["reward"], of_rating),
     "each reply": ({"judge": JUDGE, "label": "all"}, ["a", "b"], of_replies),
     "one logit": (
         {"head": "lm_head.weight", "label": 7},
