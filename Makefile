@@ -61,7 +61,7 @@ rehearsal: env ## Make the book of ten tiny checkpoints in the formats of the pa
 	rm -rf _build/rehearsal && mkdir -p _build/rehearsal/sources
 	$(BIN)/python tests/rehearsal.py _build/rehearsal/models
 	tar c --exclude=_executed _config.yml _toc.yml CHANGELOG.md CONTRIBUTING.md book notebooks workflow | tar x -C _build/rehearsal/sources
-	ln -s $(CURDIR)/data $(CURDIR)/examples $(CURDIR)/rmnb _build/rehearsal/sources
+	ln -s $(CURDIR)/data $(CURDIR)/examples $(CURDIR)/rmnb $(CURDIR)/tests _build/rehearsal/sources
 	cd _build/rehearsal/sources && $(CURDIR)/$(BIN)/snakemake --quiet all -s workflow/Snakefile --max-threads 1 --config panel=../models/ten.yml $(CONFIG) -- book
 
 slurm-test: env ## Start a SLURM of one node here and kill a scan's job, which must go on (needs slurm-wlm, munge)

@@ -20,7 +20,7 @@ from rmnb.errors import InputError
 from rmnb.files import atomic_path, cache_dir, data_dir, exclusive, shipped
 from rmnb.models.origin import hashes_now, template_sha256
 from rmnb.panels import ModelSpec, Panel, PromptSpec, find_spec, load_panel
-from rmnb.panels.specs import ImplicitSpec
+from rmnb.panels.specs import READOUT_KEYS, ImplicitSpec
 from rmnb.plans import differences
 
 SHARD = 1024  # continuations between two writes
@@ -53,9 +53,10 @@ def describe_model(rm) -> Provenance:
 
 def _describe_spec(spec: ModelSpec) -> Provenance:
     """What a plan says of how a model is read: all keys of the readout but those that say themselves elsewhere."""
-    read = spec.readout.model_dump(mode="json", exclude={"kind", "head", "reference", "wrapping"})
+    elsewhere = {"kind", "head", "reference", "wrapping"}
+    read = spec.readout.model_dump(mode="json", exclude=elsewhere)
     given = spec.model_dump(mode="json", include={"read", "softcap", "dtype"})
-    return {**dict.fromkeys(("label", "judge", "beta")), **read, **given}
+    return {**{key: None for key in READOUT_KEYS if key not in elsewhere}, **read, **given}
 
 
 def note_model(rm) -> Provenance:
@@ -250,10 +251,10 @@ def refuse_stale(
     asked
         Further keys of a provenance, such as ``protocol`` and ``answer``, and what they must be.
     """
-    given = {**_describe_spec(spec), "head": getattr(spec.readout, "head", None)}
     of_question = {"model": spec.name, "prompt": question.text, "history": question.earlier}
-    of_model = {key: value for key, value in given.items() if value is not None}
-    expected = {**of_question, **asked, **of_model, **hashes_now(spec)}
+    expected = {**of_question, **asked, **_describe_spec(spec), **hashes_now(spec)}
+    if head := getattr(spec.readout, "head", None):  # else the one that the files have
+        expected["head"] = head
     if isinstance(spec.readout, ImplicitSpec):
         known = hashes_now(find_spec(spec.readout.reference, panel))
         known.pop("template_sha256", None)  # it is asked in the model's

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checkpoints import TEMPLATE, edit_tensors, write_decoder, write_panel
+from checkpoints import TEMPLATE, edit_tensors, write_base, write_decoder, write_panel
 from commands import run
 
 import rmnb
@@ -59,6 +59,15 @@ def test_another_head_reading_template_or_number_format_of_the_panel_makes_score
     for key, value in {"head": "urm", "read": "last", "template": TEMPLATE + " ", "dtype": "bfloat16"}.items():
         with pytest.raises(InputError, match=rf"differs in {key}:"):
             store.read_scores(write_panel(tmp_path, {"tiny": directory}, **{key: value}), "tiny", "best")
+
+
+def test_scores_of_one_readout_are_not_those_of_another_that_says_less(tmp_path):
+    base, reference = write_base(tmp_path / "base"), write_base(tmp_path / "reference", seed=1)
+    for first in ({"reference": str(reference), "beta": 0.5}, {"head": "lm_head.weight", "label": 7}):
+        scan(write_panel(tmp_path, {"tiny": base}, **first), "tiny")
+        panel = write_panel(tmp_path, {"tiny": base}, readout={"kind": "log-probability"})
+        with pytest.raises(InputError, match=r"differs in .*(beta|label)"):
+            load_scores(panel, "best")
 
 
 def test_models_of_one_tokenizer_whose_embeddings_are_padded_differently_share_a_panel(tmp_path):
