@@ -6,8 +6,8 @@ Sphinx counts those of all such pages in one row, so that Fig. 8 would stand out
 from string import ascii_uppercase
 
 
-def letter_pages(app, env) -> None:
-    """Rewrite the numbers that Sphinx gave, page by page in the order of the book."""
+def letter_pages(app, env) -> list[str]:
+    """Rewrite the numbers that Sphinx gave, page by page in the order of the book; no page has to be read again."""
     letters = iter(ascii_uppercase)
     for kinds in env.toc_fignumbers.values():
         numbers = [number for of_kind in kinds.values() for number in of_kind.values()]
@@ -16,8 +16,9 @@ def letter_pages(app, env) -> None:
         letter = next(letters)
         for of_kind in kinds.values():
             of_kind.update({name: (letter, place) for place, name in enumerate(of_kind, 1)})
+    return []
 
 
 def setup(app) -> dict:
-    app.connect("env-updated", letter_pages)
+    app.connect("env-get-updated", letter_pages, priority=900)  # after Sphinx has numbered
     return {"parallel_read_safe": True, "parallel_write_safe": True}
