@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -126,6 +127,15 @@ def widest(page) -> list[str]:
             return [width, ...found.slice(0, 5).map(one => one.outerHTML.slice(0, 150))];
         }"""
     )
+
+
+def test_a_figures_number_begins_with_its_chapter_or_with_the_letter_of_its_page():
+    pages = {}
+    for name in PAGES:
+        text = (BOOK / name).read_text(encoding="utf-8")
+        for begin in re.findall(r'caption-number">(?:Fig\.|Table) (\w+\.?)', text):
+            pages.setdefault(begin, set()).add(name)
+    assert all(begin.endswith(".") and len(found) == 1 for begin, found in pages.items())
 
 
 def test_a_word_typed_on_the_first_page_becomes_a_pin_at_its_reward(site, page):
