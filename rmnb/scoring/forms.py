@@ -26,7 +26,10 @@ _TABLE = read_yaml(Path(__file__).with_name("forms.yml"))
 _NAMED = re.compile("(?:(?:response|completion|answer|output|conversation|model|assistant)[_ -]?)?([0-9]+|[ab])")
 _TIES = re.compile("tie.*|both.?bad|a=b")
 #: A text under such a key belongs to a conversation, unless it is an id or names a model or a source.
-_LADEN = re.compile("reject|chosen|history|messages|conversation|kwargs|documents|image", re.IGNORECASE)
+_LADEN = re.compile(
+    "reject|chosen|history|message|conversation|dialog|turns|context|system|instruct|kwargs|document|image",
+    re.IGNORECASE,
+)
 _LABEL = re.compile(".*_(id|model|source)")
 _TRANSCRIPT = re.compile(r"\s*(Human:.*)\n\nAssistant:\s*", re.DOTALL)  # ends where the assistant is to speak
 _DIALOGUE = re.compile(r"\s*(?:Human|Assistant):")
@@ -65,6 +68,7 @@ FORMS = [Form(**{**known, "sides": sides}) for known in _TABLE["forms"] for side
 #: Keys that say a part of a conversation in one form or another: no text under one of them is passed over.
 _KNOWN = {*_TABLE["questions"], *_TABLE["system"], *_TABLE["arguments"]}
 _KNOWN.update(*(form.sides.values() for form in FORMS))
+_KNOWN_IN_ANY_CASE = {key.lower() for key in _KNOWN}
 
 
 @dataclass(frozen=True)
@@ -223,7 +227,9 @@ def _is_unread(row: Row, key: str, texts: set[str]) -> bool:
     value = row[key]
     if value in ("", [], {}) or not isinstance(value, str | list | Mapping):
         return False
-    if isinstance(value, str) and (_LABEL.fullmatch(key) or not (key in _KNOWN or _LADEN.search(key))):
+    if isinstance(value, str) and (
+        _LABEL.fullmatch(key) or not (key.lower() in _KNOWN_IN_ANY_CASE or _LADEN.search(key))
+    ):
         return False
     if key not in _TABLE["questions"]:
         return True
@@ -332,9 +338,9 @@ def _exchange(row: Row, system: str | None, turns: list[dict[str, Any]]) -> Exch
         raise InputError("it has a response and no prompt")
     if before[-1]["role"] == "assistant":
         raise InputError("the message before the response is the assistant's, too")
-    arguments = without_gaps(_decoded(row, "chat_template_kwargs", dict)) or {}
+    arguments = dict(_decoded(row, "chat_template_kwargs", dict) or {})
     if documents := _decoded(row, "documents"):
-        arguments["documents"] = without_gaps(documents)
+        arguments["documents"] = documents
     said = last["content"] if last.keys() == {"role", "content"} else last
     return Exchange(Conversation(tuple(before), _decoded(row, "tools"), arguments), said)
 
@@ -373,9 +379,10 @@ def _compared(form: Form, row: Row) -> list[float]:
     is_pair = "chosen" in form.sides
     ends = list(form.sides) if is_pair else [key[-1] for key in form.sides.values()]
     said: dict[str, list[float]] = {}
-    for stem in ("score_", "score", "rating_"):
-        if all(stem + end in row for end in ends):
-            said[stem] = [_number(stem + end, row[stem + end]) for end in ends]
+    for name in _TABLE["scores"]:
+        keys = [name.format(end) for end in ends]
+        if all(key in row for key in keys):
+            said[name.format("")] = [_number(key, row[key]) for key in keys]
     for key in form.order:
         if key in row:
             said[key] = _compare(key, row[key], [end.lower() for end in ends])
