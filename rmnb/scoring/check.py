@@ -127,9 +127,7 @@ def _template(rm: RewardModel) -> _Aspects:
     yield "template", "ok", f"{origin}; the assistant's words stay as they are"
     if cut := _altered(dialogue, _TAGGED):
         yield "template", "warning", f"thinking tags inside a response are cut: {cut}"
-    if re.search(r"strftime_now\((?!['\"])", dialogue.template):
-        yield "date", "warning", "the template writes today's date in a way that cannot be frozen"
-    elif re.search("strftime_now|date_string", dialogue.template):
+    if re.search("strftime_now|date_string", dialogue.template):
         yield "date", "ok", f"the template's date is frozen at {FROZEN_DATE}"
 
 
