@@ -188,13 +188,14 @@ class Dialogue:
         """Ids of whole conversations, one list a response: those that `apply_chat_template` gives.
 
         So a template that trims takes blanks off a text. Control tokens such as ``<|im_end|>`` spelled out in the
-        prompt or a text are plain text (`sanitize_control_tokens`), unless `as_plain_text` is False; tags that mark up
-        an answer, such as ``<think>``, are the ids that they have.
+        prompt or a text are plain text (`sanitize_control_tokens`), unless `as_plain_text` is False or the template is
+        `PLAIN`; tags that mark up an answer, such as ``<think>``, are the ids that they have.
 
         Raises
         ------
         InputError
-            The template fails, a text is not valid Unicode, or the tokenizer cannot encode control tokens as text.
+            The template fails, leaves out a system prompt, tools or documents, or does not know a role; a text is not
+            valid Unicode, or the tokenizer cannot encode control tokens as text.
         """
         asked = as_conversation(prompt)
         if self.template is None and asked.question is None:
@@ -315,6 +316,7 @@ class Dialogue:
         """
         if self.template is None:
             raise InputError("protocol 'published' needs a chat template, and this model has none")
+        self._check_written(as_conversation(prompt))
         strings = [self.render(prompt, text) for text in texts]
         _check_texts(strings)
         limited = self.tokenizer.model_max_length < _NO_LIMIT
