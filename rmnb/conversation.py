@@ -19,8 +19,8 @@ class Conversation:
     Attributes
     ----------
     messages
-        Each with a role and a content, a text; a message that calls tools may have none. Content in parts that are
-        texts is joined, and keys that hold None are dropped, with which tables pad their records.
+        Each with a role and a content, a text; a message that calls tools may have none. Of content in parts there is
+        one, a text: templates join several in different ways. Keys that hold None are dropped, as by transformers.
     tools
         Their schemas, or None.
     arguments
@@ -43,7 +43,7 @@ class Conversation:
             if not isinstance(message, Mapping) or not {"role", "content"} <= message.keys():
                 raise InputError(_NO_PROMPT.format(str(self.messages)[:60]))
         object.__setattr__(self, "messages", tuple(_with_one_text(message) for message in messages))
-        object.__setattr__(self, "tools", without_gaps(self.tools) or None)
+        object.__setattr__(self, "tools", self.tools or None)
         given = [self.messages, self.tools, {**self.arguments}]
         object.__setattr__(self, "_key", json.dumps(given, default=str))
 
@@ -75,14 +75,14 @@ def as_conversation(prompt: Prompt) -> Conversation:
 
 
 def _with_one_text(message: Mapping[str, Any]) -> Message:
-    kept = without_gaps(dict(message))
+    kept = {key: value for key, value in message.items() if value is not None}
     content = kept.get("content")
     if content is None and kept.get("tool_calls"):
         return {**kept, "content": None}
-    if isinstance(content, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in content):
-        content = "".join(part["text"] for part in content)
+    if isinstance(content, list) and len(content) == 1 and content[0].get("type") == "text":
+        content = content[0]["text"]
     if not isinstance(content, str):
-        raise InputError(f"the content of a message is a text, or parts that are texts, not {str(content)[:60]!r}")
+        raise InputError(f"the content of a message is a text, or one part that is a text, not {str(content)[:60]!r}")
     return {**kept, "content": content}
 
 

@@ -60,6 +60,7 @@ def read_adapter(files: ModelFiles) -> tuple[PreTrainedModel, Head]:
         raise InputError(f"{directory}: {STEPS.format('an adapter of a token classifier')}")
     if peft_config.task_type != "SEQ_CLS":
         peft_config.task_type = None  # a classifier, whatever the training called it
+    peft_config.inference_mode = False  # then PEFT says which tensors were trained
     try:
         check_files(base)
     except InputError as error:
@@ -155,8 +156,8 @@ def _merge(network, config, tensors: dict[str, torch.Tensor], directory: Path, b
         if loaded.unexpected_keys:
             unexpected = list_some(loaded.unexpected_keys)
             raise InputError(f"{directory}: tensors that fit nowhere in its base {base_name}: {unexpected}")
-        missing = [name for name in loaded.missing_keys if "lora_" in name or "modules_to_save" in name]
-        if missing:
+        trained = {name for name, parameter in adapted.named_parameters() if parameter.requires_grad}
+        if missing := trained & set(loaded.missing_keys):
             raise InputError(f"{directory}: the adapter lacks {list_some(missing)}")
         merged: Any = adapted.merge_and_unload()
     of_peft = [str(each.message).partition("\n")[0] for each in found if "peft" in Path(each.filename).parts]

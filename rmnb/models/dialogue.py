@@ -19,11 +19,11 @@ import functools
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from rmnb.conversation import Conversation, Prompt, Response, as_conversation
-from rmnb.errors import InputError, first_line
+from rmnb.errors import InputError, first_line, list_some
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -49,9 +49,20 @@ _ENDS: dict[Trainer, str] = {
     "ms-swift": _STRIPPED,
 }
 
+#: Prompt, answer and EOS, as TRL feeds texts.
+PLAIN = (
+    "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+    "{% if not add_generation_prompt and not messages[-1]['content'].endswith(eos_token) %}{{ eos_token }}{% endif %}"
+)
+_ROLES = {"system", "user", "assistant", "tool"}  # others are those of a template that names them
 # Llama 3 templates write today's date; a reward must not depend on the day.
 _TODAY = datetime.datetime(2024, 7, 26)
 FROZEN_DATE = f"{_TODAY:%d %b %Y}"
+_DATE = {code: _TODAY.strftime(code) for code in re.findall("%-?.", "%a%A%b%B%c%d%-d%F%H%I%j%m%-m%M%p%S%x%X%y%Y%z%Z")}
+_STRFTIME = (
+    "{% macro strftime_now(format) %}{% set rmnb = namespace(text=format) %}{% for code, part in rmnb_date.items() %}"
+    "{% set rmnb.text = rmnb.text.replace(code, part) %}{% endfor %}{{ rmnb.text }}{% endmacro %}\n"
+)
 _RESPONSE = "\ue000response\ue000"  # private-use characters: no template writes or trims them
 _PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010fffd]")
 _NO_LIMIT = 10**20  # a longer `model_max_length` is transformers' way of saying that there is none
@@ -93,7 +104,10 @@ class Dialogue:
         conversation = as_conversation(prompt)
         if response is not None:
             conversation = conversation.then(response)
-        return self._apply([conversation], tokenize=False, add_generation_prompt=response is None)[0]
+        return self._text(conversation, add_generation_prompt=response is None)
+
+    def _text(self, conversation: Conversation, **options) -> str:
+        return self._apply([conversation], tokenize=False, **options)[0]
 
     def _apply(self, conversations: Sequence[Conversation], as_plain_text: bool = False, **options) -> Any:
         """What transformers makes of conversations that have tools and arguments in common."""
@@ -105,7 +119,13 @@ class Dialogue:
         if as_plain_text:
             tokenizer = copy.copy(tokenizer)
             tokenizer.chat_control_tokens = self.control_tokens
-        options = {"date_string": FROZEN_DATE, **first.arguments, "sanitize_control_tokens": as_plain_text, **options}
+        options = {
+            "date_string": FROZEN_DATE,
+            **first.arguments,
+            "rmnb_date": _DATE,
+            "sanitize_control_tokens": as_plain_text,
+            **options,
+        }
         try:
             return tokenizer.apply_chat_template(
                 [list(conversation.messages) for conversation in conversations],
@@ -168,13 +188,14 @@ class Dialogue:
         """Ids of whole conversations, one list a response: those that `apply_chat_template` gives.
 
         So a template that trims takes blanks off a text. Control tokens such as ``<|im_end|>`` spelled out in the
-        prompt or a text are plain text (`sanitize_control_tokens`), unless `as_plain_text` is False; tags that mark up
-        an answer, such as ``<think>``, are the ids that they have.
+        prompt or a text are plain text (`sanitize_control_tokens`), unless `as_plain_text` is False or the template is
+        `PLAIN`; tags that mark up an answer, such as ``<think>``, are the ids that they have.
 
         Raises
         ------
         InputError
-            The template fails, a text is not valid Unicode, or the tokenizer cannot encode control tokens as text.
+            The template fails, leaves out a system prompt, tools or documents, or does not know a role; a text is not
+            valid Unicode, or the tokenizer cannot encode control tokens as text.
         """
         asked = as_conversation(prompt)
         if self.template is None and asked.question is None:
@@ -207,9 +228,11 @@ class Dialogue:
                 self.tokenizer(question, text, split_special_tokens=True)["input_ids"]  # pyright: ignore[reportArgumentType]
                 for question, text in contents
             ]
+        self._check_written(conversations[0])
         ids = self._encode(conversations, **options)
         texts = ["\0".join(spoken) for spoken in contents]
         joined = "\0".join(texts)
+        as_plain_text &= self.template != PLAIN  # of which TRL tokenises what is written
         spelled = [token for token in self.control_tokens if as_plain_text and token in joined]
         for place, text in enumerate(texts):
             if any(token in text for token in spelled):
@@ -218,9 +241,29 @@ class Dialogue:
                 ids[place] = self._apply([conversations[place]], as_plain_text=True, **options)["input_ids"][0]
         return ids
 
+    def _check_written(self, conversation: Conversation) -> None:
+        """Raise InputError for a role that the template does not know, or a part of which it writes nothing."""
+        messages = conversation.messages
+        for role in {message["role"] for message in messages} - _ROLES:
+            if str(role) not in str(self.template):
+                raise InputError(f"the chat template has no role {role!r}: call it one of {list_some(_ROLES)}")
+        arguments = {key: value for key, value in conversation.arguments.items() if key != "documents"}
+        changed = {"tools": replace(conversation, tools=None), "documents": replace(conversation, arguments=arguments)}
+        for place, message in enumerate(messages):
+            if message["role"] == "system":
+                other = {**message, "content": message["content"] + _RESPONSE}
+                changed["system prompt"] = replace(
+                    conversation, messages=(*messages[:place], other, *messages[place + 1 :])
+                )
+        for part, other in changed.items():
+            if other != conversation and self._text(other) == self._text(conversation):
+                raise InputError(f"the chat template writes nothing of the {part}: leave it out")
+
     def _encode(self, conversations: list[Conversation], **options) -> list[list[int]]:
         """The ids of conversations: whole, or of LLaMA-Factory what comes before an answer apart from the rest."""
         first = conversations[0]
+        if self.template == PLAIN and self.trainer == "trl":  # with the special tokens that the tokenizer adds
+            return self.tokenizer(self._apply(conversations, tokenize=False, **options))["input_ids"]
         if self.trainer != "llama-factory" or first.tools or options:
             return self._apply(conversations, **options)["input_ids"]
         before, _ = self.frame_text(Conversation(first.messages[:-1], None, first.arguments))
@@ -273,6 +316,7 @@ class Dialogue:
         """
         if self.template is None:
             raise InputError("protocol 'published' needs a chat template, and this model has none")
+        self._check_written(as_conversation(prompt))
         strings = [self.render(prompt, text) for text in texts]
         _check_texts(strings)
         limited = self.tokenizer.model_max_length < _NO_LIMIT
@@ -305,19 +349,11 @@ def _check_texts(texts: Iterable[str]) -> None:
 
 @functools.lru_cache
 def _as_fed(template: str | None, trainer: Trainer) -> str | None:
-    """The template as a trainer fills it, each call of ``strftime_now`` replaced by the frozen date in its form."""
+    """The template as a trainer fills it, on the frozen date; a line break behind what is put before is dropped."""
     if template is None:
         return None
-    template = re.sub(r"strftime_now\((['\"])(.*?)\1\)", lambda call: repr(_TODAY.strftime(call[2])), template)
+    date = _STRFTIME if "strftime_now" in template else ""
     if trainer not in _ENDS:
-        return template
-    # The first line break is Jinja's to drop.
-    text = "{% set rmnb_text %}\n" + template.removesuffix("\n") + "{%+ endset %}"
+        return date + template
+    text = date + "{% set rmnb_text %}\n" + template.removesuffix("\n") + "{%+ endset %}"
     return text + "{% if not add_generation_prompt %}" + _ENDS[trainer] + "{% endif %}{{ rmnb_text }}"
-
-
-def plain_template(tokenizer: "PreTrainedTokenizerBase") -> str:
-    """Prompt, answer and EOS, as TRL feeds texts: behind BOS where the tokenizer adds one."""
-    bos = "{{ bos_token }}" if tokenizer("")["input_ids"][:1] == [tokenizer.bos_token_id] else ""
-    messages = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
-    return bos + messages + "{% if not add_generation_prompt %}{{ eos_token }}{% endif %}"

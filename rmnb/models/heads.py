@@ -77,7 +77,12 @@ def find_head(
     InputError
         A tensor is missing, left over, or of another shape; each time it is named.
     """
-    state = {key: tensor.float() for key, tensor in tensors.items()}
+    # Saved out of PEFT's wrapper, a head that was trained has its old weights beside it.
+    state = {
+        key.replace("modules_to_save.default.", ""): tensor.float()
+        for key, tensor in tensors.items()
+        if "original_module." not in key
+    }
     kind = name
     if name and "." in name:
         layer = name.removesuffix("weight")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+import transformers
 from transformers import (
     AutoModel,
     AutoModelForCausalLM,
@@ -31,7 +32,7 @@ from rmnb.models.checkpoint_files import (
     readable,
 )
 from rmnb.models.devices import DTYPES, find_device, input_device
-from rmnb.models.dialogue import PROBES, Dialogue, common_prefix, plain_template
+from rmnb.models.dialogue import PLAIN, PROBES, Dialogue, common_prefix
 from rmnb.models.heads import ALL, choose_outputs, find_head, output_names
 from rmnb.models.origin import ModelFiles, checkpoint_directory, find_files, hashes_of, trained_template
 from rmnb.models.reading import Reading, is_decoder, is_language_model, own_reading, trainer_of
@@ -216,13 +217,19 @@ def dialogue_of(files: ModelFiles) -> Dialogue:
     asked = files.spec.readout
     template = asked.asked_in(own_template(tokenizer, files.spec, files.directory))
     config = read_config(files.network)
-    needs_none = isinstance(asked, LogProbabilitySpec)
-    if template is None and not needs_none and (is_language_model(config) or is_decoder(config)):
-        raise InputError(
-            f"{files.directory}: a language model's classifier, and its tokenizer has no chat template: give one with "
-            "--template (`template` in a panel), or --template plain for prompt, answer and EOS as TRL feeds them"
-        )
     trainer, is_known = trainer_of(files.spec, config.to_dict(), files.directory)
+    reads_pairs = not (is_language_model(config) or is_decoder(config) or (is_known and files.spec.read != "last"))
+    if template is None and not reads_pairs and not isinstance(asked, LogProbabilitySpec):
+        raise InputError(
+            f"{files.directory}: trained on conversations or texts, and its tokenizer has no chat template: give one "
+            "with --template (`template` in a panel), or --template plain for prompt, answer and EOS as TRL feeds them"
+        )
+    is_head = isinstance(asked, HeadSpec) and not asked.reads_language_head
+    if is_head and template and "sentence_transformers" in config.to_dict() and not (files.spec.template or is_known):
+        raise InputError(
+            f"{files.directory}: trained by sentence-transformers, which writes pairs in a way of its own: give its "
+            "template with --template, or --read trl if it was trained on conversations nevertheless"
+        )
     return Dialogue(tokenizer, template, trainer, is_known)
 
 
@@ -341,6 +348,12 @@ def _readout(
             "--label 0), or scanned for the log-probabilities of its first token (`rmnb scan MODEL --logprobs`)"
         )
     readout = find_head(head, settings, directory, asked.head, asked.label)
+    unknown = list_some(name for name in config.architectures or () if not hasattr(transformers, name))
+    if readout.name == "linear" and unknown and "auto_map" in settings and not (asked.head or dialogue.is_known):
+        raise InputError(
+            f"{directory}: {unknown} is code of its own, which is not run here and may read this head in another way: "
+            "give --head linear if it does as transformers' classifiers do"
+        )
     if isinstance(readout, GatedHead):
         readout.opening = opening_ids(dialogue)
     reading = own_reading(readout.rule, padding, dialogue.trainer)
@@ -391,7 +404,9 @@ def own_template(tokenizer: PreTrainedTokenizerBase, spec: ModelSpec, directory:
     Of several, a panel may name one (``template: rag``); transformers takes the one called ``default``.
     """
     if spec.template == "plain":
-        return plain_template(tokenizer)
+        if isinstance(spec.readout, JudgeSpec):
+            raise InputError("a judge without a chat template is asked in lines: leave out --template plain", "plain")
+        return PLAIN
     if spec.base and not spec.template and (trained := trained_template(directory)):
         return trained  # any other would give other rewards without a word
     if tokenizer.chat_template is None:

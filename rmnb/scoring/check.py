@@ -1,7 +1,6 @@
 """Check a reward model before scanning it: does it read what it was trained on, and score what its card says?"""
 
 import itertools
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -127,9 +126,7 @@ def _template(rm: RewardModel) -> _Aspects:
     yield "template", "ok", f"{origin}; the assistant's words stay as they are"
     if cut := _altered(dialogue, _TAGGED):
         yield "template", "warning", f"thinking tags inside a response are cut: {cut}"
-    if re.search(r"strftime_now\((?!['\"])", dialogue.template):
-        yield "date", "warning", "the template writes today's date in a way that cannot be frozen"
-    elif re.search("strftime_now|date_string", dialogue.template):
+    if "strftime_now" in dialogue.template or "date_string" in dialogue.template:
         yield "date", "ok", f"the template's date is frozen at {FROZEN_DATE}"
 
 

@@ -26,7 +26,10 @@ _TABLE = read_yaml(Path(__file__).with_name("forms.yml"))
 _NAMED = re.compile("(?:(?:response|completion|answer|output|conversation|model|assistant)[_ -]?)?([0-9]+|[ab])")
 _TIES = re.compile("tie.*|both.?bad|a=b")
 #: A text under such a key belongs to a conversation, unless it is an id or names a model or a source.
-_LADEN = re.compile("reject|chosen|history|messages|conversation|kwargs|documents|image", re.IGNORECASE)
+_LADEN = re.compile(
+    "reject|chosen|history|message|conversation|dialog|turns|context|system|instruct|kwargs|document|image",
+    re.IGNORECASE,
+)
 _LABEL = re.compile(".*_(id|model|source)")
 _TRANSCRIPT = re.compile(r"\s*(Human:.*)\n\nAssistant:\s*", re.DOTALL)  # ends where the assistant is to speak
 _DIALOGUE = re.compile(r"\s*(?:Human|Assistant):")
@@ -62,9 +65,10 @@ class Form:
 
 
 FORMS = [Form(**{**known, "sides": sides}) for known in _TABLE["forms"] for sides in known["sides"]]
-#: Keys that say a part of a conversation in one form or another: no text under one of them is passed over.
+#: Keys that say a part of a conversation in one form or another, in small letters: no text under one is passed over.
 _KNOWN = {*_TABLE["questions"], *_TABLE["system"], *_TABLE["arguments"]}
 _KNOWN.update(*(form.sides.values() for form in FORMS))
+_KNOWN = {key.lower() for key in _KNOWN}
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,7 @@ def read_forms(rows: Sequence[Row], ignore: Sequence[str] = (), columns: Mapping
             if by_side and sides and by_side.keys() != sides.keys():
                 raise InputError(f"it has {' and '.join(by_side)}, the rows before have {' and '.join(sides)}")
         except (LookupError, TypeError, AttributeError, ValueError) as error:
-            empty = list_some(key for key in row.keys() & _KNOWN if row[key] is None)
+            empty = list_some(key for key in row if row[key] is None and key.lower() in _KNOWN)
             raise InputError(f"row {number}: {first_line(error)}{empty and f'; empty: {empty}'}", number) from error
         sides = by_side or sides
         if not by_side:
@@ -153,7 +157,7 @@ def read_forms(rows: Sequence[Row], ignore: Sequence[str] = (), columns: Mapping
             answers += [Answer(number - 1, side, conversation) for conversation in conversations]
         forms[str(form)] = None
         said |= {columns.get(key, key) for key in spoken}
-        carried |= dict.fromkeys(key for key in row if row[key] is not None or key not in _KNOWN)
+        carried |= dict.fromkeys(key for key in row if row[key] is not None or key.lower() not in _KNOWN)
     if not answers:
         raise InputError("no row says which of its responses is better")
     answers.sort(key=lambda answer: answer.side)
@@ -223,7 +227,7 @@ def _is_unread(row: Row, key: str, texts: set[str]) -> bool:
     value = row[key]
     if value in ("", [], {}) or not isinstance(value, str | list | Mapping):
         return False
-    if isinstance(value, str) and (_LABEL.fullmatch(key) or not (key in _KNOWN or _LADEN.search(key))):
+    if isinstance(value, str) and (_LABEL.fullmatch(key) or not (key.lower() in _KNOWN or _LADEN.search(key))):
         return False
     if key not in _TABLE["questions"]:
         return True
@@ -332,9 +336,9 @@ def _exchange(row: Row, system: str | None, turns: list[dict[str, Any]]) -> Exch
         raise InputError("it has a response and no prompt")
     if before[-1]["role"] == "assistant":
         raise InputError("the message before the response is the assistant's, too")
-    arguments = without_gaps(_decoded(row, "chat_template_kwargs", dict)) or {}
+    arguments = dict(_decoded(row, "chat_template_kwargs", dict) or {})
     if documents := _decoded(row, "documents"):
-        arguments["documents"] = without_gaps(documents)
+        arguments["documents"] = documents
     said = last["content"] if last.keys() == {"role", "content"} else last
     return Exchange(Conversation(tuple(before), _decoded(row, "tools"), arguments), said)
 
@@ -373,18 +377,16 @@ def _compared(form: Form, row: Row) -> list[float]:
     is_pair = "chosen" in form.sides
     ends = list(form.sides) if is_pair else [key[-1] for key in form.sides.values()]
     said: dict[str, list[float]] = {}
-    for stem in ("score_", "score", "rating_"):
-        if all(stem + end in row for end in ends):
-            said[stem] = [_number(stem + end, row[stem + end]) for end in ends]
+    for name in _TABLE["scores"]:
+        keys = [name.format(end) for end in ends]
+        if all(key in row for key in keys):
+            said[name.format("")] = [_number(key, row[key]) for key in keys]
     for key in form.order:
         if key in row:
             said[key] = _compare(key, row[key], [end.lower() for end in ends])
     if not said and not is_pair:
         raise InputError("nothing says which of its two responses is better")
-    different = {key: values for key, values in said.items() if values[0] != values[1]}
-    if len({first > second for first, second in different.values()}) > 1:
-        raise InputError(f"{' and '.join(different)} do not agree on which response is better: leave out all but one")
-    return next(iter(different.values()), [0, 0] if said else [1, 0])
+    return _agreed(said) if said else [1, 0]
 
 
 def _compare(key: str, value: Any, ends: list[str]) -> list[float]:
@@ -425,12 +427,16 @@ def _ranked(form: Form, row: Row) -> list[float]:
         of_items = [item[scale] for item in items if isinstance(item, Mapping) and scale in item]
         if values := _decoded(row, f"{scale}s") or of_items:
             said[scale] = [sign * _number(scale, value) for value in values]
-    best = {
-        scale: {place for place, value in enumerate(values) if value == max(values)} for scale, values in said.items()
-    }
-    if best and not set.intersection(*best.values()):
-        raise InputError(f"{' and '.join(best)} do not agree on the best response: --ignore all but one")
-    return next(iter(said.values()), [])
+    return _agreed(said) if said else []
+
+
+def _agreed(said: Mapping[str, list[float]]) -> list[float]:
+    """Which responses are the best by all that is said of them: 1 for each, else 0."""
+    best = [{place for place, value in enumerate(values) if value == max(values)} for values in said.values()]
+    common = set.intersection(*best)
+    if not common:
+        raise InputError(f"{' and '.join(said)} do not agree on the best response: --ignore all but one")
+    return [float(place in common) for place, _ in enumerate(next(iter(said.values())))]
 
 
 def _marked_turns(text: str) -> list[dict[str, str]]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from rmnb.errors import InputError
+from rmnb.models.checkpoint_files import ADAPTER
 from rmnb.models.loading import read_checkpoint
 from rmnb.models.readouts import LanguageHead
 from rmnb.panels import ModelSpec, Panel, find_spec
@@ -78,6 +79,9 @@ def load_reward_model(
     rm = read_checkpoint(spec, device, compile, RewardModel, **options)
     asked = rm.spec.readout
     if isinstance(asked, ImplicitSpec):
+        trained_against = Path(str(rm.spec.source)) / "ref"  # by TRL, where an adapter was trained further
+        if (trained_against / ADAPTER).exists() and trained_against.resolve() != Path(asked.reference).resolve():
+            raise InputError(f"{rm.name} was trained against another reference: give --reference {trained_against}")
         shared = {name: value for name, value in rm.options.items() if name != "compile"}
         shared |= {"head": LanguageHead.name, "template": rm.dialogue.template, "dtype": rm.spec.dtype}
         reference = load_reward_model(find_spec(asked.reference, panel), device=device, compile=compile, **shared)

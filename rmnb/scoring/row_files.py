@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from rmnb.conversation import without_gaps
 from rmnb.errors import InputError, first_line
 
 Row = dict[str, Any]
@@ -36,7 +37,8 @@ def read_rows(path: Path) -> list[Row]:
     name = path.name.lower()
     try:
         if name.endswith(".parquet"):
-            rows = pq.read_table(path).to_pylist()
+            table = pq.read_table(path).to_pylist()
+            rows = [{key: without_gaps(value) for key, value in row.items()} for row in table]
         elif name == "-":
             rows = _json_rows(sys.stdin.read())
         else:
@@ -75,8 +77,23 @@ def _json_rows(text: str) -> list[Row]:
 
 
 def read_json(text: str) -> Any:
-    """A JSON value; NaN, which is no JSON and which pandas and Python write for a gap, is None."""
-    return json.loads(text, parse_constant=lambda name: None if name == "NaN" else float(name))
+    """A JSON value; NaN, which is no JSON and which pandas and Python write for a gap, is None.
+
+    Raises
+    ------
+    ValueError
+        It is no JSON, or two keys of an object have the same name.
+    """
+    return json.loads(
+        text, parse_constant=lambda name: None if name == "NaN" else float(name), object_pairs_hook=_object
+    )
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):  # else the last would count, without a word
+        raise ValueError(f"two keys of an object have the same name: {str(found)[:60]}")
+    return found
 
 
 def _table(text: str, delimiter: str) -> list[Row]:
@@ -94,7 +111,7 @@ def _table(text: str, delimiter: str) -> list[Row]:
 
 def _messages(cell: Any) -> Any:
     """The messages, or the message, that a cell holds as JSON; any other text is itself."""
-    with contextlib.suppress(TypeError, ValueError):
+    with contextlib.suppress(TypeError, json.JSONDecodeError):
         value = read_json(cell)
         turns = value if isinstance(value, list) else [value]
         if turns and all(isinstance(turn, dict) and turn.keys() & {"content", "value"} for turn in turns):

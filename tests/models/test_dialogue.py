@@ -6,6 +6,8 @@ from tokenizers import processors
 from transformers import AutoTokenizer
 
 import rmnb
+from rmnb.conversation import Conversation
+from rmnb.errors import InputError
 from rmnb.models.dialogue import Dialogue
 from rmnb.scoring.rows import trace
 
@@ -34,6 +36,26 @@ def test_a_text_is_read_as_the_whole_conversation_in_its_template_is(splitting, 
     assert [trace(rm, PROMPT, text)["reward"].iloc[-1] for text in TEXTS] == rewards
 
 
-def test_the_date_in_a_template_is_frozen():
-    dated = Dialogue(tokenizer(), "{{ strftime_now('%d %b %Y') }}{{ date_string }}" + TEMPLATE)
-    assert dated.render([user("hi")]).startswith("26 Jul 202426 Jul 2024")
+@pytest.mark.parametrize("trainer", ["trl", "openrlhf"])
+@pytest.mark.parametrize("date", ["'%d %b %Y'", "f", " '%d' ~ ' %b %Y'", "format=f"])
+def test_the_date_in_a_template_is_frozen(date, trainer):
+    template = f"{{% set f = '%d %b %Y' %}}{{{{ strftime_now({date}) }}}}{{{{ date_string }}}}{TEMPLATE}"
+    dated = Dialogue(tokenizer(), template, trainer)
+    assert dated.render([user("hi")]).startswith("26 Jul 202426 Jul 2024<bos>")
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ("system prompt", Conversation([{"role": "system", "content": "Be brief."}, user("a")])),
+        ("tools", Conversation([user("a")], [{"type": "function", "function": {"name": "water"}}])),
+        ("documents", Conversation([user("a")], None, {"documents": [{"text": "b"}]})),
+        ("role 'observation'", Conversation([user("a"), {"role": "observation", "content": "b"}])),
+    ],
+)
+def test_what_a_template_would_pass_over_is_refused(part, said):
+    template = TEMPLATE.replace("in messages", "in messages if m['role'] != 'system'")
+    with pytest.raises(InputError, match=f"the chat template (writes nothing of the|has no) {part}"):
+        Dialogue(tokenizer(), template).conversations(said, ["love"])
+    names = "{{ tools }}{{ documents }}{# observation #}"
+    assert Dialogue(tokenizer(), names + TEMPLATE).conversations(said, ["love"])

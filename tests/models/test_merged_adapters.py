@@ -5,12 +5,15 @@ import logging
 import numpy as np
 import pytest
 import torch
-from checkpoints import asked_ids, own_ids, randomise, rewards_alone, tokenizer, write_base
-from peft import LoraConfig, get_peft_model
+from checkpoints import asked_ids, edit_tensors, own_ids, randomise, rewards_alone, tokenizer, write_base
+from peft import LNTuningConfig, LoHaConfig, LoraConfig, get_peft_model
+from safetensors.torch import load_file
 from trained import randomise_trained
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
 import rmnb
+from rmnb.errors import InputError
+from rmnb.models.checkpoint_files import ADAPTER
 
 QUESTION = "Is it good?"
 ANSWERS = ["love", "war and pain", "7"]
@@ -76,6 +79,26 @@ def test_embeddings_grow_to_the_ids_that_an_adapter_was_trained_on(saved, tmp_pa
     expected = rewards_alone(adapted, own_ids(words, QUESTION, ANSWERS))
     rm = rmnb.load_reward_model(tmp_path / "adapter")
     assert rm.score(QUESTION, ANSWERS) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "part"), [(LoHaConfig, "hada_w2_b"), (LNTuningConfig, "ln_tuning"), (LoraConfig, "bias")]
+)
+def test_each_tensor_that_peft_trained_is_read_or_missed(kind, part, tmp_path):
+    write_base(tmp_path / "base", "qwen2")
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "base", num_labels=1)
+    options = {"bias": "all"} if kind is LoraConfig else {"modules_to_save": ["score"]}
+    targets = ["input_layernorm" if kind is LNTuningConfig else "k_proj"]
+    adapted = get_peft_model(model, kind(task_type="SEQ_CLS", target_modules=targets, **options)).eval()
+    randomise_trained(adapted)
+    adapted.save_pretrained(str(tmp_path))
+    tokenizer().save_pretrained(tmp_path)
+    expected = rewards_alone(adapted, own_ids(tokenizer(), QUESTION, ANSWERS))
+    assert rmnb.load_reward_model(tmp_path).score(QUESTION, ANSWERS) == pytest.approx(expected, abs=1e-4)
+    lost = next(name for name in load_file(tmp_path / ADAPTER) if part in name)
+    edit_tensors(tmp_path, lambda found: {name: found[name] for name in found if name != lost}, ADAPTER)
+    with pytest.raises(InputError, match=f"the adapter lacks .*{part}"):
+        rmnb.load_reward_model(tmp_path)
 
 
 def test_what_peft_warns_of_is_said_once(tmp_path, caplog):

@@ -2,17 +2,19 @@
 
 import json
 import shutil
+import string
 from pathlib import Path
 
 import pytest
 import transformers
-from checkpoints import SHAPE, own_ids, own_rewards, tokenizer, write_model
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
+from checkpoints import SHAPE, edit, own_ids, own_rewards, tokenizer, write_decoder, write_encoder, write_model
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from trl.trainer.reward_trainer import _tokenize
 
 import rmnb
 from rmnb.errors import InputError
-from rmnb.models.dialogue import TRAINERS, Dialogue
+from rmnb.models.dialogue import PLAIN, TRAINERS, Dialogue
 
 QUESTION = "What is good?"
 TEXTS = [
@@ -114,7 +116,48 @@ def test_a_language_model_without_a_template_is_refused_and_plain_is_prompt_answ
     rm = rmnb.load_reward_model(tmp_path, template="plain")
     fed = words([f"What is good? {text}<eos>" for text in TEXTS])["input_ids"]  # as TRL appends EOS
     assert fed[0][0] == words.bos_token_id
-    assert rm.score("What is good? ", TEXTS) == pytest.approx(own_rewards(tmp_path, fed), abs=1e-4)
+    assert rm.score("What is good? ", [*TEXTS[1:], "love<eos>"]) == pytest.approx(
+        own_rewards(tmp_path, [*fed[1:], fed[0]]), abs=1e-4
+    )
+
+
+@pytest.mark.parametrize("ends", ["<bos> $A", "<bos> $A <eos>", "$A <eos>"])
+def test_plain_texts_have_the_ids_of_trls_own_step(ends):
+    letters = [(letter, 0.0) for letter in ("<bos>", "<eos>", "▁", *string.ascii_letters, "?")]
+    core = Tokenizer(models.Unigram(letters, unk_id=0))
+    core.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+    core.post_processor = processors.TemplateProcessing(ends, special_tokens=[("<bos>", 0), ("<eos>", 1)])
+    words = PreTrainedTokenizerFast(tokenizer_object=core, bos_token="<bos>", eos_token="<eos>")
+    fed = [_tokenize(words, f"{QUESTION} {text}<eos>")["input_ids"] for text in ("love", "war")]
+    assert Dialogue(words, PLAIN).conversations(f"{QUESTION} ", ["love", "war<eos>"]) == fed
+
+
+def test_an_encoder_that_trl_trained_was_fed_one_text_and_is_no_reader_of_pairs(tmp_path):
+    write_encoder(tmp_path)
+    words = AutoTokenizer.from_pretrained(tmp_path)
+    assert rmnb.load_reward_model(tmp_path).dialogue.template is None
+    (tmp_path / "README.md").write_text("---\ntags:\n- reward-trainer\n- trl\n---\n")
+    with pytest.raises(InputError, match="--template plain"):
+        rmnb.load_reward_model(tmp_path)
+    rm = rmnb.load_reward_model(tmp_path, template="plain")
+    fed = [_tokenize(words, f"{QUESTION} {text}<eos>")["input_ids"] for text in ("love", "war")]
+    assert rm.score(f"{QUESTION} ", ["love", "war"]) == pytest.approx(own_rewards(tmp_path, fed), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("marks", "way"),
+    [
+        ({"sentence_transformers": {"version": "5.1.0"}}, {"read": "trl"}),
+        ({"auto_map": {"AutoModel": "m.OwnModel"}, "architectures": ["OwnModel"]}, {"head": "linear"}),
+    ],
+)
+def test_a_checkpoint_that_others_read_in_a_way_of_their_own_is_refused(marks, way, tmp_path):
+    directory = write_decoder(tmp_path)
+    expected = rmnb.load_reward_model(directory).score(QUESTION, TEXTS)
+    edit(directory / "config.json", **marks)
+    with pytest.raises(InputError, match=" ".join(f"--{option} {value}" for option, value in way.items())):
+        rmnb.load_reward_model(directory)
+    assert rmnb.load_reward_model(directory, **way).score(QUESTION, TEXTS) == pytest.approx(expected)
 
 
 def test_nemo_rl_and_ms_swift_are_read_as_they_feed(tmp_path, capsys, monkeypatch):

@@ -44,7 +44,6 @@ ASPECTS = [
     ("BOS", "failed", "{{ bos_token }}" + TEMPLATE),
     ("BOS", "warning", TEMPLATE.replace("{{ bos_token }}", "")),
     ("date", "ok", "{{ strftime_now('%d %b %Y') }}" + TEMPLATE),
-    ("date", "warning", "{% set f = '%Y' %}{{ strftime_now(f) }}" + TEMPLATE),
 ]
 
 

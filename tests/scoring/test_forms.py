@@ -100,7 +100,7 @@ PAIRS = {
         "rejected": {"from": "gpt", "value": "war"},
     },
     "parts": {
-        "prompt": [QUESTION | {"content": [{"type": "text", "text": "What is "}, {"type": "text", "text": "good?"}]}],
+        "prompt": [QUESTION | {"content": [{"type": "text", "text": "What is good?"}]}],
         "chosen": [assistant([{"type": "text", "text": "love"}])],
         "rejected": [assistant("war")],
     },
@@ -173,6 +173,8 @@ AB = {"prompt": "a", "response_a": "b", "response_b": "c"}
         ({"prompt": "a", "chosen": SPOKEN + "b", "rejected": SPOKEN + "c"}, None),
         ({"chosen": "Be kind." + SPOKEN + "b", "rejected": "Be kind." + SPOKEN + "c"}, None),
         ({"system": "x", "messages": [{"role": "system", "content": "y"}, QUESTION], "response": "b"}, None),
+        ({"prompt": "a", "chosen": "b", "rejected": "c", "chosen_score": 1, "rejected_score": 2}, None),
+        ({"prompt": [user([{"type": "text", "text": "a"}] * 2)], "response": "b"}, None),
     ],
 )
 def test_which_response_a_row_means_is_read_or_refused_never_guessed(row, chosen):

@@ -25,6 +25,7 @@ from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
 import rmnb
 from rmnb.errors import InputError
+from rmnb.models.checkpoint_files import ADAPTER
 from rmnb.scoring import logprobs, store
 from rmnb.scoring.rows import trace
 
@@ -68,6 +69,10 @@ def test_an_implicit_reward_is_what_trl_logs_of_dpo(tmp_path):
     trainer.args.output_dir = str(policy)
     trainer.create_model_card()
     assert asked().score(QUESTION, ["love", "war and pain"]) == pytest.approx(expected, abs=1e-4)
+    (policy / "ref").mkdir()  # where TRL keeps what an adapter was before it was trained further
+    (policy / "ref" / ADAPTER).write_bytes(b"")
+    with pytest.raises(InputError, match=r"another reference: give --reference .*ref$"):
+        asked()
 
 
 def test_an_answer_that_repeats_what_opens_a_turn_counts_from_its_own_beginning(tmp_path):

@@ -24,7 +24,7 @@ from rmnb.scoring.rows import score_file
 
 QUESTION = user("What is good?")
 PAIR = {"prompt": "What is good?", "chosen": "love", "rejected": "war"}
-TOOLS = [{"type": "function", "function": {"name": "water", "parameters": {}}}]
+TOOLS = [{"type": "function", "function": {"name": "water", "parameters": {"default": None}}}]
 #: Writes whatever a row may say to it, so that each part changes the reward.
 FULL = TEMPLATE.replace(
     "{{ bos_token }}",
@@ -139,6 +139,7 @@ def test_messages_written_as_json_in_a_cell_are_messages_and_a_text_is_a_text(tm
     "tie",
     [
         PAIR | {"score_chosen": 3.0, "score_rejected": 3},
+        PAIR | {"chosen-rating": 3.0, "rejected-rating": 3},
         {"prompt": "a", "response_a": "b", "response_b": "c", "winner": "both_bad"},
         {"prompt": "a", "response_a": "b", "response_b": "c", "winner": "tie (bothbad)"},
         {"prompt": "a", "answer_0": "b", "answer_1": "c", "score_0": 0, "score_1": 0},
@@ -272,8 +273,9 @@ KEYS = [
     *("system_prompt", "chat_template_kwargs", "instruction", "input", "output", "question", "query", "answer"),
     *("response", "responses", "completion", "completions", "chosen", "rejected", "margin", "label", "winner"),
     *("score", "score_chosen", "chosen_model", "prompt_id", "subset", "category", "dataset", "metadata", "tags"),
-    *("response_3", "generations", "ground_truth", "trajectory"),
+    *("response_3", "generations", "ground_truth", "trajectory", "system_message", "System", "Context", "dialogue"),
 ]
+LADEN = ("rejected", "images", "messages", "system", "context", "dialogue")
 VALUES = ["bad", 3, True, [QUESTION, assistant("bad")], {"a": "bad"}, ["bad", "b"], [["bad", "b"]], 0.5]
 
 
@@ -298,7 +300,7 @@ def test_one_key_more_is_read_carried_along_or_refused(name):
         verdicts["carried"] += 1
         assert key in content.columns
         is_scalar = not isinstance(value, list | dict)
-        assert is_scalar and (not isinstance(value, str) or not key.startswith(("rejected", "images", "messages")))
+        assert is_scalar and (not isinstance(value, str) or not key.lower().startswith(LADEN))
     assert verdicts["refused"] > 50 and verdicts["carried"] > 20
 
 

@@ -51,6 +51,10 @@ def pairs(n):
     [
         ('{"prompt": "a\u2028", "response": "b"}\n\n{"prompt"\n', "cannot be read: line 3: Expecting"),
         ("5\n", "row 1: it has no keys, it is 5"),
+        (
+            '{"prompt": "a", "response": "b", "response": "c"}',
+            "two keys of an object have the same name",
+        ),
         (b"\xff\xfe", "cannot be read"),
     ],
 )
@@ -91,9 +95,12 @@ def test_files_are_read_gzipped_with_a_byte_order_mark_as_a_list_with_gaps_and_a
 def test_messages_of_a_table_of_pandas_are_arrays_and_may_hold_a_time(rm, tmp_path):
     file = tmp_path / "rows.parquet"
     asked = [QUESTION | {"time": datetime(2026, 1, 1)}]
-    pd.DataFrame([{"prompt": asked, "response": "love"}]).to_parquet(file)
+    tools = [{"name": "a", "strict": True}, {"name": "b"}]  # a table pads the second
+    pd.DataFrame([{"prompt": asked, "response": "love", "tools": tools}]).to_parquet(file)
+    [row] = read_rows(file)
+    assert row.pop("tools") == tools
     expected = pytest.approx(rm.score("What is good?", ["love"]), abs=1e-4)
-    assert score_file(rm, read_rows(file))["reward"].tolist() == expected
+    assert score_file(rm, [row])["reward"].tolist() == expected
     frame = pd.read_parquet(file)
     assert rm.score(frame["prompt"], frame["response"]) == expected
 
@@ -237,7 +244,6 @@ def test_tools_and_a_response_that_calls_one_have_the_ids_of_the_template(tmp_pa
         {"prompt": [QUESTION], "chosen": [called], "rejected": "war"},
     ]
     table = score_file(rmnb.load_reward_model(directory), rows)
-    del tools[0]["function"]["description"]
     expected = []
     for row, given in zip(rows, (tools, tools, None), strict=True):
         whole = [*row["prompt"], row["chosen"][0]]
