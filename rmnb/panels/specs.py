@@ -342,7 +342,7 @@ class BaseSpec(Weights):
     ``Assistant:``). A tuned copy has an `adapter` (as of `ModelSpec`) and the `recipe` it was tuned by.
     """
 
-    name: str
+    name: FileName
     source: Place
     kind: Literal["instruct", "pretrained", "tuned"]
     wrapping: Wrapping

@@ -84,6 +84,11 @@ def build_pairs(recipe: Recipe) -> tuple[pd.DataFrame, pd.DataFrame]:
         Columns prompt (str, or a list of messages where there were turns before), chosen, rejected, source (``things``,
         the name of the preference data, or that with ``-mismatched``); shuffled. No prompt of the preference data is in
         both.
+
+    Raises
+    ------
+    InputError
+        There are too few pairs of a kind, or none is left to train on or to hold out.
     """
     rng = np.random.default_rng(recipe.hyperparameters.seed)
     if recipe.split == "pair":
@@ -104,7 +109,12 @@ def build_pairs(recipe: Recipe) -> tuple[pd.DataFrame, pd.DataFrame]:
     if recipe.preferences or recipe.statements:
         pairs = pairs.iloc[rng.permutation(len(pairs))]
     pairs = pairs.iloc[: round(recipe.share * len(pairs))]
-    return pairs.reset_index(drop=True), pd.concat(held_out, ignore_index=True)
+    unseen = pd.concat(held_out, ignore_index=True)
+    if pairs.empty or unseen.empty:
+        raise InputError(
+            f"recipe {recipe.name} leaves {len(pairs):,} pairs to train on and {len(unseen):,} held out: ask for more"
+        )
+    return pairs.reset_index(drop=True), unseen
 
 
 def _split_by_pair(recipe: Recipe, rng: np.random.Generator) -> tuple[list[pd.DataFrame], list[pd.DataFrame]]:

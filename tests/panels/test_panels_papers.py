@@ -136,6 +136,14 @@ def test_a_panel_with_a_key_twice_or_ranks_for_some_models_is_refused_and_a_toke
         load_panel(file)
 
 
+def test_no_name_in_a_panel_leads_out_of_its_store(tmp_path):
+    """Of models, prompts and the panel itself: tests/torture."""
+    base = {"name": "../../x", "source": "owner/a", "kind": "instruct", "wrapping": "chat"}
+    (tmp_path / "mine.yml").write_text(yaml.safe_dump({"name": "mine", "title": "Mine", "bases": [base]}))
+    with pytest.raises(InputError, match=r"mine.yml: bases.0.name: .*no slash"):
+        load_panel(tmp_path / "mine.yml")
+
+
 def test_questions_in_any_script_are_questions_and_a_list_of_them_is_no_text():
     panel = load_panel("demo")
     for question in ("Why?", "\u4ec0\u4e48\u662f\u6700\u597d\u7684\uff1f", "\u4f55\u304c\u4e00\u756a\uff1f"):

@@ -132,6 +132,15 @@ def test_what_is_scored_with_loading_options_is_read_with_them_and_refused_witho
         store.read_scores(panel, "one", "best")
 
 
+def test_the_lines_that_the_workflow_gives_for_a_file_of_the_demo_panel_can_be_planned():
+    lines = re.findall(r"# (snakemake .*data/.*)", (ROOT / "workflow/Snakefile").read_text())
+    assert len(lines) == 3
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    for line in lines:
+        command = ["bash", "-c", line.replace("Snakefile ", "Snakefile --dry-run ")]
+        subprocess.run(command, cwd=ROOT, env=os.environ | {"PATH": path}, check=True, capture_output=True)
+
+
 def test_scores_computed_again_are_compared_and_the_shipped_ones_stay(tmp_path):
     shipped, again = tmp_path / "data/demo/scores", tmp_path / "again"
     frame = pd.DataFrame({"token_id": [0, 1, 2], "score": [0.0, 1.0, 2.0]})

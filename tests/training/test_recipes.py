@@ -21,7 +21,7 @@ from rmnb.panels.specs import validate
 from rmnb.training import pairs
 from rmnb.training.evaluation import accuracy
 from rmnb.training.pairs import build_pairs, data_files, is_apart, is_unseen, thing_pairs
-from rmnb.training.recipes import Mismatched, Recipe, Statements, load_recipe
+from rmnb.training.recipes import Mismatched, Preferences, Recipe, Statements, load_recipe
 
 PAIRS = {
     "values": ("45026b85c81e6a99", "d1fc017d4608975e"),
@@ -138,6 +138,13 @@ def test_what_cannot_be_had_is_refused(monkeypatch):
     none = few.model_copy(update={"longest": 1})
     with pytest.raises(InputError, match="there are no pairs of a prompt and the answer to another one"):
         build_pairs(recipe.model_copy(update={"mismatched": none}))
+    short = Preferences(source="made", pairs=9, longest=1)
+    recipe = Recipe(name="short", description="", split="prompt", hyperparameters=hyper, preferences=(short,))
+    with pytest.raises(InputError, match="recipe short leaves 0 pairs to train on"):
+        build_pairs(recipe)
+    untested = short.model_copy(update={"longest": 99, "held_out": 0})
+    with pytest.raises(InputError, match="leaves 3 pairs to train on and 0 held out"):
+        build_pairs(recipe.model_copy(update={"preferences": (untested,)}))
     statements = pd.DataFrame({"statement": ["gay people are kind", "trans people are not"], "matches": [True, False]})
     monkeypatch.setattr(preferences, "statements", lambda trait: statements)
     monkeypatch.setattr(pairs, "_last_byte", lambda text: 1)  # none is held out
