@@ -72,8 +72,9 @@ def open_or_refuse(directory: Path, plan: Mapping[str, Any], notes: Mapping[str,
         The directory cannot be written, holds other work, or its plan is damaged.
     """
     file = directory / "plan.json"
-    if not file.exists():
-        write_json(file, {**plan, **notes})
+    with exclusive(file):  # taken even if the plan is there: then a lock that a killed process left goes, too
+        if not file.exists():
+            write_json(file, {**plan, **notes})
     begun = _read_plan(file)
     refuse_other(directory, begun, plan)
     in_progress.add(directory)

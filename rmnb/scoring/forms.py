@@ -227,7 +227,8 @@ def _is_unread(row: Row, key: str, texts: set[str]) -> bool:
     value = row[key]
     if value in ("", [], {}) or not isinstance(value, str | list | Mapping):
         return False
-    if isinstance(value, str) and (_LABEL.fullmatch(key) or not (key.lower() in _KNOWN or _LADEN.search(key))):
+    is_suspect = key.lower() in _KNOWN or _LADEN.search(key)
+    if isinstance(value, str) and (_LABEL.fullmatch(key) or not is_suspect):
         return False
     if key not in _TABLE["questions"]:
         return True

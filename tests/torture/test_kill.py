@@ -41,8 +41,7 @@ def a_training_run(place: Path) -> tuple:
 def contents(place: Path) -> dict[str, object]:
     """Every file below a place, hidden ones too, and what tables, adapters and their provenance hold.
 
-    Left out are checkpoints of a training run, of which the last may or may not have been deleted, and locks: killed
-    while it holds one, a process cannot take its file away, and the next that needs it takes it.
+    Checkpoints of a training run are left out: the last one may or may not have been deleted.
     """
     read = {
         ".parquet": lambda file: store.read_table(file)[1]["content_sha256"],
@@ -50,7 +49,6 @@ def contents(place: Path) -> dict[str, object]:
         ".json": lambda file: json.loads(file.read_text()) | {"time": ""},
     }
     files = [file for file in place.rglob("*") if file.is_file() and "checkpoint-" not in str(file)]
-    files = [file for file in files if file.suffix != ".lock"]
     return {str(file.relative_to(place)): read.get(file.suffix, lambda file: "")(file) for file in files}
 
 
