@@ -170,8 +170,6 @@ def test_a_model_of_pairs_is_compared_by_its_own_segments(tmp_path, serve):
     ("status", "content"),
     [
         (404, {"detail": "Not Found"}),
-        (200, b"<html>"),
-        (200, {"data": [{"index": 0, "object": "score"}]}),
         (200, {"data": []}),
         (200, {"data": [{"probs": [0.5, 0.5]}]}),
         (200, {"data": [{"probs": [float("nan")]}]}),

@@ -10,7 +10,6 @@ import rmnb
 from rmnb.errors import InputError
 from rmnb.models import attention
 from rmnb.scoring.engine import PrefixScorer, score_continuations
-from rmnb.scoring.rows import common_prefix
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 
@@ -43,11 +42,6 @@ def test_sharing_the_prefix_gives_the_reward_of_the_plain_pass(architecture, tmp
 def test_an_empty_continuation_has_no_reward(rm):
     with pytest.raises(InputError, match="continuation 1 is empty"):
         score_continuations(rm, [1], [[7], []])
-
-
-def test_the_common_prefix_is_the_longest_that_leaves_something_to_score():
-    assert common_prefix([[1, 2, 3, 5], [1, 2, 4, 5]]) == [1, 2]
-    assert common_prefix([[1, 2, 3], [1, 2]]) == common_prefix([(1, 2)]) == [1]
 
 
 def test_batches_fit_the_memory_that_is_free(rm, monkeypatch):

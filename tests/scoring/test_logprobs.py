@@ -56,12 +56,6 @@ def test_a_head_that_is_not_there_is_never_made_up(tmp_path):
         logprobs.load_language_model(tmp_path)
 
 
-def test_a_prompt_that_a_model_cannot_read_is_one_line(tmp_path):
-    lm = logprobs.load_language_model(write_base(tmp_path, shape={"max_position_embeddings": 64}))
-    with pytest.raises(InputError, match="more than the 64"):
-        logprobs.next_token_logprobs(lm, PROMPT * 9)
-
-
 def test_earlier_turns_are_read(tmp_path):
     lm = logprobs.load_language_model(write_base(tmp_path))
     asked = PromptSpec(key="after", text=PROMPT, framing="positive", history=EARLIER)

@@ -78,20 +78,13 @@ def test_what_a_judge_or_a_reference_cannot_be_is_one_line(models, tmp_path):
     for asked, match in (
         ({"judge": {**JUDGE, "answers": {"a": 1, "peace": 1}}}, "reply 'peace' is not one token of its own"),
         ({"judge": "maybe"}, "unknown judge 'maybe': choose one of rating, yes-no"),
-        ({"judge": {**JUDGE, "answers": {"a": 1}}}, "judge.answers: .*at least 2"),
-        ({"judge": {"template": "x", "answer": {"a": 1}}}, "judge.answer: there is no such key"),
-        ({"judge": {**JUDGE, "template": "{{ messages.there.more }}"}}, "the judge's template"),
         ({"judge": {**JUDGE, "template": "Good?"}}, "the judge's template leaves out the answer"),
         (
             {"judge": JUDGE, "reference": str(directory)},
             "llama[^:]*: readout.judge.reference: there is no such key",
         ),
-        ({"judge": JUDGE, "label": 0}, "label: Input should be 'all'"),
         ({"judge": JUDGE, "read": "openrlhf"}, "own template: no read"),
         ({"judge": JUDGE | {"template": "{{ question }}{{ messages }}"}}, "the template has no question, but messages"),
-        ({"torch_dtype": "bfloat16"}, "no option torch_dtype: it is called dtype"),
-        ({"reference": str(directory), "head": "linear"}, "readout.implicit.head: there is no such key"),
-        ({"judge": JUDGE, "beta": 0.5}, "readout.judge.beta: there is no such key"),
         ({"reference": str(directory)}, "is its own reference"),
         ({"reference": str(tied)}, "is a classifier, and this asks for a language model"),
     ):
@@ -152,17 +145,12 @@ def test_a_label_that_may_be_either_of_two_outputs_or_is_given_twice_is_refused(
 
 
 def test_the_command_line_names_judges_references_weights_and_outputs(models, tmp_path, printed, printed_json):
-    directory, reference = models
+    directory, _ = models
     judge = tmp_path / "judge.yml"
     judge.write_text(yaml.safe_dump({"template": JUDGE["template"]}) + "answers: {a: 1, b: -1, c: 0.5}\n")
     rm = rmnb.load_reward_model(directory, judge=JUDGE)
-    said = printed("check", directory, "--judge", judge)
-    assert "Question: What, in one word" in said and "replies" in said and "LlamaForCausalLM" in said
     said = printed("score", directory, "love", "--prompt", QUESTION, "--judge", judge)
     assert float(said.split()[0]) == pytest.approx(rm.score(QUESTION, ["love"])[0], abs=1e-5)
-    rows = tmp_path / "pairs.jsonl"
-    rows.write_text('{"prompt": "Is it good?", "chosen": "love", "rejected": "war and pain"}\n')
-    assert "pairs" in printed("score", directory, rows, "--reference", reference, "--beta", "0.5")
     out = tmp_path / "whole.parquet"
     printed("scan", directory, "--whole", "--prompt", QUESTION, "--first", "9", "--out", out)
     assert (store.read_scan(out)[0]["score"] < 0).all()

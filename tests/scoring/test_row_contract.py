@@ -25,6 +25,7 @@ from rmnb.scoring.rows import score_file
 QUESTION = user("What is good?")
 PAIR = {"prompt": "What is good?", "chosen": "love", "rejected": "war"}
 TOOLS = [{"type": "function", "function": {"name": "water", "parameters": {"default": None}}}]
+CALL = {"role": "assistant", "content": None, "tool_calls": [{"type": "function", "function": {"name": "water"}}]}
 #: Writes whatever a row may say to it, so that each part changes the reward.
 FULL = TEMPLATE.replace(
     "{{ bos_token }}",
@@ -78,10 +79,8 @@ def test_a_history_is_the_turns_before_the_question(directory, history):
 @pytest.mark.parametrize(
     "said",
     [
-        {"chat_template_kwargs": {"enable_thinking": True}},
         {"chat_template_kwargs": json.dumps({"enable_thinking": True})},
         {"documents": [{"title": "a", "text": "Water is bad."}]},
-        {"tools": TOOLS},
         {"tools": json.dumps(TOOLS), "chat_template_kwargs": {"enable_thinking": True}},
     ],
 )
@@ -96,6 +95,15 @@ def test_what_a_row_says_to_the_template_is_given_to_it_as_by_trl(full, said):
     np.testing.assert_allclose(rewards(directory, [row | said]), [own_rewards(directory, ids)], atol=1e-4)
     plain = rewards(directory, [row])
     assert np.abs(plain - own_rewards(directory, ids)).max() > 0.01, "the template writes what it is given"
+
+
+def test_a_response_that_calls_a_tool_and_the_tools_answer_have_the_ids_of_the_template(full):
+    directory, words = full
+    turns = [QUESTION, CALL, {"role": "tool", "name": "water", "content": "good"}]
+    row = {"prompt": turns, "chosen": [CALL], "rejected": "war", "tools": TOOLS}
+    whole = [[*turns, CALL], [*turns, assistant("war")]]
+    ids = words.apply_chat_template(whole, tools=TOOLS)["input_ids"]
+    np.testing.assert_allclose(rewards(directory, [row]), [own_rewards(directory, ids)], atol=1e-4)
 
 
 def test_of_several_templates_the_one_is_filled_that_transformers_takes(tmp_path):
@@ -139,8 +147,6 @@ def test_messages_written_as_json_in_a_cell_are_messages_and_a_text_is_a_text(tm
     "tie",
     [
         PAIR | {"score_chosen": 3.0, "score_rejected": 3},
-        PAIR | {"chosen-rating": 3.0, "rejected-rating": 3},
-        {"prompt": "a", "response_a": "b", "response_b": "c", "winner": "both_bad"},
         {"prompt": "a", "response_a": "b", "response_b": "c", "winner": "tie (bothbad)"},
         {"prompt": "a", "answer_0": "b", "answer_1": "c", "score_0": 0, "score_1": 0},
     ],
@@ -198,7 +204,6 @@ def test_a_template_that_ends_with_the_answer_is_scored_alone_as_among_others(tm
 
 # --- a row's reward never depends on its neighbours ---
 
-CALL = {"role": "assistant", "content": None, "tool_calls": [{"type": "function", "function": {"name": "water"}}]}
 MIXED = [
     PAIR,
     PAIR | {"chosen": " love", "rejected": "war<end>"},

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from checkpoints import EARLIER, TEMPLATE, assistant, own_ids, own_rewards, user, write_decoder, write_encoder
+from checkpoints import EARLIER, own_ids, own_rewards, user, write_decoder, write_encoder
 from commands import run
 from transformers import AutoTokenizer
 
@@ -175,13 +175,6 @@ def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm):
     assert by["pairs"].to_dict() == {"s": 2, GAP: 1, "": 3}  # the row without a subset is not dropped
 
 
-def test_the_command_gives_the_accuracy_of_lists_also_by_a_column_of_lists(directory, tmp_path, printed_json):
-    file = tmp_path / "lists.json"
-    file.write_text(json.dumps([{"prompt": "a?", "chosen": "love", "rejected": ["war", "pain"], "kinds": ["x"]}]))
-    scored = printed_json("score", directory, file, "--by", "kinds", "--ignore", "kinds")
-    assert scored["parts"]['["x"]']["accuracy"]["pairs"] == scored["summary"]["accuracy"]["pairs"] == 1
-
-
 def test_margins_go_with_length_and_calibration_are_those_that_were_planted():
     rng = np.random.default_rng(0)
     margin = rng.normal(1, 1, 4000)
@@ -226,29 +219,6 @@ def test_corrected_labels_are_read_though_no_reward_is_computed_again(rm, tmp_pa
     corrected = score_file(rm, [row | {"subset": "other"} for row in rows], out)
     assert set(corrected["subset"]) == {"other"} == set(read_table(out)[0]["subset"])
     pd.testing.assert_series_equal(corrected["reward_chosen"], first["reward_chosen"])
-
-
-def test_tools_and_a_response_that_calls_one_have_the_ids_of_the_template(tmp_path):
-    template = TEMPLATE.replace("{{ bos_token }}", "{{ bos_token }}{% if tools %}{{ tools | tojson }}{% endif %}")
-    template = template.replace("m['content'] | trim", "m['content'] or m['tool_calls'][0]['function']['name']")
-    directory = write_decoder(tmp_path)
-    words = AutoTokenizer.from_pretrained(directory)
-    words.chat_template = template
-    words.save_pretrained(directory)
-    tools = [{"type": "function", "function": {"name": "water", "description": None, "parameters": {}}}]
-    called = {"role": "assistant", "content": None, "tool_calls": [{"type": "function", "function": {"name": "water"}}]}
-    turns = [QUESTION, called, {"role": "tool", "name": "water", "content": "good"}]
-    rows = [
-        {"prompt": turns, "chosen": [assistant("love")], "rejected": [assistant("war")], "tools": tools},
-        {"prompt": [QUESTION], "chosen": [called], "rejected": "war", "tools": json.dumps(tools)},
-        {"prompt": [QUESTION], "chosen": [called], "rejected": "war"},
-    ]
-    table = score_file(rmnb.load_reward_model(directory), rows)
-    expected = []
-    for row, given in zip(rows, (tools, tools, None), strict=True):
-        whole = [*row["prompt"], row["chosen"][0]]
-        expected.append(words.apply_chat_template(whole, tools=given, tokenize=True)["input_ids"])
-    np.testing.assert_allclose(table["reward_chosen"], own_rewards(directory, expected), atol=1e-4)
 
 
 def test_rows_come_from_standard_input_or_a_stream(directory, rm, monkeypatch, printed_json):
