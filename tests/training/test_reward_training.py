@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 import torch
 from checkpoints import TEMPLATE, edit, own_ids, rewards_alone, tokenizer, write_base
-from hypothesis import given
-from hypothesis import strategies as st
 from peft import PeftModel
 from safetensors.torch import load_file
-from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
 import rmnb
 from rmnb.errors import InputError
@@ -19,13 +17,12 @@ from rmnb.findings.heterogeneity import properties
 from rmnb.models.bases import base_directory
 from rmnb.models.loading import language_model
 from rmnb.panels import ModelSpec, find_base, load_panel
-from rmnb.panels.specs import validate
 from rmnb.plans import open_or_refuse
 from rmnb.scoring.logprobs import load_language_model
 from rmnb.training import evaluation, recipes, runs, train
 from rmnb.training.pairs import build_pairs
-from rmnb.training.recipes import Recipe, load_recipe
-from rmnb.training.train import last_hidden_states, linear_probe, opening_order
+from rmnb.training.recipes import load_recipe
+from rmnb.training.train import opening_order
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 COPY = "smollm2-135m-instruct-sft"
@@ -102,31 +99,6 @@ def test_a_training_with_an_opening_starts_from_a_head_that_knows_good_from_bad(
             assert better > worse
     with pytest.raises(ValueError, match="shape mismatch"):
         opening_order(np.array([True, True, False, False]), pairs=8, batch=4)
-
-
-@given(st.integers(1, 40), st.sampled_from([4, 16]), st.integers(0, 2**32 - 1))
-def test_awful_questions_grow_from_a_tenth_to_a_half_and_no_pair_comes_twice(batches, batch, seed):
-    awful = np.random.default_rng(seed).permutation(np.arange(2 * batches * batch) % 2 == 1)
-    order = opening_order(awful, batches * batch, batch)
-    assert len(order) == len(set(order)) == batches * batch
-    counts = awful[order].reshape(batches, batch).sum(axis=1)
-    assert (np.diff(counts) >= 0).all() and counts[0] == round(0.1 * batch)
-    assert batches == 1 or counts[-1] == batch / 2
-
-
-def test_a_planted_linear_preference_is_found_in_the_states_of_each_sequence_alone(directory):
-    trunk = AutoModel.from_pretrained(directory, dtype=torch.float64).eval()
-    rng = np.random.default_rng(0)
-    sequences = [rng.integers(5, 60, rng.integers(3, 12)).tolist() for _ in range(300)]
-    states = last_hidden_states(trunk, sequences)
-    alone = [trunk(torch.tensor([ids])).last_hidden_state[0, -1].detach().numpy() for ids in sequences[:40]]
-    np.testing.assert_allclose(states[:40], alone, rtol=1e-10, atol=1e-12)
-    reward = states @ np.random.default_rng(1).normal(size=states.shape[1])
-    pairs = np.arange(300).reshape(150, 2)
-    pairs = np.take_along_axis(pairs, np.argsort(-reward[pairs], axis=1), axis=1)  # the better one first
-    known = [{"chosen_ids": sequences[better], "rejected_ids": sequences[worse]} for better, worse in pairs[:100]]
-    margins = (states[pairs[100:, 0]] - states[pairs[100:, 1]]) @ linear_probe(trunk, known)
-    assert (margins > 0).mean() > 0.8
 
 
 def test_a_tuned_copy_learns_the_chosen_answers_and_loads_as_peft_loads_it(mirror, tmp_path):
@@ -212,10 +184,3 @@ def test_a_changed_recipe_trains_elsewhere_or_anew_as_the_line_says(tmp_path, mo
     runs.train_model(panel, name, out, restart=True)
     places = [tmp_path / "out.partial", tmp_path / "other.partial", tmp_path / "out.partial"]
     assert trained == list(zip([1.0, 0.5, 0.5], places, strict=True))
-
-
-def test_a_micro_batch_that_does_not_divide_the_batch_is_refused():
-    recipe = load_recipe("mixed").model_dump()
-    recipe["hyperparameters"] |= {"batch_size": 16, "micro_batch": 6}
-    with pytest.raises(InputError, match="micro_batch 6 does not divide batch_size 16"):
-        validate(Recipe, recipe, "mixed")
