@@ -111,14 +111,6 @@ def test_weights_of_sampled_answers_find_the_optimum_and_say_how_many_they_are_w
     assert policy.importance_weights(np.zeros(256), 1)[1] == pytest.approx(256)
 
 
-def test_variety_and_distance_of_policies():
-    even = np.log(np.full(4, 0.25))
-    one = np.log(np.array([1, 1e-300, 1e-300, 1e-300]))
-    assert policy.effective_answers(even) == pytest.approx(4)
-    assert policy.effective_answers(one) == pytest.approx(1)
-    assert policy.total_variation(even, one) == pytest.approx(0.75)
-
-
 @pytest.fixture(scope="module")
 def shipped():
     """Of the demo panel: scans of SmolLM2's graders, and what SmolLM2 says before training."""

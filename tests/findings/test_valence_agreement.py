@@ -6,8 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from released_rows import mantel_tests
-from scipy.stats import spearmanr
 
 from rmnb.findings import asymmetry, framing, heterogeneity
 from rmnb.findings.rows import measure_each, measure_each_pair
@@ -60,27 +58,6 @@ def test_the_regressions_of_the_chapters_are_the_effects(table, run_cells):
         weights = {f"part[{part}]:followed": weight for part, weight in framing.CONTRASTS[name].items()}
         expected = shown["fit"].estimate(weights)
         assert (estimate.value, estimate.ci_high) == pytest.approx((expected.value, expected.ci_high), abs=1e-10)
-
-
-def test_a_model_that_turns_on_shared_tokens_alone_shows_it_on_its_whole_vocabulary(table, run_cells):
-    turned = table.assign(worst=-table["best"], same=table["best"])
-    shared = turned.iloc[:400]
-    own = turned.copy()
-    own.loc[400:, "worst"] = turned["best"]
-    asked = ["best", "same", "worst"]
-    scores = pd.concat({question: shared[[question]].set_axis(["a"], axis=1) for question in asked}, axis=1)
-    loaded = SimpleNamespace(load_scores=lambda *_, how: scores)
-    known = {
-        "scores": scores,
-        "vocabularies": {"a": own},
-        "models": None,
-        "rmnb": loaded,
-        "tables": SimpleNamespace(afinn=lambda: pd.Series()),
-    }
-    known |= {"order": ["a"], **{question: question for question in asked}}
-    shown = run_cells("03", "words = rmnb.load_scores", **known)["by_choice"].loc["a"]
-    assert shown["shared tokens"] == -1
-    assert shown.filter(like="whole").gt(0.5).tolist() == [True, True]
 
 
 def test_order_takes_away_an_asymmetry_that_is_only_one_of_scale(planted_tables):
@@ -172,22 +149,6 @@ def test_the_computations_of_the_chapter_are_the_effects(tables, run_cells):
     z = (scores - scores.mean()) / scores.std(ddof=0)  # as the chapter's figure has them
     skewness = heterogeneity.moments(tables["skewed"], "greatest")["skewness"].value
     assert skewness == pytest.approx((z["skewed"] ** 3).mean(), abs=1e-10)
-
-
-def test_shuffled_models_find_the_recipe_that_drives_agreement(run_cells):
-    """Eight models, two of each recipe, one on each base; the shuffles of the chapter and of the package agree."""
-    properties = pd.DataFrame({"base": [*"xxxxyyyy"], "recipe": [*"abcdabcd"]})
-    noise = np.random.default_rng(1).normal(0, 0.05, size=(8, 8))
-    alike = heterogeneity.similarities(properties)
-    tau = 0.5 * alike["recipe"] + (noise + noise.T)
-    tests = mantel_tests(tau, alike, n_permutations=2000)
-    assert tests.loc["recipe", "p"] < 0.02 < 0.2 < tests.loc["base", "p"]
-    known = SimpleNamespace(properties=lambda models: properties, similarities=heterogeneity.similarities)
-    names = {"heterogeneity": known, "models": None, "names": properties.index, "seed": 0, "n_permutations": 2000}
-    mantel = run_cells("01", "similarities = ", tau=tau, spearmanr=spearmanr, **names)["mantel"]
-    for name, similarity in alike.items():
-        rho, p = mantel(similarity)
-        assert tests.loc[name].to_list() == pytest.approx([rho, p], abs=1e-12)
 
 
 @pytest.mark.parametrize(("panel", "maker"), [("demo", "recipe"), ("facct2025", "developer")])

@@ -52,7 +52,6 @@ def test_a_sample_without_scatter_has_no_interval():
 Y = [1, 2, 3, 4]
 FOUR = pd.DataFrame({"y": Y, "a": [1, 2, 3, 5], "b": [2, 4, 6, 10], "w": list("xxyy")})
 FOUR["gap"] = [1, 2, np.nan, 4]
-DISTANCES = np.diag([1, 2], 2) + np.diag([1, 2], -2)
 
 
 @pytest.mark.parametrize(
@@ -60,22 +59,12 @@ DISTANCES = np.diag([1, 2], 2) + np.diag([1, 2], -2)
     [
         (lambda: stats.ols("y ~ a + b", FOUR), "determine one another"),
         (lambda: stats.ols("y ~ a", FOUR, clusters="w"), "2 clusters"),
-        (lambda: stats.ols("y ~ a", FOUR)["slope"], "no coefficient slope"),
         (lambda: stats.ols("y ~ gap", FOUR), "y ~ gap: factor contains missing values"),
-        (lambda: stats.ols("y ~ a", FOUR).estimate({}), "every weight is 0"),
         (lambda: stats.moments(Y, np.array(["a", "b", "c", None])), r"clusters\[3\] is missing"),
-        (lambda: stats.standardise([0.1] * 3), "all equal"),
-        (lambda: stats.ols("y ~ q", FOUR), "name 'q' is not defined"),
         (lambda: stats.kendall_interval([1, 2, 3], [1, 2, 3, 4]), "differ in length"),
         (lambda: stats.kendall_interval([1, np.nan, 3], [1, 2, 3]), r"x\[1\] is nan"),
-        (lambda: stats.spearman_interval(["a", "b", "c"], [1, 2, 3]), "must be numbers"),
-        (lambda: stats.bootstrap(np.mean, [1.0, 2.0], clusters=["a"]), "one label a row"),
         (lambda: stats.two_group_test([1, 2], [True, True]), "each group"),
         (lambda: stats.bootstrap(np.mean, [1.0, 2.0], n_draws=1), "n_draws must be 2 or more, got 1"),
-        (lambda: stats.two_group_test([1, 2, 3], [True, False, False], 0), "n_permutations must be 1 or more, got 0"),
-        (lambda: stats.sign_flip_test([1, 2, 3], -1), "n_permutations must be 1 or more, got -1"),
-        (lambda: stats.mantel(DISTANCES, DISTANCES, 0), "n_permutations must be 1 or more, got 0"),
-        (lambda: stats.mantel(np.eye(5), np.eye(5)), "constant"),
         (lambda: stats.mantel(np.arange(16).reshape(4, 4), np.eye(4)), "symmetric"),
     ],
 )
