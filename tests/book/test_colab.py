@@ -5,7 +5,6 @@ import re
 import sys
 import types
 
-import colab as launch_buttons
 import nbformat
 import pytest
 from notebook_files import NOTEBOOKS
@@ -47,11 +46,3 @@ def test_packages_that_changed_under_a_running_session_are_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "numpy", types.SimpleNamespace(__version__="1.0"))
     with pytest.raises(InputError, match="numpy changed under the running session: choose Runtime > Restart session"):
         colab.set_up("demo")
-
-
-def test_launch_buttons_open_the_source():
-    link = "https://colab.research.google.com/github/a/b/blob/main/{}/01_heterogeneity.ipynb"
-    inner = {"type": "link", "url": link.format("book/_executed")}
-    context = {"header_buttons": [{"type": "group", "buttons": [inner]}, {"type": "link", "url": "https://x.y/z"}]}
-    launch_buttons.point_to_the_source(None, "page", "page.html", context, None)
-    assert inner["url"] == link.format("notebooks") and context["header_buttons"][1]["url"] == "https://x.y/z"

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import rmnb
 from rmnb.cli.main import app
-from rmnb.cli.options import flat, key_values
+from rmnb.cli.options import key_values
 from rmnb.errors import InputError
 from rmnb.panels import find_spec
 from rmnb.report import numbers, record
@@ -33,16 +33,6 @@ def test_every_argument_and_option_says_what_it_is():
     assert all("Parameters" not in command.help and "----" not in command.help for command in commands.values())
     leave_out = next(each for each in commands["run"].params if each.name == "leave_out")
     assert leave_out.opts == ["--leave-out"] and not leave_out.secondary_opts
-
-
-def test_a_command_without_docstrings_has_an_empty_help_and_not_the_word_none():
-    """As under ``python -OO``."""
-
-    def bare(quick: bool = False) -> None:
-        assert quick
-
-    assert flat(bare).__doc__ == ""
-    flat(bare)(quick=True)
 
 
 @pytest.mark.parametrize("text", ["=3", "steps", "steps=[", ""])

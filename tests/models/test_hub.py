@@ -19,7 +19,6 @@ ANSWER.request = requests.Request("GET", "https://huggingface.co").prepare()
     ("error", "meaning"),
     [
         (errors.GatedRepoError, "a gated model"),
-        (errors.RepositoryNotFoundError, "no such model"),
         (errors.RevisionNotFoundError, "no revision 'v9'"),
         (errors.HfHubHTTPError, "broken"),
         (errors.HFValidationError("no"), "no hub id"),

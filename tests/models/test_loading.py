@@ -5,7 +5,6 @@ import shutil
 import sys
 
 import pytest
-import transformers
 from checkpoints import TEMPLATE, tokenizer, write_decoder
 from transformers import AutoTokenizer
 
@@ -64,15 +63,6 @@ def test_a_base_that_cannot_be_converted_names_the_extra_before_transformers_com
 
 def _not_installed(name):
     raise bases.importlib.metadata.PackageNotFoundError(name)
-
-
-def test_progress_bars_that_a_user_switched_off_stay_off(directory):
-    transformers.utils.logging.disable_progress_bar()
-    try:
-        rmnb.load_reward_model(directory)
-        assert not transformers.utils.logging.is_progress_bar_enabled()
-    finally:
-        transformers.utils.logging.enable_progress_bar()
 
 
 def test_a_demo_model_named_without_its_template_scores_with_the_one_it_was_trained_with():

@@ -8,7 +8,6 @@ from checkpoints import write_base
 from scipy.special import log_softmax
 from transformers import AutoModelForCausalLM
 
-from rmnb.book.display import table_html
 from rmnb.errors import InputError
 from rmnb.models.devices import own_attention
 from rmnb.panels import load_panel
@@ -65,13 +64,3 @@ def test_whole_answers_are_what_the_model_gives_token_and_end_one_by_one(tmp_pat
             logits = network(torch.tensor([[*ids, token]])).logits[0].double().log_softmax(-1)
         assert found["first"][token] == pytest.approx(logits[-2, token].item(), abs=1e-4)
         assert found["end"][token] == pytest.approx(logits[-1, end].item(), abs=1e-4)
-
-
-def test_what_was_written_is_read_back_and_shown_beside_another(tmp_path):
-    said = policy.said(scan(), rewards()).assign(language_model="lm")
-    assert policy.read(tmp_path) is None
-    said.to_csv(tmp_path / "policy.csv", index=False)
-    shown = policy.side_by_side(policy.read(tmp_path))
-    assert list(shown.columns[1::2]) == ["probability", "probability"]
-    assert [head.split(":")[0] for head in shown.columns[::2]] == ["0 nats", "2 nats"]
-    assert "love" in table_html(shown, tokens=shown.columns[::2])
