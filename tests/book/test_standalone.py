@@ -11,7 +11,7 @@ from notebook_files import code, write_notebook
 
 from rmnb.book.notebook import run_notebook
 from rmnb.book.standalone import write_page
-from rmnb.report import record
+from rmnb.report import comparison, record
 from rmnb.visible import visible
 
 TOKENS = ["<script>alert(1)</script>", '"><img src=https://x.example/a.png>', " love", "\u202eevil"]
@@ -102,3 +102,4 @@ def test_a_comparison_shows_names_and_words_of_models_as_text(tmp_path):
     assert headings[0] == "Limits" and f"if it were trained on {hostile}" in headings[3]
     assert [link.text for link in page.nav("a")] == headings
     assert page.text.count(hostile) >= 6 and "not read alike (label differ)" in page.text
+    assert comparison.SEEDS_UNKNOWN.capitalize() in page.text and page.h2.find_next("td", string="broken")

@@ -8,7 +8,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-import torch
 import transformers
 from checkpoints import (
     OPENINGS,
@@ -23,7 +22,6 @@ from checkpoints import (
 from transformers import AutoTokenizer
 
 import rmnb
-from rmnb.models.reading import Reading
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 ANSWERS = ["love", "War and peace", " love", "it's 7", "42", "é世界", "(so).", "a"]
@@ -47,9 +45,15 @@ def checked(directory):
     return rm
 
 
-@pytest.mark.parametrize("padding", PADDING)
-@pytest.mark.parametrize("opening", OPENINGS)
-@pytest.mark.parametrize("splitting", SPLITTING)
+FAST = {("metaspace", "blank", "closing"), ("byte-level", "newline", "apart"), ("gpt2", "think", "unset")}
+FAST |= {("gpt2", "nothing", "closing"), ("metaspace", "nothing", "unset")}
+CASES = [
+    pytest.param(*case, marks=() if case in FAST else pytest.mark.slow)
+    for case in product(SPLITTING, OPENINGS, PADDING)
+]
+
+
+@pytest.mark.parametrize(("splitting", "opening", "padding"), CASES)
 def test_rewards_are_those_of_the_classifier_on_the_template_of_the_whole(splitting, opening, padding, tmp_path):
     rm = checked(write_splitting(tmp_path, splitting, opening, PADDING[padding]))
     after = OPENINGS[opening].rpartition("{}")[2]
@@ -67,20 +71,12 @@ def test_a_whole_classifier_sees_to_its_reading_itself(tmp_path):
         assert checked(tmp_path).read_at(PROMPT)[1] is None
 
 
-def test_reading_last_is_asked_for(tmp_path):
-    directory = write_splitting(tmp_path, "gpt2", "nothing", "<end>")
-    last, words = rmnb.load_reward_model(directory, read="last"), AutoTokenizer.from_pretrained(directory)
-    expected = own_rewards(directory, own_ids(words, PROMPT, ANSWERS), pad_token_id=None)
-    assert last.score(PROMPT, ANSWERS).tolist() == pytest.approx(expected, abs=1e-4)
-    assert last.read_at(PROMPT) == ("'<end>'", -1)
-
-
-@pytest.mark.parametrize("ids", [ids for size in (1, 2, 3, 4) for ids in product((0, 1), repeat=size)])
-def test_the_rules_are_those_of_the_code_they_are_from(ids):
-    """transformers 5: the last id that is not padding; ArmoRM's, QRM's and INF-ORM's code: the one before the first."""
-    row = torch.tensor([ids])
-    last = (torch.arange(len(ids)) * (row != 0)).argmax(-1).item() + 1
-    before = ((torch.eq(row, 0).int().argmax(-1) - 1) % len(ids)).item() + 1
-    assert Reading("last but padding", 0).ids_read(ids) == last
-    assert Reading("before padding", 0).ids_read(ids) == before
-    assert Reading("last", 0).ids_read(ids) == Reading("last but padding", None).ids_read(ids) == len(ids)
+@pytest.mark.parametrize("config", [transformers.LlamaConfig, transformers.GPT2Config])
+def test_reading_last_is_asked_for(config, tmp_path):
+    words = splitting_tokenizer("gpt2", "nothing")
+    padding = words.convert_tokens_to_ids("<end>")
+    write_model(tmp_path, config(**SHAPE | {"vocab_size": len(words), "pad_token_id": padding}), words)
+    ids = own_ids(words, PROMPT, ANSWERS)
+    expected = own_rewards(tmp_path, ids, pad_token_id=-1)
+    assert np.abs(expected - own_rewards(tmp_path, ids)).max() > 0.1
+    assert rmnb.load_reward_model(tmp_path, read="last").score(PROMPT, ANSWERS) == pytest.approx(expected, abs=1e-4)

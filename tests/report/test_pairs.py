@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 from checkpoints import write_decoder
 from commands import run
 
@@ -58,7 +59,9 @@ def test_models_and_what_was_written_of_them_compare_alike_and_a_gate_stops(file
     spreads = [margin.std(ddof=1) for margin in margins]
     most = max(flipped, key=lambda row: abs(row["margin_a"] / spreads[0] - row["margin_b"] / spreads[1]))
     assert flipped[0] == most and flipped[0]["chosen"] == rows[most["row"] - 1]["chosen"]
-    assert "Rows that flipped" in (place / "read" / "compare.html").read_text()
+    page = BeautifulSoup((place / "read" / "compare.html").read_text(), "html.parser")
+    [limit] = [row.text for row in page("tr") if "upper change accuracy[x]" in row.text]
+    assert "Rows that flipped" in page.text and "broken" in limit
 
 
 def test_a_model_and_itself_differ_by_nothing_and_pass(files):

@@ -13,9 +13,9 @@ from rmnb.errors import TooFewError
 @pytest.mark.parametrize(
     ("prompts", "most", "easy", "change"),
     [
-        (50, 4, 1.0, 0.2),
+        pytest.param(50, 4, 1.0, 0.2, marks=pytest.mark.slow),
         (100, 4, 2.5, 0.3),
-        (300, 1, 1.5, 0.1),
+        pytest.param(300, 1, 1.5, 0.1, marks=pytest.mark.slow),
     ],
 )
 def test_of_2000_pairs_of_checkpoints_the_interval_over_prompts_holds_the_change_in_19_of_20(
@@ -46,6 +46,8 @@ def test_the_p_value_is_that_of_statsmodels_and_no_interval_is_empty():
         found = stats.paired_change(a, b)
         assert found.value == pytest.approx(b.mean() - a.mean())
         assert found.p_value == pytest.approx(mcnemar(table, exact=True).pvalue)
+        turned = stats.paired_change(b, a)
+        assert (turned.ci_low, turned.ci_high) == pytest.approx((-found.ci_high, -found.ci_low))
         same = stats.paired_change(a, a)
         assert same.p_value == 1 and -1 <= same.ci_low < same.value == 0 < same.ci_high <= 1
     with pytest.raises(TooFewError):

@@ -65,6 +65,8 @@ def test_moments_equal_their_definitions_and_repeated_words_are_no_evidence():
         single, fourfold = once[name], again[name]
         assert (single.value, single.standard_error) == pytest.approx((value, fourfold.standard_error))
         assert fourfold.value == pytest.approx(value)
+        left_out = [stats.moments(np.delete(x, place))[name].value for place in range(500)]
+        assert single.standard_error == pytest.approx(np.sqrt(499 * np.var(left_out)), rel=0.1)
 
 
 @pytest.mark.parametrize("decimals", [9, 0])  # scores in half precision tie by the thousand
