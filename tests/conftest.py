@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 # How long an example takes says how busy the machine is.
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("all", unhurried)
-settings.register_profile("fast", unhurried, max_examples=25)
+settings.register_profile("fast", unhurried, max_examples=10)
 
 _MIRROR = Path(__file__).parents[2] / "shared" / "mirror"
 if "RMNB_DATA_MIRROR" not in os.environ and _MIRROR.is_dir():

@@ -81,12 +81,6 @@ def test_numbers_gaps_and_heads_that_are_words():
     assert heads == ["same sign", "same sign", "$x$", "Kendall's τ"] and "$" not in shown
 
 
-def test_content_behind_a_click_is_closed_at_first_and_its_warning_escaped():
-    shown = display.behind_a_click(display.token_html("x"), "offensive <terms>")
-    assert shown.startswith("<details ") and " open" not in shown.split(">")[0]
-    assert html.unescape(shown.split("<summary>")[1].split("</summary>")[0]) == "offensive <terms>"
-
-
 def test_words_that_are_known_to_offend_wait_for_a_click_without_being_named():
     word = lexicons.afinn().sort_values("valence", kind="stable")["word"].iloc[0].capitalize()
     shown = display.table_html(pd.DataFrame({"token": [f" {word}", "Fine"]}), tokens=["token"])

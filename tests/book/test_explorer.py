@@ -81,12 +81,6 @@ def test_the_first_list_is_shared_by_all_models_and_hostile_tokens_arrive_whole(
     assert shown == [visible(token) for token in text["tokens"]]
 
 
-def test_a_panel_without_scores_says_what_to_do(tmp_path, written):
-    panel = written[0].model_copy(update={"scores": str(tmp_path / "nothing")})
-    with pytest.raises(InputError, match="rmnb scan"):
-        explorer.write_explorer(panel, tmp_path / "data")
-
-
 def test_other_files_in_its_directory_are_not_deleted(written, tmp_path):
     (tmp_path / "thesis.tex").write_text("all of it")
     with pytest.raises(InputError, match=r"thesis\.tex is no part of an explorer"):

@@ -7,7 +7,6 @@ import pytest
 
 from rmnb.conversation import as_conversation
 from rmnb.data import preferences
-from rmnb.errors import InputError
 
 
 def test_elo_items_keep_every_name(mirror):
@@ -37,11 +36,6 @@ def test_fine_grained_preferences_do_not_contradict_themselves(mirror):
     for _, question in pairs.assign(key=pairs["prompt"].map(str)).groupby("key"):
         beats = set(zip(question["chosen"], question["rejected"], strict=True))
         assert not any((c, a) in beats for a, b in beats for b2, c in beats if b == b2)
-
-
-def test_unknown_sources_are_named():
-    with pytest.raises(InputError, match="'shp': choose one of hh-rlhf"):
-        preferences.preference_pairs("shp")
 
 
 def test_rm_bench_has_a_terse_pair_of_each_prompt(mirror):

@@ -114,21 +114,6 @@ def test_log_probabilities_of_nouns_find_their_words_again(panel, tmp_path, monk
     assert np.exp(table["best"]).to_dict() == pytest.approx({"ambition": 0.2, "kindness": 0.6})
 
 
-def test_two_formats_that_disagree_are_two_rows_of_the_verdict(run_cells):
-    """What the first words say of a base is judged once for each way in which it was asked."""
-    is_agency = (NOUNS["category"] == "agency").astype(float)
-    asked = PROMPTS["positive"]
-    logprobs = {
-        ("one", "chat"): NOUNS.assign(**dict.fromkeys(asked, is_agency)),
-        ("one", "bare"): NOUNS.assign(**dict.fromkeys(asked, -is_agency)),
-    }
-    shown = {}
-    book = SimpleNamespace(verdict=lambda key, panel, models: shown.update(panel.set_index("model")["value"]))
-    known = {"logprobs": logprobs, "wordings": PROMPTS, "own": logprobs, "models": None, "agency": agency}
-    run_cells("07", "first_words = ", book=book, **known)
-    assert shown == pytest.approx({"one, chat": -50, "one, bare": 50})
-
-
 RUN, STEPS = "smollm2-values", ["0", "1", "2", "4"]
 
 

@@ -26,14 +26,6 @@ def test_what_is_shipped_is_what_the_files_say(mirror, chapter):
     assert list(shipped) == released.COLUMNS and not shipped.duplicated(released.COLUMNS[:5]).any()
 
 
-def test_ranks_of_the_authors_training_are_as_many_as_their_file_has_rows_at_each_step(mirror):
-    file, names = released_rows.RUNS["unified-106k"]
-    table = pd.read_csv(sources.locate(released_rows._COURSES.format(file)))
-    sizes = table.groupby(["model_id", "checkpoint"]).size()
-    for base, name in zip(released_rows.BASES, names, strict=True):
-        assert set(sizes[name]) == {released_rows._RANKS[base]}
-
-
 def test_every_number_shipped_or_printed_has_one_definition_and_no_definition_is_idle(monkeypatch):
     shipped = pd.concat([released.load_released(chapter) for chapter in released_rows.COMPUTED])
     defined = pd.read_csv(Path(sources.__file__).parent / "lists" / "statistics.tsv", sep="\t")["quantity"]

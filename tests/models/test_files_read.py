@@ -1,6 +1,5 @@
 """Of a checkpoint's directory the files are read that transformers reads, and no others, in every command."""
 
-import io
 import shutil
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 import torch
 import transformers
 from checkpoints import (
-    edit,
     own_ids,
     own_rewards,
     rewards_alone,
@@ -17,7 +15,6 @@ from checkpoints import (
     write_decoder,
     write_encoder,
 )
-from commands import run
 from safetensors.torch import save_file
 from trained import write_adapter
 from transformers import AutoTokenizer
@@ -72,22 +69,6 @@ def test_a_variant_has_a_head_a_hash_and_a_plan_of_its_own(tmp_path):
     rmnb.scan_vocabulary(rmnb.load_reward_model(tmp_path), QUESTION, out, limit=9)
     with pytest.raises(InputError, match="differs in weights, options"):
         rmnb.scan_vocabulary(rmnb.load_reward_model(tmp_path, variant="fp16"), QUESTION, out, limit=9)
-
-
-def test_no_command_runs_a_checkpoints_own_code(tmp_path, monkeypatch, capsys):
-    """Not even where somebody says yes to transformers' question."""
-    write_decoder(tmp_path / "rm")
-    code = {"AutoConfig": "code.Config", "AutoTokenizer": "code.Words"}
-    edit(tmp_path / "rm" / "config.json", model_type="never-heard", auto_map=code)
-    (tmp_path / "rm" / "code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
-    edit(tmp_path / "rm" / "tokenizer_config.json", auto_map={"AutoTokenizer": ["code.Words", None]})
-    scan = ["scan", "--logprobs", "--prompt", "best", "--out", tmp_path / "x.parquet"]
-    for command in (["plan"], ["check"], scan):
-        monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 9))
-        capsys.readouterr()
-        assert run(monkeypatch, command[0], tmp_path / "rm", *command[1:]) == 2
-        assert len(capsys.readouterr().err.strip().splitlines()) == 1
-    assert not (tmp_path / "ran").exists()
 
 
 ENCODERS = {

@@ -35,10 +35,15 @@ from rmnb.panels import ModelSpec, find_spec
 WRITTEN = {"peft": ARCHITECTURES, "trl": ("llama", "gemma3"), "transformers": ("llama",)}
 PATTERNS = dict(alpha_pattern={"q_proj": 24}, rank_pattern={"up_proj": 1})
 PATTERNED = Writer("LoRA, ranks and alphas of single layers", "peft", partial(write_adapted, **PATTERNS))
-CASES = [(writer, architecture) for writer in [*WRITERS, PATTERNED] for architecture in WRITTEN[writer.package]]
+FAST = {"llama", "gemma3"}
+CASES = [
+    pytest.param(writer, on, id=f"{writer.kind}, {on}", marks=() if on in FAST else pytest.mark.slow)
+    for writer in [*WRITERS, PATTERNED]
+    for on in WRITTEN[writer.package]
+]
 
 
-@pytest.mark.parametrize(("writer", "architecture"), CASES, ids=[f"{writer.kind}, {on}" for writer, on in CASES])
+@pytest.mark.parametrize(("writer", "architecture"), CASES)
 def test_what_a_package_leaves_gives_the_rewards_of_the_model_that_it_had(writer, architecture, tmp_path):
     """Whole models however they are stored, adapters merged into the base they name, checkpoints of a training."""
     expected = writer.write(tmp_path / "rm", architecture)
@@ -59,7 +64,9 @@ class ValueHead(torch.nn.Module):
 
 
 @pytest.mark.parametrize("adapted", (False, True))
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(
+    "architecture", [pytest.param(on, marks=() if on in FAST else pytest.mark.slow) for on in ARCHITECTURES]
+)
 def test_a_value_head_in_a_file_of_its_own_is_read(architecture, adapted, tmp_path):
     base = write_base(tmp_path / "base", architecture)
     model = transformers.AutoModelForCausalLM.from_pretrained(base, attn_implementation="eager")

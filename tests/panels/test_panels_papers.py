@@ -144,16 +144,6 @@ def test_no_name_in_a_panel_leads_out_of_its_store(tmp_path):
         load_panel(tmp_path / "mine.yml")
 
 
-def test_questions_in_any_script_are_questions_and_a_list_of_them_is_no_text():
-    panel = load_panel("demo")
-    for question in ("Why?", "\u4ec0\u4e48\u662f\u6700\u597d\u7684\uff1f", "\u4f55\u304c\u4e00\u756a\uff1f"):
-        assert panel.prompt(question).text == question
-    with pytest.raises(InputError, match="unknown prompt 'greatestt'"):
-        panel.prompt("greatestt")
-    with pytest.raises(InputError, match="a list of keys"):
-        panel.named_prompts("love")
-
-
 @pytest.mark.parametrize(
     ("keys", "readout"),
     [

@@ -1,5 +1,8 @@
 """Forms of rows: each published form is the conversations that its owner means; what may mean two things is refused."""
 
+import json
+from pathlib import Path
+
 import pytest
 from checkpoints import EARLIER, assistant, user
 
@@ -21,79 +24,10 @@ def answers_of(rows):
 
 LOVE, WAR = {"prompt": "What is good?", "chosen": "love"}, {"rejected": "war"}
 SPOKEN = "\n\nHuman: What is good?\n\nAssistant: "
-NULLS = {"name": None, "tool_calls": None}
-PAIRS = {
-    "RewardBench": LOVE | WAR | {"chosen_model": "x", "subset": "s", "id": 1},
-    "Skywork": {"chosen": [QUESTION, assistant("love")], "rejected": [QUESTION, assistant("war")]},
-    "UltraFeedback": {
-        "prompt": "What is good?",
-        "chosen": [QUESTION, assistant("love")],
-        "rejected": [QUESTION, assistant("war")],
-        "messages": [QUESTION, assistant("love")],
-        "score_chosen": 8.5,
-        "score_rejected": 7.0,
-    },
-    "tables": {
-        "prompt": [QUESTION | NULLS],
-        "chosen": [assistant("love") | NULLS],
-        "rejected": [assistant("war") | NULLS],
-    },
-    "hh-rlhf": {"chosen": SPOKEN + "love", "rejected": SPOKEN + "war"},
-    "HelpSteer3": {"context": [QUESTION], "response1": "love", "response2": "war", "overall_preference": -2},
-    "PKU": {"prompt": "What is good?", "response_0": "love", "response_1": "war", "better_response_id": 0},
-    "LLMBar": {"input": "What is good?", "output_1": "war", "output_2": "love", "label": 2},
-    "arena": {"prompt": "What is good?", "response_a": "war", "response_b": "love", "winner": "model_b"},
-    "LMSYS": {
-        "conversation_a": [QUESTION, assistant("love")],
-        "conversation_b": [QUESTION, assistant("war")],
-        "winner": "a",
-    },
-    "scores": {"prompt": "What is good?", "response_a": "war", "response_b": "love", "score_a": 1, "score_b": 2.5},
-    "Nectar": {"prompt": SPOKEN, "answers": [{"answer": "war", "rank": 2}, {"answer": "love", "rank": 1}]},
-    "ranks": {"question": "What is good?", "responses": ["war", "love"], "ranks": [2, 1]},
-    "ms-swift, query": {"query": "What is good?", "response": "love", "rejected_response": "war", "history": []},
-    "arena 140k": {
-        "conversation_a": [user([{"type": "text", "text": "What is good?", "image": None}]), assistant("war")],
-        "conversation_b": [QUESTION, assistant([{"type": "text", "text": "love"}])],
-        "full_conversation": [{"user": QUESTION, "model_side_a": assistant("war")}],
-        "conv_metadata": {"turns": 1},
-        "category_tag": {"if_v0.1": {"if": False}},
-        "winner": "model_b",
-        "model_a": "x",
-    },
-    "JudgeBench": {
-        "pair_id": "7",
-        "source": "mmlu-pro",
-        "question": "What is good?",
-        "response_model": "x",
-        "response_A": "war",
-        "response_B": "love",
-        "label": "B>A",
-    },
-    "SHP": {
-        "post_id": "7",
-        "history": "What is good?",
-        "human_ref_A": "love",
-        "human_ref_B": "war",
-        "labels": 1,
-        "score_A": 9,
-        "score_B": 4,
-        "score_ratio": 2.25,
-    },
-    "WebGPT": {
-        "question": {"dataset": "eli5", "id": "7", "full_text": "What is good?"},
-        "quotes_0": {"title": [], "extract": ["x"]},
-        "answer_0": "war",
-        "score_0": -1.0,
-        "answer_1": "love",
-        "score_1": 1.0,
-    },
-    "ShareGPT": {
-        "conversations": [{"from": "human", "value": "What is good?"}],
-        "chosen": {"from": "gpt", "value": "love"},
-        "rejected": {"from": "gpt", "value": "war"},
-    },
-}
+#: A row of each published form of a pair, as its card shows it, by the name of the set or of who published it.
+PAIRS: dict = {}
+for line in Path(__file__).with_name("published_forms.jsonl").read_text(encoding="utf-8").splitlines():
+    PAIRS |= json.loads(line)
 
 
 @pytest.mark.parametrize("name", PAIRS)

@@ -108,9 +108,7 @@ def test_other_work_is_refused_in_one_line(work, finished, model, tmp_path, monk
             work(model, out, other=False)
     before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
     assert before
-    for what in ("plan", *EDITS):
-        if (work, what) == (logprobs, "adapter"):
-            continue
+    for what in ("plan", *(EDITS if work is scan else ["config"])):
         edited = tmp_path / what
         shutil.copytree(model, edited)
         if what != "plan":

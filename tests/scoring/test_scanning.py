@@ -75,7 +75,9 @@ def test_the_shipped_scores_are_whole_and_are_what_the_weights_give():
         assert scan["token_id"].tolist() == list(range(rows))
         assert np.isfinite(scan["score"]).all() and scan["score"].std() > 0.1
         report = audit_panel(panel, sample=8, models=[name])
-        assert len(report) and (report["verdict"] == "ok").all()
+        assert (report["verdict"] == "ok").all()
+        kinds = {"greatest.exact", "lists/words", "max-1-coordinate-0"}
+        assert kinds <= {*report["file"]}
 
 
 def test_the_audit_measures_recorded_accuracies_again(monkeypatch):

@@ -30,19 +30,6 @@ def directory(tmp_path_factory):
     return write_decoder(tmp_path_factory.mktemp("small"), "qwen3")
 
 
-@pytest.mark.parametrize("direction", ["max", "min"])
-def test_one_token_sought_by_coordinates_is_the_scans_own(direction, tmp_path):
-    rm = rmnb.load_reward_model(write_decoder(tmp_path, "gemma3", rows=4000))
-    scan = rmnb.scan_vocabulary(rm, PROMPT)
-    options = {"allowed": "every", "filter_ids": False, "starts": ("random",)}
-    config = SearchConfig(length=1, method="coordinate", direction=direction, **options)
-    result = search(RewardObjective([rm], [PROMPT]), config)
-    place = scan["score"].idxmax() if direction == "max" else scan["score"].idxmin()
-    assert result.best["ids"] == (scan["token_id"][place],)
-    assert result.best["reward"] == pytest.approx(scan["score"][place], abs=1e-4)
-    assert result.scored == len(scan)
-
-
 @pytest.mark.parametrize("planting", range(3))
 def test_a_planted_sequence_of_four_tokens_is_found(planting):
     objective = PlantedPairs(seed=planting)

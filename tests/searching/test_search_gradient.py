@@ -4,9 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-from checkpoints import TEMPLATE, edit, pair_tokenizer, write_base, write_decoder, write_encoder
+from checkpoints import TEMPLATE, pair_tokenizer, write_base, write_decoder, write_encoder
 from head_checkpoints import write_head
-from transformers import PreTrainedTokenizerFast
 
 import rmnb
 from rmnb.searching.config import SearchConfig
@@ -46,19 +45,6 @@ def test_a_gate_that_reads_the_prompt_has_a_gradient(why_not_shared, tmp_path):
     # A change of their vectors changes no prompt.
     others = set(range(rm.vocabulary_size)) - {*term.prefix, *term.closing}
     assert_rises(rm, term, sorted(others)[-3:])
-
-
-@pytest.mark.parametrize("why_not_shared", [None, "on purpose"])
-def test_where_the_reward_is_read_before_the_response_nothing_of_it_has_a_slope(why_not_shared, tmp_path):
-    """Own code reads before the first padding id, which here ends each turn: `check` says so, a search goes on."""
-    directory = write_head(tmp_path / "urm", "urm")
-    words = PreTrainedTokenizerFast.from_pretrained(directory)
-    edit(directory / "config.json", pad_token_id=words.convert_tokens_to_ids("<|eot_id|>"))
-    rm = dataclasses.replace(rmnb.load_reward_model(directory), why_not_shared=why_not_shared)
-    term = ModelPromptReward(rm, PROMPT)
-    assert np.ptp(term.rewards([IDS, IDS[::-1]], None)) == 0
-    gradient = term.gradient(IDS)
-    assert gradient.shape == (3, rm.vocabulary_size) and not gradient.any()
 
 
 def assert_rises(rm, term, ids=IDS):
