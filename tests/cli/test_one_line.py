@@ -29,6 +29,7 @@ CASES = [
     ("compare {model} {model} --out {out} --fail-if human_spaerman>0.3", "no number 'human_spaerman'"),
     ("compare {model} {rows}.json --out {out}", "is no report"),
     ("compare {report} {report} --quick", "is no report"),
+    ("report {small} --out {out}", "fails its check: vocabulary"),
     ("plan --panel facct2025 --device t4", "bfloat16"),
     ("plan --prompt greatestt", "'greatestt'"),
     ("plan --device abacus", "GPUs of other machines: t4, v100"),
@@ -87,8 +88,8 @@ def test_restart_deletes_nothing_before_it_is_replaced(directory, tmp_path, monk
         patched.setattr(plans.Work, "write", interrupted)
         assert run(monkeypatch, "scan", directory, "--first", "50", "--restart", "--out", out) == 130
     assert out.read_bytes() == before and "goes on where it stopped" in capsys.readouterr().err
-    assert run(monkeypatch, "scan", directory, "--first", "50", "--restart", "--out", out) == 0
-    assert len(read_table(out)[0]) == 50
+    assert run(monkeypatch, "scan", directory, "--first", "60", "--restart", "--out", out) == 0
+    assert len(read_table(out)[0]) == 60
 
 
 def test_an_interrupted_command_that_keeps_nothing_promises_nothing(directory, monkeypatch, capsys):
@@ -102,9 +103,10 @@ def interrupted(*_, **__):
     raise KeyboardInterrupt
 
 
-def test_check_says_its_status_as_json(directory, printed_json):
+def test_check_says_its_status_as_json_and_with_strict_no_warning_passes(directory, printed_json, monkeypatch):
     found = printed_json("check", directory)
     assert found["status"] == "ok" and {"aspect", "verdict", "text"} == found["checks"][0].keys()
+    assert run(monkeypatch, "check", directory, "--strict") == 1  # no file says who trained it
 
 
 def test_what_users_import_is_public(rm):

@@ -70,6 +70,10 @@ def test_a_model_and_itself_differ_by_nothing_and_pass(files):
     table = pairs.read_rewards(place / "b.parquet", content)
     found = pairs.compare(table, table, content).set_index("name")
     assert found[["change", "low", "high"]].eq(0).all(axis=None) and pairs.flipped(table, table, content).empty
+    raised = table.assign(reward_chosen=table["reward_chosen"] + np.linspace(1, 2, len(table)))
+    raised.attrs = table.attrs
+    margin = pairs.compare(table, raised, content).set_index("name").loc["margin"]
+    assert 1 < margin["low"] < margin["change"] < margin["high"] < 2
 
 
 @pytest.mark.parametrize(

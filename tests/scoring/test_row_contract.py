@@ -18,7 +18,7 @@ import rmnb
 from rmnb.errors import InputError
 from rmnb.models.dialogue import TRAINERS
 from rmnb.scoring.forms import read_forms
-from rmnb.scoring.pairs import pair_numbers
+from rmnb.scoring.pairs import margins, pair_numbers
 from rmnb.scoring.row_files import read_rows
 from rmnb.scoring.rows import score_file
 
@@ -165,13 +165,13 @@ NAMES = ["side", "row", "length", "reward", "reward_chosen", "reward_model", "ki
 
 
 @pytest.mark.parametrize("rejected", ["war", ["war", "pain"]])
-def test_own_columns_may_have_any_name(directory, rejected, tmp_path, printed_json):
+def test_own_columns_may_have_any_name(directory, rm, rejected, tmp_path, printed_json):
     file = tmp_path / "rows.jsonl"
     rows = [PAIR | {"rejected": rejected} | {name: row for name in NAMES} for row in range(3)]
     file.write_text("\n".join(map(json.dumps, rows)))
-    for by in NAMES:
-        shown = printed_json("score", directory, file, "--by", by)
-        assert [*shown["parts"]] == ["0", "1", "2"]
+    table = score_file(rm, rows)
+    assert all(margins(table, by)["part"].tolist() == ["0", "1", "2"] for by in NAMES)
+    assert [*printed_json("score", directory, file, "--by", "side")["parts"]] == ["0", "1", "2"]
     single = tmp_path / "single.jsonl"
     single.write_text(json.dumps({"prompt": "a", "response": "b", "reward_model": "gpt"}))
     [row] = printed_json("score", directory, single)["rows"]

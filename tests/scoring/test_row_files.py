@@ -161,17 +161,16 @@ def test_the_same_response_twice_is_a_tie_whatever_else_is_scored_with_it(rm):
 
 
 def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm):
+    rewards = dict(zip(WORDS, rm.score("a?", WORDS), strict=True))
+    low, *_, middle, high = sorted(WORDS, key=rewards.get)
     rows = [
-        {"prompt": "a?", "chosen": ["love"], "rejected": ["war", "pain", "bad"], "subset": "s"},
-        {"prompt": "a?", "chosen": ["war", "peace"], "rejected": ["love"], "subset": None},
-        {"prompt": "a?", "chosen": "good", "rejected": "bad", "subset": "s"},
+        {"prompt": "a?", "chosen": [middle], "rejected": [low, high], "subset": "s"},
+        {"prompt": "a?", "chosen": [low, high], "rejected": [middle], "subset": None},
+        {"prompt": "a?", "chosen": high, "rejected": low, "subset": "s"},
     ]
     table = score_file(rm, rows)
-    rewards = dict(zip(WORDS, rm.score("a?", WORDS), strict=True))
-    right = [rewards["love"] > max(rewards[word] for word in ("war", "pain", "bad"))]
-    right += [min(rewards["war"], rewards["peace"]) > rewards["love"], rewards["good"] > rewards["bad"]]
     by = accuracies(table, "subset")
-    assert by.loc["", "value"] == pytest.approx(np.mean(right))
+    assert by["value"].to_dict() == {"s": 0.5, GAP: 0, "": pytest.approx(1 / 3)}
     assert by["pairs"].to_dict() == {"s": 2, GAP: 1, "": 3}  # the row without a subset is not dropped
 
 
@@ -195,6 +194,8 @@ def test_margins_go_with_length_and_calibration_are_those_that_were_planted():
     assert pair_numbers(frame).set_index("name").loc["calibration_error", "value"] > 0.1
     frame.attrs["provenance"] = {"kind": "pairs", "head": "armorm"}
     assert "brier_score" not in set(pair_numbers(frame)["name"])
+    frame.attrs["provenance"] = {"kind": "pairs", "head": "log-probability", "beta": 0.1}  # as DPO trains it
+    assert "brier_score" in set(pair_numbers(frame)["name"])
 
 
 def test_columns_of_any_kind_are_kept_and_a_column_called_reward_is_not_overwritten(rm, tmp_path):

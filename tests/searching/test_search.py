@@ -199,6 +199,10 @@ def test_a_search_that_ended_by_its_steps_goes_on_with_more(method, tmp_path):
     pd.testing.assert_frame_equal(read_result(out).sequences, more.sequences)
     with pytest.raises(InputError, match="differs in steps"):
         search(objective, config, output=out)
+    spent = config.model_copy(update={"budget": 15})  # ends by that, not by its steps
+    search(objective, spent, output=tmp_path / "spent.json")
+    with pytest.raises(InputError, match="differs in steps"):
+        search(objective, spent.model_copy(update={"steps": 30}), output=tmp_path / "spent.json")
     scan = pd.DataFrame({"token_id": objective.words["token_id"], "score": 1.0})  # made after the search
     again = search(objective, config.model_copy(update={"steps": 30}), scan=scan, output=out)
     pd.testing.assert_frame_equal(again.sequences, more.sequences)
