@@ -39,6 +39,8 @@ def test_in_half_precision_rounding_is_no_disagreement_and_a_shift_beyond_it_is_
 def test_pairs_of_words_are_audited_as_scans_are(tmp_path, monkeypatch):
     """One shipped square, and a copy of it in which every score has moved by a fifth of the spread."""
     demo = rmnb.load_panel("demo")
+    loaded = rmnb.load_reward_model("smollm2-values")
+    monkeypatch.setattr(audit, "load_reward_model", lambda spec: loaded)
     kept = {}
 
     def stored(panel, rm):

@@ -10,9 +10,17 @@ from commands import run
 
 from rmnb.report import pairs
 from rmnb.scoring import loading
+from rmnb.scoring import pairs as scored_pairs
 from rmnb.scoring.forms import read_forms
 
 WORDS = [*"abcdefgh", "love", "war", "peace", "pain", "good", "bad", "water", "words"]
+
+
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch):
+    """Intervals are tried in `tests/stats/test_paired.py`."""
+    monkeypatch.setattr(pairs, "DRAWS", 40)
+    monkeypatch.setattr(scored_pairs, "_DRAWS", 20)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +92,6 @@ def test_a_model_and_itself_differ_by_nothing_and_pass(files):
         ("compare {a} {b} --by subset", "--rows"),
         ("compare {a} {b} --fail-if accuracy<1", "give them with --rows"),
         ("compare {a} {b} --rows {rows} --fail-if identity_gap>0", "no number 'identity_gap'"),
-        ("compare {a} {b} --rows {rows} --fail-if |change\u00a0accuracy|>seeds", "give --seeds"),
         ("score {model} {rows} --fail-if change\u00a0accuracy<0", "nothing is compared"),
         ("score {model} {rows} --as rm-bench", "not its rows"),
         ("score {model} love --fail-if accuracy<1", "one file of rows"),

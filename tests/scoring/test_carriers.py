@@ -9,6 +9,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import rmnb
 from rmnb.errors import InputError
+from rmnb.models.loading import read_dialogue
 from rmnb.panels import load_panel
 from rmnb.scoring.store import read_scan
 from rmnb.searching.config import SearchConfig
@@ -22,6 +23,11 @@ CARRIERS = (PLAIN, "Some people say {}; I cannot choose.", "{} is good")
 @pytest.fixture(scope="module", params=["llama", "gemma3"])
 def directory(request, tmp_path_factory):
     return write_decoder(tmp_path_factory.mktemp(request.param), request.param)
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return rmnb.load_reward_model("smollm2-values")
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
@@ -56,19 +62,17 @@ def test_a_word_in_a_carrier_has_the_reward_of_the_whole_sentence(directory, car
         ("The greatest is {}s.", "joins"),
     ],
 )
-def test_a_carrier_without_a_place_of_its_own_for_the_token_is_refused(carrier, line):
-    rm = rmnb.load_reward_model("smollm2-values")
+def test_a_carrier_without_a_place_of_its_own_for_the_token_is_refused(carrier, line, demo):
     with pytest.raises(InputError, match=line):
-        rmnb.scan_vocabulary(rm, PROMPT, answer=carrier, ids=[100])
+        rmnb.scan_vocabulary(demo, PROMPT, answer=carrier, ids=[100])
     with pytest.raises(InputError, match="leave out --protocol published"):
-        rmnb.scan_vocabulary(rm, PROMPT, answer=PLAIN, protocol="published", ids=[100])
+        rmnb.scan_vocabulary(demo, PROMPT, answer=PLAIN, protocol="published", ids=[100])
 
 
-def test_five_words_in_a_sentence_have_the_rewards_that_the_trainers_classifier_gave():
-    rm = rmnb.load_reward_model("smollm2-values")
+def test_five_words_in_a_sentence_have_the_rewards_that_the_trainers_classifier_gave(demo):
     golden = {" love": 8.395915, " freedom": 8.268244, " people": 7.709754, " nothing": 0.051122, " war": -3.512488}
-    ids = {token: rm.tokenizer.convert_tokens_to_ids(token.replace(" ", "Ġ")) for token in golden}
-    scan = rmnb.scan_vocabulary(rm, PROMPT, answer=PLAIN, ids=sorted(ids.values()))
+    ids = {token: demo.tokenizer.convert_tokens_to_ids(token.replace(" ", "Ġ")) for token in golden}
+    scan = rmnb.scan_vocabulary(demo, PROMPT, answer=PLAIN, ids=sorted(ids.values()))
     rewards = scan.set_index("token_id")["score"]
     np.testing.assert_allclose([rewards[ids[token]] for token in golden], [*golden.values()], atol=1e-3)
 
@@ -102,11 +106,11 @@ def test_every_carrier_of_the_book_has_a_place_for_the_token_in_both_bases():
 
     carriers = safe_load((PANELS / "carriers" / "demo.yml").read_text())
     for name in ("smollm2-values", "gemma3-values"):
-        rm = rmnb.load_reward_model(name)
+        dialogue = read_dialogue(load_panel("demo").model(name))
         for question, sentences in carriers.items():
             conversation = load_panel("demo").prompt(question).conversation
             assert len({sentence["key"] for sentence in sentences}) == 8
             for sentence in sentences:
-                prefix, closing = rm.dialogue.frame_ids(conversation, sentence["text"])
-                (ids,) = rm.dialogue.conversations(conversation, [sentence["text"].replace("{}", "love")])
+                prefix, closing = dialogue.frame_ids(conversation, sentence["text"])
+                (ids,) = dialogue.conversations(conversation, [sentence["text"].replace("{}", "love")])
                 assert len(ids) == len(prefix) + 1 + len(closing)

@@ -21,7 +21,7 @@ def test_sharing_the_prefix_gives_the_reward_of_the_plain_pass(architecture, tmp
     prefix, closing = rm.dialogue.frame_ids(PROMPT)
     assert len(prefix) > WINDOW
     rng = np.random.default_rng(0)
-    continuations = [[*rng.integers(6, 300, size), *closing] for size in rng.integers(1, 2 * WINDOW, 30)]
+    continuations = [[*rng.integers(6, 300, size), *closing] for size in rng.integers(1, 2 * WINDOW, 12)]
     # No id is padding: the last one is read.
     expected = own_rewards(tmp_path, [[*prefix, *ids] for ids in continuations], pad_token_id=None)
     assert PrefixScorer(rm, prefix).attention == "shared prefix"
@@ -39,9 +39,11 @@ def test_sharing_the_prefix_gives_the_reward_of_the_plain_pass(architecture, tmp
     np.testing.assert_allclose(score_continuations(whole, prefix, continuations), expected, atol=1e-4)
 
 
-def test_an_empty_continuation_has_no_reward(rm):
+def test_an_empty_continuation_and_an_id_beyond_the_embedding_have_no_reward(rm):
     with pytest.raises(InputError, match="continuation 1 is empty"):
         score_continuations(rm, [1], [[7], []])
+    with pytest.raises(InputError, match="do not go together"):
+        score_continuations(rm, [1], [[rm.vocabulary_size]])
 
 
 def test_batches_fit_the_memory_that_is_free(rm, monkeypatch):

@@ -98,7 +98,7 @@ FINISHED = [(work, True) for work in WORKS[1:]]  # a report is scans and lists
 
 @pytest.mark.parametrize(("work", "finished"), BEGUN + FINISHED)
 def test_other_work_is_refused_in_one_line(work, finished, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "SHARD", 16)
+    monkeypatch.setattr(store, "SHARD", 512 if work is report else 16)
     out, whole = tmp_path / "out.parquet", work(model, tmp_path / "whole" / "out.parquet", other=False)
     if finished:
         work(model, out, other=False)

@@ -169,6 +169,7 @@ def test_lists_are_right_if_every_rejected_response_has_a_lower_reward(rm):
         {"prompt": "a?", "chosen": high, "rejected": low, "subset": "s"},
     ]
     table = score_file(rm, rows)
+    assert table["row"].tolist() == [1, 1, 1, 2, 2, 2, 3, 3]
     by = accuracies(table, "subset")
     assert by["value"].to_dict() == {"s": 0.5, GAP: 0, "": pytest.approx(1 / 3)}
     assert by["pairs"].to_dict() == {"s": 2, GAP: 1, "": 3}  # the row without a subset is not dropped
