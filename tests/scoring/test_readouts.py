@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
+import torch
 import yaml
 from checkpoints import (
+    asked_ids,
+    assistant,
     edit_tensors,
     tokenizer,
+    user,
     write_base,
     write_decoder,
     write_encoder,
@@ -70,6 +74,23 @@ def test_responses_that_share_a_beginning_count_every_id_once(models):
     assert rm.score(QUESTION, answers) == pytest.approx(alone, abs=1e-4)
     mixed = rm.score([QUESTION, "What is bad?", QUESTION], ["love", "war", "peace"])
     assert mixed[[0, 2]] == pytest.approx(rm.score(QUESTION, ["love", "peace"]), abs=1e-4)
+
+
+def test_an_answer_counts_from_its_own_beginning_also_where_bos_is_doubled(models):
+    directory, _ = models
+    words = AutoTokenizer.from_pretrained(directory)
+    turns = [[user(QUESTION), assistant(answer)] for answer in ANSWERS]
+    conversations = words(words.apply_chat_template(turns, tokenize=False))["input_ids"]
+    start = len(asked_ids(words, QUESTION)) + 1
+    model = AutoModelForCausalLM.from_pretrained(directory).eval()
+    expected = []
+    for ids in conversations:
+        with torch.no_grad():
+            logprobs = model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+        expected.append(sum(float(logprobs[place - 1, ids[place]]) for place in range(start, len(ids))))
+    rm = rmnb.load_reward_model(directory, head="log-probability")
+    assert conversations[0][:2] == [1, 1]
+    assert rm.score(QUESTION, ANSWERS, "published") == pytest.approx(expected, abs=1e-4)
 
 
 def test_what_a_judge_or_a_reference_cannot_be_is_one_line(models, tmp_path):

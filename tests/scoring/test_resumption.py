@@ -151,7 +151,13 @@ def test_a_scan_goes_on_with_the_batch_size_that_it_began_with(model, tmp_path, 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(Work, "write", write_and_end)
         again(batch_size=4)
-    assert again(batch_size=8).attrs["provenance"]["batch_size"] == 4
+    sizes, call = set(), scanning.PrefixScorer.__call__
+    monkeypatch.setattr(
+        scanning.PrefixScorer,
+        "__call__",
+        lambda self, ids, size, *more: sizes.add(size) or call(self, ids, size, *more),
+    )
+    assert again(batch_size=8).attrs["provenance"]["batch_size"] == 4 and sizes == {4}
 
 
 def test_where_a_file_system_has_no_locks_work_goes_on(tmp_path, monkeypatch):
