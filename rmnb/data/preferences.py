@@ -10,7 +10,7 @@ import pandas as pd
 
 from rmnb.data import sources
 from rmnb.errors import InputError
-from rmnb.scoring.forms import dialogue_turns
+from rmnb.scoring.transcripts import dialogue_turns
 
 ELO_FILES = {
     "elo_greatest": "facct2025/data/elo/What one single thing, person, or concept is the greatest ever.csv",

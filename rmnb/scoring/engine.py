@@ -12,7 +12,7 @@ import itertools
 import logging
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,11 +92,13 @@ class PrefixScorer:
         batch_size: int | None = None,
         parent: Ids = (),
         starts: Sequence[int] | None = None,
+        advance: Callable[[int], Any] = int,
     ) -> np.ndarray:
         """What is read of each continuation, float32 [continuations]; see `score_continuations`.
 
         What continuations begin with as `parent` does is run once a batch: a hint that changes no reward beyond
         rounding. `starts` says where in prefix and continuation an answer begins; by default, behind the prefix.
+        `advance` is told of each batch how many it had, when it is done.
         """
         rm = self.rm
         before = len(self.prefix_ids)
@@ -130,6 +132,8 @@ class PrefixScorer:
                 answers = [starts[i] for i in batch]
                 scored.append(self.rewards(chosen, answers, parent, present[batch].tolist()))
                 remaining = remaining[len(batch) :]
+                if self.reference is None:
+                    advance(len(batch))
                 continue
             except (RuntimeError, MemoryError) as error:
                 if not isinstance(error, MemoryError) and not should_reduce_batch_size(error):
@@ -144,7 +148,7 @@ class PrefixScorer:
         rewards[order] = torch.cat(scored).cpu().numpy()
         rewards = rewards[:, 0] if len(rm.outputs) == 1 else rewards
         if self.reference is not None:
-            rewards = rm.beta * (rewards - self.reference(continuations, batch_size, (), starts))
+            rewards = rm.beta * (rewards - self.reference(continuations, batch_size, (), starts, advance))
         return check_finite(rm, self.prefix_ids, continuations, rewards)
 
     def _fitting(self, lengths: np.ndarray) -> int:
@@ -305,7 +309,12 @@ def score_continuations(
     return PrefixScorer(rm, prefix_ids)(continuations, batch_size)
 
 
-def score_sequences(rm: Checkpoint, sequences: Sequence[Ids], starts: Sequence[int] | None = None) -> np.ndarray:
+def score_sequences(
+    rm: Checkpoint,
+    sequences: Sequence[Ids],
+    starts: Sequence[int] | None = None,
+    advance: Callable[[int], Any] = int,
+) -> np.ndarray:
     """Rewards of whole conversations; what they all begin with is run once.
 
     Parameters
@@ -316,6 +325,8 @@ def score_sequences(rm: Checkpoint, sequences: Sequence[Ids], starts: Sequence[i
         Ids of each conversation.
     starts
         Where the answer of each begins. Default: behind what is run once.
+    advance
+        Told of each batch how many it had, when it is done.
 
     Returns
     -------
@@ -323,7 +334,7 @@ def score_sequences(rm: Checkpoint, sequences: Sequence[Ids], starts: Sequence[i
         As `score_continuations`.
     """
     prefix = common_prefix(sequences)
-    return PrefixScorer(rm, prefix)([ids[len(prefix) :] for ids in sequences], starts=starts)
+    return PrefixScorer(rm, prefix)([ids[len(prefix) :] for ids in sequences], starts=starts, advance=advance)
 
 
 def values_a_sequence(config: Any, width: int, length: int) -> int:

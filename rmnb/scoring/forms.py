@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 from rmnb.conversation import Conversation, Response, as_conversation, without_gaps
 from rmnb.errors import InputError, first_line, list_some
 from rmnb.scoring.row_files import Row, read_json
+from rmnb.scoring.transcripts import dialogue_turns, is_dialogue, is_open, prompt_turns
 from rmnb.yaml_files import read_yaml
 
 Kind = Literal["single", "labelled", "several", "pairs", "lists"]
@@ -31,9 +32,6 @@ _LADEN = re.compile(
     re.IGNORECASE,
 )
 _LABEL = re.compile(".*_(id|model|source)")
-_TRANSCRIPT = re.compile(r"\s*(Human:.*)\n\nAssistant:\s*", re.DOTALL)  # ends where the assistant is to speak
-_DIALOGUE = re.compile(r"\s*(?:Human|Assistant):")
-_MARKED = re.compile("\n?<extra_id_1>(User|Assistant)\n")  # HelpSteer2's turns after the first, which has no mark
 
 
 class Exchange(NamedTuple):
@@ -202,7 +200,7 @@ def _read(row: Row) -> tuple[Form, Mapping[str, list[Exchange]], set[str]]:
     if asked != "history" and (earlier := _decoded(row, "history")):
         spoken.add("history")
         question = [*_earlier(earlier), *question]
-    is_transcript = bool(_TRANSCRIPT.fullmatch(str(row.get(asked))))
+    is_transcript = is_open(str(row.get(asked)))
     turns = {
         side: [_turns(question, response, is_transcript) for response in _responses(side, row[key])]
         for side, key in form.sides.items()
@@ -261,10 +259,7 @@ def _question(row: Row, key: str) -> list[dict[str, Any]]:
 def _messages(said: Any) -> list[dict[str, Any]]:
     """Messages, also those that say from and value; a text is the user's, or a transcript of several turns."""
     if isinstance(said, str):
-        if _MARKED.search(said):
-            return list(as_conversation(_marked_turns(said)).messages)
-        transcript = _TRANSCRIPT.fullmatch(said)
-        return dialogue_turns("\n\n" + transcript[1]) if transcript else [{"role": "user", "content": said}]
+        return prompt_turns(said)
     messages = []
     for turn in said if isinstance(said, list) else [said]:
         if not isinstance(turn, Mapping):
@@ -311,8 +306,8 @@ def _turns(question: list[dict[str, Any]], response: Any, is_transcript: bool) -
     """A question and one of its responses: a text, a message, messages to follow, or a whole conversation."""
     if not isinstance(response, str):
         turns = _messages(response)
-    elif _DIALOGUE.match(response) and "\n\nAssistant:" in response:
-        turns = dialogue_turns("\n\n" + response.lstrip())
+    elif is_dialogue(response):
+        turns = dialogue_turns(response)
     else:
         turns = [{"role": "assistant", "content": response.strip() if is_transcript else response}]
     if turns[0]["role"] == "assistant":
@@ -433,28 +428,12 @@ def _ranked(form: Form, row: Row) -> list[float]:
 
 def _agreed(said: Mapping[str, list[float]]) -> list[float]:
     """Which responses are the best by all that is said of them: 1 for each, else 0."""
-    best = [{place for place, value in enumerate(values) if value == max(values)} for values in said.values()]
+    best = []
+    for values in said.values():
+        highest = max(values)
+        best.append({place for place, value in enumerate(values) if value == highest})
     common = set.intersection(*best)
     if not common:
         raise InputError(f"{' and '.join(said)} do not agree on the best response: --ignore all but one")
-    return [float(place in common) for place, _ in enumerate(next(iter(said.values())))]
-
-
-def _marked_turns(text: str) -> list[dict[str, str]]:
-    """HelpSteer2's prompts: the user's words, then turns, each behind ``<extra_id_1>`` and the name of its speaker."""
-    parts = _MARKED.split(text)
-    roles = ["user", *map(str.lower, parts[1::2])]
-    return [{"role": role, "content": content} for role, content in zip(roles, parts[::2], strict=True)]
-
-
-def dialogue_turns(dialogue: str) -> list[dict[str, str]]:
-    """``\\n\\nHuman: …\\n\\nAssistant: …`` as messages; two turns of one speaker in a row are joined."""
-    parts = re.split("\n\n(Human|Assistant):", dialogue)
-    spoken = zip(parts[1::2], parts[2::2], strict=True)
-    return [
-        {
-            "role": "user" if speaker == "Human" else "assistant",
-            "content": "\n\n".join(text.strip() for _, text in turns),
-        }
-        for speaker, turns in itertools.groupby(spoken, key=lambda turn: turn[0])
-    ]
+    count = len(next(iter(said.values())))
+    return [float(place in common) for place in range(count)]

@@ -130,10 +130,12 @@ class RewardModel(Checkpoint):
         rewards = np.empty((len(distinct), len(self.outputs)), dtype=np.float32)
         with tqdm(total=len(distinct), unit=" rows", disable=not progress) as bar:
             groups = _groups(self, [asked[row] for row in distinct], [responses[row] for row in distinct], protocol)
+            done = 0
             for number, (rows, sequences, starts) in enumerate(groups):
-                scored = work.rewards(number, score_sequences, self, sequences, starts)
+                scored = work.rewards(number, score_sequences, self, sequences, starts, bar.update)
                 rewards[rows] = scored.reshape(len(rows), -1)
-                bar.update(len(rows))
+                done += len(rows)
+                bar.update(done - bar.n)  # of a piece that was there before
         rewards = rewards[places]
         return rewards if len(self.outputs) > 1 else rewards[:, 0]
 

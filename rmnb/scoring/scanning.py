@@ -133,8 +133,9 @@ def scan_vocabulary(
             # Closed on an error, too, which then begins a line of its own.
             with tqdm(total=len(distinct), unit=" tokens", unit_scale=True, disable=not progress) as bar:
                 for number, shard in enumerate(shards):
-                    rewards.append(work.rewards(number, scorer, shard, batch_size, (), [start] * len(shard)))
-                    bar.update(len(shard))
+                    starts = [start] * len(shard)
+                    rewards.append(work.rewards(number, scorer, shard, batch_size, (), starts, bar.update))
+                    bar.update(number * store.SHARD + len(shard) - bar.n)  # of a piece that was there before
             table = words[["token_id", "token", "kind"]].copy()
             table[rm.columns("score")] = np.concatenate(rewards).reshape(len(distinct), -1)[places]
             work.provenance = {**work.provenance, "sequences": len(distinct)}
