@@ -46,6 +46,12 @@ def test_an_empty_continuation_and_an_id_beyond_the_embedding_have_no_reward(rm)
         score_continuations(rm, [1], [[rm.vocabulary_size]])
 
 
+def test_a_progress_bar_is_told_of_each_batch(rm):
+    told = []
+    PrefixScorer(rm, [1])([[7], [8], [9], [10], [11]], batch_size=2, advance=told.append)
+    assert told == [2, 2, 1]
+
+
 def test_batches_fit_the_memory_that_is_free(rm, monkeypatch):
     scorer = PrefixScorer(rm, [1] * 20)
     roomy = scorer.batch_size(2)
