@@ -2,6 +2,7 @@
 
 import functools
 import json
+import sys
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
 
 import rmnb
 from rmnb.errors import InputError
+from rmnb.report import scores
+from rmnb.report.pairs import compare
+from rmnb.report.scores import FRAMING
 from rmnb.scoring.check import check_model
-from rmnb.scoring.rows import trace
+from rmnb.scoring.forms import read_forms
+from rmnb.scoring.rows import score_file, trace
 from rmnb.searching.rewards import RewardObjective
 
 QUESTION = "Is it good?"
@@ -139,6 +144,13 @@ def expected(readout, directory, conversations) -> np.ndarray:
     return np.array([READOUTS[readout][2](directory, list(ids)) for ids in conversations])
 
 
+def whole_sequences(readout, directory, texts) -> list[list[int]]:
+    words = AutoTokenizer.from_pretrained(directory)
+    if "judge" in READOUTS[readout][0]:
+        return [asked_ids(words, f"Question: {QUESTION}\nAnswer: {text}\nGood?") for text in texts]
+    return own_ids(words, QUESTION, texts)
+
+
 @pytest.mark.parametrize(("readout", "architecture"), CELLS)
 def test_scoring_scanning_and_tracing_give_each_output_as_whole_sequences_do(readout, architecture, load):
     rm, directory = load(readout, architecture)
@@ -149,11 +161,7 @@ def test_scoring_scanning_and_tracing_give_each_output_as_whole_sequences_do(rea
         np.testing.assert_allclose(np.asarray(found, float).reshape(len(right), -1), right, atol=2e-4)
 
     texts = ["love", "war and pain", "7"]
-    words = AutoTokenizer.from_pretrained(directory)
-    conversations = own_ids(words, QUESTION, texts)
-    if "judge" in READOUTS[readout][0]:
-        conversations = [asked_ids(words, f"Question: {QUESTION}\nAnswer: {text}\nGood?") for text in texts]
-    close(rm.score(QUESTION, texts), expected(readout, directory, conversations))
+    close(rm.score(QUESTION, texts), expected(readout, directory, whole_sequences(readout, directory, texts)))
     prefix, closing = rm.dialogue.frame_ids(QUESTION)
     scan = rmnb.scan_vocabulary(rm, QUESTION, ids=range(40, 45))
     names = [name for name in scan if name.startswith("score")]
@@ -179,8 +187,39 @@ def test_a_search_takes_one_output_and_a_check_takes_all(readout, load):
         sequences = [(40, 41), (42,)]
         right = expected(readout, directory, [[*prefix, *ids, *closing] for ids in sequences])
         np.testing.assert_allclose(objective.measure(sequences), right[:, 0], atol=2e-4)
-    scores = [result.text for result in check_model(rm) if result.aspect == "scores"]
-    assert [text.split()[0] for text in scores] == rm.columns("rewards")
+    shown = [result.text for result in check_model(rm) if result.aspect == "scores"]
+    assert [text.split()[0] for text in shown] == rm.columns("rewards")
+
+
+@pytest.mark.parametrize("readout", READOUTS)
+def test_rows_are_compared_by_one_output(readout, load):
+    rm, directory = load(readout)
+    pairs = [("love", "war and pain"), ("7", "love")]
+    content = read_forms([{"prompt": QUESTION, "chosen": chosen, "rejected": rejected} for chosen, rejected in pairs])
+    rewards = score_file(rm, content)
+    if len(rm.outputs) > 1:
+        with pytest.raises(InputError, match="a comparison needs one"):
+            compare(rewards, rewards, content)
+        return
+    right = np.array([expected(readout, directory, whole_sequences(readout, directory, pair))[:, 0] for pair in pairs])
+    np.testing.assert_allclose(rewards[["reward_chosen", "reward_rejected"]], right, atol=2e-4)
+    change = compare(rewards, rewards, content).set_index("name")
+    assert change.loc["margin", "a"] == pytest.approx((right[:, 0] - right[:, 1]).mean(), abs=2e-4)
+    assert change.loc["accuracy", "b"] == (right[:, 0] > right[:, 1]).mean()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("readout", [key for key, (_, outputs, _) in READOUTS.items() if len(outputs) == 1])
+def test_a_report_is_of_rewards_of_whole_sequences(readout, load, tmp_path, monkeypatch):
+    rm, directory = load(readout)
+    scores.score(rm, tmp_path, quick=True)
+    table = scores.read(tmp_path).table
+    for key in FRAMING:
+        monkeypatch.setattr(sys.modules[__name__], "QUESTION", rmnb.load_panel("demo").prompt(key).text)
+        prefix, closing = rm.dialogue.frame_ids(QUESTION)
+        ids = table["token_id"][1::50].tolist()  # a padding id ends what own code reads
+        right = expected(readout, directory, [[*prefix, token_id, *closing] for token_id in ids])
+        np.testing.assert_allclose(table[key][1::50], right[:, 0], atol=2e-4)
 
 
 def test_several_outputs_are_columns_of_every_command_and_a_report_refuses_them(load, tmp_path, monkeypatch, capsys):
