@@ -1,5 +1,7 @@
 """The notebooks that are not chapters run, and say what they are there to say."""
 
+import re
+
 import nbformat
 import pandas as pd
 import pytest
@@ -53,6 +55,8 @@ def test_the_panel_page_shows_every_model_that_has_a_record(executed):
     assert set(held_out.index) >= {"smollm2-values", "gemma3-values"}
     assert (held_out["low"] < held_out["value"]).all() and held_out["value"].between(0.5, 1).all()
     assert "gemma3&#45;270m" in page and "Human votes over things" in page
+    shares = [int(share) for share in re.findall(r"<td[^>]*>(\d+)&#37;</td>", page)]
+    assert len(shares) == 12 and max(shares) <= 100  # of the pairs that a recipe asks for
 
 
 def test_the_report_leaves_no_published_number_out(executed):
