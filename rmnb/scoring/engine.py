@@ -33,6 +33,10 @@ IDS_AT_ONCE = {"cpu": 768, "cuda": 65536}
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
+def _tell_nobody(count: int) -> None:
+    """For those who show no progress."""
+
+
 class PrefixScorer:
     """Score continuations of one prefix, which is run once.
 
@@ -92,7 +96,7 @@ class PrefixScorer:
         batch_size: int | None = None,
         parent: Ids = (),
         starts: Sequence[int] | None = None,
-        advance: Callable[[int], Any] = int,
+        advance: Callable[[int], Any] = _tell_nobody,
     ) -> np.ndarray:
         """What is read of each continuation, float32 [continuations]; see `score_continuations`.
 
@@ -132,7 +136,7 @@ class PrefixScorer:
                 answers = [starts[i] for i in batch]
                 scored.append(self.rewards(chosen, answers, parent, present[batch].tolist()))
                 remaining = remaining[len(batch) :]
-                if self.reference is None:
+                if self.reference is None:  # else it is done when the reference has scored it, too
                     advance(len(batch))
                 continue
             except (RuntimeError, MemoryError) as error:
@@ -313,7 +317,7 @@ def score_sequences(
     rm: Checkpoint,
     sequences: Sequence[Ids],
     starts: Sequence[int] | None = None,
-    advance: Callable[[int], Any] = int,
+    advance: Callable[[int], Any] = _tell_nobody,
 ) -> np.ndarray:
     """Rewards of whole conversations; what they all begin with is run once.
 

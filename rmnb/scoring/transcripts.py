@@ -41,7 +41,8 @@ def dialogue_turns(dialogue: str) -> list[dict[str, str]]:
     """
     parts = re.split("\n\n(Human|Assistant):", "\n\n" + dialogue.lstrip())
     turns = []
-    for speaker, spoken in itertools.groupby(zip(parts[1::2], parts[2::2], strict=True), key=lambda turn: turn[0]):
+    spoken = zip(parts[1::2], parts[2::2], strict=True)
+    for speaker, in_a_row in itertools.groupby(spoken, key=lambda turn: turn[0]):
         role = "user" if speaker == "Human" else "assistant"
-        turns.append({"role": role, "content": "\n\n".join(text.strip() for _, text in spoken)})
+        turns.append({"role": role, "content": "\n\n".join(text.strip() for _, text in in_a_row)})
     return turns

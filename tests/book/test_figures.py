@@ -6,8 +6,11 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
+from seaborn.utils import relative_luminance
 
 from rmnb.book import figures
+from rmnb.panels import load_panel
 
 matplotlib.use("Agg")
 ROWS = pd.DataFrame(
@@ -46,3 +49,19 @@ def test_equal_figures_are_equal_files():
         for file in files:
             chart(ROWS).savefig(file, format="svg", metadata={"Date": None})
     assert files[0].getvalue() == files[1].getvalue()
+
+
+def test_every_ink_stands_out_on_white():
+    for ink in (*figures.PALETTE, figures.INK, figures.FAINT, *figures.colours(load_panel("facct2025")).values()):
+        assert 1.05 / (relative_luminance(ink) + 0.05) >= 3, ink
+
+
+def test_each_number_of_a_heat_map_stands_out_from_its_cell():
+    values = np.ma.masked_less(np.linspace(-2, 1, 13), -1.6)
+    axes = sns.heatmap(values[None], mask=values[None].mask, cmap="RdBu", center=0, annot=True)
+    figures.legible_numbers(axes)
+    cells = axes.collections[0].get_facecolors()[2:]
+    for number, cell in zip(axes.texts, cells, strict=True):
+        low, high = sorted(map(relative_luminance, (number.get_color(), cell)))
+        assert (high + 0.05) / (low + 0.05) > 3.9, number
+    plt.close(axes.figure)

@@ -21,7 +21,8 @@ def test_sharing_the_prefix_gives_the_reward_of_the_plain_pass(architecture, tmp
     prefix, closing = rm.dialogue.frame_ids(PROMPT)
     assert len(prefix) > WINDOW
     rng = np.random.default_rng(0)
-    continuations = [[*rng.integers(6, 300, size), *closing] for size in rng.integers(1, 2 * WINDOW, 12)]
+    sizes = rng.integers(1, 2 * WINDOW, 12)
+    continuations = [[*rng.integers(6, 300, size), *closing] for size in sizes]
     # No id is padding: the last one is read.
     expected = own_rewards(tmp_path, [[*prefix, *ids] for ids in continuations], pad_token_id=None)
     assert PrefixScorer(rm, prefix).attention == "shared prefix"
@@ -48,7 +49,8 @@ def test_an_empty_continuation_and_an_id_beyond_the_embedding_have_no_reward(rm)
 
 def test_a_progress_bar_is_told_of_each_batch(rm):
     told = []
-    PrefixScorer(rm, [1])([[7], [8], [9], [10], [11]], batch_size=2, advance=told.append)
+    continuations = [[7], [8], [9], [10], [11]]
+    PrefixScorer(rm, [1])(continuations, batch_size=2, advance=told.append)
     assert told == [2, 2, 1]
 
 

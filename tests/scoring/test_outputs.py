@@ -2,7 +2,6 @@
 
 import functools
 import json
-import sys
 
 import numpy as np
 import pandas as pd
@@ -72,9 +71,10 @@ def of_rating(directory, ids) -> list[float]:
 
 def of_answer(directory, ids) -> list[float]:
     words = AutoTokenizer.from_pretrained(directory)
-    asked = words.apply_chat_template([user(QUESTION)], add_generation_prompt=True)["input_ids"]
+    opening = words.apply_chat_template([user(QUESTION)], add_generation_prompt=True)["input_ids"][-1]
+    start = ids.index(opening) + 1
     logprobs = logits_of(directory, ids).log_softmax(-1)
-    return [sum(float(logprobs[place - 1, ids[place]]) for place in range(len(asked), len(ids)))]
+    return [sum(float(logprobs[place - 1, ids[place]]) for place in range(start, len(ids)))]
 
 
 def reference_of(directory):
@@ -108,6 +108,7 @@ READOUTS = {  # how it is loaded, its outputs, what they are of the ids of one c
 }
 
 
+OF_ONE_OUTPUT = [readout for readout, (_, outputs, _) in READOUTS.items() if len(outputs) == 1]
 OF_LANGUAGE_MODELS = ["judge", "rating", "each reply", "one logit", "whole answer", "implicit"]
 CELLS = [(readout, "llama") for readout in READOUTS]
 CELLS += [(readout, other) for readout in OF_LANGUAGE_MODELS for other in ("gemma2", "gemma3")]
@@ -201,22 +202,23 @@ def test_rows_are_compared_by_one_output(readout, load):
         with pytest.raises(InputError, match="a comparison needs one"):
             compare(rewards, rewards, content)
         return
-    right = np.array([expected(readout, directory, whole_sequences(readout, directory, pair))[:, 0] for pair in pairs])
+    sequences = [whole_sequences(readout, directory, pair) for pair in pairs]
+    right = np.array([expected(readout, directory, pair)[:, 0] for pair in sequences])
+    margins = right[:, 0] - right[:, 1]
     np.testing.assert_allclose(rewards[["reward_chosen", "reward_rejected"]], right, atol=2e-4)
     change = compare(rewards, rewards, content).set_index("name")
-    assert change.loc["margin", "a"] == pytest.approx((right[:, 0] - right[:, 1]).mean(), abs=2e-4)
-    assert change.loc["accuracy", "b"] == (right[:, 0] > right[:, 1]).mean()
+    assert change.loc["margin", "a"] == pytest.approx(margins.mean(), abs=2e-4)
+    assert change.loc["accuracy", "b"] == (margins > 0).mean()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("readout", [key for key, (_, outputs, _) in READOUTS.items() if len(outputs) == 1])
-def test_a_report_is_of_rewards_of_whole_sequences(readout, load, tmp_path, monkeypatch):
+@pytest.mark.parametrize("readout", OF_ONE_OUTPUT)
+def test_a_report_is_of_rewards_of_whole_sequences(readout, load, tmp_path):
     rm, directory = load(readout)
     scores.score(rm, tmp_path, quick=True)
     table = scores.read(tmp_path).table
     for key in FRAMING:
-        monkeypatch.setattr(sys.modules[__name__], "QUESTION", rmnb.load_panel("demo").prompt(key).text)
-        prefix, closing = rm.dialogue.frame_ids(QUESTION)
+        prefix, closing = rm.dialogue.frame_ids(rmnb.load_panel("demo").prompt(key).text)
         ids = table["token_id"][1::50].tolist()  # a padding id ends what own code reads
         right = expected(readout, directory, [[*prefix, token_id, *closing] for token_id in ids])
         np.testing.assert_allclose(table[key][1::50], right[:, 0], atol=2e-4)
