@@ -47,7 +47,7 @@ _build/slides/reveal: workflow/slides/requirements.txt | env
 links: env ## Check every link of the book (needs the network)
 	$(BUILD) links
 
-test: env ## Run the tests of what a change can break: four minutes on two cores
+test: env ## Run the tests of what a change can break: five minutes on two cores
 	$(TESTS) -m "not slow and not gpu"
 
 test-all: env ## Run all tests but those for a GPU, a browser and SLURM
