@@ -6,7 +6,7 @@ import { element, numeral } from "./explorer/tokens.js";
 for (const box of document.querySelectorAll(".policy-slider")) {
   const { words, nats, steps } = JSON.parse(box.dataset.all);
   const tint = (word) => `hsl(${(137.52 * word) % 360} 60% 82%)`;
-  const range = element("input", { type: "range", min: 0, max: steps.length - 1, value: nats.indexOf(2) });
+  const range = element("input", { type: "range", min: 0, max: steps.length - 1, value: nats.indexOf(8) });
   const shown = element("output");
   const bars = element("table", { class: "policy-bars" });
   const piece = ([word, share]) =>
