@@ -87,9 +87,8 @@ rescan: env ## The same beside the shipped scores, which stay, and compared with
 	$(BIN)/python workflow/compare_scores _build/rescan/demo/scores
 	rm -r _build/rescan
 
-bench: env ## Time a vocabulary scan and a search against the obvious alternatives
+bench: env ## Time a vocabulary scan against the obvious alternatives
 	$(BIN)/python benchmarks/scan.py
-	$(BIN)/python benchmarks/search.py
 
 clean: ## Remove what was built; the environment and the shipped scores stay
 	rm -rf _build book/_executed .snakemake

@@ -1,17 +1,17 @@
-"""One step of greedy coordinate gradient, three ways in turns in one process: same model, prompt, parent, candidates.
+"""The reward that a second buys: nanoGCG's design and the search of this package, by processor time.
 
-A step is the gradient at the parent, drawing candidates that survive as text, and scoring them.
+Run as ``python benchmarks/search.py``. It adds a case after the other to ``data/demo/sequences/courses.tsv`` and skips
+those that stand there: the reference takes some 25 minutes for each. One row each time that the best reward rises:
+processor seconds of all threads since the search began, sequences scored, and that reward. All these sequences come
+back as the same ids when their text is read.
 
-whole: every candidate a whole conversation from its first token on, in batches (a few of them, the time scaled);
-expanded: nanoGCG's design, the prefix's keys and values computed once and expanded into each batch (transformers'
-    cache, SDPA);
-shared: this package; prefix keys and values shared by all, and of the parent whatever a candidate begins with.
-
-Run as ``python benchmarks/search.py``. Seconds are the processor's time of all threads, medians over the rounds, so
-that other processes disturb little. Share of the peak: the operations of the ids that must be run, candidates from
-their first changed token on and the gradient's row forward and back, at the rate of products measured between steps.
+reference: nanoGCG's algorithm at its defaults: 250 steps from *x x x …*, each with 512 candidates that exchange one
+token for one of the 256 with the steepest gradient, the best of them kept. Its candidates are scored by this package,
+whose step is faster than its own; its gradient is that of transformers' classifier.
+search: `rmnb.search` with its defaults, for as many seconds as named below.
 """
 
+import itertools
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -20,121 +20,98 @@ import numpy as np
 import pandas as pd
 import torch
 import typer
-from scan import MODELS, BehindPrefix, as_classifier
+from scan import as_classifier
 
 import rmnb
-from rmnb.models.dialogue import common_prefix
-from rmnb.scoring.engine import PrefixScorer
+from rmnb.files import data_dir
 from rmnb.scoring.reward_model import RewardModel
 from rmnb.searching.config import Ids, SearchConfig
-from rmnb.searching.methods import SearchState, neighbours
+from rmnb.searching.methods import Finished, SearchState
 from rmnb.searching.rewards import RewardObjective
 
-BATCH = 64  # whole conversations at once; larger batches were slower
-WHOLE = 32  # of them are scored, and count for all
-CASES = ((64, 8), (256, 4), (256, 8), (256, 20), (512, 8))  # width and length
+COURSES = data_dir() / "demo" / "sequences" / "courses.tsv"
+CASE = ["model", "way", "length", "direction", "seed"]
+MODELS = ["smollm2-values", "smollm2-mixed", "gemma3-values"]
+WAYS = ["search", "reference"]
+STEPS, WIDTH, TOPK = 250, 512, 256
+SECONDS = 300  # of the search
 
 
-class Whole(RewardObjective):
-    """Nothing is kept from one candidate to the next."""
+class Timed(RewardObjective):
+    """Notes after each call how long the search has computed, how much it has scored, and the best reward so far."""
 
-    def __init__(self, rm: RewardModel, prompt: str):
+    def __init__(self, rm: RewardModel, prompt: str, config: SearchConfig, seconds: float = np.inf):
         super().__init__([rm], [prompt])
-        self.rm = rm
-        self.trunk = as_classifier(rm).model.requires_grad_(False)
-        self.prefix, self.closing = rm.dialogue.frame_ids(prompt)
-        self.batch = BATCH
+        self.sign = config.sign
+        self.seconds = seconds
+        self.scored = 0
+        self.best = -np.inf
+        self.course: list[dict[str, float]] = []
+        self.begun = time.process_time()
 
-    def hidden(self, **inputs: Any) -> torch.Tensor:
-        return self.trunk(**inputs, use_cache=False).last_hidden_state[:, -1]
-
-    def rows(self, sequences: Sequence[Ids]) -> torch.Tensor:
-        return torch.tensor([[*self.prefix, *ids, *self.closing] for ids in sequences])
-
-    def measure(self, sequences, parent=None):
-        rewards = []
-        with torch.inference_mode():
-            for start in range(0, len(sequences), self.batch):
-                rows = self.rows(sequences[start : start + self.batch])
-                rewards.append(self.rm.readout(self.hidden(input_ids=rows))[:, 0])
-        return torch.cat(rewards).numpy().astype(np.float64)
-
-    def gradient(self, ids):
-        embedding = self.trunk.embed_tokens
-        row = self.rows([ids])
-        vectors = embedding(row).detach().requires_grad_()
-        (slope,) = torch.autograd.grad(self.rm.readout(self.hidden(inputs_embeds=vectors))[0, 0], vectors)
-        at = row.shape[1] - len(self.closing) - len(ids)
-        scale = float(getattr(embedding, "embed_scale", 1.0))
-        return (slope[0, at : at + len(ids)] @ embedding.weight.T * scale).double().numpy()
+    def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
+        rewards = super().measure(sequences, parent)
+        self.scored += len(sequences)
+        best = (self.sign * rewards).max()
+        spent = time.process_time() - self.begun
+        if best > self.best:
+            self.best = best
+            row = {"seconds": round(spent, 1), "scored": self.scored, "reward": round(self.sign * best, 4)}
+            self.course.append(row)
+        if spent > self.seconds:
+            self.seconds = np.inf  # what was found is measured once more
+            raise Finished
+        return rewards
 
 
-class Expanded(Whole):
-    """The prefix's cache is copied into every batch."""
-
-    def __init__(self, rm: RewardModel, prompt: str):
-        super().__init__(rm, prompt)
-        self.hidden = BehindPrefix(self.trunk, self.prefix)
-        self.batch = PrefixScorer(rm, self.prefix).batch_size(8 + len(self.closing))
-        self.prefix = []
-
-
-def peak(network: torch.nn.Module, ids: int = 768) -> float:
-    """Operations a second of processor time, of the products of the last layer's MLP with so many ids."""
-    linear = [module for module in network.modules() if isinstance(module, torch.nn.Linear)][-1]
-    inputs = torch.randn(ids, linear.in_features)
-    seconds = []
-    with torch.inference_mode():
-        for _ in range(32):
-            start = time.process_time()
-            linear(inputs)
-            seconds.append(time.process_time() - start)
-    return 2 * ids * linear.weight.numel() / min(seconds)
-
-
-def step(state: SearchState, parent: Ids, few: int | None) -> tuple[list[Ids], float]:
-    """The candidates of one step and its seconds of processor time; of only a few scored, as if of all."""
-    start = time.process_time()
-    candidates = neighbours(state, parent, 1, state.config.topk)
-    drawn = time.process_time()
-    scored = candidates[:few]
-    state.objective.measure(scored, parent)
-    return candidates, drawn - start + (time.process_time() - drawn) * len(candidates) / len(scored)
+def reference(state: SearchState, rm: RewardModel, prompt: str) -> None:
+    """nanoGCG's algorithm."""
+    trunk = as_classifier(rm).model.requires_grad_(False)
+    embedding = trunk.embed_tokens
+    prefix, closing = rm.dialogue.frame_ids(prompt)
+    allowed = torch.from_numpy(state.allowed)
+    rng = state.rng
+    ids = tuple(itertools.islice(itertools.cycle(state.objective.encode("x x")), state.config.length))
+    for _ in range(STEPS):
+        vectors = embedding(torch.tensor([[*prefix, *ids, *closing]])).detach().requires_grad_()
+        hidden = trunk(inputs_embeds=vectors, use_cache=False).last_hidden_state[:, -1]
+        (slopes,) = torch.autograd.grad(rm.readout(hidden)[0, 0], vectors)
+        slopes = slopes[0, len(prefix) : len(prefix) + len(ids)] @ embedding.weight[allowed].T
+        steepest = allowed[(state.config.sign * slopes).topk(TOPK).indices].numpy()
+        rows = np.tile(ids, (WIDTH, 1))
+        places = rng.integers(len(ids), size=WIDTH)
+        rows[np.arange(WIDTH), places] = steepest[places, rng.integers(TOPK, size=WIDTH)]
+        candidates = state.filter(dict.fromkeys(map(tuple, rows.tolist())))
+        rewards = state.objective.measure(candidates, ids)
+        ids = candidates[int(np.argmax(state.config.sign * rewards))]
 
 
-def compare(rm: RewardModel, width: int, length: int, rounds: int) -> pd.DataFrame:
-    """A row a way: seconds a step, that to the last way's, share of the peak, difference from whole conversations."""
+def course(rm: RewardModel, way: str, **options: Any) -> pd.DataFrame:
+    """Columns seconds, scored, reward."""
     prompt = rmnb.load_panel("demo").prompt("greatest").text
-    config = SearchConfig(length=length, width=width)
-    whole = Whole(rm, prompt)
-    ways = {"whole": whole, "expanded": Expanded(rm, prompt), "shared": RewardObjective([rm], [prompt])}
-    states = {way: SearchState(objective, config) for way, objective in ways.items()}
-    parent = states["shared"].random(1)[0]
-    read = length + len(whole.closing)
-    products = sum(module.weight.numel() for module in rm.network.modules() if isinstance(module, torch.nn.Linear))
-    rows = []
-    for turn in range(rounds + 1):  # the first warms up
-        for way, state in states.items():
-            candidates, seconds = step(state, parent, WHOLE if way == "whole" else None)
-            fed = 2 * read + sum(read - len(common_prefix([ids, [*parent, -1]])) for ids in candidates)
-            share = 2 * products * fed / seconds / peak(rm.network)
-            few = candidates[:4]
-            difference = np.abs(state.objective.measure(few, parent) - whole.measure(few)).max()
-            row = {"turn": turn, "way": way, "seconds": seconds, "share of peak": share, "difference": difference}
-            rows.append(row)
-    table = pd.DataFrame(rows).query("turn > 0")
-    shared = table[table["way"] == "shared"].set_index("turn")["seconds"]
-    table["ratio"] = table["seconds"] / table["turn"].map(shared)
-    return table.drop(columns="turn").groupby("way", sort=False).median()
+    config = SearchConfig(**options)
+    if way == "reference":
+        objective = Timed(rm, prompt, config)
+        reference(SearchState(objective, config), rm, prompt)
+    else:
+        objective = Timed(rm, prompt, config, SECONDS)
+        rmnb.search(objective, config)
+    return pd.DataFrame(objective.course)
 
 
-def main(models: list[str] = MODELS, rounds: int = 3) -> None:
-    """Print a table for each model and case."""
-    for model in models:
-        loaded = rmnb.load_reward_model(model, device="cpu")
-        for width, length in CASES:
-            table = compare(loaded, width, length, rounds)
-            print(f"\n{model}, {width} candidates of {length} tokens\n{table.round(5).to_string()}", flush=True)
+def main(models: list[str] = MODELS, ways: list[str] = WAYS, seeds: int = 5) -> None:
+    """Add what is missing to the table."""
+    directions, lengths = ("max", "min"), (4, 8)
+    for seed, length, direction, model, way in itertools.product(range(seeds), lengths, directions, models, ways):
+        known = pd.read_csv(COURSES, sep="\t") if COURSES.exists() else pd.DataFrame(columns=CASE)
+        case = {"model": model, "way": way, "length": length, "direction": direction, "seed": seed}
+        if (known[CASE] == pd.Series(case)).all(axis="columns").any():
+            continue
+        rm = rmnb.load_reward_model(model, device="cpu")
+        found = course(rm, way, length=length, direction=direction, seed=seed).assign(**case)
+        found[[*CASE, "seconds", "scored", "reward"]].to_csv(
+            COURSES, sep="\t", index=False, mode="a", header=not COURSES.exists()
+        )
 
 
 if __name__ == "__main__":

@@ -81,12 +81,6 @@ def open_or_refuse(directory: Path, plan: Mapping[str, Any], notes: Mapping[str,
     return begun
 
 
-def plan_of(output: Path) -> dict[str, Any] | None:
-    """Plan and notes of unfinished work on an output, or None; InputError if they are damaged."""
-    file = partial_directory(output) / "plan.json"
-    return _read_plan(file) if file.exists() else None
-
-
 def _read_plan(file: Path) -> dict[str, Any]:
     try:
         return {**json.loads(file.read_bytes())}

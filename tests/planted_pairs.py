@@ -12,7 +12,7 @@ from rmnb.searching.config import Ids
 class PlantedPairs:
     """Normal rewards of tokens by position and of neighbouring pairs; see `rmnb.searching.rewards.RewardObjective`.
 
-    What one position should hold depends on its neighbours, so that neither single tokens nor their gradients tell.
+    What one position should hold depends on its neighbours, so that single tokens do not tell.
 
     Parameters
     ----------
@@ -32,6 +32,8 @@ class PlantedPairs:
         self.pair = rng.normal(0, pair_sd, (tokens, tokens))
         self.plan: dict[str, Any] = {}
         self.notes: dict[str, Any] = {}
+        self.vectors = np.eye(tokens, dtype=np.float32)
+        self.before: set[int] = set()
         self.words = pd.DataFrame({"token_id": range(tokens), "token": "t", "kind": "word_start", "script": "none"})
 
     def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
@@ -39,13 +41,6 @@ class PlantedPairs:
         ids = np.array(sequences)
         of_tokens = self.single[np.arange(ids.shape[1]), ids].sum(1)
         return of_tokens + self.pair[ids[:, :-1], ids[:, 1:]].sum(1)
-
-    def gradient(self, ids: Ids) -> np.ndarray:
-        """See `RewardObjective.gradient`."""
-        slope = self.single.copy()
-        slope[1:] += self.pair[list(ids[:-1])]
-        slope[:-1] += self.pair[:, list(ids[1:])].T
-        return slope
 
     def retokenises(self, sequences: Sequence[Ids]) -> np.ndarray:
         """All do."""

@@ -35,7 +35,7 @@ from rmnb.models.bases import base_directory
 from rmnb.panels import load_panel
 from rmnb.scoring import store
 from rmnb.scoring.loading import load_reward_model
-from rmnb.scoring.scanning import find_scan, scan_vocabulary
+from rmnb.scoring.scanning import scan_vocabulary
 from rmnb.searching.config import SearchConfig
 from rmnb.searching.rewards import RewardObjective
 from rmnb.searching.run import search
@@ -57,6 +57,7 @@ FORMATS = {  # of the models that are no plain classifiers
     "F-Lla-8B-v0.1": CASES["armorm"],
 }
 
+KINDS = ("01-surrogate", "02-surrogate", "04-surrogate", "04-random")
 ASKED = re.compile("elo_.*|greatest|(best|greatest|worst|bad)_(ever|world)_(one|single)")  # about listed texts
 
 
@@ -137,11 +138,12 @@ def prepare(path: Path) -> None:
         identity.score_pairs(rm, panel)
         if is_asked_for_greatest:
             objective = RewardObjective([rm], [panel.prompt("greatest")])
-            for kind, direction in product(("01-beam", "02-gcg", "04-gcg", "04-random"), ("max", "min")):
+            for kind, direction in product(KINDS, ("max", "min")):
                 length, method = kind.split("-")
-                config = SearchConfig(length=int(length), method=method, direction=direction, steps=2, width=16)
+                short = {"steps": 4, "width": 16, "sample": 32}
+                config = SearchConfig(length=int(length), method=method, direction=direction, **short)
                 output = judged.searches(panel, name) / f"{direction}-{kind}-0.json"
-                search(objective, config, scan=find_scan(panel, rm, panel.prompt("greatest")), output=output)
+                search(objective, config, output=output)
     for name in panel.model_names if is_asked_for_greatest else ():
         judged.main(str(path), name)
     for base in panel.bases:

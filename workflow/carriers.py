@@ -18,7 +18,7 @@ vocabularies of the demo panel have:
 ``greatest.plain``. A reward is ``low + step * number``, `low` and `step` being in the table's provenance.
 
 `answers` scores answers that people compared, of prompts that are held out from every recipe that learns from such
-comparisons: the pairs of Auto-J, and a fifth of the prompts of the sources of the recipes. `contents` writes which
+comparisons: a fifth of the prompts of the sources of the recipes. `contents` writes which
 words each of these answers holds, and its length; of the texts nothing else is kept.
 """
 

@@ -42,8 +42,9 @@ from rmnb.searching.run import search
 WORDS = 500
 AGAIN = 200  # highest, lowest and random pairs that are scored again
 FREQUENT = 50_000  # words among which those are looked for that are one token everywhere
-EFFORT = {"budget": 1000, "steps": 1000, "width": 32, "keep": 1}  # few of the pairs: else every method finds the best
-METHODS = ("gcg", "random", "coordinate", "beam")
+# Few of the pairs: else every method finds the best.
+EFFORT = {"budget": 1000, "steps": 1000, "width": 32, "sample": 256, "keep": 1}
+METHODS = ("surrogate", "random")
 SEEDS = (0, 1, 2)
 
 
@@ -111,38 +112,27 @@ def score_again(rm: RewardModel, prompt: PromptSpec, words: pd.DataFrame, pairs:
 
 
 class KnownPairs(RewardObjective):
-    """Rewards of pairs and of single words, looked up; gradients are the model's. Only these words exist."""
+    """Rewards of pairs, looked up. Only these words exist."""
 
-    def __init__(self, rm: RewardModel, prompt: PromptSpec, ids: list[int], pairs: np.ndarray, single: np.ndarray):
+    def __init__(self, rm: RewardModel, prompt: PromptSpec, ids: list[int], pairs: np.ndarray):
         super().__init__([rm], [prompt])
         self.words.loc[~self.words["token_id"].isin(ids), "kind"] = "unused"
         self.places = {token_id: place for place, token_id in enumerate(ids)}
         self.pairs = pairs
-        self.single = single
 
     def measure(self, sequences, parent=None):
         """See `RewardObjective.measure`."""
-        rewards = []
-        for ids in sequences:
-            places = tuple(self.places[token_id] for token_id in ids)
-            rewards.append(self.pairs[places] if len(places) == 2 else self.single[places[0]])
+        rewards = [self.pairs[self.places[first], self.places[second]] for first, second in sequences]
         return np.array(rewards, dtype=float)
 
 
-def search_pairs(
-    rm: RewardModel, panel: Panel, prompt: PromptSpec, words: pd.DataFrame, pairs: np.ndarray
-) -> pd.DataFrame:
+def search_pairs(rm: RewardModel, prompt: PromptSpec, words: pd.DataFrame, pairs: np.ndarray) -> pd.DataFrame:
     """How far each method had come among the pairs after so many answers: scored, reward, direction, method, seed."""
-    scan = read_scores(panel, rm.name, prompt.key).set_index("token_id")["score"].loc[words["token_id"]]
-    known = KnownPairs(rm, prompt, words["token_id"].tolist(), pairs, scan.to_numpy())
+    known = KnownPairs(rm, prompt, words["token_id"].tolist(), pairs)
     courses = []
     for direction, method, seed in itertools.product(("max", "min"), METHODS, SEEDS):
-        if method == "beam" and seed:  # nothing in it is left to chance
-            continue
         config = SearchConfig(length=2, direction=direction, method=method, seed=seed, **EFFORT)
-        if method == "beam":  # single words first, then as many after each of the best
-            config = config.model_copy(update={"topk": min(EFFORT["budget"] // (config.buffer + 1), len(words))})
-        course = search(known, config, scan=scan.reset_index()).history
+        course = search(known, config).history
         course = course.drop_duplicates("best_reward").rename(columns={"best_reward": "reward"})
         courses.append(course[["scored", "reward"]].assign(direction=direction, method=method, seed=seed))
     return pd.concat(courses, ignore_index=True)
@@ -171,7 +161,7 @@ def square(model: Model, loading: Loading, prompt: str = sequences.PROMPT, words
             write_table(checked, table, {**made, "dtype": exact.spec.dtype})
         searched = path.with_suffix(".searches.parquet")
         if not searched.exists():
-            write_table(searched, search_pairs(rm, panel, question, chosen, pairs), {**made, **EFFORT})
+            write_table(searched, search_pairs(rm, question, chosen, pairs), {**made, **EFFORT})
 
 
 if __name__ == "__main__":

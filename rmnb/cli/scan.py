@@ -223,8 +223,8 @@ def search(
     answer
         A sentence with {} where the sequence stands, in place of the sequence alone.
     set
-        KEY=VALUE: any option of rmnb.SearchConfig: length=8, direction=min, method=beam, steps=200, width=256,
-        topk=256, starts=["random"], allowed=latin, seed=1; repeatable.
+        KEY=VALUE: any option of rmnb.SearchConfig: length=8, direction=min, method=random, steps=100, width=64,
+        sample=512, allowed=latin, seed=1; repeatable.
     """
     from rmnb.searching.config import SearchConfig
 
@@ -233,18 +233,12 @@ def search(
     for name in models:
         find_spec(name, loading.panel)  # what is unknown is said before minutes are spent on loading the others
     check_writable(out)
-    from rmnb.scoring.scanning import find_scan
     from rmnb.searching.rewards import RewardObjective
     from rmnb.searching.run import search as run
     from rmnb.visible import visible
 
     loaded = list(map(loading.model, models))
-    scan = None
-    if (
-        len(loaded) == len(questions) == 1 and answer == "{}"
-    ):  # the best single tokens of a scan need not be found again
-        scan = find_scan(load_panel(loading.panel), loaded[0], questions[0])
-    result = run(RewardObjective(loaded, questions, answer=answer), config, scan=scan, output=out, progress=True)
+    result = run(RewardObjective(loaded, questions, answer=answer), config, output=out, progress=True)
     echo(f"{result.scored:,} sequences scored, the best {len(result.sequences)} in {out}")
     for row in result.sequences.itertuples():
         echo(f"{row.reward:12.6f}  {'' if row.retokenises else '(not as text) '}{visible(str(row.text))}")

@@ -13,8 +13,8 @@ from tqdm import tqdm
 from rmnb.errors import InputError
 from rmnb.models.dialogue import SLOT, check_protocol, common_prefix
 from rmnb.models.vocabulary import vocabulary
-from rmnb.panels import Panel, PromptSpec
-from rmnb.plans import differences, kept
+from rmnb.panels import PromptSpec
+from rmnb.plans import kept
 from rmnb.scoring import store
 from rmnb.scoring.engine import PrefixScorer
 from rmnb.scoring.reward_model import RewardModel
@@ -143,22 +143,6 @@ def scan_vocabulary(
                 write(output, table, work.provenance)
         table.attrs["provenance"] = work.provenance
         return table
-
-
-def find_scan(panel: Panel, rm: RewardModel, prompt: PromptSpec) -> pd.DataFrame | None:
-    """The panel's scan of a question, if it is of this very model as it was loaded; else None.
-
-    Raises
-    ------
-    InputError
-        The file is damaged.
-    """
-    path = store.scores_path(panel, rm.name, prompt.key)
-    if not path.exists():
-        return None
-    scan, provenance = store.read_scan(path)
-    plan = _describe(rm, prompt, "exact", None)
-    return None if differences(provenance, plan) else scan
 
 
 def _batch_size(scorer: PrefixScorer, longest: int) -> int:

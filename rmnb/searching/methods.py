@@ -1,13 +1,12 @@
-"""The methods of a search: greedy coordinate gradient, and the baselines that it is measured against.
+"""The methods of a search: a Gaussian process that says what to score next, and chance, which it is measured against.
 
 A method draws and scores through a `SearchState` until that raises `Finished`, or until it has nothing left to try.
 """
 
 import itertools
 import json
-import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +18,18 @@ from rmnb.errors import InputError
 from rmnb.plans import Work
 from rmnb.searching.config import Ids, SearchConfig
 from rmnb.searching.result import SearchResult
+from rmnb.searching.surrogate import SequenceProcess, most_promising, unit_vectors
 from rmnb.visible import visible
 
 if TYPE_CHECKING:
     from rmnb.searching.rewards import RewardObjective
 
 _ATTEMPTS = 50
-_ROUNDS = 8
-_SWEEP = 1024  # candidates scored between two records of a sweep over one position
-_MIXED_FROM = 64  # best tokens that are mixed
-_TRIES = 100
+_PATIENCE = 4  # steps without gain before a search begins anew
+_BEAM = 8  # sequences that are changed at once
+_TOKENS = 32  # tokens that are put at each of their positions
+_PROPOSED = 512  # sequences among which a step chooses
+_REMEMBERED = 1024  # sequences that the process is given at most, the best
 
 
 class Finished(Exception):
@@ -43,8 +44,6 @@ class SearchState:
     ----------
     objective, config
         What scores, and what is sought.
-    scan
-        Best single tokens: a scan with columns token_id and score, or None.
     work
         Where rewards are kept on disk. What an earlier run kept there is looked up, not scored again: the same seed
         makes the same proposals, so a search that was cut off ends as if it had not been.
@@ -58,14 +57,13 @@ class SearchState:
     values : dict
         What is to be maximised, of each sequence scored: its reward, or less its reward.
     best : list of sequences
-        The `keep` best ones of the length sought, best first; of equal ones the first scored.
+        The `keep` best ones, best first; of equal ones the first scored.
     history : list of dict
         After each call of `score`: how many sequences are scored, and the best reward.
     """
 
     objective: "RewardObjective"
     config: SearchConfig
-    scan: pd.DataFrame | None = None
     work: Work = field(default_factory=Work)
     progress: bool = False
     earlier: SearchResult | None = None
@@ -103,7 +101,7 @@ class SearchState:
         """Sequences that are scored, best first; equal ones stay in order."""
         return sorted(sequences, key=self.values.__getitem__, reverse=True)
 
-    def score(self, sequences: Sequence[Ids], parent: Ids | None = None, ends_step: bool = True) -> None:
+    def score(self, sequences: Sequence[Ids], parent: Ids | None = None) -> None:
         """Find the rewards of sequences, as far as they are not known.
 
         Parameters
@@ -112,8 +110,6 @@ class SearchState:
             They may hold some that were scored before.
         parent
             As `RewardObjective.measure` takes it.
-        ends_step
-            False where more must be scored before the method has made one step.
 
         Raises
         ------
@@ -132,15 +128,13 @@ class SearchState:
         for ids in fresh:
             values[ids] = config.sign * known[ids]
         self.scored += len(fresh)
-        whole = [ids for ids in fresh if len(ids) == config.length]
-        self.best = self.rank(self.best + whole)[: config.keep]
-        if self.best:
-            best = self.best[0]
-            reward = config.sign * values[best]
-            self.history.append({"scored": self.scored, "best_reward": reward})
-            self.bar.set_postfix_str(f"{reward:+.3f} {visible(self.objective.texts([best])[0])}", refresh=False)
+        self.best = self.rank(self.best + fresh)[: config.keep]
+        best = self.best[0]
+        reward = config.sign * values[best]
+        self.history.append({"scored": self.scored, "best_reward": reward})
+        self.bar.set_postfix_str(f"{reward:+.3f} {visible(self.objective.texts([best])[0])}", refresh=False)
         self.bar.update(len(fresh))
-        self.steps += ends_step
+        self.steps += 1
         if self.fraction >= 1:
             raise Finished
 
@@ -151,21 +145,25 @@ class SearchState:
             return sequences
         return list(itertools.compress(sequences, self.objective.retokenises(sequences)))
 
-    def random(self, count: int, length: int | None = None) -> list[Ids]:
+    def random(self, count: int, before: float = 0) -> list[Ids]:
         """Random sequences of allowed tokens that pass the filter: as many as asked for, or fewer if they are rare.
 
-        Uniformly drawn; where few of those pass, longer ones are written as text, tokenised again and cut.
+        Uniformly drawn, a share `before` of the tokens from those that stand before the answer; where few sequences
+        pass, longer ones are written as text, tokenised again and cut.
 
         Raises
         ------
         InputError
             None was found.
         """
-        length = length or self.config.length
+        length = self.config.length
+        standing = sorted(self._allowed.intersection(self.objective.before)) or self.allowed
         accepted: dict[Ids, None] = {}
         for attempt in range(_ATTEMPTS):
             rare = attempt >= _ATTEMPTS // 2
-            draws = self.rng.choice(self.allowed, (2 * count, length * (1 + rare)))
+            shape = (2 * count, length * (1 + rare))
+            draws = self.rng.choice(self.allowed, shape)
+            draws = np.where(self.rng.random(shape) < before, self.rng.choice(standing, shape), draws)
             sequences = list(map(tuple, draws.tolist()))
             if rare:
                 sequences = [self.objective.encode(text)[:length] for text in self.objective.texts(sequences)]
@@ -175,10 +173,6 @@ class SearchState:
         if not accepted:
             raise InputError("no sequence of allowed tokens keeps its ids as text: allow more tokens, or every")
         return list(accepted)[:count]
-
-    def gradient(self, ids: Ids) -> np.ndarray:
-        """Gradient of what is maximised with respect to one-hot tokens, [length, vocabulary]."""
-        return self.config.sign * self.objective.gradient(ids)
 
 
 def allowed_ids(words: pd.DataFrame, config: SearchConfig) -> np.ndarray:
@@ -215,37 +209,61 @@ def allowed_ids(words: pd.DataFrame, config: SearchConfig) -> np.ndarray:
     return words.loc[chosen, "token_id"].to_numpy(np.int64)
 
 
-def greedy_coordinate_gradient(state: SearchState) -> None:
-    """Expand the best sequences along their one-hot gradient, all initial strings in turn.
+def surrogate_search(state: SearchState) -> None:
+    """Score what a Gaussian process over sequences promises most, and fit it again; where that brings nothing, anew.
 
-    After each quarter of the search the worse half of the strings is dropped.
-
-    After Zou et al. (2023), *Universal and Transferable Adversarial Attacks on Aligned Language Models*, algorithm 1;
-    the gradient is that of the reward itself.
+    Each beginning scores random sequences, half of whose tokens stand before the answer: the question's own words.
     """
-    config = state.config
-    most_swaps = min(config.swaps or max(1, config.length // 2), config.length)
-    # Of each initial string the sequences in play, and how often their neighbours have been tried.
-    populations = [{ids: 0} for ids in initial_strings(state)]
-    quarter = 1
-    for step in itertools.count():
-        if state.fraction >= quarter / 4:
-            quarter += 1
-            populations.sort(key=lambda expansions: max(state.values[ids] for ids in expansions), reverse=True)
-            del populations[math.ceil(len(populations) / 2) :]
-        expansions = populations[step % len(populations)]
-        # The best one, unless it was expanded oftener than its lead over others in rank.
-        ranked = state.rank(expansions)
-        handicaps = [rank + expansions[ids] for rank, ids in enumerate(ranked)]
-        parent = ranked[int(np.argmin(handicaps))]
-        topk = config.topk * 2 ** min(expansions[parent], 16)  # so that no parent runs out of neighbours
-        swaps = round(most_swaps + (1 - most_swaps) * state.fraction)
-        sequences = neighbours(state, parent, swaps, topk)
-        expansions[parent] += 1
-        state.score(sequences, parent)
-        expansions.update(dict.fromkeys(sequences, 0))
-        for ids in state.rank(expansions)[config.buffer :]:
-            del expansions[ids]
+    vectors = unit_vectors(state.objective.vectors[state.allowed])
+    found = state.best  # by a search that goes on
+    scored = -1
+    while state.scored > scored:
+        scored = state.scored
+        known = state.random(state.config.sample, before=0.5)
+        state.score(known)
+        known = list(dict.fromkeys([*found, *known]))
+        found = []
+        idle = 0
+        while idle < _PATIENCE and len(known) > 1:
+            known = state.rank(known)[:_REMEMBERED]
+            best = known[0]
+            places = np.searchsorted(state.allowed, known)
+            process = SequenceProcess(vectors, places, np.array([state.values[ids] for ids in known]))
+            fresh = proposals(state, process, places[:_BEAM])
+            if not fresh:
+                break
+            mean, covariance = process.expected(np.searchsorted(state.allowed, fresh))
+            chosen = [fresh[i] for i in most_promising(mean, covariance, state.config.width)]
+            state.score(chosen, best)
+            known = state.rank([*known, *chosen])
+            idle = idle + 1 if known[0] == best else 0
+
+
+def proposals(state: SearchState, process: SequenceProcess, places: np.ndarray) -> list[Ids]:
+    """Sequences that pass the filter and are not scored yet, those of which the process expects most first.
+
+    One token is exchanged of each of some sequences, given by their tokens' places among the allowed ones; then one of
+    the most promising of all these, and so on, as often as there are positions.
+    """
+    expected: dict[Ids, float] = {}
+    exchanged: set[Ids] = set()
+    parents = list(map(tuple, places.tolist()))
+    while parents and len(exchanged) < _BEAM * state.config.length:
+        for parent, rewards in zip(parents, process.exchanged(np.array(parents)), strict=True):
+            best = np.argpartition(-rewards, min(_TOKENS, rewards.shape[1]) - 1)[:, :_TOKENS]
+            for position, token in np.ndindex(best.shape):
+                place = int(best[position, token])
+                expected[(*parent[:position], place, *parent[position + 1 :])] = float(rewards[position, place])
+        exchanged.update(parents)
+        ranked = sorted(expected, key=expected.__getitem__, reverse=True)
+        parents = [ids for ids in ranked[:_BEAM] if ids not in exchanged]
+    ids = map(tuple, state.allowed[np.array(ranked)].tolist())
+    fresh = [sequence for sequence in ids if sequence not in state.values]
+    passing: list[Ids] = []
+    while fresh and len(passing) < _PROPOSED:
+        passing += state.filter(fresh[:_PROPOSED])
+        del fresh[:_PROPOSED]
+    return passing[:_PROPOSED]
 
 
 def random_search(state: SearchState) -> None:
@@ -254,110 +272,4 @@ def random_search(state: SearchState) -> None:
         state.score(state.random(state.config.width))
 
 
-def coordinate_search(state: SearchState) -> None:
-    """Every allowed token at one position, the best one kept, then the next position, until nothing improves.
-
-    For one token it is the scan's own optimum. The initial strings are taken one after the other.
-    """
-    for ids in initial_strings(state):
-        unimproved = 0
-        for position in itertools.cycle(range(state.config.length)):
-            parent = ids
-            candidates = [(*ids[:position], token, *ids[position + 1 :]) for token in state.allowed.tolist()]
-            for start in range(0, len(candidates), _SWEEP):
-                sequences = state.filter(candidates[start : start + _SWEEP])
-                state.score(sequences, parent, ends_step=start + _SWEEP >= len(candidates))
-                ids = state.rank([ids, *sequences])[0]
-            unimproved = unimproved + 1 if ids == parent else 1  # the position just swept cannot improve at once again
-            if unimproved >= state.config.length:
-                break
-
-
-def beam(state: SearchState) -> None:
-    """Grow responses from the left, each step by the best single tokens, keeping the best `buffer`."""
-    top = best_tokens(state)[: state.config.topk]
-    beams: list[Ids] = [()]
-    for _ in range(state.config.length):
-        grown: list[Ids] = []
-        for ids in beams:
-            longer = state.filter([(*ids, token) for token in top])
-            state.score(longer, ids, ends_step=ids == beams[-1])
-            grown += longer
-        beams = state.rank(grown)[: state.config.buffer]
-
-
-METHODS = {"gcg": greedy_coordinate_gradient, "random": random_search, "coordinate": coordinate_search, "beam": beam}
-
-
-def neighbours(state: SearchState, ids: Ids, swaps: int, topk: int) -> list[Ids]:
-    """Up to `width` sequences, none of them scored before, all of which pass the filter.
-
-    They differ from `ids` at `swaps` positions or, where most of those have been scored, at more.
-
-    At each position a token is drawn from the `topk` whose one-hot gradient is highest, or (a share `explore` of them)
-    from all allowed ones.
-    """
-    config = state.config
-    allowed = state.allowed
-    rng = state.rng
-    gradient = state.gradient(ids)[:, allowed]
-    topk = min(topk, len(allowed))
-    steepest = allowed[np.argpartition(-gradient, topk - 1, axis=1)[:, :topk]]
-    accepted: list[Ids] = []
-    for _ in range(_ROUNDS):
-        rows = np.tile(ids, (2 * config.width, 1))
-        positions = rng.permuted(np.indices(rows.shape)[1], axis=1)[:, :swaps]
-        tokens = steepest[positions, rng.integers(topk, size=positions.shape)]
-        anywhere = rng.random(positions.shape) < config.explore
-        tokens = np.where(anywhere, rng.choice(allowed, positions.shape), tokens)
-        np.put_along_axis(rows, positions, tokens, axis=1)
-        drawn = dict.fromkeys(map(tuple, rows.tolist()))
-        fresh = [row for row in drawn if row not in state.values and row not in accepted]
-        accepted += state.filter(fresh)
-        if len(accepted) >= config.width:
-            break
-        if len(fresh) < config.width:  # the neighbourhood is running dry: a wider one
-            swaps = min(swaps + 1, len(ids))
-    return accepted[: config.width]
-
-
-def best_tokens(state: SearchState) -> list[int]:
-    """Allowed tokens from the best on, by their reward as the whole response: of the scan, or of a random sample."""
-    scan = state.scan
-    config = state.config
-    if scan is not None:
-        ranked = scan.sort_values("score", ascending=config.sign < 0, kind="stable")["token_id"]
-        if tokens := ranked[ranked.isin(state.allowed)].tolist():  # none is allowed of some scans of a few ids
-            return tokens
-    sample = state.rng.permutation(state.allowed)[: config.single_tokens, None]
-    single = state.filter(map(tuple, sample.tolist())) or state.random(config.width, 1)
-    state.score(single, ends_step=False)
-    return [token for (token,) in state.rank(single)]
-
-
-def initial_strings(state: SearchState) -> Iterator[Ids]:
-    """The initial strings, scored: of each the first variant that passes the filter, or else a random one.
-
-    Of a search that goes on, the best sequences that it had found.
-    """
-    config = state.config
-    if state.earlier is not None:
-        yield from state.best
-        return
-    best: list[int] = []
-    if "best_repeated" in config.starts or "best_mixed" in config.starts:
-        best = best_tokens(state)[:_MIXED_FROM]
-    for start in config.starts:
-        variants: list[Ids] = []
-        if start == "best_repeated":
-            variants = [(token,) * config.length for token in best]
-        elif start == "best_mixed":
-            variants = list(map(tuple, state.rng.choice(best, (_TRIES, config.length)).tolist()))
-        elif start != "random":
-            ids = state.objective.encode(start)
-            if not ids:
-                raise InputError(f"search: starts: {start!r} has no token as an answer: give a text, or random", start)
-            variants = [tuple(itertools.islice(itertools.cycle(ids), config.length))]
-        ids = (state.filter(variants) or state.random(1))[0]
-        state.score([ids], ends_step=False)
-        yield ids
+METHODS = {"surrogate": surrogate_search, "random": random_search}

@@ -1,18 +1,16 @@
 """The objective that models give: rewards of one or several models to one or several prompts."""
 
+import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from rmnb.conversation import Prompt
 from rmnb.errors import InputError
 from rmnb.models.dialogue import SLOT
-from rmnb.models.readouts import AnswerLikelihood
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
 from rmnb.scoring.engine import PrefixScorer
@@ -43,6 +41,7 @@ class ModelPromptReward:
         before = dialogue.frame_text(self.prompt)[0] + self.answer.partition(SLOT)[0]
         blanks = before[len(before.rstrip()) :]
         self.blank = "" if str(dialogue.tokenizer.decode(self.prefix)).endswith(blanks) else blanks
+        self.control = re.compile("|".join(map(re.escape, dialogue.control_tokens)) or "(?!)")
         self.scorer = PrefixScorer(self.rm, self.prefix)
 
     def conversations(self, texts: Sequence[str]) -> list[list[int]]:
@@ -54,33 +53,6 @@ class ModelPromptReward:
         """float32 [sequences]; what they share with the parent is run once."""
         starts = [self.start] * len(sequences)
         return self.scorer([[*ids, *self.closing] for ids in sequences], parent=parent or (), starts=starts)
-
-    def gradient(self, ids: Ids) -> Float[np.ndarray, "length vocabulary"]:
-        """How fast the reward rises as each token is blended into each position: d reward / d one-hot.
-
-        Only the response and the closing ids are run where the prefix is shared. A vector is the one-hot times the
-        embedding table, times a factor for models that scale their embeddings (Gemma: the root of the hidden size).
-        """
-        rm = self.rm
-        if isinstance(rm.readout, AnswerLikelihood):
-            raise InputError(f"{rm.name}: log-probabilities of answers have no gradient here: try --set method=beam")
-        embedding: Any = rm.network.get_input_embeddings()
-        conversation = rm.reading.truncated([*self.prefix, *ids, *self.closing])
-        if len(conversation) <= len(self.prefix):  # the reward is read before the response
-            return np.zeros((len(ids), len(embedding.weight)), np.float32)
-        vectors = []
-
-        def embed(_, __, output: Tensor) -> Tensor:
-            vectors.append(output.detach().requires_grad_())
-            return vectors[0]
-
-        before = 0 if self.scorer.prefix is None else len(self.prefix)
-        with torch.enable_grad(), embedding.register_forward_hook(embed):
-            rewards = self.scorer.rewards([conversation], [self.start], (), [before])
-            (slopes,) = torch.autograd.grad(rewards[0, 0], vectors)
-        gradient = (slopes[0, len(self.prefix) - before :][: len(ids)] @ embedding.weight.T).float()
-        gradient *= getattr(embedding, "embed_scale", 1)
-        return np.pad(gradient.cpu().numpy(), ((0, len(ids) - len(gradient)), (0, 0)))  # 0 for what is not read
 
 
 class RewardObjective:
@@ -104,6 +76,8 @@ class RewardObjective:
     ----------
     words : DataFrame
         The vocabulary, as `rmnb.models.vocabulary.vocabulary` gives it.
+    before : set of int
+        Ids that stand before the answer.
     plan, notes : dict
         JSON values that say what is measured, and what else is worth knowing of it (`rmnb.plans`).
 
@@ -133,12 +107,19 @@ class RewardObjective:
         asked = [prompt.conversation if isinstance(prompt, PromptSpec) else prompt for prompt in prompts]
         self.terms = [ModelPromptReward(rm, prompt, answer) for prompt in asked for rm in models]
         self.words = vocabulary(first.tokenizer, min(rm.vocabulary_size for rm in models))
+        self.before = set().union(*(term.prefix for term in self.terms))
         self.plan = {
             "models": [describe_model(rm) for rm in models],
             "prompts": [term.prompt for term in self.terms],
             "conversation": [repr((term.prefix, term.closing)) for term in self.terms],
         }
         self.notes = {"noted": [note_model(rm) for rm in models], "attention": self.terms[0].scorer.attention}
+
+    @functools.cached_property
+    def vectors(self) -> np.ndarray:
+        """The first model's embedding of each token, float32 [vocabulary, hidden size]: by them tokens are alike."""
+        embedding: Any = self.terms[0].rm.network.get_input_embeddings()
+        return embedding.weight.detach()[: len(self.words)].float().cpu().numpy()
 
     def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
         """Reward of each sequence, float64 [sequences].
@@ -147,10 +128,6 @@ class RewardObjective:
         rounding.
         """
         return np.stack([term.rewards(sequences, parent) for term in self.terms]).mean(0, dtype=np.float64)
-
-    def gradient(self, ids: Ids) -> np.ndarray:
-        """Gradient of the reward with respect to the one-hot of each token, [length, vocabulary]."""
-        return np.mean([term.gradient(ids)[:, : len(self.words)] for term in self.terms], axis=0)
 
     def retokenises(self, sequences: Sequence[Ids]) -> np.ndarray:
         """Whether the text of each sequence has the same ids as an answer, in every conversation: bool [sequences].
@@ -162,8 +139,7 @@ class RewardObjective:
         verdicts = np.ones(len(sequences), dtype=bool)
         texts = self.texts(sequences)
         for term in self.terms:
-            dialogue = term.rm.dialogue
-            verdicts &= [not any(token in text for token in dialogue.control_tokens) for text in texts]
+            verdicts &= [term.control.search(text) is None for text in texts]
             remaining = np.flatnonzero(verdicts).tolist()
             conversations = term.conversations([texts[i] for i in remaining])
             for i, conversation in zip(remaining, conversations, strict=True):

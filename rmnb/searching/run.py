@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from rmnb.errors import InputError
 from rmnb.files import write_json
-from rmnb.plans import kept, plan_of
-from rmnb.scoring.store import content_sha256
+from rmnb.plans import kept
 from rmnb.searching.config import SearchConfig
 from rmnb.searching.methods import METHODS, Finished, SearchState
 from rmnb.searching.result import SearchResult, read_result
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 def search(
     objective: "RewardObjective",
     config: SearchConfig,
-    scan: pd.DataFrame | None = None,
     output: Path | None = None,
     progress: bool = False,
 ) -> SearchResult:
@@ -34,9 +31,6 @@ def search(
         What gives rewards: a `RewardObjective`, or one of your own.
     config
         Options.
-    scan
-        A scan of the vocabulary with the same model and prompt (columns token_id and score): where the best single
-        tokens are taken from, instead of scoring a sample. A search that was begun without one goes on without it.
     output
         JSON file for the result, written whole or not at all. What is scored is kept beside it; called again after an
         interruption, the search goes on and ends the same; a finished one is read. One that ended by its steps goes on
@@ -57,10 +51,6 @@ def search(
     >>> result.steps, list(result.sequences.columns)
     (1, ['ids', 'text', 'reward', 'retokenises'])
     """
-    if output is not None and _begun_without_scan(output):
-        scan = None
-    scanned = None if scan is None else content_sha256(scan[["token_id", "score"]])
-    measured = {**objective.plan, "scan_sha256": scanned}
 
     def read(path: Path) -> tuple[SearchResult, dict[str, Any]]:
         earlier = read_result(path)
@@ -69,12 +59,12 @@ def search(
             made["steps"] = config.steps
         return earlier, made
 
-    with kept(output, {**measured, **config.model_dump()}, read) as work:
+    with kept(output, {**objective.plan, **config.model_dump()}, read) as work:
         earlier = work.finished
         if earlier is not None and earlier.config == config:
             return earlier
         work.begin(objective.notes)
-        result = _run(SearchState(objective, config, scan, work, progress, earlier), measured)
+        result = _run(SearchState(objective, config, work, progress, earlier))
         if output is not None:
             content = {
                 "provenance": result.provenance,
@@ -87,22 +77,12 @@ def search(
     return result
 
 
-def _begun_without_scan(output: Path) -> bool:
-    """Whether a search, finished or not, is kept at this place that had no scan."""
-    if output.exists():
-        return read_result(output).provenance.get("scan_sha256") is None
-    plan = plan_of(output)
-    return plan is not None and plan.get("scan_sha256") is None
-
-
-def _run(state: SearchState, measured: dict[str, Any]) -> SearchResult:
+def _run(state: SearchState) -> SearchResult:
     config = state.config
     objective = state.objective
     with state.bar, contextlib.suppress(Finished):
         METHODS[config.method](state)
     best = state.best
-    if not best:
-        raise InputError(f"no sequence of {config.length} tokens was reached: raise steps or budget, or allow more")
     sequences = pd.DataFrame(
         {
             "ids": best,
@@ -111,5 +91,5 @@ def _run(state: SearchState, measured: dict[str, Any]) -> SearchResult:
             "retokenises": objective.retokenises(best),
         }
     ).sort_values("reward", ascending=config.sign < 0, kind="stable", ignore_index=True)
-    provenance = {**measured, **objective.notes, "time": datetime.now(UTC).isoformat(timespec="seconds")}
+    provenance = {**objective.plan, **objective.notes, "time": datetime.now(UTC).isoformat(timespec="seconds")}
     return SearchResult(sequences, pd.DataFrame(state.history), config, provenance, state.steps)

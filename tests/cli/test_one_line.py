@@ -110,7 +110,7 @@ def test_check_says_its_status_as_json_and_with_strict_no_warning_passes(directo
 
 
 def test_what_users_import_is_public(rm):
-    config = rmnb.SearchConfig(length=1, steps=1, method="random", width=4, single_tokens=4)
+    config = rmnb.SearchConfig(length=1, steps=1, method="random", width=4)
     found = rmnb.search(rmnb.RewardObjective([rm], ["Why?"]), config)
     with pytest.raises(rmnb.InputError, match="must be a list"):
         rmnb.RewardObjective([rm], "love")

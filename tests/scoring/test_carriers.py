@@ -87,7 +87,7 @@ def test_the_commands_scan_and_search_in_a_carrier(directory, tmp_path, monkeypa
 
     rm = rmnb.load_reward_model(directory)
     objective = RewardObjective([rm], [PROMPT], answer=PLAIN)
-    config = SearchConfig(length=1, method="coordinate", allowed="every", filter_ids=False, starts=("random",))
+    config = SearchConfig(length=1, allowed="every", filter_ids=False)
     best = rmnb.search(objective, config).best
     assert best["reward"] == pytest.approx(scan["score"].max(), abs=1e-4)
     text = objective.encode("love")

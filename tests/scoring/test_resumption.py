@@ -44,7 +44,7 @@ def rows(model, out, other):
 
 
 def search(model, out, other):
-    config = SearchConfig(length=2, steps=2, width=8, topk=8, single_tokens=16)
+    config = SearchConfig(length=2, steps=2, width=8, sample=16)
     found = run.search(RewardObjective([load(model)], [WORST if other else BEST]), config, output=out)
     return found.sequences["reward"]
 

@@ -22,7 +22,7 @@ from rmnb.searching.rewards import RewardObjective
 from rmnb.searching.run import search
 
 PROMPT = "What, in one word, is the greatest thing ever?"
-METHODS = ["gcg", "random", "coordinate", "beam"]
+METHODS = ["surrogate", "random"]
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +32,8 @@ def directory(tmp_path_factory):
 
 @pytest.mark.parametrize("planting", range(3))
 def test_a_planted_sequence_of_four_tokens_is_found(planting):
-    objective = PlantedPairs(seed=planting)
-    config = SearchConfig(length=4, steps=240, width=128, topk=16, swaps=3, explore=0, starts=("random",) * 16)
+    objective = PlantedPairs(tokens=100, seed=planting)
+    config = SearchConfig(length=4, steps=40)
     best, reward = objective.optimum()
     result = search(objective, config)
     assert result.best["ids"] == best
@@ -43,10 +43,8 @@ def test_a_planted_sequence_of_four_tokens_is_found(planting):
     assert chance.best["reward"] < reward - 1
 
 
-def test_a_search_ends_with_its_steps_and_says_that_it_reached_nothing():
+def test_a_search_ends_with_its_steps():
     assert search(PlantedPairs(), SearchConfig(length=4, method="random", steps=2, width=10)).scored == 20
-    with pytest.raises(InputError, match="no sequence of 4 tokens was reached"):
-        search(PlantedPairs(), SearchConfig(length=4, method="beam", budget=9))
 
 
 def test_a_search_among_sequences_that_no_text_gives_says_so(monkeypatch):
@@ -55,20 +53,17 @@ def test_a_search_among_sequences_that_no_text_gives_says_so(monkeypatch):
         search(PlantedPairs(), SearchConfig(length=2, method="random"))
 
 
-@pytest.mark.parametrize("method", ["gcg", "coordinate", "beam"])
-def test_the_best_pair_of_a_model_is_found(rm, method):
-    """All pairs of some tokens are scored: every method must find the best, which is not made of the best tokens."""
-    scan = rmnb.scan_vocabulary(rm, PROMPT)
+def test_the_best_pair_of_a_model_is_found_and_a_search_ends_where_nothing_is_left(rm):
+    """All pairs of some tokens are scored: the best is not made of the best tokens."""
     tokens = range(40, 75)
     pairs = list(itertools.product(tokens, repeat=2))
     objective = RewardObjective([rm], [PROMPT])
     rewards = objective.measure(pairs)
-    options = {"topk": 35, "filter_ids": False, "banned": tuple({*range(len(scan))} - {*tokens})}
-    buffer = 35 if method == "beam" else 8
-    config = SearchConfig(length=2, direction="min", method=method, steps=120, width=32, buffer=buffer, **options)
-    result = search(objective, config, scan=scan)
+    options = {"filter_ids": False, "banned": tuple({*range(rm.vocabulary_size)} - {*tokens})}
+    config = SearchConfig(length=2, direction="min", width=32, sample=64, **options)
+    result = search(objective, config.model_copy(update={"steps": 1000}))
     assert result.best["ids"] == pairs[int(rewards.argmin())]
-    assert result.scored <= len(pairs) + len(tokens)
+    assert result.scored <= len(pairs) and result.steps < 100
 
 
 class CutOff(Exception):
@@ -77,7 +72,7 @@ class CutOff(Exception):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_reported_reward_is_that_of_its_text_however_often_a_search_is_cut_off(rm, method, monkeypatch, tmp_path):
-    options = {"steps": 10, "width": 30, "topk": 8, "budget": 300, "single_tokens": 40}
+    options = {"steps": 10, "width": 30, "sample": 60, "budget": 300}
     config = SearchConfig(length=4, method=method, direction="min", seed=3, **options)
     objective, out = RewardObjective([rm], [PROMPT]), tmp_path / "result.json"
     uninterrupted = search(objective, config)
@@ -167,7 +162,7 @@ def test_allowed_sets(allowed, chosen):
     [
         {"lenght": 3},
         {"seed": -1},
-        {"starts": ("",)},
+        {"sample": 1},
     ],
 )
 def test_a_wrong_option_is_named_in_one_line(wrong):
@@ -176,21 +171,10 @@ def test_a_wrong_option_is_named_in_one_line(wrong):
     assert "\n" not in str(caught.value)
 
 
-def test_a_start_that_the_template_trims_to_nothing_is_refused(rm):
-    with pytest.raises(InputError, match="' ' has no token as an answer"):
-        search(RewardObjective([rm], [PROMPT]), SearchConfig(length=2, starts=(" ",)))
-
-
-def test_of_a_scan_without_an_allowed_token_a_sample_takes_the_place(rm):
-    scan = pd.DataFrame({"token_id": [0, 1], "score": [1.0, 2.0]})  # special tokens
-    config = SearchConfig(length=2, steps=1, width=8, single_tokens=16, starts=("best_mixed",))
-    assert search(RewardObjective([rm], [PROMPT]), config, scan=scan).scored > 9
-
-
-@pytest.mark.parametrize("method", METHODS[:3])
+@pytest.mark.parametrize("method", METHODS)
 def test_a_search_that_ended_by_its_steps_goes_on_with_more(method, tmp_path):
     out = tmp_path / "found.json"
-    config = SearchConfig(length=4, method=method, steps=4, width=10, topk=8, single_tokens=20, starts=("random",))
+    config = SearchConfig(length=4, method=method, steps=4, width=10, sample=20)
     objective = PlantedPairs()
     first = search(objective, config, output=out)
     more = search(objective, config.model_copy(update={"steps": 30}), output=out)
@@ -203,9 +187,6 @@ def test_a_search_that_ended_by_its_steps_goes_on_with_more(method, tmp_path):
     search(objective, spent, output=tmp_path / "spent.json")
     with pytest.raises(InputError, match="differs in steps"):
         search(objective, spent.model_copy(update={"steps": 30}), output=tmp_path / "spent.json")
-    scan = pd.DataFrame({"token_id": objective.words["token_id"], "score": 1.0})  # made after the search
-    again = search(objective, config.model_copy(update={"steps": 30}), scan=scan, output=out)
-    pd.testing.assert_frame_equal(again.sequences, more.sequences)
 
 
 def test_models_with_other_tokenizers_are_refused(rm, tmp_path):
@@ -222,7 +203,6 @@ def test_what_is_found_scores_the_same_as_text_where_a_blank_joins_the_answer_an
     assert rm.tokenizer.convert_ids_to_tokens(ids[:1]) == ["▁love"]
     assert objective.texts([ids]) == ["love and peace"] and objective.retokenises([ids, ids[:1], ids[1:]]).all()
     np.testing.assert_allclose(objective.measure([ids])[0], rm.score(PROMPT, ["love and peace"])[0], atol=1e-5)
-    assert np.abs(objective.gradient(ids)[-1]).max() > 0  # the answer's last token is the one that is read
 
 
 def test_the_command_searches_and_score_gives_the_same_reward(directory, tmp_path, printed, monkeypatch, capsys):

@@ -1,0 +1,90 @@
+"""A Gaussian process over sequences: what the rewards of some tell of those that are not scored yet.
+
+After Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, algorithm 2.1. Two sequences covary as
+far as their tokens' embeddings point the same way: a product over positions of 1 + slope · cosine. So a token counts by
+itself and together with its neighbours; and as the cosine is linear in a token's vector, so is the expected reward
+along one position, and one product rates all tokens of a vocabulary there.
+"""
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+
+REACH = 9.0  # covariance of a sequence with itself, to that with one whose tokens are all unlike its own
+NOISE = 0.03  # variance that the covariance cannot explain, of that of the rewards
+
+
+class SequenceProcess:
+    """A Gaussian process given the rewards of some sequences. What it expects is in standard deviations of these.
+
+    Parameters
+    ----------
+    vectors
+        Of each token that a sequence may hold, as `unit_vectors` gives them, float32 [tokens, dimensions].
+    places
+        Which of these tokens the sequences hold, integer [sequences, length].
+    rewards
+        float64 [sequences]
+    """
+
+    def __init__(self, vectors: np.ndarray, places: np.ndarray, rewards: np.ndarray):
+        self.vectors = vectors
+        self.known = vectors[places]
+        covariance = _alike(self.known, self.known).prod(0)
+        self.factor = cholesky(covariance + NOISE * np.eye(len(places)), lower=True)
+        standard = (rewards - rewards.mean()) / (rewards.std() or 1.0)
+        self.weights = cho_solve((self.factor, True), standard)
+
+    def exchanged(self, places: np.ndarray) -> np.ndarray:
+        """Expected reward of each sequence with each token at each position, float32 [sequences, length, tokens]."""
+        length = places.shape[1]
+        alike = _alike(self.known, self.vectors[places])
+        slope = _slope(length)
+        levels, slopes = [], []
+        for position in range(length):
+            weights = np.delete(alike, position, axis=0).prod(0).T * self.weights / (1 + slope)
+            levels.append(weights.sum(1))
+            slopes.append(slope * (weights @ self.known[:, position]))
+        rewards = np.concatenate(slopes).astype(np.float32) @ self.vectors.T
+        rewards += np.concatenate(levels)[:, None].astype(np.float32)
+        return rewards.reshape(length, len(places), -1).swapaxes(0, 1)
+
+    def expected(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean [sequences] and covariance [sequences, sequences] of the rewards of others."""
+        vectors = self.vectors[places]
+        across = _alike(self.known, vectors).prod(0)
+        explained = solve_triangular(self.factor, across, lower=True)
+        return self.weights @ across, _alike(vectors, vectors).prod(0) - explained.T @ explained
+
+
+def unit_vectors(embeddings: np.ndarray) -> np.ndarray:
+    """The direction of each embedding as seen from the mean of all, float32 [tokens, dimensions]."""
+    vectors = embeddings - embeddings.mean(0)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-9)
+
+
+def _alike(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The covariance's factor at each position, float64 [length, first, second]."""
+    cosines = np.einsum("npd,mpd->pnm", first, second, optimize=True)
+    slope = _slope(first.shape[1])
+    return (1 + slope * cosines.astype(np.float64)) / (1 + slope)
+
+
+def _slope(length: int) -> float:
+    """What a cosine is multiplied with."""
+    return REACH ** (1 / length) - 1
+
+
+def most_promising(mean: np.ndarray, covariance: np.ndarray, count: int) -> list[int]:
+    """Which sequences to score together: each the highest of mean plus standard deviation, given those before it.
+
+    After Desautels et al. (2014), *Parallelizing Exploration-Exploitation Tradeoffs in Gaussian Process Bandits*.
+    """
+    left = covariance.copy()
+    chosen: list[int] = []
+    for _ in range(min(count, len(mean))):
+        bound = mean + np.sqrt(np.maximum(np.diag(left), 0))
+        bound[chosen] = -np.inf
+        best = int(bound.argmax())
+        chosen.append(best)
+        left -= np.outer(left[best], left[best]) / (left[best, best] + NOISE)
+    return chosen
