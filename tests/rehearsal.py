@@ -57,7 +57,7 @@ FORMATS = {  # of the models that are no plain classifiers
     "F-Lla-8B-v0.1": CASES["armorm"],
 }
 
-KINDS = ("01-surrogate", "02-surrogate", "04-surrogate", "04-random")
+KINDS = ("02-surrogate", "04-surrogate", "04-random")
 ASKED = re.compile("elo_.*|greatest|(best|greatest|worst|bad)_(ever|world)_(one|single)")  # about listed texts
 
 

@@ -42,8 +42,8 @@ from rmnb.searching.run import search
 WORDS = 500
 AGAIN = 200  # highest, lowest and random pairs that are scored again
 FREQUENT = 50_000  # words among which those are looked for that are one token everywhere
-# Few of the pairs: else every method finds the best.
-EFFORT = {"budget": 1000, "steps": 1000, "width": 32, "sample": 256, "keep": 1}
+# Few of the pairs: else every method finds the best. All are searched, also those that a template would trim.
+EFFORT = {"budget": 1000, "steps": 1000, "width": 32, "sample": 256, "keep": 1, "filter_ids": False}
 METHODS = ("surrogate", "random")
 SEEDS = (0, 1, 2)
 

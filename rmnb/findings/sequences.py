@@ -43,10 +43,12 @@ def _check_weights(path: Path, recorded: str | None, panel: Panel, model: str) -
 def load_searches(panel: Panel) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The best sequence of every search of a panel's models, and the course of the searches that compare methods.
 
+    Of one token it is the scan's: no search is needed where all are scored. Special tokens are left out.
+
     Returns
     -------
     found : DataFrame
-        One row a search: model, direction (max, min), length, method, seed, z, scored (sequences), text.
+        One row a search, two a scan: model, direction (max, min), length, method, seed, z, scored (sequences), text.
     courses : DataFrame
         At the lengths at which random search was run too, the best so far: model, direction, length, method, seed,
         scored, z. Empty where it was run at none.
@@ -63,6 +65,11 @@ def load_searches(panel: Panel) -> tuple[pd.DataFrame, pd.DataFrame]:
             continue
         compared = {length for _, length, method, _ in results if method == "random"}
         mean, deviation = scale(panel, model)
+        scan = read_scores(panel, model, PROMPT)
+        scan = scan[~scan["kind"].isin(["special", "unused"])].sort_values("score", ignore_index=True)
+        for direction, end in (("min", scan.iloc[0]), ("max", scan.iloc[-1])):
+            run = {"model": model, "direction": direction, "length": 1, "method": "scan", "seed": 0}
+            found.append({**run, "z": (end["score"] - mean) / deviation, "scored": len(scan), "text": end["token"]})
         for key, result in results.items():
             run = dict(zip(["model", "direction", "length", "method", "seed"], (model, *key), strict=True))
             best, history = result.best, result.history
@@ -139,10 +146,10 @@ def gains(found: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     InputError
-        No search is of one token, or none of more.
+        No search is of more than one token.
     """
-    if found["length"].min() > 1 or found["length"].max() == 1:
-        raise InputError("gains need searches of one token and of more: run both with `rmnb search`")
+    if found["length"].max() == 1:
+        raise InputError("gains need a search of more tokens than one: run `rmnb search`")
     toward = found.assign(value=sought(found), longer=found["length"] > 1)
     best = toward.pivot_table("value", ["model", "direction"], "longer", aggfunc="max", sort=False)
     return (best[True] - best[False]).dropna().rename("value").reset_index()

@@ -30,7 +30,8 @@ class SearchConfig(Strict):
     width
         Sequences of one batch.
     sample
-        Random sequences that ``surrogate`` begins with, and begins anew with where four steps bring nothing.
+        Random sequences that ``surrogate`` begins with, and again each time that four steps have brought no gain. Each
+        beginning forgets what was scored before.
     allowed
         Tokens to choose from: ``every`` id, special ones too; ``all`` but special and reserved ones; ``printable``;
         ``words``; ``ascii``; or the name of a script (`rmnb.models.vocabulary.SCRIPT_NAMES`), printable tokens of that

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 50
 _PATIENCE = 4  # steps without gain before a search begins anew
-_BEAM = 8  # sequences that are changed at once
+_PARENTS = 8  # sequences that are changed at once
 _TOKENS = 32  # tokens that are put at each of their positions
 _PROPOSED = 512  # sequences among which a step chooses
 _REMEMBERED = 1024  # sequences that the process is given at most, the best
@@ -46,7 +46,7 @@ class SearchState:
         What scores, and what is sought.
     work
         Where rewards are kept on disk. What an earlier run kept there is looked up, not scored again: the same seed
-        makes the same proposals, so a search that was cut off ends as if it had not been.
+        makes the same proposals on the same machine, so a search that was cut off ends as if it had not been.
     progress
         Show a line with the best reward and its text.
     earlier
@@ -92,11 +92,6 @@ class SearchState:
             self.best = self.rank(self.values)
             self.scored = self.earlier.scored
 
-    @property
-    def fraction(self) -> float:
-        """How much of the steps or of the budget is spent, 0 to 1."""
-        return max(self.steps / self.config.steps, self.scored / self.budget)
-
     def rank(self, sequences: Iterable[Ids]) -> list[Ids]:
         """Sequences that are scored, best first; equal ones stay in order."""
         return sorted(sequences, key=self.values.__getitem__, reverse=True)
@@ -122,7 +117,10 @@ class SearchState:
         fresh = [ids for ids in dict.fromkeys(sequences) if ids not in values]
         fresh = fresh[: self.budget - self.scored]
         if unknown := [ids for ids in fresh if ids not in known]:
-            measured = list(zip(unknown, self.objective.measure(unknown, parent).tolist(), strict=True))
+            rewards = self.objective.measure(unknown, parent)
+            if not np.isfinite(rewards).all():
+                raise InputError("a reward is not finite, so that nothing can be sought")
+            measured = list(zip(unknown, rewards.tolist(), strict=True))
             known.update(measured)
             self.work.write(len(self.work.pieces()), json.dumps(measured).encode())  # floats come back bit for bit
         for ids in fresh:
@@ -135,7 +133,7 @@ class SearchState:
         self.bar.set_postfix_str(f"{reward:+.3f} {visible(self.objective.texts([best])[0])}", refresh=False)
         self.bar.update(len(fresh))
         self.steps += 1
-        if self.fraction >= 1:
+        if self.steps >= config.steps or self.scored >= self.budget:
             raise Finished
 
     def filter(self, sequences: Iterable[Ids]) -> list[Ids]:
@@ -145,11 +143,11 @@ class SearchState:
             return sequences
         return list(itertools.compress(sequences, self.objective.retokenises(sequences)))
 
-    def random(self, count: int, before: float = 0) -> list[Ids]:
+    def random(self, count: int, before: bool = False) -> list[Ids]:
         """Random sequences of allowed tokens that pass the filter: as many as asked for, or fewer if they are rare.
 
-        Uniformly drawn, a share `before` of the tokens from those that stand before the answer; where few sequences
-        pass, longer ones are written as text, tokenised again and cut.
+        Uniformly drawn; with `before` a share of each sequence, itself uniformly drawn, from tokens that stand before
+        the answer. Where few sequences pass, longer ones are written as text, tokenised again and cut.
 
         Raises
         ------
@@ -163,7 +161,9 @@ class SearchState:
             rare = attempt >= _ATTEMPTS // 2
             shape = (2 * count, length * (1 + rare))
             draws = self.rng.choice(self.allowed, shape)
-            draws = np.where(self.rng.random(shape) < before, self.rng.choice(standing, shape), draws)
+            if before:
+                share = self.rng.random((len(draws), 1))
+                draws = np.where(self.rng.random(shape) < share, self.rng.choice(standing, shape), draws)
             sequences = list(map(tuple, draws.tolist()))
             if rare:
                 sequences = [self.objective.encode(text)[:length] for text in self.objective.texts(sequences)]
@@ -212,14 +212,15 @@ def allowed_ids(words: pd.DataFrame, config: SearchConfig) -> np.ndarray:
 def surrogate_search(state: SearchState) -> None:
     """Score what a Gaussian process over sequences promises most, and fit it again; where that brings nothing, anew.
 
-    Each beginning scores random sequences, half of whose tokens stand before the answer: the question's own words.
+    Each beginning scores random sequences that hold more or fewer of the tokens before the answer: the question's own
+    words help where the best answer is sought, others where the worst is.
     """
     vectors = unit_vectors(state.objective.vectors[state.allowed])
     found = state.best  # by a search that goes on
     scored = -1
     while state.scored > scored:
         scored = state.scored
-        known = state.random(state.config.sample, before=0.5)
+        known = state.random(state.config.sample, before=True)
         state.score(known)
         known = list(dict.fromkeys([*found, *known]))
         found = []
@@ -229,7 +230,7 @@ def surrogate_search(state: SearchState) -> None:
             best = known[0]
             places = np.searchsorted(state.allowed, known)
             process = SequenceProcess(vectors, places, np.array([state.values[ids] for ids in known]))
-            fresh = proposals(state, process, places[:_BEAM])
+            fresh = proposals(state, process, places[:_PARENTS])
             if not fresh:
                 break
             mean, covariance = process.expected(np.searchsorted(state.allowed, fresh))
@@ -243,12 +244,12 @@ def proposals(state: SearchState, process: SequenceProcess, places: np.ndarray) 
     """Sequences that pass the filter and are not scored yet, those of which the process expects most first.
 
     One token is exchanged of each of some sequences, given by their tokens' places among the allowed ones; then one of
-    the most promising of all these, and so on, as often as there are positions.
+    the most promising of all these, and so on, until eight times as many as there are positions have been exchanged.
     """
     expected: dict[Ids, float] = {}
     exchanged: set[Ids] = set()
-    parents = list(map(tuple, places.tolist()))
-    while parents and len(exchanged) < _BEAM * state.config.length:
+    ranked = parents = list(map(tuple, places.tolist()))
+    while parents and len(exchanged) < _PARENTS * state.config.length:
         for parent, rewards in zip(parents, process.exchanged(np.array(parents)), strict=True):
             best = np.argpartition(-rewards, min(_TOKENS, rewards.shape[1]) - 1)[:, :_TOKENS]
             for position, token in np.ndindex(best.shape):
@@ -256,7 +257,7 @@ def proposals(state: SearchState, process: SequenceProcess, places: np.ndarray) 
                 expected[(*parent[:position], place, *parent[position + 1 :])] = float(rewards[position, place])
         exchanged.update(parents)
         ranked = sorted(expected, key=expected.__getitem__, reverse=True)
-        parents = [ids for ids in ranked[:_BEAM] if ids not in exchanged]
+        parents = [ids for ids in ranked[:_PARENTS] if ids not in exchanged]
     ids = map(tuple, state.allowed[np.array(ranked)].tolist())
     fresh = [sequence for sequence in ids if sequence not in state.values]
     passing: list[Ids] = []
@@ -268,7 +269,9 @@ def proposals(state: SearchState, process: SequenceProcess, places: np.ndarray) 
 
 def random_search(state: SearchState) -> None:
     """Uniformly random sequences of allowed tokens."""
-    while True:
+    scored = -1
+    while state.scored > scored:
+        scored = state.scored
         state.score(state.random(state.config.width))
 
 

@@ -21,7 +21,7 @@ class SearchResult:
         The best sequences, best first: ids (tuple), text, reward (scored alone, without help of a parent), retokenises
         (whether the text is tokenised into the same ids).
     history : DataFrame
-        One row a call of the models: scored (sequences so far), best_reward.
+        One row a step: scored (sequences so far), best_reward.
     config : SearchConfig
     provenance : dict
         What was measured: models, prompts, conversation, versions.
@@ -60,7 +60,7 @@ def read_result(path: Path) -> SearchResult:
         config = SearchConfig(**options)  # which refuses an option that is no more, where one was given
         sequences = pd.DataFrame(content["sequences"])
         sequences["ids"] = sequences["ids"].map(tuple)
-        steps = content.get("steps", 0)  # of the first files nobody knows
-        return SearchResult(sequences, pd.DataFrame(content["history"]), config, content["provenance"], steps)
+        history = pd.DataFrame(content["history"])
+        return SearchResult(sequences, history, config, content["provenance"], content["steps"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} is missing, damaged, or not a result of rmnb search") from error

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from rmnb.conversation import Prompt
 from rmnb.errors import InputError
@@ -119,7 +120,9 @@ class RewardObjective:
     def vectors(self) -> np.ndarray:
         """The first model's embedding of each token, float32 [vocabulary, hidden size]: by them tokens are alike."""
         embedding: Any = self.terms[0].rm.network.get_input_embeddings()
-        return embedding.weight.detach()[: len(self.words)].float().cpu().numpy()
+        ids = torch.arange(len(self.words), device=self.terms[0].rm.device)
+        with torch.inference_mode():
+            return embedding(ids).float().cpu().numpy()
 
     def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
         """Reward of each sequence, float64 [sequences].

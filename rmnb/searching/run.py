@@ -34,7 +34,7 @@ def search(
     output
         JSON file for the result, written whole or not at all. What is scored is kept beside it; called again after an
         interruption, the search goes on and ends the same; a finished one is read. One that ended by its steps goes on
-        from its best sequences where `config` differs in nothing but more steps.
+        from a new random sample and its best sequences where `config` differs in nothing but more steps.
     progress
         Show a line with the best reward and its text.
 

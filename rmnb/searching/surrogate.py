@@ -9,12 +9,12 @@ along one position, and one product rates all tokens of a vocabulary there.
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-REACH = 9.0  # covariance of a sequence with itself, to that with one whose tokens are all unlike its own
+REACH = 9.0  # covariance of a sequence with itself, to that with one whose tokens are all at right angles to its own
 NOISE = 0.03  # variance that the covariance cannot explain, of that of the rewards
 
 
 class SequenceProcess:
-    """A Gaussian process given the rewards of some sequences. What it expects is in standard deviations of these.
+    """A Gaussian process given the rewards of some sequences. It expects standard deviations of these from their mean.
 
     Parameters
     ----------
@@ -59,7 +59,8 @@ class SequenceProcess:
 def unit_vectors(embeddings: np.ndarray) -> np.ndarray:
     """The direction of each embedding as seen from the mean of all, float32 [tokens, dimensions]."""
     vectors = embeddings - embeddings.mean(0)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-9)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-9)
+    return vectors
 
 
 def _alike(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -79,12 +80,12 @@ def most_promising(mean: np.ndarray, covariance: np.ndarray, count: int) -> list
 
     After Desautels et al. (2014), *Parallelizing Exploration-Exploitation Tradeoffs in Gaussian Process Bandits*.
     """
-    left = covariance.copy()
+    remaining = covariance.copy()
     chosen: list[int] = []
     for _ in range(min(count, len(mean))):
-        bound = mean + np.sqrt(np.maximum(np.diag(left), 0))
+        bound = mean + np.sqrt(np.maximum(np.diag(remaining), 0))
         bound[chosen] = -np.inf
         best = int(bound.argmax())
         chosen.append(best)
-        left -= np.outer(left[best], left[best]) / (left[best, best] + NOISE)
+        remaining -= np.outer(remaining[best], remaining[best]) / (remaining[best, best] + NOISE)
     return chosen

@@ -66,7 +66,7 @@ def test_the_shipped_scores_are_whole_and_are_what_the_weights_give(name, rows):
     assert np.isfinite(scan["score"]).all() and scan["score"].std() > 0.1
     report = audit_panel(panel, sample=3, models=[name])
     assert (report["verdict"] == "ok").all()
-    kinds = {"greatest.exact", "lists/words", "max-1-surrogate-0"}
+    kinds = {"greatest.exact", "lists/words", "max-2-surrogate-0"}
     assert kinds <= {*report["file"]}
 
 

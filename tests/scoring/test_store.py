@@ -97,7 +97,7 @@ def test_panels_without_a_place_for_scores_share_no_searches():
 def test_searches_of_other_weights_are_refused_by_whoever_reads_them(tmp_path, directory):
     panel = rmnb.load_panel(write_panel(tmp_path, {"tiny": directory}))
     content = {"provenance": {"models": [{"weights_sha256": "0"}]}, "config": {}}
-    content |= {"sequences": [{"ids": [1]}], "history": []}
+    content |= {"sequences": [{"ids": [1]}], "history": [], "steps": 1}
     write_json(store.panel_directory(panel, "sequences") / "tiny" / "max-08-surrogate-0.json", content)
     with pytest.raises(InputError, match="with other weights"):
         searches(panel, "tiny")

@@ -53,6 +53,12 @@ def test_a_search_among_sequences_that_no_text_gives_says_so(monkeypatch):
         search(PlantedPairs(), SearchConfig(length=2, method="random"))
 
 
+def test_a_reward_that_is_not_finite_is_refused(monkeypatch):
+    monkeypatch.setattr(PlantedPairs, "measure", lambda _, sequences, parent: np.full(len(sequences), -np.inf))
+    with pytest.raises(InputError, match="not finite"):
+        search(PlantedPairs(), SearchConfig(length=2))
+
+
 def test_the_best_pair_of_a_model_is_found_and_a_search_ends_where_nothing_is_left(rm):
     """All pairs of some tokens are scored: the best is not made of the best tokens."""
     tokens = range(40, 75)
