@@ -153,6 +153,7 @@ def _write_checkpoint(work: Path) -> None:
     importlib.import_module("gguf")  # of the extra demo: without it transformers first says a line of its own
     tokenizer = AutoTokenizer.from_pretrained(work, gguf_file="weights.gguf")
     model = AutoModelForCausalLM.from_pretrained(work, gguf_file="weights.gguf", dtype=torch.float32)
+    tokenizer.init_kwargs["local_files_only"] = False  # else the file says whether the machine was offline
     tokenizer.save_pretrained(work)
     delattr(model.config, "quantization_config")
     model.config.architectures = [type(model).__name__]
