@@ -69,7 +69,8 @@ def load_searches(panel: Panel) -> tuple[pd.DataFrame, pd.DataFrame]:
         scan = scan[~scan["kind"].isin(["special", "unused"])].sort_values("score", ignore_index=True)
         for direction, end in (("min", scan.iloc[0]), ("max", scan.iloc[-1])):
             run = {"model": model, "direction": direction, "length": 1, "method": "scan", "seed": 0}
-            found.append({**run, "z": (end["score"] - mean) / deviation, "scored": len(scan), "text": end["token"]})
+            z = (end["score"] - mean) / deviation
+            found.append({**run, "z": z, "scored": len(scan), "text": end["token"]})
         for key, result in results.items():
             run = dict(zip(["model", "direction", "length", "method", "seed"], (model, *key), strict=True))
             best, history = result.best, result.history

@@ -218,7 +218,7 @@ def surrogate_search(state: SearchState) -> None:
     vectors = unit_vectors(state.objective.vectors[state.allowed])
     found = state.best  # by a search that goes on
     scored = -1
-    while state.scored > scored:
+    while state.scored > scored:  # until a beginning finds nothing that is not scored yet
         scored = state.scored
         known = state.random(state.config.sample, before=True)
         state.score(known)
@@ -270,7 +270,7 @@ def proposals(state: SearchState, process: SequenceProcess, places: np.ndarray) 
 def random_search(state: SearchState) -> None:
     """Uniformly random sequences of allowed tokens."""
     scored = -1
-    while state.scored > scored:
+    while state.scored > scored:  # until nothing that is not scored yet is drawn
         scored = state.scored
         state.score(state.random(state.config.width))
 

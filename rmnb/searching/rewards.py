@@ -42,7 +42,8 @@ class ModelPromptReward:
         before = dialogue.frame_text(self.prompt)[0] + self.answer.partition(SLOT)[0]
         blanks = before[len(before.rstrip()) :]
         self.blank = "" if str(dialogue.tokenizer.decode(self.prefix)).endswith(blanks) else blanks
-        self.control = re.compile("|".join(map(re.escape, dialogue.control_tokens)) or "(?!)")
+        nothing = "(?!)"  # what no text matches
+        self.control = re.compile("|".join(map(re.escape, dialogue.control_tokens)) or nothing)
         self.scorer = PrefixScorer(self.rm, self.prefix)
 
     def conversations(self, texts: Sequence[str]) -> list[list[int]]:

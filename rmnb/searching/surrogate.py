@@ -9,12 +9,15 @@ along one position, and one product rates all tokens of a vocabulary there.
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-REACH = 9.0  # covariance of a sequence with itself, to that with one whose tokens are all at right angles to its own
+# How many times as large the covariance of a sequence with itself is as with one whose tokens are all at right angles.
+REACH = 9.0
 NOISE = 0.03  # variance that the covariance cannot explain, of that of the rewards
 
 
 class SequenceProcess:
-    """A Gaussian process given the rewards of some sequences. It expects standard deviations of these from their mean.
+    """A Gaussian process given the rewards of some sequences.
+
+    What it expects of others is in standard deviations of these rewards, from their mean.
 
     Parameters
     ----------
@@ -41,7 +44,8 @@ class SequenceProcess:
         slope = _slope(length)
         levels, slopes = [], []
         for position in range(length):
-            weights = np.delete(alike, position, axis=0).prod(0).T * self.weights / (1 + slope)
+            elsewhere = np.delete(alike, position, axis=0).prod(0)  # [known, sequences]
+            weights = elsewhere.T * self.weights / (1 + slope)
             levels.append(weights.sum(1))
             slopes.append(slope * (weights @ self.known[:, position]))
         rewards = np.concatenate(slopes).astype(np.float32) @ self.vectors.T

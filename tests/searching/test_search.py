@@ -20,6 +20,7 @@ from rmnb.searching.methods import allowed_ids
 from rmnb.searching.result import read_result
 from rmnb.searching.rewards import RewardObjective
 from rmnb.searching.run import search
+from rmnb.searching.surrogate import SequenceProcess, unit_vectors
 
 PROMPT = "What, in one word, is the greatest thing ever?"
 METHODS = ["surrogate", "random"]
@@ -41,6 +42,21 @@ def test_a_planted_sequence_of_four_tokens_is_found(planting):
     chance = search(objective, config.model_copy(update={"method": "random", "steps": 10**6, "budget": result.scored}))
     assert chance.scored == result.scored
     assert chance.best["reward"] < reward - 1
+
+
+def test_an_exchanged_token_is_expected_what_its_whole_sequence_is():
+    """And a sequence that is known nearly its own reward, of which little is left uncertain."""
+    rng = np.random.default_rng(0)
+    places, rewards = rng.integers(20, size=(30, 3)), rng.normal(size=30)
+    process = SequenceProcess(unit_vectors(rng.normal(size=(20, 64)).astype(np.float32)), places, rewards)
+    start = rng.integers(20, size=3)
+    sequences = np.tile(start, (3, 20, 1))
+    for position in range(3):
+        sequences[position, :, position] = np.arange(20)
+    mean, _ = process.expected(sequences.reshape(-1, 3))
+    np.testing.assert_allclose(process.exchanged(start[None])[0].ravel(), mean, atol=1e-5)
+    mean, covariance = process.expected(places)
+    assert np.corrcoef(mean, rewards)[0, 1] > 0.9 and np.diag(covariance).max() < 0.1
 
 
 def test_a_search_ends_with_its_steps():
