@@ -10,7 +10,7 @@ function sentence([, , model, other, tau, likes, others, inOther, inModel]) {
   const same = numeral(50 + 50 * tau);
   const name = (text) => element("em", {}, text);
   return [
-    name(model), " and ", name(other), ` put ${same} of 100 pairs of tokens in the same order (τ = ${numeral(tau, 2)}). The favourite word of `,
+    name(model), " and ", name(other), ` put ${same} of 100 pairs of tokens in the same order (τ = ${numeral(tau, 2)}). Of the words that both have, the favourite of `,
     name(model), ", ", element("strong", {}, likes), `, has place ${numeral(inOther)} in the other; that of `,
     name(other), ", ", element("strong", {}, others), `, place ${numeral(inModel)}.`,
   ];
