@@ -1,7 +1,7 @@
 """Score conversations with transformers and PEFT alone, and write them down for `rmnb check MODEL --against FILE`.
 
 ``python elsewhere.py right.jsonl`` reads each conversation at its end. ``python elsewhere.py wrong.jsonl --batched``
-makes a common mistake: one padded batch, with a padding id that is also the id that closes an answer.
+makes a mistake: one padded batch, with a padding id that is also the id that closes an answer.
 """
 
 import argparse

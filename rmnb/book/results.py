@@ -173,7 +173,7 @@ def verdict_html(claim: Claim, verdicts: Mapping[str, Verdict]) -> str:
             rows.append(row)
         means = [f"{name} {value:z.2f}" for name, value in judgement.groups.items() if np.isfinite(value)]
         if 0 < len(means) < 6:
-            group_means.append(f"<p>Means, {SOURCES[source]}: {inline(', '.join(means))}</p>")
+            group_means.append(f"<p>Values, {SOURCES[source]}: {inline(', '.join(means))}</p>")
     table = table_html(pd.DataFrame(rows, dtype=object), digits=2) if rows else ""
     details = [claim.measure, f"question {claim.question}" if claim.question else "", claim.unit]
     measure = "; ".join(filter(None, details))

@@ -36,7 +36,7 @@ from rmnb.yaml_files import read_yaml
 
 _KNOWN = Path(__file__).with_name("plan.yml")
 PASSES = 6  # of a layer's states between products, each read and written
-OF_DATA_SHEET = 0.6  # share of the data sheet's rate that products reach at most
+OF_DATA_SHEET = 0.6  # share of the data sheet's rate that products are taken to reach
 _LETTERS = 4  # of English text to an id, where the tokenizer is not on this machine
 
 

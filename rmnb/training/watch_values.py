@@ -1,7 +1,8 @@
 """What a reward model values, logged while anyone's trainer trains it.
 
 Every so often a few hundred words are scored as answers to two questions, through the shared prefix, so that a
-measurement takes ten seconds to a minute; the numbers go into the trainer's log, and so reach whatever it logs to.
+measurement takes some seconds, on a slow machine more than a minute. The numbers go into the trainer's log, and so
+reach whatever it logs to.
 """
 
 import contextlib
