@@ -107,25 +107,6 @@ def load_table(panel: Panel, name: str) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
-def load_timed(panel: Panel) -> pd.DataFrame:
-    """Courses of searches by processor time, as ``benchmarks/search.py`` writes them; a LackError where there are none.
-
-    Returns
-    -------
-    DataFrame
-        A row each time that the best so far improves: model, way (search, reference), length, direction, seed, seconds
-        (of the processor, since the search began), scored (sequences), z as of `sought`: more is better.
-    """
-    path = panel_directory(panel, "sequences") / "courses.tsv"
-    if not path.exists():
-        raise LackError(f"no search of panel {panel.name!r} was timed: run benchmarks/search.py")
-    timed = pd.read_csv(path, sep="\t")
-    scales = {model: scale(panel, model) for model in timed["model"].unique()}
-    means, deviations = (timed["model"].map({model: of[i] for model, of in scales.items()}) for i in (0, 1))
-    timed["z"] = (timed.pop("reward") - means) / deviations
-    return timed.assign(z=sought(timed))
-
-
 def scale(panel: Panel, model: str, question: str = PROMPT) -> tuple[float, float]:
     """Mean and standard deviation (divided by n) of a model's scan of single tokens, in the unit of its rewards."""
     scores = read_scores(panel, model, question)["score"].to_numpy(np.float64)
