@@ -1,7 +1,7 @@
 """How much do two seeds of one training differ, number by number, beside two recipes? Of both bases of the demo panel.
 
-Run as ``python benchmarks/seeds.py --out data/demo/noise/seeds.csv``. The spread of seeds is always that of the other
-base: that of one's own would hold the change that it is to judge.
+Run as ``python benchmarks/seeds.py --out data/demo/noise/seeds.csv``. The spread of seeds is that of the other base,
+averaged as in every gate with all five pairs of the panel, of which the judged one is one.
 """
 
 import functools

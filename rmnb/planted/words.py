@@ -143,8 +143,8 @@ def gap_interval(rng: np.random.Generator) -> Outcome:
     return IDENTITY.identity["planted"], mean_of_sets(means[True] - means[False])
 
 
-# Chapter 5's largest axis: sets of three forms of one group and their controls, by name. Of the variance between forms
-# this share belongs to the set.
+# As the axis religion of chapter 5: sets of three forms of one group and their controls, by name. Of the variance
+# between forms this share belongs to the set.
 N_SETS, N_FORMS, OF_SET = 13, 3, 0.5
 
 
