@@ -1,7 +1,7 @@
 """How much do two seeds of one training differ, number by number, beside two recipes? Of both bases of the demo panel.
 
-Run as ``python benchmarks/seeds.py --out data/demo/noise/seeds.csv``. The spread of seeds is that of the other base,
-averaged as in every gate with all five pairs of the panel, of which the judged one is one.
+Run as ``python benchmarks/seeds.py --out data/demo/noise/seeds.csv``. The spread of seeds is that of the other base.
+As in every gate it is averaged with a prior from all five pairs of the panel, also the pair that is judged.
 """
 
 import functools

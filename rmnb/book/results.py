@@ -161,7 +161,7 @@ def badge(verdict: str, source: str = "") -> str:
 
 def verdict_html(claim: Claim, verdicts: Mapping[str, Verdict]) -> str:
     """A claim with a badge for each source that can test it, in one line; its numbers are shown after a click."""
-    badges, rows, group_means = [], [], []
+    badges, rows, groups = [], [], []
     for source, judgement in verdicts.items():
         if judgement.verdict == UNTESTED:
             continue
@@ -171,16 +171,16 @@ def verdict_html(claim: Claim, verdicts: Mapping[str, Verdict]) -> str:
             row |= {"95 % interval": interval_text(judgement.low, judgement.high), "groups": len(judgement.groups)}
             row |= {"models": judgement.models, "clearly so": judgement.agreeing, "clearly not": judgement.opposing}
             rows.append(row)
-        means = [f"{name} {value:z.2f}" for name, value in judgement.groups.items() if np.isfinite(value)]
-        if 0 < len(means) < 6:
-            group_means.append(f"<p>Values, {SOURCES[source]}: {inline(', '.join(means))}</p>")
+        values = [f"{name} {value:z.2f}" for name, value in judgement.groups.items() if np.isfinite(value)]
+        if 0 < len(values) < 6:
+            groups.append(f"<p>Values, {SOURCES[source]}: {inline(', '.join(values))}</p>")
     table = table_html(pd.DataFrame(rows, dtype=object), digits=2) if rows else ""
     details = [claim.measure, f"question {claim.question}" if claim.question else "", claim.unit]
     measure = "; ".join(filter(None, details))
     printed = f"<p>Published: {inline(claim.printed)}</p>" if claim.printed else ""
     return (
         f'<details class="claim"><summary>{inline(claim.claim)} {" ".join(badges) or badge(UNTESTED)}</summary>'
-        f"<p>{inline(measure)}</p>{table}{''.join(group_means)}{printed}</details>"
+        f"<p>{inline(measure)}</p>{table}{''.join(groups)}{printed}</details>"
     )
 
 
