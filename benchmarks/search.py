@@ -1,9 +1,9 @@
 """The reward that a second buys: nanoGCG's design and the search of this package, by processor time.
 
 Run as ``python benchmarks/search.py``. It adds a case after the other to ``data/demo/sequences/courses.tsv`` and skips
-those that stand there: the reference takes some 25 minutes for each. One row each time that the best reward improves:
-processor seconds of all threads since the search began, sequences scored, and that reward. All these sequences come
-back as the same ids when their text is read.
+those that stand there: the reference takes some 25 minutes for each. One row each time that the best reward improves,
+and one at the end: processor seconds of all threads since the search began, sequences scored, and that reward. All
+these sequences come back as the same ids when their text is read.
 
 reference: nanoGCG's algorithm at its defaults: 250 steps from *x x x …*, each with 512 candidates that exchange one
 token for one of the 256 with the steepest gradient, the best of them kept. Its candidates are scored by this package,
@@ -38,7 +38,7 @@ SECONDS = 300  # of the search
 
 
 class Timed(RewardObjective):
-    """Notes after each call how long the search has computed, how much it has scored, and the best reward so far."""
+    """Notes after each step how long the search has computed, how much it has scored, and the best reward so far."""
 
     def __init__(self, rm: RewardModel, prompt: str, config: SearchConfig, seconds: float = np.inf):
         super().__init__([rm], [prompt])
@@ -46,23 +46,25 @@ class Timed(RewardObjective):
         self.seconds = seconds
         self.scored = 0
         self.best = -np.inf
-        self.ended = False
         self.course: list[dict[str, float]] = []
         self.begun = time.process_time()
 
     def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
         rewards = super().measure(sequences, parent)
         self.scored += len(sequences)
-        best = (self.sign * rewards).max()
         spent = time.process_time() - self.begun
-        if best > self.best and not self.ended:
-            self.best = best
-            row = {"seconds": round(spent, 1), "scored": self.scored, "reward": round(self.sign * best, 4)}
-            self.course.append(row)
-        if spent > self.seconds and not self.ended:
-            self.ended = True  # what was found is measured once more
+        self.best = max(self.best, (self.sign * rewards).max())
+        row = {"seconds": round(spent, 1), "scored": self.scored, "reward": round(self.sign * self.best, 4)}
+        self.course.append(row)
+        if spent > self.seconds:
+            self.seconds = np.inf  # what was found is measured once more
             raise Finished
         return rewards
+
+    def rows(self) -> pd.DataFrame:
+        """Columns seconds, scored, reward."""
+        course = pd.DataFrame(self.course)
+        return course[course["reward"].ne(course["reward"].shift()) | (course.index == course.index[-1])]
 
 
 def reference(state: SearchState, rm: RewardModel, prompt: str) -> None:
@@ -98,7 +100,7 @@ def course(rm: RewardModel, way: str, **options: Any) -> pd.DataFrame:
     else:
         objective = Timed(rm, prompt, config, SECONDS)
         rmnb.search(objective, config)
-    return pd.DataFrame(objective.course)
+    return objective.rows()
 
 
 def main(models: list[str] = MODELS, ways: list[str] = WAYS, seeds: int = 5) -> None:

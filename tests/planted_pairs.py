@@ -42,6 +42,14 @@ class PlantedPairs:
         of_tokens = self.single[np.arange(ids.shape[1]), ids].sum(1)
         return of_tokens + self.pair[ids[:, :-1], ids[:, 1:]].sum(1)
 
+    def slopes(self, ids: Ids) -> np.ndarray:
+        """What each token would give at each position among the others."""
+        of_tokens = self.single.copy()
+        for i, token in enumerate(ids[:-1]):
+            of_tokens[i + 1] += self.pair[token]
+            of_tokens[i] += self.pair[:, ids[i + 1]]
+        return of_tokens
+
     def retokenises(self, sequences: Sequence[Ids]) -> np.ndarray:
         """All do."""
         return np.ones(len(sequences), dtype=bool)

@@ -107,6 +107,32 @@ def load_table(panel: Panel, name: str) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
+def load_timed(panel: Panel) -> pd.DataFrame:
+    """The best z so far after so much processor time, of this package's search and of the one that it is held against.
+
+    Measured by ``benchmarks/search.py``; empty where it was not.
+
+    Returns
+    -------
+    DataFrame
+        model, direction, length, way (search, reference), seed, seconds (of one processor), z (as of `sought`). Each
+        run has a row for every time at which another of the model, direction and length has one, from its own first.
+    """
+    path = panel_directory(panel, "sequences") / "courses.tsv"
+    if not path.exists():
+        return pd.DataFrame()
+    courses = pd.read_csv(path, sep="\t")
+    of_model = {model: scale(panel, model) for model in courses["model"].unique()}
+    mean, deviation = np.array(courses["model"].map(of_model).tolist()).T
+    courses["z"] = sought(courses.assign(z=(courses["reward"] - mean) / deviation))
+    tables = []
+    for case, runs in courses.groupby(["model", "direction", "length"], sort=False):
+        best = runs.pivot_table("z", "seconds", ["way", "seed"], "max").ffill()
+        table = best.unstack().dropna().rename("z").reset_index()
+        tables.append(table.assign(**dict(zip(["model", "direction", "length"], case, strict=True))))
+    return pd.concat(tables, ignore_index=True)
+
+
 def scale(panel: Panel, model: str, question: str = PROMPT) -> tuple[float, float]:
     """Mean and standard deviation (divided by n) of a model's scan of single tokens, in the unit of its rewards."""
     scores = read_scores(panel, model, question)["score"].to_numpy(np.float64)

@@ -22,7 +22,8 @@ class SearchConfig(Strict):
     direction
         ``max`` seeks the optimal, ``min`` the pessimal sequence.
     method
-        ``surrogate``: a Gaussian process, fitted to what is scored, says what is scored next; or ``random``.
+        ``surrogate``: a Gaussian process, fitted to what is scored, and the gradient of the reward say what is scored
+        next; or ``random``.
     steps
         Batches to score at most.
     budget
@@ -30,8 +31,8 @@ class SearchConfig(Strict):
     width
         Sequences of one batch.
     sample
-        Random sequences that ``surrogate`` begins with, and again each time that four steps have brought no gain. Each
-        beginning forgets what was scored before.
+        Random sequences that ``surrogate`` begins with, and again each time that eight steps have brought no gain.
+        Each beginning forgets what was scored before.
     allowed
         Tokens to choose from: ``every`` id, special ones too; ``all`` but special and reserved ones; ``printable``;
         ``words``; ``ascii``; or the name of a script (`rmnb.models.vocabulary.SCRIPT_NAMES`), printable tokens of that
@@ -62,7 +63,7 @@ class SearchConfig(Strict):
     method: Literal["surrogate", "random"] = "surrogate"
     steps: PositiveInt = 100
     budget: PositiveInt | None = None
-    width: PositiveInt = 64
+    width: PositiveInt = 128
     sample: Annotated[int, Field(ge=2)] = 512
     allowed: Allowed = "all"  # pyright: ignore[reportInvalidTypeForm]
     banned: tuple[int, ...] = ()

@@ -18,17 +18,18 @@ from rmnb.errors import InputError
 from rmnb.plans import Work
 from rmnb.searching.config import Ids, SearchConfig
 from rmnb.searching.result import SearchResult
-from rmnb.searching.surrogate import SequenceProcess, most_promising, unit_vectors
+from rmnb.searching.surrogate import SequenceProcess, unit_vectors
 from rmnb.visible import visible
 
 if TYPE_CHECKING:
     from rmnb.searching.rewards import RewardObjective
 
 _ATTEMPTS = 50
-_PATIENCE = 4  # steps without gain before a search begins anew
+_PATIENCE = 8  # steps without gain before a search begins anew
+_BY_SLOPE = 0.75  # share of a step that is drawn along the gradient
+_STEEPEST = 128  # tokens a position among which that is drawn
 _PARENTS = 8  # sequences that are changed at once
 _TOKENS = 32  # tokens that are put at each of their positions
-_PROPOSED = 512  # sequences among which a step chooses
 _REMEMBERED = 1024  # sequences that the process is given at most, the best
 
 
@@ -92,6 +93,10 @@ class SearchState:
             self.best = self.rank(self.values)
             self.scored = self.earlier.scored
 
+    def places(self, sequences: Sequence[Ids]) -> np.ndarray:
+        """Where among the allowed tokens those of each sequence stand, int64 [sequences, length]."""
+        return np.searchsorted(self.allowed, sequences)
+
     def rank(self, sequences: Iterable[Ids]) -> list[Ids]:
         """Sequences that are scored, best first; equal ones stay in order."""
         return sorted(sequences, key=self.values.__getitem__, reverse=True)
@@ -142,6 +147,15 @@ class SearchState:
         if not sequences or not self.config.filter_ids:
             return sequences
         return list(itertools.compress(sequences, self.objective.retokenises(sequences)))
+
+    def fresh(self, sequences: Iterable[Ids], count: int) -> list[Ids]:
+        """The first so many that are not scored yet and pass the filter, or fewer if there are no more."""
+        sequences = [ids for ids in sequences if ids not in self.values]
+        passing: list[Ids] = []
+        while sequences and len(passing) < count:
+            passing += self.filter(sequences[: 2 * count])
+            del sequences[: 2 * count]
+        return passing[:count]
 
     def random(self, count: int, before: bool = False) -> list[Ids]:
         """Random sequences of allowed tokens that pass the filter: as many as asked for, or fewer if they are rare.
@@ -210,61 +224,73 @@ def allowed_ids(words: pd.DataFrame, config: SearchConfig) -> np.ndarray:
 
 
 def surrogate_search(state: SearchState) -> None:
-    """Score what a Gaussian process over sequences promises most, and fit it again; where that brings nothing, anew.
+    """Score what the gradient points at and what a Gaussian process promises; where that brings nothing, begin anew.
 
     Each beginning scores random sequences that hold more or fewer of the tokens before the answer: the question's own
-    words help where the best answer is sought, others where the worst is.
+    words help where the best answer is sought, others where the worst is. Each step goes on from the best sequence of
+    the one before it, even if that is no gain: none is scored twice, so it leaves where it has been
+    (Glover 1989, *Tabu Search*).
     """
     vectors = unit_vectors(state.objective.vectors[state.allowed])
+    width = state.config.width
     found = state.best  # by a search that goes on
     scored = -1
     while state.scored > scored:  # until a beginning finds nothing that is not scored yet
         scored = state.scored
         known = state.random(state.config.sample, before=True)
         state.score(known)
-        known = list(dict.fromkeys([*found, *known]))
+        known = state.rank(dict.fromkeys([*found, *known]))
         found = []
+        current = known[0]
         idle = 0
         while idle < _PATIENCE and len(known) > 1:
-            known = state.rank(known)[:_REMEMBERED]
             best = known[0]
-            places = np.searchsorted(state.allowed, known)
-            process = SequenceProcess(vectors, places, np.array([state.values[ids] for ids in known]))
-            fresh = proposals(state, process, places[:_PARENTS])
-            if not fresh:
+            process = SequenceProcess(vectors, state.places(known), np.array([state.values[ids] for ids in known]))
+            chosen = steepest(state, current, round(_BY_SLOPE * width))
+            chosen = list(dict.fromkeys([*chosen, *promising(state, process, known[:_PARENTS], width - len(chosen))]))
+            if not chosen:
                 break
-            mean, covariance = process.expected(np.searchsorted(state.allowed, fresh))
-            chosen = [fresh[i] for i in most_promising(mean, covariance, state.config.width)]
-            state.score(chosen, best)
-            known = state.rank([*known, *chosen])
+            state.score(chosen, current)
+            current = state.rank(chosen)[0]
+            known = state.rank([*known, *chosen])[:_REMEMBERED]
             idle = idle + 1 if known[0] == best else 0
 
 
-def proposals(state: SearchState, process: SequenceProcess, places: np.ndarray) -> list[Ids]:
-    """Sequences that pass the filter and are not scored yet, those of which the process expects most first.
+def steepest(state: SearchState, ids: Ids, count: int) -> list[Ids]:
+    """Sequences with another token at one position of `ids`, drawn from those along which the reward rises fastest.
 
-    One token is exchanged of each of some sequences, given by their tokens' places among the allowed ones; then one of
-    the most promising of all these, and so on, until eight times as many as there are positions have been exchanged.
+    They pass the filter and are not scored yet; fewer if few are left. After Zou et al. (2023), *Universal and
+    Transferable Adversarial Attacks on Aligned Language Models*, algorithm 1.
+    """
+    slopes = state.objective.slopes(ids)
+    if slopes is None:
+        return []
+    steep = list(exchanges(state, ids, state.config.sign * slopes[:, state.allowed], _STEEPEST))
+    return state.fresh([steep[i] for i in state.rng.permutation(len(steep))], count)
+
+
+def promising(state: SearchState, process: SequenceProcess, parents: Sequence[Ids], count: int) -> list[Ids]:
+    """Those of which the process expects most, with another token at one position of a parent.
+
+    They pass the filter and are not scored yet.
     """
     expected: dict[Ids, float] = {}
-    exchanged: set[Ids] = set()
-    ranked = parents = list(map(tuple, places.tolist()))
-    while parents and len(exchanged) < _PARENTS * state.config.length:
-        for parent, rewards in zip(parents, process.exchanged(np.array(parents)), strict=True):
-            best = np.argpartition(-rewards, min(_TOKENS, rewards.shape[1]) - 1)[:, :_TOKENS]
-            for position, token in np.ndindex(best.shape):
-                place = int(best[position, token])
-                expected[(*parent[:position], place, *parent[position + 1 :])] = float(rewards[position, place])
-        exchanged.update(parents)
-        ranked = sorted(expected, key=expected.__getitem__, reverse=True)
-        parents = [ids for ids in ranked[:_PARENTS] if ids not in exchanged]
-    ids = map(tuple, state.allowed[np.array(ranked)].tolist())
-    fresh = [sequence for sequence in ids if sequence not in state.values]
-    passing: list[Ids] = []
-    while fresh and len(passing) < _PROPOSED:
-        passing += state.filter(fresh[:_PROPOSED])
-        del fresh[:_PROPOSED]
-    return passing[:_PROPOSED]
+    for parent, rewards in zip(parents, process.exchanged(state.places(parents)), strict=True):
+        expected |= exchanges(state, parent, rewards, _TOKENS)
+    return state.fresh(sorted(expected, key=expected.__getitem__, reverse=True), count)
+
+
+def exchanges(state: SearchState, ids: Ids, values: np.ndarray, count: int) -> dict[Ids, float]:
+    """The sequence with each of the tokens that have the highest values at a position, and these values.
+
+    `values` are of each position and allowed token, [length, allowed].
+    """
+    best = np.argpartition(-values, min(count, values.shape[1]) - 1)[:, :count]
+    return {
+        (*ids[:position], int(state.allowed[place]), *ids[position + 1 :]): float(values[position, place])
+        for position, places in enumerate(best)
+        for place in places
+    }
 
 
 def random_search(state: SearchState) -> None:

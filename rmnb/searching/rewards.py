@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from rmnb.conversation import Prompt
 from rmnb.errors import InputError
 from rmnb.models.dialogue import SLOT
+from rmnb.models.readouts import AnswerLikelihood
 from rmnb.models.vocabulary import vocabulary
 from rmnb.panels import PromptSpec
 from rmnb.scoring.engine import PrefixScorer
@@ -55,6 +57,31 @@ class ModelPromptReward:
         """float32 [sequences]; what they share with the parent is run once."""
         starts = [self.start] * len(sequences)
         return self.scorer([[*ids, *self.closing] for ids in sequences], parent=parent or (), starts=starts)
+
+    def slopes(self, ids: Ids) -> np.ndarray:
+        """How fast the reward rises as each token is blended into each position, float32 [length, vocabulary].
+
+        The gradient with respect to the one-hot of each position: a vector of the network is the one-hot times the
+        table of embeddings, times a factor for models that scale it (Gemma: the root of the hidden size).
+        """
+        rm = self.rm
+        embedding: Any = rm.network.get_input_embeddings()
+        conversation = rm.reading.truncated([*self.prefix, *ids, *self.closing])
+        if len(conversation) <= len(self.prefix):  # the reward is read before the response
+            return np.zeros((len(ids), len(embedding.weight)), np.float32)
+        vectors = []
+
+        def embed(_, __, output: Tensor) -> Tensor:
+            vectors.append(output.detach().requires_grad_())
+            return vectors[0]
+
+        before = 0 if self.scorer.prefix is None else len(self.prefix)
+        with torch.enable_grad(), embedding.register_forward_hook(embed):
+            rewards = self.scorer.rewards([conversation], [self.start], (), [before])
+            (slopes,) = torch.autograd.grad(rewards[0, 0], vectors)
+        slopes = (slopes[0, len(self.prefix) - before :][: len(ids)] @ embedding.weight.T).float()
+        slopes *= getattr(embedding, "embed_scale", 1)
+        return np.pad(slopes.cpu().numpy(), ((0, len(ids) - len(slopes)), (0, 0)))  # 0 for what is not read
 
 
 class RewardObjective:
@@ -132,6 +159,15 @@ class RewardObjective:
         rounding.
         """
         return np.stack([term.rewards(sequences, parent) for term in self.terms]).mean(0, dtype=np.float64)
+
+    def slopes(self, ids: Ids) -> np.ndarray | None:
+        """How fast the reward rises as each token is blended into each position, [length, vocabulary].
+
+        None where rewards are log-probabilities, which ids have as they are chosen.
+        """
+        if any(isinstance(term.rm.readout, AnswerLikelihood) for term in self.terms):
+            return None
+        return np.mean([term.slopes(ids)[:, : len(self.words)] for term in self.terms], axis=0)
 
     def retokenises(self, sequences: Sequence[Ids]) -> np.ndarray:
         """Whether the text of each sequence has the same ids as an answer, in every conversation: bool [sequences].

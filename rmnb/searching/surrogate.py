@@ -7,7 +7,7 @@ along one position, and one product rates all tokens of a vocabulary there.
 """
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg import solve
 
 # How many times as large the covariance of a sequence with itself is as with one whose tokens are all at right angles.
 REACH = 9.0
@@ -33,9 +33,8 @@ class SequenceProcess:
         self.vectors = vectors
         self.known = vectors[places]
         covariance = _alike(self.known, self.known).prod(0)
-        self.factor = cholesky(covariance + NOISE * np.eye(len(places)), lower=True)
         standard = (rewards - rewards.mean()) / (rewards.std() or 1.0)
-        self.weights = cho_solve((self.factor, True), standard)
+        self.weights = solve(covariance + NOISE * np.eye(len(places)), standard, assume_a="pos")
 
     def exchanged(self, places: np.ndarray) -> np.ndarray:
         """Expected reward of each sequence with each token at each position, float32 [sequences, length, tokens]."""
@@ -52,12 +51,9 @@ class SequenceProcess:
         rewards += np.concatenate(levels)[:, None].astype(np.float32)
         return rewards.reshape(length, len(places), -1).swapaxes(0, 1)
 
-    def expected(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean [sequences] and covariance [sequences, sequences] of the rewards of others."""
-        vectors = self.vectors[places]
-        across = _alike(self.known, vectors).prod(0)
-        explained = solve_triangular(self.factor, across, lower=True)
-        return self.weights @ across, _alike(vectors, vectors).prod(0) - explained.T @ explained
+    def expected(self, places: np.ndarray) -> np.ndarray:
+        """Expected reward of other sequences, float64 [sequences]."""
+        return self.weights @ _alike(self.known, self.vectors[places]).prod(0)
 
 
 def unit_vectors(embeddings: np.ndarray) -> np.ndarray:
@@ -77,19 +73,3 @@ def _alike(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def _slope(length: int) -> float:
     """What a cosine is multiplied with."""
     return REACH ** (1 / length) - 1
-
-
-def most_promising(mean: np.ndarray, covariance: np.ndarray, count: int) -> list[int]:
-    """Which sequences to score together: each the highest of mean plus standard deviation, given those before it.
-
-    After Desautels et al. (2014), *Parallelizing Exploration-Exploitation Tradeoffs in Gaussian Process Bandits*.
-    """
-    remaining = covariance.copy()
-    chosen: list[int] = []
-    for _ in range(min(count, len(mean))):
-        bound = mean + np.sqrt(np.maximum(np.diag(remaining), 0))
-        bound[chosen] = -np.inf
-        best = int(bound.argmax())
-        chosen.append(best)
-        remaining -= np.outer(remaining[best], remaining[best]) / (remaining[best, best] + NOISE)
-    return chosen

@@ -34,7 +34,7 @@ def directory(tmp_path_factory):
 @pytest.mark.parametrize("planting", range(3))
 def test_a_planted_sequence_of_four_tokens_is_found(planting):
     objective = PlantedPairs(tokens=100, seed=planting)
-    config = SearchConfig(length=4, steps=40)
+    config = SearchConfig(length=4, steps=60)
     best, reward = objective.optimum()
     result = search(objective, config)
     assert result.best["ids"] == best
@@ -45,7 +45,7 @@ def test_a_planted_sequence_of_four_tokens_is_found(planting):
 
 
 def test_an_exchanged_token_is_expected_what_its_whole_sequence_is():
-    """And a sequence that is known nearly its own reward, of which little is left uncertain."""
+    """And a sequence that is known nearly its own reward."""
     rng = np.random.default_rng(0)
     places, rewards = rng.integers(20, size=(30, 3)), rng.normal(size=30)
     process = SequenceProcess(unit_vectors(rng.normal(size=(20, 64)).astype(np.float32)), places, rewards)
@@ -53,10 +53,9 @@ def test_an_exchanged_token_is_expected_what_its_whole_sequence_is():
     sequences = np.tile(start, (3, 20, 1))
     for position in range(3):
         sequences[position, :, position] = np.arange(20)
-    mean, _ = process.expected(sequences.reshape(-1, 3))
-    np.testing.assert_allclose(process.exchanged(start[None])[0].ravel(), mean, atol=1e-5)
-    mean, covariance = process.expected(places)
-    assert np.corrcoef(mean, rewards)[0, 1] > 0.9 and np.diag(covariance).max() < 0.1
+    whole = process.expected(sequences.reshape(-1, 3))
+    np.testing.assert_allclose(process.exchanged(start[None])[0].ravel(), whole, atol=1e-5)
+    assert np.corrcoef(process.expected(places), rewards)[0, 1] > 0.9
 
 
 def test_a_search_ends_with_its_steps():
