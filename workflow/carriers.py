@@ -33,9 +33,8 @@ from rmnb.data import lexicons, preferences
 from rmnb.files import cache_dir
 from rmnb.findings import carriers
 from rmnb.panels import Panel, load_panel
-from rmnb.plans import kept
+from rmnb.plans import kept, refuse_other
 from rmnb.scoring.store import (
-    Provenance,
     content_sha256,
     describe_model,
     note_model,
@@ -89,9 +88,9 @@ def write_words(panel: Panel) -> None:
 
 
 def scan(panel: Panel, model: str, extent: str = "words", *names: str) -> None:
-    """Score words, or the whole vocabulary, in carriers, and write the model's table.
+    """Score words, or the whole vocabulary, in carriers, and add each carrier's column to the model's table.
 
-    What is scored is kept in the cache: interrupted, the same command goes on where it stopped.
+    What the table has already is not scored again. Interrupted, the same command goes on where it stopped.
 
     Parameters
     ----------
@@ -104,45 +103,35 @@ def scan(panel: Panel, model: str, extent: str = "words", *names: str) -> None:
     """
     output = panel_directory(panel, "carriers") / f"{model}{'.whole' if extent == 'whole' else ''}.parquet"
     rm = rmnb.load_reward_model(model, panel=panel)
+    table, provenance = read_table(output) if output.exists() else (pd.DataFrame(), {"rewards": {}})
+    if len(table):
+        refuse_other(output, provenance, rm.hashes)
     ids = None
     if extent == "words":
         words = pd.read_csv(output.parent / "words.tsv", sep="\t", keep_default_na=False)
         ids = sorted(words[panel.model(model).base].tolist())
-    rewards = pd.DataFrame()
-    provenance = {}
-    scanned = {}
     for name, carrier in carriers.sentences().iterrows():
-        if names and name not in names:
+        if name in table or (names and name not in names):
             continue
         path = cache_dir() / "carriers" / extent / model / f"{name}.parquet"
         prompt = panel.prompt(carrier["question"])
-        table = rmnb.scan_vocabulary(rm, prompt, path, answer=carrier["text"], ids=ids)
-        provenance = dict(table.attrs["provenance"])
-        scanned[name] = {key: provenance.pop(key) for key in OF_CARRIER}
-        rewards["token_id"], rewards[name] = table["token_id"], table["score"]
+        scanned = rmnb.scan_vocabulary(rm, prompt, path, answer=carrier["text"], ids=ids)
+        if not len(table):
+            table["token_id"] = scanned["token_id"]
+        made = dict(scanned.attrs["provenance"])
+        of_carrier = {key: made.pop(key) for key in OF_CARRIER}
+        table[name], scale = on_16_bits(scanned["score"])
+        provenance = {**made, "prompt_key": None, "rewards": {**provenance["rewards"], name: {**scale, **of_carrier}}}
+        write_table(output, table, provenance)
         print(model, name, len(table), flush=True)
-    write_rewards(output, rewards, {**provenance, "prompt_key": None}, scanned)
 
 
-def write_rewards(path: Path, rewards: pd.DataFrame, provenance: Provenance, scanned: dict[str, Provenance]) -> None:
-    """Write rewards of words in carriers, each column in 65,536 equal steps from its lowest to its highest reward.
-
-    Parameters
-    ----------
-    rewards
-        token_id, and a float column a carrier.
-    provenance
-        What all columns share.
-    scanned
-        Column to the provenance that is its own.
-    """
-    columns = rewards.drop(columns="token_id").astype(float)
-    low = columns.min()
-    step = (columns.max() - low) / np.iinfo(np.uint16).max
-    table = ((columns - low) / step).round().astype(np.uint16)
-    table.insert(0, "token_id", rewards["token_id"])
-    scales = {name: {"low": low[name], "step": step[name], **scanned[name]} for name in columns}
-    write_table(path, table, {**provenance, "rewards": scales})
+def on_16_bits(rewards: pd.Series) -> tuple[pd.Series, dict[str, float]]:
+    """Rewards in 65,536 equal steps from the lowest to the highest (uint16), and these: low, step."""
+    rewards = rewards.astype(float)
+    low = rewards.min()
+    step = (rewards.max() - low) / np.iinfo(np.uint16).max
+    return ((rewards - low) / step).round().astype(np.uint16), {"low": low, "step": step}
 
 
 def answers_directory(panel: Panel) -> Path:

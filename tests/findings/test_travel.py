@@ -20,25 +20,19 @@ GREATEST = carriers.sentences().query("question == 'greatest'")
 ESTIMATORS = {"helmert": helmert, "BayesianRidge": BayesianRidge}  # what the chapter imports
 
 
-def test_sixteen_bits_leave_kendalls_tau_as_it_is(tmp_path, monkeypatch):
+def test_sixteen_bits_leave_kendalls_tau_as_it_is(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "workflow")
     monkeypatch.delitem(sys.modules, "carriers", raising=False)
-    from carriers import write_rewards  # pyright: ignore[reportMissingImports]
+    from carriers import on_16_bits  # pyright: ignore[reportMissingImports]
 
     rng = np.random.default_rng(0)
     alone = rng.gamma(2, size=3000)
-    rewards = pd.DataFrame(
-        {"token_id": np.arange(3000, dtype=np.int32), "greatest.plain": alone + rng.gamma(1, 2, 3000)}
-    )
-    rewards["greatest.not"] = -1e3 * rewards["greatest.plain"] + 7
-    path = tmp_path / "model.parquet"
-    write_rewards(path, rewards, {}, {name: {} for name in rewards})
-    numbers, provenance = read_table(path)
-    for name in ("greatest.plain", "greatest.not"):
-        scale = provenance["rewards"][name]
-        read = scale["low"] + scale["step"] * numbers[name]
-        assert np.abs(read - rewards[name]).max() <= 0.51 * scale["step"]
-        taus = [stats.kendall_interval(alone, column).value for column in (read, rewards[name])]
+    rewards = pd.Series(alone + rng.gamma(1, 2, 3000))
+    for column in (rewards, -1e3 * rewards + 7):
+        numbers, scale = on_16_bits(column)
+        read = scale["low"] + scale["step"] * numbers
+        assert numbers.dtype == np.uint16 and np.abs(read - column).max() <= 0.51 * scale["step"]
+        taus = [stats.kendall_interval(alone, each).value for each in (read, column)]
         assert abs(taus[0] - taus[1]) < 1e-4
 
 
