@@ -115,8 +115,9 @@ def load_timed(panel: Panel) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        model, direction, length, way (search, reference), seed, seconds (of one processor), z (as of `sought`). Each
-        run has a row for every time at which another of the model, direction and length has one, from its own first.
+        model, direction, length, way (search, reference), seed, seconds (of one processor), z (as of `sought`). From
+        its first time to its last, a run has a row at each time at which another of that model, direction and length
+        has one, so that runs can be averaged.
     """
     path = panel_directory(panel, "sequences") / "courses.tsv"
     if not path.exists():
@@ -127,8 +128,8 @@ def load_timed(panel: Panel) -> pd.DataFrame:
     courses["z"] = sought(courses.assign(z=(courses["reward"] - mean) / deviation))
     tables = []
     for case, runs in courses.groupby(["model", "direction", "length"], sort=False):
-        best = runs.pivot_table("z", "seconds", ["way", "seed"], "max").ffill()
-        table = best.unstack().dropna().rename("z").reset_index()
+        best = runs.pivot_table("z", "seconds", ["way", "seed"], "max")
+        table = best.ffill().where(best.bfill().notna()).unstack().dropna().rename("z").reset_index()
         tables.append(table.assign(**dict(zip(["model", "direction", "length"], case, strict=True))))
     return pd.concat(tables, ignore_index=True)
 
