@@ -24,6 +24,8 @@ def computed() -> pd.DataFrame:
         if table.empty or path.stem in SCORED_LIVE:
             continue
         labels = table.columns.difference([*NUMBERS, "n", "source"], sort=False)
+        for name in table[labels].select_dtypes("float"):  # some are measured: machines differ in their last digits
+            table[name] = table[name].map("{:.4g}".format, na_action="ignore")
         table["of"] = path.stem + "|" + table[labels].astype(str).agg("|".join, axis="columns")
         tables.append(table.set_index("of")[NUMBERS])
     return pd.concat(tables)
