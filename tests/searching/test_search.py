@@ -33,8 +33,8 @@ def directory(tmp_path_factory):
 
 @pytest.mark.parametrize("planting", range(3))
 def test_a_planted_sequence_of_four_tokens_is_found(planting):
-    objective = PlantedPairs(tokens=100, seed=planting)
-    config = SearchConfig(length=4, steps=60)
+    objective = PlantedPairs(tokens=60, seed=planting)
+    config = SearchConfig(length=4, steps=40)
     best, reward = objective.optimum()
     result = search(objective, config)
     assert result.best["ids"] == best
