@@ -64,7 +64,9 @@ class Timed(RewardObjective):
     def rows(self) -> pd.DataFrame:
         """Columns seconds, scored, reward."""
         course = pd.DataFrame(self.course)
-        return course[course["reward"].ne(course["reward"].shift()) | (course.index == course.index[-1])]
+        is_better = course["reward"].ne(course["reward"].shift())
+        is_last = course.index == len(course) - 1
+        return course[is_better | is_last]
 
 
 def reference(state: SearchState, rm: RewardModel, prompt: str) -> None:

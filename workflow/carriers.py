@@ -30,6 +30,7 @@ import pandas as pd
 
 import rmnb
 from rmnb.data import lexicons, preferences
+from rmnb.errors import InputError
 from rmnb.files import cache_dir
 from rmnb.findings import carriers
 from rmnb.panels import Panel, load_panel
@@ -105,7 +106,7 @@ def scan(panel: Panel, model: str, extent: str = "words", *names: str) -> None:
     rm = rmnb.load_reward_model(model, panel=panel)
     table, provenance = read_table(output) if output.exists() else (pd.DataFrame(), {"rewards": {}})
     if len(table):
-        refuse_other(output, provenance, rm.hashes)
+        refuse_other(output, provenance, describe_model(rm))
     ids = None
     if extent == "words":
         words = pd.read_csv(output.parent / "words.tsv", sep="\t", keep_default_na=False)
@@ -118,6 +119,8 @@ def scan(panel: Panel, model: str, extent: str = "words", *names: str) -> None:
         scanned = rmnb.scan_vocabulary(rm, prompt, path, answer=carrier["text"], ids=ids)
         if not len(table):
             table["token_id"] = scanned["token_id"]
+        if not table["token_id"].equals(scanned["token_id"]):
+            raise InputError(f"{output} is of other tokens: delete it")
         made = dict(scanned.attrs["provenance"])
         of_carrier = {key: made.pop(key) for key in OF_CARRIER}
         table[name], scale = on_16_bits(scanned["score"])

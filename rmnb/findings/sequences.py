@@ -129,8 +129,9 @@ def load_timed(panel: Panel) -> pd.DataFrame:
     tables = []
     for case, runs in courses.groupby(["model", "direction", "length"], sort=False):
         best = runs.pivot_table("z", "seconds", ["way", "seed"], "max")
-        table = best.ffill().where(best.bfill().notna()).unstack().dropna().rename("z").reset_index()
-        tables.append(table.assign(**dict(zip(["model", "direction", "length"], case, strict=True))))
+        goes_on = best.bfill().notna()
+        table = best.ffill().where(goes_on).unstack().dropna().rename("z").reset_index()
+        tables.append(table.assign(model=case[0], direction=case[1], length=case[2]))
     return pd.concat(tables, ignore_index=True)
 
 

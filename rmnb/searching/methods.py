@@ -247,7 +247,8 @@ def surrogate_search(state: SearchState) -> None:
             best = known[0]
             process = SequenceProcess(vectors, state.places(known), np.array([state.values[ids] for ids in known]))
             chosen = steepest(state, current, round(_BY_SLOPE * width))
-            chosen = list(dict.fromkeys([*chosen, *promising(state, process, known[:_PARENTS], width - len(chosen))]))
+            chosen += promising(state, process, known[:_PARENTS], width - len(chosen))
+            chosen = list(dict.fromkeys(chosen))  # both may propose the same
             if not chosen:
                 break
             state.score(chosen, current)
@@ -270,9 +271,9 @@ def steepest(state: SearchState, ids: Ids, count: int) -> list[Ids]:
 
 
 def promising(state: SearchState, process: SequenceProcess, parents: Sequence[Ids], count: int) -> list[Ids]:
-    """Those of which the process expects most, with another token at one position of a parent.
+    """Sequences with another token at one position of a parent, those of which the process expects most.
 
-    They pass the filter and are not scored yet.
+    They pass the filter and are not scored yet; fewer if few are left.
     """
     expected: dict[Ids, float] = {}
     for parent, rewards in zip(parents, process.exchanged(state.places(parents)), strict=True):

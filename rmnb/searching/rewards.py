@@ -79,9 +79,10 @@ class ModelPromptReward:
         with torch.enable_grad(), embedding.register_forward_hook(embed):
             rewards = self.scorer.rewards([conversation], [self.start], (), [before])
             (slopes,) = torch.autograd.grad(rewards[0, 0], vectors)
-        slopes = (slopes[0, len(self.prefix) - before :][: len(ids)] @ embedding.weight.T).float()
-        slopes *= getattr(embedding, "embed_scale", 1)
-        return np.pad(slopes.cpu().numpy(), ((0, len(ids) - len(slopes)), (0, 0)))  # 0 for what is not read
+        of_response = slopes[0, len(self.prefix) - before :][: len(ids)]
+        slopes = (of_response @ embedding.weight.T).float() * getattr(embedding, "embed_scale", 1)
+        unread = len(ids) - len(slopes)
+        return np.pad(slopes.cpu().numpy(), ((0, unread), (0, 0)))  # with 0
 
 
 class RewardObjective:
