@@ -41,6 +41,7 @@ from rmnb.searching.rewards import RewardObjective
 from rmnb.searching.run import search
 
 sys.path.append(str(Path(__file__).parents[1] / "workflow"))
+import carriers
 import judged
 import policies
 
@@ -122,7 +123,7 @@ def write_ten(directory: Path, tokenizers: Mapping[str, PreTrainedTokenizerFast]
 
 
 def prepare(path: Path) -> None:
-    """Make in this process what the workflow makes of a panel: scans, lists, pairs, searches, log-probabilities.
+    """Make in this process what the workflow makes of a panel.
 
     The searches are shorter than the workflow's, and words are scored under a third of their prompts.
     """
@@ -146,6 +147,11 @@ def prepare(path: Path) -> None:
                 search(objective, config, output=output)
     for name in panel.model_names if is_asked_for_greatest else ():
         judged.main(str(path), name)
+    if {"greatest", "best", "worst"} <= {prompt.key for prompt in panel.scanned_prompts}:
+        for name in panel.model_names:
+            carriers.scan(panel, name)
+        carriers.contents(panel)
+        carriers.score_answers(panel, *panel.model_names)
     for base in panel.bases:
         if is_asked_for_greatest and base.kind == "instruct":
             policies.reference(panel, base.name, "greatest")

@@ -1,25 +1,27 @@
 """Words in carriers (`rmnb/panels/carriers/demo.yml`): which words, and their rewards by each model.
 
-carriers.py words
-carriers.py scan smollm2-values
-carriers.py scan smollm2-values whole greatest.plain greatest.not
-carriers.py answers smollm2-values
-carriers.py contents
+carriers.py demo words
+carriers.py demo scan smollm2-values
+carriers.py demo scan smollm2-values whole greatest.plain greatest.not
+carriers.py demo contents
+carriers.py demo answers smollm2-values
 
-`words` chooses six thousand tokens by one rule. Of the tokens that begin a word, a blank before it, and that both
-vocabularies of the demo panel have:
+The first argument is a panel. `words` chooses six thousand words, once, for every panel. Of the tokens that begin a
+word, a blank before it, and that both vocabularies of the demo panel have:
 
 1. those that are spelled as a word of the project's lists: identity terms, their controls, nouns of agency and
    communion;
 2. then the most frequent English words of two letters or more (wordfreq), equally frequent ones in alphabetical order;
    one spelling a word: in small letters if both vocabularies have it so, else the first other spelling by code point.
 
-`scan` writes one table a model: token_id, and for each question and carrier a column of 16 bits, named
-``greatest.plain``. A reward is ``low + step * number``, `low` and `step` being in the table's provenance.
+`scan` writes one table a model, of those words that are a token of its vocabulary: token_id, and for each question and
+carrier a column of 16 bits, named ``greatest.plain``. A reward is ``low + step * number``, `low` and `step` being in
+the table's provenance.
 
 `answers` scores answers that people compared, of prompts that are held out from every recipe that learns from such
-comparisons: a fifth of the prompts of the sources of the recipes. `contents` writes which
-words each of these answers holds, and its length; of the texts nothing else is kept.
+comparisons: a fifth of the prompts of the sources of the recipes. `contents` writes the length of each of these
+answers, and of the words that all models of the panel have scored in sentences, which it holds; of the texts nothing
+else is kept.
 """
 
 import sys
@@ -31,7 +33,6 @@ import pandas as pd
 import rmnb
 from rmnb.data import lexicons, preferences
 from rmnb.errors import InputError
-from rmnb.files import cache_dir
 from rmnb.findings import carriers
 from rmnb.panels import Panel, load_panel
 from rmnb.plans import kept, refuse_other
@@ -81,17 +82,28 @@ def chosen_words(panel: Panel) -> pd.DataFrame:
     return chosen[["word", *MODELS]].sort_values("word", ignore_index=True)
 
 
+def words_path() -> Path:
+    """The file of the chosen words."""
+    return panel_directory(load_panel("demo"), "carriers") / "words.tsv"
+
+
 def write_words(panel: Panel) -> None:
-    """Write the chosen words, beside which the tables of the models will lie."""
-    path = panel_directory(panel, "carriers") / "words.tsv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    chosen_words(panel).to_csv(path, sep="\t", index=False)
+    """Write the chosen words, beside which the tables of the demo panel's models will lie."""
+    chosen_words(panel).to_csv(words_path(), sep="\t", index=False)
+
+
+def ids_of_words(panel: Panel, model: str) -> list[int]:
+    """The ids of those of the chosen words that are a token of a model's vocabulary, a blank before it, ascending."""
+    words = pd.read_csv(words_path(), sep="\t", keep_default_na=False)["word"]
+    tokens = read_scores(panel, model, "greatest")
+    tokens = tokens[(tokens["kind"] == "word_start") & tokens["token"].isin(" " + words)]
+    return sorted(tokens.drop_duplicates("token")["token_id"].tolist())
 
 
 def scan(panel: Panel, model: str, extent: str = "words", *names: str) -> None:
     """Score words, or the whole vocabulary, in carriers, and add each carrier's column to the model's table.
 
-    What the table has already is not scored again. Interrupted, the same command goes on where it stopped.
+    A carrier that the table has already is not scored again: interrupted, the same command goes on with the next one.
 
     Parameters
     ----------
@@ -107,16 +119,12 @@ def scan(panel: Panel, model: str, extent: str = "words", *names: str) -> None:
     table, provenance = read_table(output) if output.exists() else (pd.DataFrame(), {"rewards": {}})
     if len(table):
         refuse_other(output, provenance, describe_model(rm))
-    ids = None
-    if extent == "words":
-        words = pd.read_csv(output.parent / "words.tsv", sep="\t", keep_default_na=False)
-        ids = sorted(words[panel.model(model).base].tolist())
+    ids = ids_of_words(panel, model) if extent == "words" else None
     for name, carrier in carriers.sentences().iterrows():
         if name in table or (names and name not in names):
             continue
-        path = cache_dir() / "carriers" / extent / model / f"{name}.parquet"
         prompt = panel.prompt(carrier["question"])
-        scanned = rmnb.scan_vocabulary(rm, prompt, path, answer=carrier["text"], ids=ids)
+        scanned = rmnb.scan_vocabulary(rm, prompt, answer=carrier["text"], ids=ids)
         if not len(table):
             table["token_id"] = scanned["token_id"]
         if not table["token_id"].equals(scanned["token_id"]):
@@ -160,12 +168,13 @@ def held_out_answers() -> pd.DataFrame:
 def contents(panel: Panel) -> None:
     """Write what the held-out answers hold: prompt (its number), length in words, and for each word whether it occurs.
 
-    The words are those of the book's list of shared tokens that occur in at least `OFTEN` answers.
+    The words are those that all models of the panel have scored in sentences, if at least `OFTEN` answers have them.
     """
+    tokens = [table["token"].str.strip() for table in carriers.load_carriers(panel, panel.models).values()]
     answers = held_out_answers()
     texts = answers["answer"].str.lower().str.replace("’", "'").str.findall(r"[a-z]+(?:'[a-z]+)?")
     counts = texts.map(set).explode().value_counts()
-    words = sorted(counts.index[counts >= OFTEN].intersection(chosen_words(panel)["word"]))
+    words = sorted(set(counts.index[counts >= OFTEN]).intersection(*tokens))
     table = pd.DataFrame({"prompt": pd.factorize(answers["prompt"].astype(str))[0], "length": texts.str.len()})
     occurs = pd.DataFrame({word: [word in text for text in texts] for word in words}, answers.index)
     table = pd.concat([table, occurs], axis="columns").astype({"prompt": "int16", "length": "int16"})
@@ -188,6 +197,6 @@ def score_answers(panel: Panel, *models: str) -> None:
 
 
 if __name__ == "__main__":
-    command, *arguments = sys.argv[1:]
+    panel, command, *arguments = sys.argv[1:]
     commands = {"words": write_words, "scan": scan, "answers": score_answers, "contents": contents}
-    commands[command](load_panel("demo"), *arguments)
+    commands[command](load_panel(panel), *arguments)

@@ -98,20 +98,21 @@ LOADING = re.compile(r"rmnb (?:scan|search|book lists) .*|rmnb book audit .*|pyt
 def test_loading_options_reach_every_command_that_loads_a_model(tmp_path, clone):
     bases = [{"name": "base", "source": "nowhere/base", "kind": "instruct", "wrapping": "chat", "family": "Tiny"}]
     panel = write_panel(tmp_path, {"tiny-1.0": "nowhere/tiny"}, family="Tiny")
-    content = yaml.safe_load(panel.read_text().replace("key: best", "key: greatest")) | {"bases": bases}
+    content = yaml.safe_load(panel.read_text()) | {"bases": bases}
+    content["prompts"].append({"key": "greatest", "text": "What is greatest?", "framing": "positive"})
     panel.write_text(yaml.safe_dump(content))
     plan = planned(clone, panel, "book", OPTIONS)
     (made,) = (clone / "_build/panels").iterdir()
     commands = LOADING.findall(plan)
     kinds = {re.sub(r" workflow/|\.py| (?=scan|search|book|lists|audit)", " ", line).split()[1] for line in commands}
-    assert kinds == {"scan", "search", "book", "judged", "policies"}
+    assert kinds == {"scan", "search", "book", "judged", "policies", "carriers"}
     assert all(f"_build/panels/{made.name}" in line for line in commands)
     loaded, asked = load_panel(made), load_panel(panel)
     for spec in (*loaded.models, *loaded.bases):
         assert spec.dtype == "bfloat16" and spec.load == {"device_map": "auto"}
     assert store.scores_path(loaded, "tiny-1.0", "worst") == store.scores_path(asked, "tiny-1.0", "worst")
     assert loaded.prompts == asked.prompts
-    assert plan.count("runtime=1440") == 6  # a search of a large model takes hours, a profile's default is one
+    assert plan.count("runtime=1440") == 7  # six searches and words in sentences: hours, a profile's default is one
     workflow = start(clone, panel, "scores", "options=--batch-size 8", "--dry-run")
     output, _ = workflow.communicate()
     assert workflow.returncode != 0 and "not options of loading: --batch-size 8" in output
