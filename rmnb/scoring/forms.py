@@ -3,7 +3,7 @@
 A row is read by the first form whose responses it has. Every other key of it is a part of the conversation
 (its question, earlier turns, system prompt, tools, template arguments), says which response is better, is carried along
 as a column, or is refused. Refused are lists and objects that nothing reads, and texts under keys that belong to
-another form or whose name says that they belong to a conversation.
+another form or whose name says that they belong to a conversation. The same holds within each of a list of responses.
 """
 
 import contextlib
@@ -207,7 +207,12 @@ def _read(row: Row) -> tuple[Form, Mapping[str, list[Exchange]], set[str]]:
     }
     texts = _texts(itertools.chain(*itertools.chain(*turns.values())))
     known = {*spoken, *form.order, *form.columns}
-    if unread := [key for key in row if key not in known and _is_unread(row, key, texts)]:
+    unread = [key for key in row if key not in known and _is_unread(row, key, texts)]
+    known.update(_TABLE["texts"], _TABLE["scales"])
+    for item in row.get(form.sides.get("list"), ()):
+        if isinstance(item, Mapping):
+            unread += [key for key in item if key not in {*known, *unread} and _is_unread(item, key, texts)]
+    if unread:
         advice = "--columns says which keys are; or carry along by " + " ".join(f"--ignore {key}" for key in unread)
         raise InputError(f"{', '.join(unread)}: not read beside {form}: {advice}")
     said = {side: [_exchange(row, row.get(system), whole) for whole in many] for side, many in turns.items()}

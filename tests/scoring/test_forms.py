@@ -132,6 +132,10 @@ def test_summaries_are_asked_for_as_their_authors_do():
         ({"prompt": "a", "answer_a": "b", "answer_b": "c"}, "nothing says which"),
         ({"question": "a", "context": "b", "response": "c"}, "question: not read beside response: .*--ignore question"),
         ({"prompt": "a", "chosen": "b", "rejected": "c"}, "chosen and rejected, the rows before have response"),
+        (
+            {"prompt": "a", "completions": [{"response": "b", "custom_system_prompt": "c", "annotations": {}}]},
+            "custom_system_prompt: not read beside completions: .*--ignore custom_system_prompt",
+        ),
     ],
 )
 def test_a_row_that_is_none_is_named_with_the_reason(row, reason):
