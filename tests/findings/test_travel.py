@@ -70,7 +70,7 @@ def test_the_layout_gives_each_part_its_share_and_sees_a_product(run_cells):
     complete = {
         kind: pd.DataFrame(np.add.outer(word, sentence) + effect, columns=names) for kind, effect in effects.items()
     }
-    parts = run_cells("11", "def layout", sentences=carriers.sentences(), of_greatest=GREATEST, complete=complete)[
+    parts = run_cells("11", "def layout", sentences=carriers.sentences(), of_greatest=GREATEST, carried=complete)[
         "parts"
     ]
     among_all = parts.xs("8 sentences", level="among")
