@@ -214,6 +214,7 @@ def write_head(directory: Path, case: str | Case, words: PreTrainedTokenizerFast
     words = words or head_tokenizer(case.trunk)
     kind, special = DECODERS[case.trunk]
     small = {"hidden_size": HIDDEN, "intermediate_size": 32, "num_hidden_layers": 2}
+    small["max_position_embeddings"] = 1024  # answers that people compared, in few and short tokens
     shape = SHAPE | special_ids(words) | small | special
     config = kind(**shape, vocab_size=len(words))
     trunk = AutoModel.from_config(config)
