@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import torch
 from peft import LoraConfig, get_peft_model_state_dict
-from safetensors.torch import save_file
+from safetensors.torch import save
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, TrainerCallback
 from transformers.trainer_utils import get_last_checkpoint
 
@@ -323,4 +323,4 @@ def _write_adapter(model, base: str, output: Path) -> None:
     write_json(output / "adapter_config.json", plain, sort_keys=True, default=sorted)  # sets
     state = {name: tensor.to(torch.bfloat16) for name, tensor in get_peft_model_state_dict(model).items()}
     with atomic_path(output / "adapter_model.safetensors") as path:
-        save_file(state, path)
+        path.write_bytes(save(state))  # `save_file` has a temporary file of its own, which a killed process leaves
