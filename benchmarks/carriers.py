@@ -2,7 +2,8 @@
 
 Run as ``python benchmarks/carriers.py parity.csv MODEL ...``. The file has a row a model and carrier: difference, the
 largest one of 200 ids as a share of the standard deviation of their rewards; speed, whole sentences' time in units of
-the engine's; ids, how many more ids a whole sentence has than must be run. Cut off, the same command goes on.
+the engine's, in seconds of the processor; ids, how many more ids a whole sentence has than must be run. Cut off, the
+same command goes on. ``data/demo/carriers/parity.csv`` is of all models of the demo panel.
 """
 
 import sys
@@ -22,12 +23,12 @@ from rmnb.scoring.engine import PrefixScorer
 def compare(rm, classifier: torch.nn.Module, prefix: list[int], closing: list[int]) -> np.ndarray:
     """The numbers of a row: difference, speed, ids."""
     ids = np.random.default_rng(0).choice(rm.vocabulary_size, 200, replace=False).tolist()
-    start = time.perf_counter()
+    start = time.process_time()
     rewards = PrefixScorer(rm, prefix)([[i, *closing] for i in ids], 200)
-    middle = time.perf_counter()
+    middle = time.process_time()
     batches = torch.tensor([[*prefix, i, *closing] for i in ids]).split(50)
     whole = torch.cat([classifier(input_ids=batch).logits[:, 0] for batch in batches]).numpy()
-    speed = (time.perf_counter() - middle) / (middle - start)
+    speed = (time.process_time() - middle) / (middle - start)
     difference = np.abs(rewards - whole).max() / whole.std()
     more_ids = 1 + len(prefix) / (1 + len(closing))
     return np.round([difference, speed, more_ids], 8)

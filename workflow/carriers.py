@@ -114,7 +114,7 @@ def scan(panel: Panel, model: str, extent: str = "words", *names: str) -> None:
     names
         Question and carrier, as ``greatest.plain``. Default: all.
     """
-    output = panel_directory(panel, "carriers") / f"{model}{'.whole' if extent == 'whole' else ''}.parquet"
+    output = carriers.table_path(panel, model, extent == "whole")
     rm = rmnb.load_reward_model(model, panel=panel)
     table, provenance = read_table(output) if output.exists() else (pd.DataFrame(), {"rewards": {}})
     if len(table):

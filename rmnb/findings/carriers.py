@@ -5,6 +5,7 @@ answers to that question, ``greatest.plain`` of the words in its carrier ``plain
 """
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import pandas as pd
 import yaml
@@ -24,10 +25,16 @@ def sentences() -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def load_carriers(panel: Panel, models: Iterable[ModelSpec]) -> dict[str, pd.DataFrame]:
+def table_path(panel: Panel, model: str, is_whole: bool = False) -> Path:
+    """Where a panel keeps a model's rewards of words in carriers, or of every token of its vocabulary."""
+    return panel_directory(panel, "carriers") / f"{model}{'.whole' if is_whole else ''}.parquet"
+
+
+def load_carriers(panel: Panel, models: Iterable[ModelSpec], is_whole: bool = False) -> dict[str, pd.DataFrame]:
     """Rewards of the same words alone and in carriers, of those models of a panel that have such a table.
 
-    The tables (``workflow/carriers.py`` writes them) hold numbers of 16 bits, each column on its own scale.
+    The tables (``workflow/carriers.py`` writes them) hold numbers of 16 bits, each column on its own scale. With
+    `is_whole` those of every token of a vocabulary, which few models have, in few carriers.
 
     Returns
     -------
@@ -43,7 +50,7 @@ def load_carriers(panel: Panel, models: Iterable[ModelSpec]) -> dict[str, pd.Dat
     carriers = sentences()
     tables = {}
     for spec in models:
-        path = panel_directory(panel, "carriers") / f"{spec.name}.parquet"
+        path = table_path(panel, spec.name, is_whole)
         if not path.exists():
             continue
         numbers, provenance = read_table(path)
