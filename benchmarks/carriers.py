@@ -36,7 +36,8 @@ def compare(rm, classifier: torch.nn.Module, prefix: list[int], closing: list[in
 
 if __name__ == "__main__":
     output = Path(sys.argv[1])
-    output.touch()
+    if not output.exists():
+        output.write_text("model,carrier,difference,speed,ids\n")
     for model in sys.argv[2:]:
         rm = rmnb.load_reward_model(model, device="cpu")
         classifier = as_classifier(rm)

@@ -62,6 +62,16 @@ def test_a_word_has_its_own_reward_in_each_carrier_and_stale_tables_are_refused(
             carriers.load_carriers(demo, demo.models)
 
 
+def test_words_in_carriers_have_the_rewards_of_whole_sentences_at_the_speed_that_the_book_states():
+    demo = load_panel("demo")
+    measured = pd.read_csv(panel_directory(demo, "carriers") / "parity.csv")
+    expected = {(model, carrier) for model in demo.model_names for carrier in carriers.sentences().index}
+    assert {*zip(measured["model"], measured["carrier"], strict=True)} == expected
+    assert measured["difference"].max() < 1e-4
+    assert (measured["speed"] > 0.8 * measured["ids"]).all()
+    assert measured["ids"].between(4, 13).all()
+
+
 def test_the_layout_gives_each_part_its_share_and_sees_a_product(run_cells):
     rng = np.random.default_rng(0)
     names = carriers.sentences().index
