@@ -152,10 +152,10 @@ class SearchState:
         """The first so many that are not scored yet and pass the filter, or fewer if there are no more."""
         sequences = [ids for ids in sequences if ids not in self.values]
         passing: list[Ids] = []
-        while sequences and len(passing) < count:
-            passing += self.filter(sequences[: 2 * count])
-            del sequences[: 2 * count]
-        return passing[:count]
+        while sequences and (missing := count - len(passing)):
+            passing += self.filter(sequences[:missing])
+            del sequences[:missing]
+        return passing
 
     def random(self, count: int, before: bool = False) -> list[Ids]:
         """Random sequences of allowed tokens that pass the filter: as many as asked for, or fewer if they are rare.
