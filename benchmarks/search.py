@@ -33,6 +33,8 @@ COURSES = data_dir() / "demo" / "sequences" / "courses.tsv"
 CASE = ["model", "way", "length", "direction", "seed"]
 MODELS = ["smollm2-values", "smollm2-mixed", "gemma3-values"]
 WAYS = ["search", "reference"]
+LENGTHS = [4, 8]
+DIRECTIONS = ["max", "min"]
 STEPS, WIDTH, TOPK = 250, 512, 256
 SECONDS = 300  # of the search
 
@@ -105,10 +107,9 @@ def course(rm: RewardModel, way: str, **options: Any) -> pd.DataFrame:
     return objective.rows()
 
 
-def main(models: list[str] = MODELS, ways: list[str] = WAYS, seeds: int = 5) -> None:
+def main(models: list[str] = MODELS, ways: list[str] = WAYS, lengths: list[int] = LENGTHS, seeds: int = 5) -> None:
     """Add what is missing to the table."""
-    directions, lengths = ("max", "min"), (4, 8)
-    for seed, length, direction, model, way in itertools.product(range(seeds), lengths, directions, models, ways):
+    for seed, length, direction, model, way in itertools.product(range(seeds), lengths, DIRECTIONS, models, ways):
         known = pd.read_csv(COURSES, sep="\t") if COURSES.exists() else pd.DataFrame(columns=CASE)
         case = {"model": model, "way": way, "length": length, "direction": direction, "seed": seed}
         if (known[CASE] == pd.Series(case)).all(axis="columns").any():
