@@ -56,12 +56,14 @@ test-all: env ## Run all tests but those for a GPU, a browser and SLURM
 site-test: env ## Look at every page of the built book in a browser (needs Chromium)
 	$(BIN)/pytest tests/site
 
-# In a copy of the sources, so that the book's own pages stay. Every panel's book takes this way.
+# In a copy of the sources, so that the book's own pages stay; what pages link to beside them is linked. Every panel's
+# book takes this way.
+SOURCES := _config.yml _toc.yml CHANGELOG.md CONTRIBUTING.md book notebooks workflow
 rehearsal: env ## Make the book of ten tiny checkpoints in the formats of the papers' ten (an hour on two cores): _build/rehearsal
 	rm -rf _build/rehearsal && mkdir -p _build/rehearsal/sources
 	$(BIN)/python tests/rehearsal.py _build/rehearsal/models
-	tar c --exclude=_executed _config.yml _toc.yml CHANGELOG.md CONTRIBUTING.md book notebooks workflow | tar x -C _build/rehearsal/sources
-	ln -s $(CURDIR)/data $(CURDIR)/examples $(CURDIR)/rmnb $(CURDIR)/tests _build/rehearsal/sources
+	tar c --exclude=_executed $(SOURCES) | tar x -C _build/rehearsal/sources
+	ln -s $(filter-out $(addprefix $(CURDIR)/,_build results $(SOURCES)),$(wildcard $(CURDIR)/*)) _build/rehearsal/sources
 	cd _build/rehearsal/sources && $(CURDIR)/$(BIN)/snakemake --quiet all -s workflow/Snakefile --max-threads 1 --config panel=../models/ten.yml $(CONFIG) -- book
 
 slurm-test: env ## Start a SLURM of one node here and kill a scan's job, which must go on (needs slurm-wlm, munge)
