@@ -116,8 +116,8 @@ def load_timed(panel: Panel) -> pd.DataFrame:
     -------
     DataFrame
         model, direction, length, way (search, reference), seed, seconds (of one processor), z (as of `sought`). From
-        its first time to its last, a run has a row at each time at which another of that model, direction and length
-        has one, so that runs can be averaged.
+        its first time on, a run has a row at each time at which one of the other seeds has one, so that seeds can be
+        averaged: after its end that of its end.
     """
     path = panel_directory(panel, "sequences") / "courses.tsv"
     if not path.exists():
@@ -127,11 +127,10 @@ def load_timed(panel: Panel) -> pd.DataFrame:
     mean, deviation = np.array(courses["model"].map(of_model).tolist()).T
     courses["z"] = sought(courses.assign(z=(courses["reward"] - mean) / deviation))
     tables = []
-    for case, runs in courses.groupby(["model", "direction", "length"], sort=False):
-        best = runs.pivot_table("z", "seconds", ["way", "seed"], "max")
-        goes_on = best.bfill().notna()
-        table = best.ffill().where(goes_on).unstack().dropna().rename("z").reset_index()
-        tables.append(table.assign(model=case[0], direction=case[1], length=case[2]))
+    for (model, direction, length, way), runs in courses.groupby(["model", "direction", "length", "way"], sort=False):
+        best = runs.pivot_table("z", "seconds", "seed", "max").ffill()
+        table = best.unstack().dropna().rename("z").reset_index()
+        tables.append(table.assign(model=model, direction=direction, length=length, way=way))
     return pd.concat(tables, ignore_index=True)
 
 

@@ -87,10 +87,10 @@ def test_the_chapter_computes_the_same_shares_in_the_open(run_cells):
         assert shown[part].var() / planted.z.var() == pytest.approx(shares[name])
 
 
-def test_runs_by_processor_time_rise_from_their_first_time_to_their_last():
+def test_runs_by_processor_time_rise_from_their_first_time_and_keep_their_end():
     run = ["model", "direction", "length", "way", "seed"]
     timed = sequences.load_timed(DEMO).groupby(run)
     measured = pd.read_csv(store_directory(DEMO).parent / "sequences" / "courses.tsv", sep="\t").groupby(run)
     assert timed["z"].is_monotonic_increasing.all()
-    for end in ("min", "max"):
-        pd.testing.assert_series_equal(timed["seconds"].agg(end), measured["seconds"].agg(end))
+    pd.testing.assert_series_equal(timed["seconds"].min(), measured["seconds"].min())
+    assert (timed["seconds"].max().groupby(run[:4]).nunique() == 1).all()
