@@ -107,7 +107,12 @@ def course(rm: RewardModel, way: str, **options: Any) -> pd.DataFrame:
     return objective.rows()
 
 
-def main(models: list[str] = MODELS, ways: list[str] = WAYS, lengths: list[int] = LENGTHS, seeds: int = 5) -> None:
+def main(
+    models: list[str] = MODELS,
+    ways: list[str] = WAYS,
+    lengths: list[int] = LENGTHS,
+    seeds: int = 5,
+) -> None:
     """Add what is missing to the table."""
     for seed, length, direction, model, way in itertools.product(range(seeds), lengths, DIRECTIONS, models, ways):
         known = pd.read_csv(COURSES, sep="\t") if COURSES.exists() else pd.DataFrame(columns=CASE)

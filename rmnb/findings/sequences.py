@@ -117,7 +117,7 @@ def load_timed(panel: Panel) -> pd.DataFrame:
     DataFrame
         model, direction, length, way (search, reference), seed, seconds (of one processor), z (as of `sought`). From
         its first time on, a run has a row at each time at which one of the other seeds has one, so that seeds can be
-        averaged: after its end that of its end.
+        averaged; after its end it keeps its last z.
     """
     path = panel_directory(panel, "sequences") / "courses.tsv"
     if not path.exists():
@@ -127,10 +127,12 @@ def load_timed(panel: Panel) -> pd.DataFrame:
     mean, deviation = np.array(courses["model"].map(of_model).tolist()).T
     courses["z"] = sought(courses.assign(z=(courses["reward"] - mean) / deviation))
     tables = []
-    for (model, direction, length, way), runs in courses.groupby(["model", "direction", "length", "way"], sort=False):
+    case = ["model", "direction", "length", "way"]
+    for values, runs in courses.groupby(case, sort=False):
         best = runs.pivot_table("z", "seconds", "seed", "max").ffill()
         table = best.unstack().dropna().rename("z").reset_index()
-        tables.append(table.assign(model=model, direction=direction, length=length, way=way))
+        table[case] = values
+        tables.append(table)
     return pd.concat(tables, ignore_index=True)
 
 
