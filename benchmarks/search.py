@@ -1,9 +1,9 @@
 """The reward that a second buys: nanoGCG's design and the search of this package, by processor time.
 
 Run as ``python benchmarks/search.py``. It adds a case after the other to ``data/demo/sequences/courses.tsv`` and skips
-those that stand there: the reference takes some 15 to 25 minutes for each. One row each time that the best reward improves,
-and one at the end: processor seconds of all threads since the search began, sequences scored, and that reward. All
-these sequences come back as the same ids when their text is read.
+those that stand there: the reference takes some 15 to 25 minutes for each. One row each time that the best reward
+improves, and one at the end: processor seconds of all threads since the search began, sequences scored, and that
+reward. All these sequences come back as the same ids when their text is read.
 
 reference: nanoGCG's algorithm at its defaults: 250 steps from *x x x …*, each with 512 candidates that exchange one
 token for one of the 256 with the steepest gradient, the best of them kept. Its candidates are scored by this package,
