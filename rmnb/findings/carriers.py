@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
+from rmnb.errors import InputError
 from rmnb.findings.tables import as_table
 from rmnb.models.origin import hashes_now
 from rmnb.panels import ModelSpec, Panel
@@ -45,7 +46,8 @@ def load_carriers(panel: Panel, models: Iterable[ModelSpec], is_whole: bool = Fa
     Raises
     ------
     InputError
-        A table or scan is damaged or stale: of another sentence, or as of `rmnb.scoring.store.read_scores`.
+        A table of words lacks a carrier, or a table or scan is damaged or stale: of another sentence, or as of
+        `rmnb.scoring.store.read_scores`.
     """
     carriers = sentences()
     tables = {}
@@ -60,6 +62,10 @@ def load_carriers(panel: Panel, models: Iterable[ModelSpec], is_whole: bool = Fa
             question = panel.prompt(name.partition(".")[0])
             refuse_stale(path, {**provenance, **scanned}, panel, spec, question, answer=carriers["text"].get(name))
             table[name] = scanned["low"] + scanned["step"] * table[name]
+        missing = carriers.index.difference(numbers.columns)
+        if len(missing) and not is_whole:
+            command = f"python workflow/carriers.py {panel.name} scan {spec.name}"
+            raise InputError(f"{path} lacks the sentences {', '.join(missing)}: run {command}")
         tables[spec.name] = table
     return tables
 

@@ -61,6 +61,10 @@ def test_a_word_has_its_own_reward_in_each_carrier_and_stale_tables_are_refused(
         with pytest.raises(InputError, match=line):
             carriers.load_carriers(demo, demo.models)
 
+    write_table(tmp_path / shipped.name, numbers.drop(columns="worst.not"), provenance | {"rewards": {}})
+    with pytest.raises(InputError, match=r"lacks the sentences worst\.not: run"):
+        carriers.load_carriers(demo, demo.models)
+
 
 def test_words_in_carriers_have_the_rewards_of_whole_sentences_at_the_speed_that_the_book_states():
     demo = load_panel("demo")
