@@ -195,7 +195,7 @@ def test_a_wrong_option_is_named_in_one_line(wrong):
 @pytest.mark.parametrize("method", METHODS)
 def test_a_search_that_ended_by_its_steps_goes_on_with_more(method, tmp_path):
     out = tmp_path / "found.json"
-    config = SearchConfig(length=4, method=method, steps=4, width=10, sample=20)
+    config = SearchConfig(length=4, method=method, steps=2, width=10, sample=20)
     objective = PlantedPairs()
     first = search(objective, config, output=out)
     more = search(objective, config.model_copy(update={"steps": 30}), output=out)
@@ -204,7 +204,7 @@ def test_a_search_that_ended_by_its_steps_goes_on_with_more(method, tmp_path):
     pd.testing.assert_frame_equal(read_result(out).sequences, more.sequences)
     with pytest.raises(InputError, match="differs in steps"):
         search(objective, config, output=out)
-    spent = config.model_copy(update={"budget": 15})  # ends by that, not by its steps
+    spent = config.model_copy(update={"budget": 5})  # ends by that, not by its steps
     search(objective, spent, output=tmp_path / "spent.json")
     with pytest.raises(InputError, match="differs in steps"):
         search(objective, spent.model_copy(update={"steps": 30}), output=tmp_path / "spent.json")
