@@ -5,12 +5,16 @@ those that stand there: the reference takes some 15 to 25 minutes for each. One 
 improves, and one at the end: processor seconds of all threads since the search began, sequences scored, and that
 reward. All these sequences come back as the same ids when their text is read.
 
+Seconds are those of the machine on which the table was begun: where a reference of the model stands in it, the first
+minute of that is run again, and seconds are divided by how many times as long the same number of sequences takes.
+
 reference: nanoGCG's algorithm at its defaults: 250 steps from *x x x …*, each with 512 candidates that exchange one
 token for one of the 256 with the steepest gradient, the best of them kept. Its candidates are scored by this package,
 whose step is faster than its own; its gradient is that of transformers' classifier.
 search: `rmnb.search` with its defaults but for its steps, for as many seconds as named below.
 """
 
+import contextlib
 import itertools
 import time
 from collections.abc import Sequence
@@ -37,15 +41,17 @@ LENGTHS = [4, 8]
 DIRECTIONS = ["max", "min"]
 STEPS, WIDTH, TOPK = 250, 512, 256
 SECONDS = 300  # of the search
+PROMPT = rmnb.load_panel("demo").prompt("greatest").text
 
 
 class Timed(RewardObjective):
     """Notes after each step how long the search has computed, how much it has scored, and the best reward so far."""
 
-    def __init__(self, rm: RewardModel, prompt: str, config: SearchConfig, seconds: float = np.inf):
-        super().__init__([rm], [prompt])
+    def __init__(self, rm: RewardModel, config: SearchConfig, seconds: float = np.inf, slower: float = 1):
+        super().__init__([rm], [PROMPT])
         self.sign = config.sign
         self.seconds = seconds
+        self.slower = slower
         self.scored = 0
         self.best = -np.inf
         self.course: list[dict[str, float]] = []
@@ -54,7 +60,7 @@ class Timed(RewardObjective):
     def measure(self, sequences: Sequence[Ids], parent: Ids | None = None) -> np.ndarray:
         rewards = super().measure(sequences, parent)
         self.scored += len(sequences)
-        spent = time.process_time() - self.begun
+        spent = (time.process_time() - self.begun) / self.slower
         self.best = max(self.best, (self.sign * rewards).max())
         row = {"seconds": round(spent, 1), "scored": self.scored, "reward": round(self.sign * self.best, 4)}
         self.course.append(row)
@@ -71,12 +77,12 @@ class Timed(RewardObjective):
         return course[is_better | is_last]
 
 
-def reference(state: SearchState, rm: RewardModel, prompt: str) -> None:
+def reference(state: SearchState, rm: RewardModel) -> None:
     """nanoGCG's algorithm."""
     trunk: Any = as_classifier(rm).model
     trunk.requires_grad_(False)
     embedding = trunk.embed_tokens
-    prefix, closing = rm.dialogue.frame_ids(prompt)
+    prefix, closing = rm.dialogue.frame_ids(PROMPT)
     allowed = torch.from_numpy(state.allowed)
     rng = state.rng
     ids = state.objective.encode("x" + " x" * (state.config.length - 1))
@@ -94,15 +100,28 @@ def reference(state: SearchState, rm: RewardModel, prompt: str) -> None:
         ids = candidates[int(np.argmax(state.config.sign * rewards))]
 
 
-def course(rm: RewardModel, way: str, **options: Any) -> pd.DataFrame:
+def times_as_slow(rm: RewardModel, length: int, known: pd.DataFrame) -> float:
+    """How many times as long this machine takes as the table says for the first sequences of a reference; 1 without."""
+    first = known.query("model == @rm.name and length == @length and way == 'reference' and seed == 0")
+    if first.empty:
+        return 1.0
+    first = first[first["direction"] == first["direction"].iloc[0]]
+    config = SearchConfig(steps=10**6, length=length, direction=first["direction"].iloc[0])
+    objective = Timed(rm, config, seconds=60)
+    with contextlib.suppress(Finished):
+        reference(SearchState(objective, config), rm)
+    spent = objective.course[-1]
+    return spent["seconds"] / np.interp(spent["scored"], first["scored"], first["seconds"])
+
+
+def course(rm: RewardModel, way: str, slower: float, **options: Any) -> pd.DataFrame:
     """Columns seconds, scored, reward."""
-    prompt = rmnb.load_panel("demo").prompt("greatest").text
     config = SearchConfig(steps=10**6, **options)
     if way == "reference":
-        objective = Timed(rm, prompt, config)
-        reference(SearchState(objective, config), rm, prompt)
+        objective = Timed(rm, config, slower=slower)
+        reference(SearchState(objective, config), rm)
     else:
-        objective = Timed(rm, prompt, config, SECONDS)
+        objective = Timed(rm, config, SECONDS, slower)
         rmnb.search(objective, config)
     return objective.rows()
 
@@ -120,7 +139,8 @@ def main(
         if (known[CASE] == pd.Series(case)).all(axis="columns").any():
             continue
         rm = rmnb.load_reward_model(model, device="cpu")
-        found = course(rm, way, length=length, direction=direction, seed=seed).assign(**case)
+        slower = times_as_slow(rm, length, known)
+        found = course(rm, way, slower, length=length, direction=direction, seed=seed).assign(**case)
         found[[*CASE, "seconds", "scored", "reward"]].to_csv(
             COURSES, sep="\t", index=False, mode="a", header=not COURSES.exists()
         )

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rmnb.searching.rewards import RewardObjective
 
 _ATTEMPTS = 50
-_PATIENCE = 8  # steps without gain before a search begins anew
 _BY_SLOPE = 0.75  # share of a step that is drawn along the gradient
 _STEEPEST = 128  # tokens a position among which that is drawn
 _PARENTS = 8  # sequences that are changed at once
@@ -233,6 +232,7 @@ def surrogate_search(state: SearchState) -> None:
     """
     vectors = unit_vectors(state.objective.vectors[state.allowed])
     width = state.config.width
+    patience = max(8, state.config.length**2 // 2)  # steps without gain before it begins anew
     found = state.best  # by a search that goes on
     scored = -1
     while state.scored > scored:  # until a beginning finds nothing that is not scored yet
@@ -243,7 +243,7 @@ def surrogate_search(state: SearchState) -> None:
         found = []
         current = known[0]
         idle = 0
-        while idle < _PATIENCE and len(known) > 1:
+        while idle < patience and len(known) > 1:
             best = known[0]
             process = SequenceProcess(vectors, state.places(known), np.array([state.values[ids] for ids in known]))
             chosen = steepest(state, current, round(_BY_SLOPE * width))
