@@ -64,7 +64,7 @@ def test_a_bias_that_transformers_would_not_load_is_warned_of(tmp_path):
     directory = write_decoder(tmp_path)
     before = rmnb.load_reward_model(directory).score(QUESTION, ["love"])
     edit_tensors(directory, lambda tensors: tensors | {"score.bias": torch.tensor([2.0])})
-    assert rmnb.load_reward_model(directory).score(QUESTION, ["love"]) == pytest.approx(before + 2)
+    assert rmnb.load_reward_model(directory).score(QUESTION, ["love"]) == pytest.approx(before + 2, abs=1e-5)
     [(verdict, text)] = found(directory)["bias"]
     assert verdict == "warning" and "score.bias [2.0]" in text
 
