@@ -3,6 +3,7 @@
 After such a change ``python tests/site/test_results.py`` writes ``results.csv`` anew; the commit explains what differs.
 """
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +12,11 @@ ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).with_name("results.csv")
 SCORED_LIVE = {"lab_question", "lesson", "traps", "watching"}  # or trained, by the processor at hand
 NUMBERS = ["value", "low", "high"]
+
+
+def _four_digits(number: re.Match) -> str:
+    """Of a label that was measured: machines differ in its last digits."""
+    return f"{float(number[0]):.4g}"
 
 
 def computed() -> pd.DataFrame:
@@ -24,9 +30,8 @@ def computed() -> pd.DataFrame:
         if table.empty or path.stem in SCORED_LIVE:
             continue
         labels = table.columns.difference([*NUMBERS, "n", "source"], sort=False)
-        for name in table[labels].select_dtypes("float"):  # some are measured: machines differ in their last digits
-            table[name] = table[name].map("{:.4g}".format, na_action="ignore")
-        table["of"] = path.stem + "|" + table[labels].astype(str).agg("|".join, axis="columns")
+        of = path.stem + "|" + table[labels].astype(str).agg("|".join, axis="columns")
+        table["of"] = of.str.replace(r"\d+\.\d{4,}(e-\d+)?", _four_digits, regex=True)
         tables.append(table.set_index("of")[NUMBERS])
     return pd.concat(tables)
 
