@@ -50,7 +50,11 @@ PROMPT = rmnb.load_panel("demo").prompt("greatest").text
 
 
 class Timed(RewardObjective):
-    """Notes after each step how long the search has computed, how much it has scored, and the best reward so far."""
+    """Notes after each step how long the search has computed, how much it has scored, and the best reward so far.
+
+    It ends after so many `seconds`, or after `SECONDS` as soon as the best reward, its sign turned where the lowest is
+    sought, is above `mark`.
+    """
 
     def __init__(
         self,
@@ -63,7 +67,7 @@ class Timed(RewardObjective):
         super().__init__([rm], [PROMPT])
         self.sign = config.sign
         self.seconds = seconds
-        self.mark = config.sign * mark
+        self.mark = mark
         self.slower = slower
         self.scored = 0
         self.best = -np.inf
@@ -135,7 +139,7 @@ def course(rm: RewardModel, config: SearchConfig, slower: float, ended: pd.DataF
         reference(SearchState(objective, config), rm)
     else:
         seconds, mark = ended.iloc[-1][["seconds", "reward"]]
-        objective = Timed(rm, config, max(seconds, SECONDS), mark, slower)
+        objective = Timed(rm, config, max(seconds, SECONDS), config.sign * mark, slower)
         rmnb.search(objective, config)
     return objective.rows()
 
