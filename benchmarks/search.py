@@ -45,7 +45,7 @@ WAYS = ["reference", "search"]
 LENGTHS = [4, 8]
 DIRECTIONS = ["max", "min"]
 STEPS, WIDTH, TOPK = 250, 512, 256
-SECONDS = 300
+SECONDS = 300  # of a search, at least
 PROMPT = rmnb.load_panel("demo").prompt("greatest").text
 
 
@@ -132,13 +132,16 @@ def times_as_slow(rm: RewardModel, length: int, known: pd.DataFrame) -> float:
     return spent["seconds"] / np.interp(spent["scored"], first["scored"], first["seconds"])
 
 
-def course(rm: RewardModel, config: SearchConfig, slower: float, ended: pd.DataFrame) -> pd.DataFrame:
-    """Of the reference where none has ended, of the search otherwise; columns seconds, scored, reward."""
-    if ended.empty:
+def course(rm: RewardModel, config: SearchConfig, slower: float, against: pd.DataFrame) -> pd.DataFrame:
+    """Of a search held against a reference with that course, or of the reference where that course is empty.
+
+    Columns seconds, scored, reward, of both courses.
+    """
+    if against.empty:
         objective = Timed(rm, config, slower=slower)
         reference(SearchState(objective, config), rm)
     else:
-        seconds, mark = ended.iloc[-1][["seconds", "reward"]]
+        seconds, mark = against.iloc[-1][["seconds", "reward"]]
         objective = Timed(rm, config, max(seconds, SECONDS), config.sign * mark, slower)
         rmnb.search(objective, config)
     return objective.rows()
