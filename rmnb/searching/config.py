@@ -31,8 +31,8 @@ class SearchConfig(Strict):
     width
         Sequences of one batch.
     sample
-        Random sequences that ``surrogate`` begins with, and again each time that eight steps, or half the square of
-        `length` if that is more, have brought no gain. Each beginning forgets what was scored before.
+        Random sequences that ``surrogate`` begins with, and again each time that 32 steps have brought no gain. Each
+        beginning forgets what was scored before.
     allowed
         Tokens to choose from: ``every`` id, special ones too; ``all`` but special and reserved ones; ``printable``;
         ``words``; ``ascii``; or the name of a script (`rmnb.models.vocabulary.SCRIPT_NAMES`), printable tokens of that

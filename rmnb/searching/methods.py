@@ -30,6 +30,7 @@ _STEEPEST = 128  # tokens a position among which that is drawn
 _PARENTS = 8  # sequences that are changed at once
 _TOKENS = 32  # tokens that are put at each of their positions
 _REMEMBERED = 1024  # sequences that the process is given at most, the best
+_PATIENCE = 32  # steps without gain before the search begins anew
 
 
 class Finished(Exception):
@@ -232,7 +233,6 @@ def surrogate_search(state: SearchState) -> None:
     """
     vectors = unit_vectors(state.objective.vectors[state.allowed])
     width = state.config.width
-    patience = max(8, state.config.length**2 // 2)  # steps without gain before it begins anew
     found = state.best  # by a search that goes on
     scored = -1
     while state.scored > scored:  # until a beginning finds nothing that is not scored yet
@@ -243,7 +243,7 @@ def surrogate_search(state: SearchState) -> None:
         found = []
         current = known[0]
         idle = 0
-        while idle < patience and len(known) > 1:
+        while idle < _PATIENCE and len(known) > 1:
             best = known[0]
             process = SequenceProcess(vectors, state.places(known), np.array([state.values[ids] for ids in known]))
             chosen = steepest(state, current, round(_BY_SLOPE * width))
