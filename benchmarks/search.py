@@ -7,7 +7,7 @@ since the search began, sequences scored, and that reward. All these sequences c
 is read.
 
 Seconds are divided by how many times as long this machine takes for the first minute of a reference of the same model
-and length with seed 0, where one stands in the table. Runs of four tokens, and the first reference of eight of each
+and length with seed 0, where one stands in the table. The references of four tokens, and the first of eight of each
 model, are not corrected so; all references of four tokens score 108 to 123 sequences a second.
 
 reference: nanoGCG's algorithm at its defaults, but with all ordinary tokens, not those of ASCII alone: 250 steps from
@@ -15,8 +15,10 @@ reference: nanoGCG's algorithm at its defaults, but with all ordinary tokens, no
 those whose text is read as the same ids, and goes on from the best of them. It scores by this package, whose step is
 faster than its own; its gradient is that of transformers' classifier.
 search: `rmnb.search` with its defaults but for its steps, for `SECONDS` at least. From then on it goes on until it is
-ahead of where the reference of the same case ends, or has taken as long. Searches of four tokens in the table were made
-when each stopped after `SECONDS`.
+ahead of where the reference of the same case ends, or has taken as long; where the end of that reference is missing,
+the table's searches took the other seeds' median. The searches for the best of four tokens in *gemma3-values* and
+*smollm2-values* are of an earlier version, which began anew after eight steps without gain, not 32; they stopped after
+`SECONDS`, and are not corrected for the machine.
 """
 
 import contextlib
