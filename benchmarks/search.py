@@ -15,10 +15,10 @@ reference: nanoGCG's algorithm at its defaults, but with all ordinary tokens, no
 those whose text is read as the same ids, and goes on from the best of them. It scores by this package, whose step is
 faster than its own; its gradient is that of transformers' classifier.
 search: `rmnb.search` with its defaults but for its steps, for `SECONDS` at least. From then on it goes on until it is
-ahead of where the reference of the same case ends, or has taken as long; where the end of that reference is missing,
-the table's searches took the other seeds' median. The searches for the best of four tokens in *gemma3-values* and
-*smollm2-values* are of an earlier version, which began anew after eight steps without gain, not 32; they stopped after
-`SECONDS`, and are not corrected for the machine.
+ahead of where the reference of the same case ends, or has taken as long. Four references of four tokens lack their end:
+a search held against one of them could take as long as the median of its other seeds. The searches for the best of four
+tokens in *gemma3-values* and *smollm2-values* are of an earlier version, which began anew after eight steps without
+gain, not 32; they stopped after `SECONDS`, and are not corrected for the machine.
 """
 
 import contextlib
