@@ -16,9 +16,16 @@ those whose text is read as the same ids, and goes on from the best of them. It 
 faster than its own; its gradient is that of transformers' classifier.
 search: `rmnb.search` with its defaults but for its steps, for `SECONDS` at least. From then on it goes on until it is
 ahead of where the reference of the same case ends, or has taken as long. Four references of four tokens lack their end:
-a search held against one of them could take as long as the median of its other seeds. The searches for the best of four
-tokens in *gemma3-values* and *smollm2-values* are of an earlier version, which began anew after eight steps without
-gain, not 32; they stopped after `SECONDS`, and are not corrected for the machine.
+a search held against one of them could take as long as the median of its other seeds.
+
+Other searches were tried in shorter runs or on recorded beginnings. None was better on the whole, and two seeds of one
+search mostly differ by more than two of them:
+
+- other beginnings: *x x x …*, one token repeated, the best tokens of a scan, changes of the best sequence found;
+- other steps: 64 or 256 sequences, or as many as gains allow; half of them or all by the gradient, or a share that is
+  learned; 64 or 256 of the steepest tokens; two tokens exchanged at once; parts of two good sequences put together;
+  positions chosen by what they gained, a bandit; candidates dropped after half of the layers;
+- another patience: 8, 16 or 64 steps without gain, or more with each beginning; less for what falls behind others.
 """
 
 import contextlib
