@@ -2,21 +2,22 @@
 
 Run as ``python benchmarks/search.py``. It adds one case after another to ``data/demo/sequences/courses.tsv`` and skips
 those that stand there: the reference takes 11 to 26 minutes for each, the search up to as long. One row each time that
-the best reward improves, and one at the end, which five of the earliest runs lack: processor seconds of all threads
-since the search began, sequences scored, and that reward. All these sequences come back as the same ids when their text
-is read.
+the best reward improves, and one at the end (which one search lacks: best of eight tokens, *smollm2-values*, seed 0):
+processor seconds of all threads since the search began, sequences scored, and that reward. All these sequences come
+back as the same ids when their text is read.
 
 Seconds are divided by how many times as long this machine takes for the first minute of a reference of the same model
-and length with seed 0, where one stands in the table. The references of four tokens, and the first of eight of each
-model, are not corrected so; all references of four tokens score 108 to 123 sequences a second.
+and length with seed 0, where one stands in the table. Not corrected so are the references of four tokens, but for those
+of *gemma3-values* and *smollm2-mixed* with seed 0, and the first reference of eight of each model. All references of
+four tokens score 110 to 126 sequences a second.
 
 reference: nanoGCG's algorithm at its defaults, but with all ordinary tokens, not those of ASCII alone: 250 steps from
 *x x x …*, each with 512 candidates that exchange one token for one of the 256 with the steepest gradient. It scores
 those whose text is read as the same ids, and goes on from the best of them. It scores by this package, whose step is
 faster than its own; its gradient is that of transformers' classifier.
 search: `rmnb.search` with its defaults but for its steps, for `SECONDS` at least. From then on it goes on until it is
-ahead of where the reference of the same case ends, or has taken as long. Four references of four tokens lack their end:
-a search held against one of them could take as long as the median of its other seeds.
+ahead of where the reference of the same case ends, or has taken as long. Those four references of seed
+0 were made again after the searches, which could take as long as the median of the other seeds.
 
 Other searches were tried in shorter runs or on recorded beginnings. None was better on the whole, and two seeds of one
 search mostly differ by more than two of them:
