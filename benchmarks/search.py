@@ -2,13 +2,13 @@
 
 Run as ``python benchmarks/search.py``. It adds one case after another to ``data/demo/sequences/courses.tsv`` and skips
 those that stand there: the reference takes 11 to 26 minutes for each, the search up to as long. One row each time that
-the best reward improves, and one at the end (which one search lacks: best of eight tokens, *smollm2-values*, seed 0):
-processor seconds of all threads since the search began, sequences scored, and that reward. All these sequences come
-back as the same ids when their text is read.
+the best reward improves, and one at the end: processor seconds of all threads since the search began, sequences scored,
+and that reward. All these sequences come back as the same ids when their text is read. The search for the best eight
+tokens of *smollm2-values* with seed 0 has no row at its end.
 
 Seconds are divided by how many times as long this machine takes for the first minute of a reference of the same model
-and length with seed 0, where one stands in the table. Not corrected so are the references of four tokens, but for those
-of *gemma3-values* and *smollm2-mixed* with seed 0, and the first reference of eight of each model. All references of
+and length with seed 0, where one stands in the table. Two kinds of reference are not corrected: the first of eight
+tokens of each model, and those of four tokens, but for seed 0 of *gemma3-values* and *smollm2-mixed*. All references of
 four tokens score 110 to 126 sequences a second.
 
 reference: nanoGCG's algorithm at its defaults, but with all ordinary tokens, not those of ASCII alone: 250 steps from
@@ -16,8 +16,8 @@ reference: nanoGCG's algorithm at its defaults, but with all ordinary tokens, no
 those whose text is read as the same ids, and goes on from the best of them. It scores by this package, whose step is
 faster than its own; its gradient is that of transformers' classifier.
 search: `rmnb.search` with its defaults but for its steps, for `SECONDS` at least. From then on it goes on until it is
-ahead of where the reference of the same case ends, or has taken as long. Those four references of seed
-0 were made again after the searches, which could take as long as the median of the other seeds.
+ahead of where the reference of the same case ends, or has taken as long. The four references of four tokens
+that are corrected ran after the searches held against them, which could take as long as the median of the other seeds.
 
 Other searches were tried in shorter runs or on recorded beginnings. None was better on the whole, and two seeds of one
 search mostly differ by more than two of them:
@@ -25,7 +25,7 @@ search mostly differ by more than two of them:
 - other beginnings: *x x x …*, one token repeated, the best tokens of a scan, changes of the best sequence found;
 - other steps: 64 or 256 sequences, or as many as gains allow; half of them or all by the gradient, or a share that is
   learned; 64 or 256 of the steepest tokens; two tokens exchanged at once; parts of two good sequences put together;
-  positions chosen by what they gained, a bandit; candidates dropped after half of the layers;
+  positions chosen by what they gained (a bandit); candidates dropped after half of the layers;
 - another patience: 8, 16 or 64 steps without gain, or more with each beginning; less for what falls behind others.
 """
 
